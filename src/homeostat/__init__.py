@@ -1,0 +1,1 @@
+"""Convergent, self-healing orchestration service."""

@@ -1,0 +1,118 @@
+"""The port to the outside world: what a cloud can do for convergence, in batches.
+
+Everything that acts on or looks at real things goes through `Cloud`. Adapters: `local` (real processes), `simulated`
+(in memory, virtual time), later `openstack`. Each passes the same contract tests (`tests/contract/test_clouds.py`).
+
+Rules for adapters
+* Arguments and answers are plain data (str, int, float, bool, None, list, dict) in the words of the table below.
+* A batch answers item by item, in the order asked; one item's failure is a value in the list, never an exception.
+  An exception from the call itself means that the whole batch is `Transient` (not sent) or `Uncertain` (perhaps sent).
+* `create` is idempotent on the token where the cloud can be: asked twice with one token, it answers with the same thing.
+  In any case the thing carries its token so that `find` can tell of it after a crash (CV18).
+* A create answers as soon as the cloud has accepted it; the thing may still be building (`status`).
+* Deleting what is absent is done, not an error. A delete may take time: the answer is then a PRESENT observation whose
+  status is `deleting`, and later looks say ABSENT.
+* Absent is only said when the cloud answered that the thing does not exist; a cloud that does not answer raises
+  `Transient`, and the look is unknown, never absent.
+
+Objects by kind (fields beyond these are allowed; `status` words in lower case)
+  server                {id, name, status: building|active|stopped|paused|error|deleting, address, addresses: {network: [{addr,
+                        version, port, mac}]}, image, flavor, key_name, metadata, user_data, networks: [{network, port, fixed_ip}],
+                        security_groups, tags, fault, console_log?, pid? (local)}
+  keypair               {id (= name), name, public_key, private_key (only in the create answer), type, fingerprint}
+  network               {id, name, status, admin_state_up, shared, mtu, subnets: [id], tags, …}
+  subnet                {id, name, network_id, cidr, gateway_ip, ip_version, enable_dhcp, dns_nameservers, allocation_pools, host_routes, tags}
+  port                  {id, name, network_id, status, mac_address, fixed_ips: [{subnet_id, ip_address}], security_groups, device_id,
+                        device_owner, admin_state_up, allowed_address_pairs, tags}
+  router                {id, name, status, admin_state_up, external_gateway_info, tags}
+  router_interface      {id, router_id, subnet_id, port_id}
+  floating_ip           {id, floating_network_id, floating_ip_address, fixed_ip_address, port_id, router_id, status}
+  floating_ip_association {id, floatingip_id, port_id, fixed_ip_address}
+  security_group        {id, name, description, rules: [...], stateful}
+  volume                {id, name, status: creating|available|in-use|error|deleting, size (GiB), description, volume_type, metadata,
+                        image, source_volid, snapshot_id, availability_zone, bootable, attachments: [...], read_only, created_at}
+  volume_attachment     {id, instance_uuid, volume_id, mountpoint, status}
+  load_balancer         {id, name, status, vip_address, vip_subnet, vip_port_id, description, admin_state_up, pools, provider, flavor}
+  listener              {id, name, status, loadbalancer, protocol, protocol_port, default_pool, connection_limit, admin_state_up, …}
+  pool                  {id, name, status, listener, loadbalancer, protocol, lb_algorithm, session_persistence, members, healthmonitor_id, …}
+  pool_member           {id, status, operating_status: online|offline|no_monitor, pool, address, protocol_port, weight, admin_state_up, …}
+  health_monitor        {id, status, pool, type, delay, timeout, max_retries, http_method, url_path, expected_codes, admin_state_up}
+
+Operations by kind: server — start, stop, reboot, pause, unpause, lock, unlock, rebuild.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from homeostat.model.errors import HomeostatError
+from homeostat.model.observed import Observation
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What is about to be created. token — stored before the cloud hears of it; spec — the object wanted."""
+
+    token: str
+    spec: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An update in place: `changed` names the fields of `spec` that differ from what was last asked for."""
+
+    handle: str
+    spec: Mapping[str, Any]
+    changed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """Something done to a thing that leaves its definition alone: start, stop, reboot, …"""
+
+    handle: str
+    verb: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+Answer = Observation | HomeostatError
+"""Outcome of one item of a batch: what is there now, or who must act (Terminal, Transient, Uncertain, Rejected)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """A notice that something about a handle changed; carries no more than the key (law 1)."""
+
+    kind: str
+    handle: str
+
+
+class Cloud(Protocol):
+    """One cloud as one project sees it."""
+
+    name: str
+    kinds: frozenset[str]
+
+    def observe(self, kind: str, handles: Sequence[str]) -> list[Observation]:
+        """What is there now, one observation a handle, in order. Raises Transient when the cloud does not answer."""
+
+    def find(self, kind: str, tokens: Sequence[str]) -> list[Observation]:
+        """What carries these tokens (ABSENT where nothing does), in order. Raises Transient like `observe`."""
+
+    def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
+        """Ask for new things; each carries its token from the first moment on."""
+
+    def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
+        """Bring existing things to new specs, in place."""
+
+    def delete(self, kind: str, handles: Sequence[str]) -> list[Answer]:
+        """Remove things."""
+
+    def operate(self, kind: str, operations: Sequence[Operation]) -> list[Answer]:
+        """Carry out operations."""
+
+    def watch(self, stop: Callable[[], bool]) -> Iterator[Sighting]:
+        """Changes as they happen, until `stop()` is true; a cloud without notices ends at once. May miss any."""
+
+    def close(self) -> None:
+        """Let go of connections and threads; things that were created stay."""

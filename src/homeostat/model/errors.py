@@ -1,0 +1,111 @@
+"""Errors, sorted by who must act (design section 5), and the register of wire fault types.
+
+`Rejected` is the caller's, `Transient` is time's, `Terminal` is the user's, `Uncertain` asks to look before acting
+again, `Superseded` is nobody's, `Bug` is ours.
+"""
+
+from collections.abc import Iterable
+
+FAULT_CODES: dict[str, int] = {
+    "ActionInProgress": 409,
+    "CircularDependencyException": 400,
+    "EntityNotFound": 404,
+    "Forbidden": 403,
+    "HTTPBadRequest": 400,
+    "HTTPMethodNotAllowed": 405,
+    "HTTPNotFound": 404,
+    "HTTPUnauthorized": 401,
+    "HTTPUnprocessable": 400,
+    "ImmutableParameterModified": 400,
+    "InvalidSchemaError": 400,
+    "InvalidTemplateAttribute": 400,
+    "InvalidTemplateReference": 400,
+    "InvalidTemplateSection": 400,
+    "InvalidTemplateVersion": 400,
+    "InvalidTenant": 403,
+    "NotFound": 404,
+    "NotSupported": 400,
+    "RequestLimitExceeded": 400,
+    "ResourceActionNotSupported": 400,
+    "ResourceNotAvailable": 404,
+    "ResourceTypeUnavailable": 400,
+    "StackExists": 409,
+    "StackValidationFailed": 400,
+    "UnknownUserParameter": 400,
+    "UserParameterMissing": 400,
+    "ValueError": 400,
+}
+"""Wire `error.type` -> HTTP code (reference/heat/rest-api.md section 1). Never reuse a name for another meaning.
+
+Upstream answers 500 to InvalidTemplateAttribute, which is the caller's mistake; here it is a 400."""
+
+
+def dotted(path: Iterable[str | int]) -> str:
+    """`["resources", "srv", "networks", 0]` -> `resources.srv.networks[0]`."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            text += f".{part}" if text else part
+    return text
+
+
+class HomeostatError(Exception):
+    """Root of all errors raised on purpose."""
+
+
+class Rejected(HomeostatError):
+    """The caller must change the request; nothing was stored.
+
+    Takes: fault — key of FAULT_CODES; message — what is wrong and what to do; error — class of mistake shown first
+    (`Property error`); path — where, as names and indices.
+    """
+
+    def __init__(self, fault: str, message: str, *, error: str = "", path: Iterable[str | int] = ()) -> None:
+        self.fault = fault
+        self.error = error
+        self.path = tuple(path)
+        self.detail = message
+        super().__init__(": ".join(part for part in (error, dotted(self.path), message) if part))
+
+    @property
+    def code(self) -> int:
+        return FAULT_CODES[self.fault]
+
+    def at(self, *prefix: str | int) -> "Rejected":
+        """The same error, with `prefix` put before its path."""
+        return Rejected(self.fault, self.detail, error=self.error, path=(*prefix, *self.path))
+
+
+def invalid(message: str, *path: str | int, error: str = "") -> Rejected:
+    """A template or property that does not validate (400 StackValidationFailed)."""
+    return Rejected("StackValidationFailed", message, error=error, path=path)
+
+
+def stack_not_found(name: str) -> Rejected:
+    return Rejected("EntityNotFound", f"The Stack ({name}) could not be found.")
+
+
+class Transient(HomeostatError):
+    """Time will mend it: try again after `retry_after_s` seconds (None: the caller's own backoff)."""
+
+    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
+        self.retry_after_s = retry_after_s
+        super().__init__(message)
+
+
+class Terminal(HomeostatError):
+    """Only a change of the desired state can mend it; the resource is FAILED with this reason."""
+
+
+class Uncertain(HomeostatError):
+    """The request may or may not have been carried out; look before acting again."""
+
+
+class Superseded(HomeostatError):
+    """A newer owner or revision has taken over; drop the work quietly."""
+
+
+class Bug(HomeostatError):
+    """A broken invariant of ours; set the subject aside and go on with the rest."""

@@ -1,0 +1,50 @@
+"""All resource types by name: the built-in families, and third-party ones registered by entry point.
+
+Third parties register a list of `ResourceType` subclasses under the entry point group `homeostat.resources`.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.metadata import entry_points
+
+from homeostat.model.errors import Rejected
+from homeostat.resources import cinder, heat, neutron, nova, octavia
+from homeostat.resources.base import ResourceType
+
+FAMILIES = (heat, nova, neutron, cinder, octavia)
+
+
+@cache
+def types() -> Mapping[str, ResourceType]:
+    """Type name -> the one instance of its class."""
+    found = {each.name: each() for family in FAMILIES for each in family.TYPES}
+    for point in entry_points(group="homeostat.resources"):
+        found.update({each.name: each() for each in point.load()})
+    return found
+
+
+def resource_type(name: str) -> ResourceType:
+    """The type of that name. Fails: Rejected (EntityNotFound) for an unknown one."""
+    try:
+        return types()[name]
+    except KeyError:
+        raise Rejected("EntityNotFound", f"The Resource Type ({name}) could not be found.") from None
+
+
+def listed(name_regex: str = "") -> list[str]:
+    """Names of all types, sorted; with a regular expression, those that match it from their start."""
+    try:
+        wanted = re.compile(name_regex)
+    except re.error:
+        return []
+    return sorted(name for name in types() if wanted.match(name))
+
+
+def of_kind(kinds: Iterable[str]) -> dict[str, list[str]]:
+    """Kind of the cloud port -> names of the types that are things of that kind."""
+    found: dict[str, list[str]] = {kind: [] for kind in kinds}
+    for name, each in types().items():
+        if each.kind in found:
+            found[each.kind].append(name)
+    return found

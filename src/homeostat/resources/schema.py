@@ -1,0 +1,332 @@
+"""Property and attribute schemas of resource types: coercion, defaults, constraints (reference/heat/hot.md section 8)."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from homeostat.model.errors import invalid
+
+
+class Unknown:
+    """Stands for a value that is known only once another resource exists; passes every constraint."""
+
+    def __repr__(self) -> str:
+        return "(known after creation)"
+
+
+UNKNOWN: Final = Unknown()
+
+
+class Kind(StrEnum):
+    STRING = "string"
+    INTEGER = "integer"
+    NUMBER = "number"
+    BOOLEAN = "boolean"
+    MAP = "map"
+    LIST = "list"
+    ANY = "any"
+
+
+ZERO: Mapping[Kind, Any] = {
+    Kind.STRING: "",
+    Kind.INTEGER: 0,
+    Kind.NUMBER: 0,
+    Kind.BOOLEAN: False,
+    Kind.MAP: {},
+    Kind.LIST: [],
+    Kind.ANY: None,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """One rule on a value. `check` gives the error text, or None; `wire` is its form in the schema API."""
+
+    wire: Mapping[str, Any]
+    check: Callable[[Any], str | None]
+
+
+def between(low: float | None = None, high: float | None = None) -> Constraint:
+    def check(value: Any) -> str | None:
+        if (low is not None and value < low) or (high is not None and value > high):
+            return f"{value} is out of range (min: {low}, max: {high})"
+        return None
+
+    return Constraint({"range": {k: v for k, v in (("min", low), ("max", high)) if v is not None}}, check)
+
+
+def length(low: int | None = None, high: int | None = None) -> Constraint:
+    def check(value: Any) -> str | None:
+        size = len(value)
+        if (low is not None and size < low) or (high is not None and size > high):
+            return f"length ({size}) is out of range (min: {low}, max: {high})"
+        return None
+
+    return Constraint({"length": {k: v for k, v in (("min", low), ("max", high)) if v is not None}}, check)
+
+
+def one_of(*allowed: Any) -> Constraint:
+    def check(value: Any) -> str | None:
+        values = value if isinstance(value, list) else [value]
+        if all(item in allowed for item in values):
+            return None
+        return f"{value!r} is not an allowed value {list(allowed)}"
+
+    return Constraint({"allowed_values": list(allowed)}, check)
+
+
+def pattern(regex: str) -> Constraint:
+    compiled = re.compile(regex)
+
+    def check(value: Any) -> str | None:
+        return None if compiled.fullmatch(value) else f"{value!r} does not match pattern {regex!r}"
+
+    return Constraint({"allowed_pattern": regex}, check)
+
+
+def custom(name: str, check: Callable[[Any], str | None] | None = None) -> Constraint:
+    """A named constraint; those on things of the cloud (`nova.flavor`) are left to the cloud itself to refuse."""
+    return Constraint({"custom_constraint": name}, check or (lambda _value: None))
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """Schema of one property.
+
+    update — may change in place; immutable — a change is refused; fields — for a MAP with known keys; items — for a
+    LIST; hidden — accepted but not shown; drift — compare with what is observed (False for what no cloud reports).
+    """
+
+    kind: Kind
+    description: str = ""
+    default: Any = None
+    required: bool = False
+    update: bool = False
+    immutable: bool = False
+    constraints: tuple[Constraint, ...] = ()
+    fields: Mapping[str, "Property"] | None = None
+    items: "Property | None" = None
+    hidden: bool = False
+    drift: bool = True
+
+    def wire(self) -> dict[str, Any]:
+        """The form of `GET /resource_types/{type}`."""
+        shown: dict[str, Any] = {
+            "type": self.kind.value,
+            "required": self.required,
+            "update_allowed": self.update,
+            "immutable": self.immutable,
+        }
+        if self.description:
+            shown["description"] = self.description
+        if self.default is not None:
+            shown["default"] = self.default
+        if self.constraints:
+            shown["constraints"] = [dict(constraint.wire) for constraint in self.constraints]
+        if self.fields is not None:
+            shown["schema"] = {name: each.wire() for name, each in self.fields.items() if not each.hidden}
+        elif self.items is not None:
+            shown["schema"] = {"*": self.items.wire()}
+        return shown
+
+
+def text(description: str = "", **options: Any) -> Property:
+    return Property(Kind.STRING, description, **options)
+
+
+def integer(description: str = "", **options: Any) -> Property:
+    return Property(Kind.INTEGER, description, **options)
+
+
+def number(description: str = "", **options: Any) -> Property:
+    return Property(Kind.NUMBER, description, **options)
+
+
+def boolean(description: str = "", **options: Any) -> Property:
+    return Property(Kind.BOOLEAN, description, **options)
+
+
+def mapping(description: str = "", **options: Any) -> Property:
+    return Property(Kind.MAP, description, **options)
+
+
+def listing(description: str = "", **options: Any) -> Property:
+    return Property(Kind.LIST, description, **options)
+
+
+def anything(description: str = "", **options: Any) -> Property:
+    return Property(Kind.ANY, description, **options)
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """Schema of one attribute; live — never served from an old look."""
+
+    description: str = ""
+    kind: Kind = Kind.STRING
+    live: bool = False
+    deprecated: bool = False
+
+    def wire(self) -> dict[str, Any]:
+        return {"description": self.description, "type": self.kind.value}
+
+
+Schema = Mapping[str, Property]
+
+
+def coerce(schema: Schema, given: Mapping[str, Any], path: Sequence[str | int] = ()) -> dict[str, Any]:
+    """Check `given` against `schema` and bring each value to its type; absent ones stay absent (see `with_defaults`).
+
+    Fails: Rejected (StackValidationFailed, `Property error`) naming the path below `path`.
+    """
+    unknown = [name for name in given if name not in schema]
+    if unknown:
+        raise invalid(f"Unknown Property {unknown[0]}", *path, error="Property error")
+    result = {}
+    for name, prop in schema.items():
+        if name in given:
+            result[name] = coerce_value(prop, given[name], (*path, name))
+        elif prop.required and prop.default is None:
+            raise invalid(f"Property {name} not assigned", *path, error="Property error")
+    return result
+
+
+def coerce_value(prop: Property, value: Any, path: Sequence[str | int]) -> Any:
+    """One value brought to the type of `prop`. A null is the default, else the zero value of the type."""
+    if value is UNKNOWN:
+        return UNKNOWN
+    if value is None:
+        return prop.default if prop.default is not None else ZERO[prop.kind]
+    try:
+        result = _CONVERT[prop.kind](value)
+    except (TypeError, ValueError) as error:
+        raise invalid(str(error), *path, error="Property error") from error
+    if prop.fields is not None:
+        result = coerce(prop.fields, result, path)
+    elif prop.items is not None:
+        result = [coerce_value(prop.items, item, (*path, index)) for index, item in enumerate(result)]
+    _constrain(prop, result, path)
+    return result
+
+
+def _constrain(prop: Property, value: Any, path: Sequence[str | int]) -> None:
+    for constraint in prop.constraints:
+        try:
+            problem = constraint.check(value)
+        except TypeError as error:
+            if _has_unknown(value):
+                continue
+            problem = str(error)
+        if problem is not None and not _has_unknown(value):
+            raise invalid(problem, *path, error="Property error")
+
+
+def _has_unknown(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(_has_unknown(item) for item in value.values())
+    if isinstance(value, list):
+        return any(_has_unknown(item) for item in value)
+    return value is UNKNOWN
+
+
+def with_defaults(schema: Schema, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Every declared property: its value, its default, or None; nested maps show all their keys."""
+    return {name: _default_value(prop, values.get(name)) for name, prop in schema.items()}
+
+
+def _default_value(prop: Property, value: Any) -> Any:
+    if value is None:
+        value = prop.default
+    if prop.fields is not None and isinstance(value, Mapping):
+        return with_defaults(prop.fields, value)
+    if prop.items is not None and isinstance(value, list):
+        return [_default_value(prop.items, item) for item in value]
+    return value
+
+
+def _string(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool | int | float):
+        return str(value)
+    raise ValueError(f"Value must be a string; got {value!r}")
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, bool):
+        raise ValueError(f"Value '{value}' is not an integer")
+    try:
+        if isinstance(value, float) and not value.is_integer():
+            raise ValueError
+        return int(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"Value '{value}' is not an integer") from error
+
+
+def _number(value: Any) -> int | float:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    try:
+        return int(value)
+    except (TypeError, ValueError):
+        pass
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"Value '{value}' is not a number") from error
+
+
+def _boolean(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    raise ValueError(f'"{value}" is not a valid boolean')
+
+
+def _map(value: Any) -> dict[str, Any]:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise ValueError(f'"{value}" is not a map')
+
+
+def _list(value: Any) -> list[Any]:
+    if isinstance(value, list | tuple):
+        return list(value)
+    raise ValueError(f'"{value}" is not a list')
+
+
+_CONVERT: Mapping[Kind, Callable[[Any], Any]] = {
+    Kind.STRING: _string,
+    Kind.INTEGER: _integer,
+    Kind.NUMBER: _number,
+    Kind.BOOLEAN: _boolean,
+    Kind.MAP: _map,
+    Kind.LIST: _list,
+    Kind.ANY: lambda value: value,
+}
+
+__all__ = [
+    "UNKNOWN",
+    "Attribute",
+    "Constraint",
+    "Kind",
+    "Property",
+    "Schema",
+    "anything",
+    "between",
+    "boolean",
+    "coerce",
+    "custom",
+    "integer",
+    "length",
+    "listing",
+    "mapping",
+    "number",
+    "one_of",
+    "pattern",
+    "text",
+    "with_defaults",
+]
