@@ -9,9 +9,16 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from homeostat.model.observed import READY, Condition, Observation, Presence, Remedy, Verdict
-from homeostat.resources.schema import Attribute, Schema, coerce, with_defaults
+from homeostat.resources.comparison import Rule
+from homeostat.resources.graph import Graph
+from homeostat.resources.rules import conflict
+from homeostat.resources.schema import Attribute, Kind, Schema, coerce, with_defaults
 
 Props = Mapping[str, Any]
+
+SHOW = Attribute("Everything that the cloud says about the resource.", Kind.MAP, live=True)
+EMPTY: tuple[Any, ...] = (None, "", [], {})
+"""Values that leave it to the cloud: never compared with what is observed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +41,27 @@ class Thing:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Lifecycle:
+    """How to read the `status` words of a kind.
+
+    ready — as it should be; busy — it will change by itself; broken — word -> what helps; operations — word -> the
+    operation of the cloud port that brings it back. Any other word is broken and asks for help.
+    """
+
+    ready: frozenset[str] = frozenset()
+    busy: frozenset[str] = frozenset()
+    broken: Mapping[str, Remedy] = field(default_factory=dict)
+    operations: Mapping[str, str] = field(default_factory=dict)
+
+
 class ResourceType:
     """Base of all resource types. Subclasses set the class attributes and override what differs.
 
     kind — kind of the cloud port; "" for types that live in the service alone (their object is what `embody` gives).
-    entity — what a person calls it, for messages. update_policy — schema of that section. status — support status.
+    update_policy — schema of that section. can_snapshot — deletion policy Snapshot is possible. open_schema — accepts
+    any property and attribute. lifecycle — reading of `status`. renamed — property -> field of the cloud's object,
+    where the two differ. twins — deprecated property -> the one that took its place.
     """
 
     name: ClassVar[str]
@@ -49,6 +72,27 @@ class ResourceType:
     update_policy: ClassVar[Schema] = {}
     can_snapshot: ClassVar[bool] = False
     open_schema: ClassVar[bool] = False
+    lifecycle: ClassVar[Lifecycle] = Lifecycle()
+    renamed: ClassVar[Mapping[str, str]] = {}
+    twins: ClassVar[Mapping[str, str]] = {}
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.attributes = {**cls.attributes, "show": SHOW}
+        cls._canonical = {name: prop for name, prop in cls.properties.items() if name not in cls.twins}
+        cls._compared = tuple(
+            (name, cls.renamed.get(name, name), prop.same)
+            for name, prop in cls._canonical.items()
+            if prop.update and prop.drift
+        )
+        # No legal value of a constrained text is empty: "" comes from an explicit null.
+        cls._left_out = frozenset(
+            name for name, prop in cls.properties.items() if prop.kind is Kind.STRING and prop.constraints
+        )
+
+    _canonical: ClassVar[Schema] = {}
+    _compared: ClassVar[tuple[tuple[str, str, Rule], ...]] = ()
+    _left_out: ClassVar[frozenset[str]] = frozenset()
 
     # -- before anything exists ------------------------------------------------------------------------------------
 
@@ -56,21 +100,32 @@ class ResourceType:
         """Coerced properties, only those given. Values may be `schema.UNKNOWN`. Fails: Rejected naming the path."""
         if self.open_schema:
             return dict(given)
-        values = coerce(self.properties, given, path)
+        values = coerce(self._canonical, self._without_twins(given, path) if self.twins else given, path)
         self.validate(values, path)
+        return values
+
+    def _without_twins(self, given: Props, path: tuple[str | int, ...]) -> Props:
+        values = dict(given)
+        for twin, name in self.twins.items():
+            value = values.pop(twin, None)
+            if value is None:
+                continue
+            if values.get(name) is not None:
+                raise conflict(path, name, twin)
+            values[name] = value
         return values
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         """Rules across properties; raise `errors.invalid(message, *path)`. Values may be `schema.UNKNOWN`."""
 
     def complete(self, values: Props) -> dict[str, Any]:
-        """`values` with the defaults of the schema."""
-        return dict(values) if self.open_schema else with_defaults(self.properties, values)
+        """`values` with the defaults of the schema; deprecated twins do not appear."""
+        return dict(values) if self.open_schema else with_defaults(self._canonical, values)
 
-    def implied_requires(self, values: Props, graph: Mapping[str, tuple[str, Props]]) -> set[str]:
+    def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
         """Names of resources in the same template that must come first though nothing refers to them.
 
-        graph — name -> (type name, properties with `schema.Reference` where another resource is named).
+        properties — this resource's own raw tree, as in the graph (see `resources.graph`).
         """
         return set()
 
@@ -78,7 +133,11 @@ class ResourceType:
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
         """The cloud object wanted, from properties completed with defaults. Omit what the user leaves to the cloud."""
-        spec = {name: value for name, value in values.items() if value is not None}
+        spec = {
+            self.renamed.get(name, name): value
+            for name, value in values.items()
+            if value is not None and not (value == "" and name in self._left_out)
+        }
         if "name" in self.properties and not spec.get("name"):
             spec["name"] = physical_name
         return spec
@@ -89,7 +148,9 @@ class ResourceType:
 
     def replaced_by(self, before: Props, after: Props, changed: frozenset[str]) -> str:
         """Why this change needs a replacement, or "" where it can be done in place. Both with defaults."""
-        fixed = sorted(name for name in changed if name not in self.properties or not self.properties[name].update)
+        fixed = sorted(
+            name for name in changed if name not in self.properties or not self.properties[name].update
+        )
         return f"{', '.join(fixed)} cannot change in place" if fixed else ""
 
     # -- looking -----------------------------------------------------------------------------------------------------
@@ -104,25 +165,38 @@ class ResourceType:
 
     def fitness(self, thing: Thing, now: float) -> Verdict:
         """`judge` for a thing that is present: read its status, then compare the properties that are set."""
+        unsettled = settling(thing, self.lifecycle)
+        if unsettled is not None:
+            return unsettled
         drifted = self.drift(thing)
         if drifted:
-            return Verdict(Condition.DRIFTED, f"{', '.join(drifted)} changed outside", Remedy.UPDATE, drifted=drifted)
+            return Verdict(
+                Condition.DRIFTED, f"{', '.join(drifted)} changed outside", Remedy.UPDATE, drifted=drifted
+            )
         return READY
 
     def drift(self, thing: Thing) -> tuple[str, ...]:
-        """Names of set properties whose observed value differs from the desired one (only those a cloud reports)."""
+        """Names of set, updatable properties whose observed value surely differs from the desired one."""
         wanted = self.spec(thing.properties, thing.physical_name)
         seen = thing.seen.properties
         return tuple(
             name
-            for name, prop in self.properties.items()
-            if prop.drift and prop.update and wanted.get(name) is not None and name in seen and seen[name] != wanted[name]
+            for name, field_name, same in self._compared
+            if field_name in seen
+            and thing.properties.get(name) not in EMPTY
+            and wanted.get(field_name) not in EMPTY
+            and not same(wanted[field_name], seen[field_name])
         )
 
     def observed_properties(self, thing: Thing) -> dict[str, Any]:
         """Observed values of the properties that the template sets, for `resource_properties_observed` (CV1)."""
         seen = thing.seen.properties
-        return {name: seen[name] for name in self.properties if name in seen and thing.properties.get(name) is not None}
+        fields = {name: self.renamed.get(name, name) for name in self._canonical}
+        return {
+            name: seen[field_name]
+            for name, field_name in fields.items()
+            if field_name in seen and thing.properties.get(name) is not None
+        }
 
     # -- answering ---------------------------------------------------------------------------------------------------
 
@@ -132,21 +206,32 @@ class ResourceType:
 
     def attribute(self, thing: Thing, name: str) -> Any:
         """Value of `get_attr: [resource, name]` before any further path; None when it cannot be known."""
-        return thing.seen.properties.get(name)
+        if name == "show":
+            return self.show(thing)
+        declared = self.attributes.get(name)
+        return thing.seen.properties.get(declared.field or name if declared is not None else name)
 
     def show(self, thing: Thing) -> Any:
         """Value of the attribute `show`: everything the cloud says."""
         return dict(thing.seen.properties)
 
 
-def settling(thing: Thing, *, ready: frozenset[str], busy: frozenset[str], broken: frozenset[str]) -> Verdict | None:
-    """Common reading of `status`: a verdict for busy, broken and unknown words, None when ready or without status."""
+def settling(thing: Thing, lifecycle: Lifecycle) -> Verdict | None:
+    """Reading of `status`: a verdict for busy, broken and unknown words, None when ready or without a status."""
     status = thing.seen.properties.get("status")
-    if status is None or status in ready:
+    if status is None:
         return None
-    if status in busy:
-        return Verdict(Condition.PENDING, f"its status is {status}")
-    if status in broken:
-        fault = thing.seen.properties.get("fault") or f'Went to status {status} due to "Unknown"'
-        return Verdict(Condition.BROKEN, str(fault), Remedy.RECREATE)
-    return Verdict(Condition.BROKEN, f"Unknown status {status}", Remedy.ASK)
+    word = str(status).lower()
+    if word in lifecycle.ready:
+        return None
+    if word in lifecycle.busy:
+        return Verdict(Condition.PENDING, f"its status is {word}")
+    fault = thing.seen.properties.get("fault") or "Unknown"
+    operation = lifecycle.operations.get(word)
+    reason = f'Went to status {word.upper()} due to "{fault}"'
+    if operation is not None:
+        return Verdict(Condition.BROKEN, reason, Remedy.OPERATE, operation)
+    remedy = lifecycle.broken.get(word)
+    if remedy is not None:
+        return Verdict(Condition.BROKEN, reason, remedy)
+    return Verdict(Condition.BROKEN, f'Unknown status {word.upper()} due to "{fault}"', Remedy.ASK)

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from homeostat.model.errors import invalid
+from homeostat.resources import comparison
 
 
 class Unknown:
@@ -96,7 +97,8 @@ class Property:
     """Schema of one property.
 
     update — may change in place; immutable — a change is refused; fields — for a MAP with known keys; items — for a
-    LIST; hidden — accepted but not shown; drift — compare with what is observed (False for what no cloud reports).
+    LIST; hidden — accepted but not shown; drift — compare with what is observed (False for what no cloud reports);
+    same — how to compare.
     """
 
     kind: Kind
@@ -110,6 +112,7 @@ class Property:
     items: "Property | None" = None
     hidden: bool = False
     drift: bool = True
+    same: comparison.Rule = comparison.equal
 
     def wire(self) -> dict[str, Any]:
         """The form of `GET /resource_types/{type}`."""
@@ -162,12 +165,16 @@ def anything(description: str = "", **options: Any) -> Property:
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """Schema of one attribute; live — never served from an old look."""
+    """Schema of one attribute.
+
+    live — never served from an old look; field — of the cloud's object, where it is called otherwise there.
+    """
 
     description: str = ""
     kind: Kind = Kind.STRING
     live: bool = False
     deprecated: bool = False
+    field: str = ""
 
     def wire(self) -> dict[str, Any]:
         return {"description": self.description, "type": self.kind.value}

@@ -1,0 +1,123 @@
+"""When an observed value counts as the wanted one: the `same` rules of properties. False drift is worse than none.
+
+Every rule takes (wanted, seen), wanted not empty, both plain data, and says whether they agree as far as can be told.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+Rule = Callable[[Any, Any], bool]
+
+_UUID = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
+_ANYWHERE = ("0.0.0.0/0", "::/0")
+_PROTOCOLS = {"1": "icmp", "6": "tcp", "17": "udp", "58": "ipv6-icmp", "icmpv6": "ipv6-icmp"}
+
+
+def equal(wanted: Any, seen: Any) -> bool:
+    """Equal after conversion; of maps only the wanted keys; null seen means that the cloud does not say."""
+    if seen is None or wanted is None:
+        return True
+    if isinstance(wanted, Mapping):
+        return isinstance(seen, Mapping) and all(
+            value is None or (key in seen and equal(value, seen[key])) for key, value in wanted.items()
+        )
+    if isinstance(wanted, list):
+        return isinstance(seen, list) and len(seen) == len(wanted) and all(map(equal, wanted, seen))
+    return wanted == seen or _scalar(wanted) == _scalar(seen)
+
+
+def _scalar(value: Any) -> str | float:
+    if isinstance(value, bool):
+        return str(value).lower()
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return str(value).lower() if str(value).lower() in ("true", "false") else str(value)
+
+
+def unordered(wanted: Sequence[Any], seen: Any) -> bool:
+    """Lists with equal items in any order."""
+    return seen is None or (isinstance(seen, list) and _paired(wanted, seen, equal))
+
+
+def includes(wanted: Sequence[Any], seen: Any) -> bool:
+    """Every wanted item is there; others may be too (a cloud or its adapter adds tags of its own)."""
+    return seen is None or all(any(equal(item, other) for other in seen) for item in wanted)
+
+
+def at_least(wanted: Any, seen: Any) -> bool:
+    """For sizes that never shrink: what grew outside cannot be brought back."""
+    return seen is None or float(seen) >= float(wanted)
+
+
+def reference(wanted: Any, seen: Any) -> bool:
+    """Something is linked, and it is the wanted one where both are ids; a name cannot be told from an id."""
+    if not seen:
+        return False
+    if _UUID.fullmatch(str(wanted)) and _UUID.fullmatch(str(seen)):
+        return _plain_id(wanted) == _plain_id(seen)
+    return True
+
+
+def references(wanted: Sequence[Any], seen: Any) -> bool:
+    """The same things are linked, in any order."""
+    return isinstance(seen, list) and _paired(wanted, seen, reference)
+
+
+def gateway(wanted: Mapping[str, Any], seen: Any) -> bool:
+    """A router's external gateway; addresses count only where they were asked for."""
+    if not seen or not reference(wanted.get("network_id"), seen.get("network_id")):
+        return False
+    return equal(wanted.get("enable_snat"), seen.get("enable_snat"))
+
+
+def fixed_ips(wanted: Sequence[Mapping[str, Any]], seen: Any) -> bool:
+    """A port has its addresses on the wanted subnets; the addresses are not compared, clouds may translate them."""
+    subnets = [item["subnet_id"] for item in wanted if item.get("subnet_id")]
+    there = [item.get("subnet_id") for item in seen or []]
+    return seen is None or all(any(reference(subnet, other) for other in there) for subnet in subnets)
+
+
+def rules(wanted: Sequence[Mapping[str, Any]], seen: Any) -> bool:
+    """Rules of a security group. Egress rules are the cloud's own as long as none is wanted."""
+    if seen is None:
+        return True
+    governed = {"ingress", *(rule.get("direction") for rule in wanted)}
+    there = [rule for rule in seen if rule.get("direction", "ingress") in governed]
+    return _paired([_clean(rule) for rule in wanted], [_clean(rule) for rule in there], _same_rule)
+
+
+def _clean(rule: Mapping[str, Any]) -> dict[str, str]:
+    names = ("direction", "ethertype", "protocol", "port_range_min", "port_range_max", "remote_ip_prefix")
+    found = {name: str(rule[name]).lower() for name in names if rule.get(name) not in (None, "", *_ANYWHERE)}
+    if "protocol" in found:
+        found["protocol"] = _PROTOCOLS.get(found["protocol"], found["protocol"])
+    if rule.get("remote_group_id") is not None:
+        found["remote_group_id"] = str(rule["remote_group_id"])
+    return {"direction": "ingress", "ethertype": "ipv4", **found}
+
+
+def _same_rule(wanted: Mapping[str, str], seen: Mapping[str, str]) -> bool:
+    if wanted.keys() != seen.keys():
+        return False
+    # An empty group means the group itself, whose id only the cloud knows.
+    return all(
+        (not value or reference(value, seen[name])) if name == "remote_group_id" else value == seen[name]
+        for name, value in wanted.items()
+    )
+
+
+def _paired(wanted: Sequence[Any], seen: Sequence[Any], same: Rule) -> bool:
+    """Every wanted item has a seen one of its own, and none is left over."""
+    left = list(seen)
+    for item in wanted:
+        index = next((index for index, other in enumerate(left) if same(item, other)), None)
+        if index is None:
+            return False
+        del left[index]
+    return not left
+
+
+def _plain_id(value: Any) -> str:
+    return str(value).replace("-", "").lower()

@@ -1,0 +1,5 @@
+"""Types of this family."""
+
+from homeostat.resources.base import ResourceType
+
+TYPES: list[type[ResourceType]] = []

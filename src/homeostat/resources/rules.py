@@ -1,0 +1,46 @@
+"""Rules across properties that several types share. Values may be `schema.UNKNOWN`, which counts as given."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from homeostat.model.errors import Rejected, invalid
+
+
+def given(values: Mapping[str, Any], name: str) -> bool:
+    """It has a value that says something: not null, not empty."""
+    value = values.get(name)
+    return value is not None and value not in ("", [], {})
+
+
+def conflict(path: Sequence[str | int], *names: str) -> Rejected:
+    listed = ", ".join(names)
+    return invalid(
+        f"Cannot define the following properties at the same time: {listed}",
+        *path,
+        error="ResourcePropertyConflict",
+    )
+
+
+def at_most_one(values: Mapping[str, Any], path: Sequence[str | int], *names: str) -> None:
+    """Fails: Rejected naming those of `names` that are given together."""
+    found = [name for name in names if given(values, name)]
+    if len(found) > 1:
+        raise conflict(path, *found)
+
+
+def exactly_one(values: Mapping[str, Any], path: Sequence[str | int], *names: str) -> None:
+    """Fails: Rejected when none or several of `names` are given."""
+    at_most_one(values, path, *names)
+    if not any(given(values, name) for name in names):
+        raise missing(path, *names)
+
+
+def missing(path: Sequence[str | int], *names: str) -> Rejected:
+    listed = ", ".join(names)
+    return invalid(f"One of these properties is needed: {listed}", *path, error="Property error")
+
+
+def require(rule: bool, message: str, path: Sequence[str | int]) -> None:
+    """Fails: Rejected (`Property error`) with this message unless the rule holds."""
+    if not rule:
+        raise invalid(message, *path, error="Property error")
