@@ -1,0 +1,110 @@
+"""Which loopback addresses a subnet has, and which of them is free. Pure.
+
+A subnet's own addresses stand for loopback ones at the same offset: with cidr 10.1.0.0/24 and loopback block
+127.40.8.0/24, the address 10.1.0.9 is reached as 127.40.8.9.
+"""
+
+import ipaddress
+import zlib
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from homeostat.model.errors import Terminal, Transient
+
+LOOPBACK = ipaddress.IPv4Network("127.0.0.0/8")
+_WIDEST = 16
+_FIRST, _LAST = 16, 240
+"""Second bytes of the addresses given out: 127.0, where people and system services listen, is left alone."""
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def parse_network(cidr: str) -> Network:
+    try:
+        return ipaddress.ip_network(cidr, strict=False)
+    except ValueError as error:
+        raise Terminal(f"cidr {cidr!r} is not a network: {error}") from error
+
+
+def loopback_block(cidr: Network, taken: Sequence[ipaddress.IPv4Network], seed: str) -> ipaddress.IPv4Network:
+    """The block for a subnet: its own cidr when that is a loopback one, else a free block of its size.
+
+    seed — spreads the blocks of several clouds on one machine, so that they seldom meet.
+    Fails: Terminal when the cidr overlaps another subnet, Transient when no block is free.
+    """
+    if isinstance(cidr, ipaddress.IPv4Network) and cidr.subnet_of(LOOPBACK):
+        overlapping = [str(block) for block in taken if block.overlaps(cidr)]
+        if overlapping:
+            raise Terminal(
+                f"cidr {cidr} overlaps the addresses {overlapping[0]} of another subnet of this cloud"
+            )
+        return cidr
+    host_bits = min(cidr.max_prefixlen - cidr.prefixlen, 32 - _WIDEST if cidr.version == 4 else 12)
+    size = 1 << host_bits
+    low, high = _FIRST << 16, _LAST << 16
+    count = (high - low) // size
+    start = zlib.crc32(seed.encode()) % count
+    base = int(LOOPBACK.network_address)
+    for step in range(count):
+        offset = low + (start + step) % count * size
+        block = ipaddress.IPv4Network((base + offset, 32 - host_bits))
+        if not any(block.overlaps(other) for other in taken):
+            return block
+    raise Transient(
+        f"no loopback block of {size} addresses is free: delete subnets that are no longer needed"
+    )
+
+
+def choose(subnet: Mapping[str, Any], taken: Collection[str], wanted: str | None) -> str:
+    """A loopback address of the subnet that nobody has; `wanted` — as the user writes it, in either block.
+
+    subnet — facts of a subnet record. Fails: Terminal when `wanted` is not of this subnet, Transient when it is
+    taken or none is free.
+    """
+    block = ipaddress.IPv4Network(subnet["loopback_cidr"])
+    if wanted:
+        address = translate(subnet, wanted)
+        if address in taken:
+            raise Transient(f"address {wanted} ({address}) is in use")
+        return address
+    gateway = subnet.get("gateway_ip")
+    reserved = {translate(subnet, gateway)} if gateway and within(subnet, gateway) else set()
+    for low, high in _pools(subnet, block):
+        for number in range(low, high + 1):
+            address = str(ipaddress.IPv4Address(number))
+            if address not in taken and address not in reserved:
+                return address
+    raise Transient(f"all addresses of subnet {subnet['cidr']} are in use")
+
+
+def _pools(subnet: Mapping[str, Any], block: ipaddress.IPv4Network) -> list[tuple[int, int]]:
+    pools = subnet.get("allocation_pools")
+    if not pools:
+        first, last = int(block.network_address), int(block.broadcast_address)
+        return [(first + 1, last - 1)] if block.prefixlen < 31 else [(first, last)]
+    ends = [(translate(subnet, pool["start"]), translate(subnet, pool["end"])) for pool in pools]
+    return [(int(ipaddress.IPv4Address(low)), int(ipaddress.IPv4Address(high))) for low, high in ends]
+
+
+def within(subnet: Mapping[str, Any], address: str) -> bool:
+    try:
+        translate(subnet, address)
+    except Terminal:
+        return False
+    return True
+
+
+def translate(subnet: Mapping[str, Any], address: str) -> str:
+    """The loopback address that `address` stands for. Fails: Terminal when it is not of this subnet."""
+    block = ipaddress.IPv4Network(subnet["loopback_cidr"])
+    cidr = parse_network(subnet["cidr"])
+    try:
+        given = ipaddress.ip_address(address)
+    except ValueError as error:
+        raise Terminal(f"{address!r} is not an address") from error
+    if given.version == 4 and given in block:
+        return str(given)
+    offset = int(given) - int(cidr.network_address)
+    if given.version != cidr.version or given not in cidr or offset >= block.num_addresses:
+        raise Terminal(f"address {address} is not within {cidr} (reached here as {block})")
+    return str(block[offset])

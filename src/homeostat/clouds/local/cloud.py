@@ -1,0 +1,83 @@
+"""The default cloud: real processes, addresses and directories of this machine, which outlive the service."""
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from homeostat.clouds.local import networks, processes, servers, storage
+from homeostat.clouds.local.family import Family
+from homeostat.clouds.local.tree import Tree, scan
+from homeostat.clouds.local.watching import Watcher
+from homeostat.clouds.port import Answer, Change, Intent, Operation, Sighting
+from homeostat.model.errors import Terminal
+from homeostat.model.observed import Observation
+
+FAMILIES: tuple[type[Family], ...] = (
+    networks.Networks,
+    networks.Subnets,
+    networks.Ports,
+    networks.Routers,
+    networks.RouterInterfaces,
+    networks.SecurityGroups,
+    storage.Volumes,
+    storage.VolumeAttachments,
+    storage.Keypairs,
+)
+
+
+class LocalCloud:
+    """The port on this machine; its state is the directory `root`, which several processes may share.
+
+    Linux only; works with and without privileges. `family.py` has the verbs, the other modules the kinds.
+    """
+
+    name = "local"
+    listing_lag_s = 0.0
+
+    def __init__(self, root: Path) -> None:
+        self._tree = Tree(root)
+        self._tree.empty_trash()
+        self._servers = servers.Servers(self._tree)
+        families = [self._servers, *(family(self._tree) for family in FAMILIES)]
+        self._families = {family.kind: family for family in families}
+        self.kinds = frozenset(self._families)
+        networks.Networks(self._tree).provide()
+
+    def observe(self, kind: str, handles: Sequence[str]) -> list[Observation]:
+        return self._family(kind).observe(handles)
+
+    def find(self, kind: str, tokens: Sequence[str]) -> list[Observation]:
+        return self._family(kind).find(tokens)
+
+    def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
+        return self._family(kind).create(intents)
+
+    def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
+        return self._family(kind).update(changes)
+
+    def delete(self, kind: str, handles: Sequence[str]) -> list[Answer]:
+        return self._family(kind).delete(handles)
+
+    def operate(self, kind: str, operations: Sequence[Operation]) -> list[Answer]:
+        return self._family(kind).operate(operations)
+
+    def watch(self, stop: Callable[[], bool]) -> Iterator[Sighting]:
+        return Watcher(self._tree, sorted(self.kinds)).sightings(stop)
+
+    def close(self) -> None:
+        self._servers.close()
+
+    def destroy(self) -> None:
+        """End every process and remove every file of this cloud, root included."""
+        self.close()
+        directories = [entry.path for kind in self.kinds for entry in scan(f"{self._tree.root}/{kind}s")]
+        processes.end(directories)
+        shutil.rmtree(self._tree.root)
+
+    def _family(self, kind: str) -> Family:
+        try:
+            return self._families[kind]
+        except KeyError:
+            raise Terminal(
+                f"The local cloud has no {kind!r}; it has {', '.join(sorted(self.kinds))}"
+            ) from None

@@ -1,0 +1,212 @@
+"""What all kinds of things of the local cloud have in common: the port's verbs on records, batch by batch.
+
+A kind is a subclass of `Family`: mostly data (what it refers to, what may use it), and code where something real
+is behind the record. The record is written first, so that a second `create` finishes the work.
+"""
+
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, TypeVar
+
+from homeostat.clouds.local.tree import Look, Record, Tree
+from homeostat.clouds.port import Answer, Change, Intent, Operation
+from homeostat.model.errors import HomeostatError, Terminal, Transient
+from homeostat.model.observed import Observation, Presence
+
+Item = TypeVar("Item")
+Facts = dict[str, Any]
+
+_NAMESPACE = uuid.UUID("6f1c0f0e-5d0c-4a53-9a0b-6c6f63616c21")
+
+
+def identity(kind: str, token: str) -> str:
+    """The id of the thing that carries the token: the same however often it is asked for."""
+    return str(uuid.uuid5(_NAMESPACE, f"{kind}:{token}"))
+
+
+@dataclass(frozen=True, slots=True)
+class Refers:
+    """`fields` of the spec, the first that is set, name a thing of `kind`; its id becomes the fact `fact`."""
+
+    fields: tuple[str, ...]
+    kind: str
+    fact: str
+    required: bool = False
+
+
+class Family:
+    """One kind. refers — what its spec names; used_by — (kind, fact) of what keeps it from being deleted."""
+
+    kind: ClassVar[str]
+    refers: ClassVar[tuple[Refers, ...]] = ()
+    used_by: ClassVar[tuple[tuple[str, str], ...]] = ()
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+
+    # -- what a kind adds --------------------------------------------------------------------------
+
+    def admit(self, look: Look, id: str, spec: Mapping[str, Any]) -> Facts:
+        """Facts of a new thing, or Terminal/Transient when it cannot be had. Changes nothing."""
+        return self.references(look, spec)
+
+    def amend(self, look: Look, record: Record, spec: Mapping[str, Any], changed: frozenset[str]) -> Facts:
+        """Facts once `spec` holds, or Terminal when it cannot be reached in place. Changes nothing."""
+        return {**record.facts, **self.references(look, spec)}
+
+    def settle(self, look: Look, record: Record) -> None:
+        """Bring what is real in line with the record; finishes what is half done."""
+
+    def finish(self, look: Look, records: Sequence[Record]) -> None:
+        """`settle` for what is better done once for a whole batch; also after a delete."""
+
+    def show(self, look: Look, record: Record) -> dict[str, Any]:
+        """The thing in the words of `clouds/port.py`."""
+        return {**record.spec, **record.facts, "id": record.id}
+
+    def users(self, look: Look, record: Record) -> Iterable[Record]:
+        """What keeps the thing from being deleted."""
+        for kind, fact in self.used_by:
+            yield from look.referring(kind, fact, record.id)
+
+    def dismantle(self, look: Look, record: Record) -> None:
+        """Undo what `settle` has done; the record is dropped next."""
+
+    def perform(self, look: Look, record: Record, operation: Operation) -> None:
+        """Carry out one operation."""
+        raise Terminal(f"{self.kind} {record.id} knows no operation {operation.verb!r}")
+
+    # -- the port's verbs --------------------------------------------------------------------------
+
+    def observe(self, handles: Sequence[str]) -> list[Observation]:
+        look = Look(self.tree)
+        return [self._seen(look, look.get(self.kind, handle), handle) for handle in handles]
+
+    def find(self, tokens: Sequence[str]) -> list[Observation]:
+        look = Look(self.tree)
+        return [self._seen(look, self.carrying(look, token), "") for token in tokens]
+
+    def create(self, intents: Sequence[Intent]) -> list[Answer]:
+        with self.tree.lock():
+            look = Look(self.tree)
+            return self.each(look, intents, lambda intent: self._settled(look, self.begin(look, intent)))
+
+    def update(self, changes: Sequence[Change]) -> list[Answer]:
+        with self.tree.lock():
+            look = Look(self.tree)
+            return self.each(look, changes, lambda change: self._settled(look, self.change(look, change)))
+
+    def delete(self, handles: Sequence[str]) -> list[Answer]:
+        with self.tree.lock():
+            look = Look(self.tree)
+            return self.each(look, handles, lambda handle: self._delete(look, handle))
+
+    def operate(self, operations: Sequence[Operation]) -> list[Answer]:
+        with self.tree.lock():
+            look = Look(self.tree)
+            return self.each(look, operations, lambda operation: self._operate(look, operation))
+
+    # -- steps of the verbs ------------------------------------------------------------------------
+
+    def identity(self, intent: Intent) -> str:
+        return identity(self.kind, intent.token)
+
+    def carrying(self, look: Look, token: str) -> Record | None:
+        return look.get(self.kind, identity(self.kind, token))
+
+    def begin(self, look: Look, intent: Intent) -> Record:
+        """The record of what is wanted: the one that carries the token already, or a new one, written."""
+        known = self.carrying(look, intent.token)
+        if known is not None:
+            return known
+        id = self.identity(intent)
+        facts = self.admit(look, id, intent.spec)
+        record = Record(self.kind, id, intent.token, dict(intent.spec), facts, time.time())
+        look.store(record)
+        return record
+
+    def change(self, look: Look, change: Change) -> Record | None:
+        """The record after the change, written; None when the thing is gone."""
+        record = look.get(self.kind, change.handle)
+        if record is None:
+            return None
+        spec = merged(record.spec, change)
+        changed = frozenset(change.changed) | {
+            name for name in {*spec, *record.spec} if spec.get(name) != record.spec.get(name)
+        }
+        amended = replace(record, spec=spec, facts=self.amend(look, record, spec, changed))
+        look.store(amended)
+        return amended
+
+    def references(self, look: Look, spec: Mapping[str, Any]) -> Facts:
+        """The ids of the things that `spec` names, by fact."""
+        facts: Facts = {}
+        for refers in self.refers:
+            reference = next((spec[name] for name in refers.fields if spec.get(name)), None)
+            if reference is None and refers.required:
+                raise Terminal(f"A {self.kind} needs a {refers.kind}: set {refers.fields[0]!r}")
+            found = None if reference is None else look.resolve(refers.kind, str(reference))
+            facts[refers.fact] = None if found is None else found.id
+        return facts
+
+    def each(self, look: Look, items: Sequence[Item], act: Callable[[Item], Record | None]) -> list[Answer]:
+        """Act item by item and show what is there after all of them; an item's failure stays its own."""
+        outcomes: list[Record | HomeostatError | None] = []
+        for item in items:
+            try:
+                outcomes.append(act(item))
+            except HomeostatError as error:
+                outcomes.append(error)
+            except OSError as error:
+                outcomes.append(Transient(f"{self.kind}: {error}"))
+        self.finish(look, [outcome for outcome in outcomes if isinstance(outcome, Record)])
+        return [self._answer(look, item, outcome) for item, outcome in zip(items, outcomes, strict=True)]
+
+    def _answer(self, look: Look, item: Any, outcome: Record | HomeostatError | None) -> Answer:
+        if isinstance(outcome, HomeostatError):
+            return outcome
+        present = None if outcome is None else look.get(self.kind, outcome.id)
+        return self._seen(look, present, item if isinstance(item, str) else getattr(item, "handle", ""))
+
+    def _seen(self, look: Look, record: Record | None, handle: str) -> Observation:
+        if record is None:
+            return Observation(
+                Presence.ABSENT, handle, seen_at=time.time(), reason=f"there is no such {self.kind}"
+            )
+        return Observation(Presence.PRESENT, record.id, self.show(look, record), time.time())
+
+    def _settled(self, look: Look, record: Record | None) -> Record | None:
+        if record is not None:
+            self.settle(look, record)
+        return record
+
+    def _delete(self, look: Look, handle: str) -> Record | None:
+        record = look.get(self.kind, handle)
+        if record is None:
+            return None
+        self.refuse_if_used(look, record)
+        self.dismantle(look, record)
+        look.drop(record)
+        return record
+
+    def refuse_if_used(self, look: Look, record: Record) -> None:
+        users = [f"{user.kind} {user.spec.get('name') or user.id}" for user in self.users(look, record)]
+        if users:
+            raise Transient(f"{self.kind} {record.id} is in use by {', '.join(users[:5])}")
+
+    def _operate(self, look: Look, operation: Operation) -> Record | None:
+        record = look.get(self.kind, operation.handle)
+        if record is not None:
+            self.perform(look, record, operation)
+        return record
+
+
+def merged(spec: Mapping[str, Any], change: Change) -> dict[str, Any]:
+    """The spec after a change: only the fields that it names, or all when it names none."""
+    if not change.changed:
+        return dict(change.spec)
+    result = {name: value for name, value in spec.items() if name not in change.changed}
+    result.update({name: change.spec[name] for name in change.changed if name in change.spec})
+    return result

@@ -1,0 +1,238 @@
+"""Networks, subnets, ports, routers, security groups: records, and loopback addresses that can be reached."""
+
+import hashlib
+import ipaddress
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from homeostat.clouds.local.addresses import choose, loopback_block, parse_network, translate
+from homeostat.clouds.local.family import Facts, Family, Refers, identity
+from homeostat.clouds.local.tree import Look, Record, Tree
+from homeostat.clouds.port import Intent
+from homeostat.model.errors import Terminal, Transient
+
+BUILT_IN = (("private", "172.31.0.0/20"), ("public", "172.24.4.0/22"))
+"""Networks that are always there, with one subnet each: servers without networks live on the first."""
+
+OF_NETWORK = Refers(("network", "network_id"), "network", "network_id", required=True)
+
+
+class Networks(Family):
+    kind = "network"
+    used_by = (
+        ("subnet", "network_id"),
+        ("port", "network_id"),
+        ("floating_ip", "floating_network_id"),
+        ("router", "gateway_network_id"),
+    )
+
+    def show(self, look: Look, record: Record) -> dict[str, Any]:
+        subnets = [subnet.id for subnet in look.referring("subnet", "network_id", record.id)]
+        shown = {"admin_state_up": True, "shared": False, "mtu": 65536, **super().show(look, record)}
+        return {**shown, "subnets": subnets, "status": "active"}
+
+    def provide(self) -> None:
+        """Make the built-in networks where they are missing."""
+        subnets = Subnets(self.tree)
+        with self.tree.lock():
+            look = Look(self.tree)
+            for name, cidr in BUILT_IN:
+                spec = {"name": name, "router:external": name == "public", "shared": True}
+                network = self.begin(look, Intent(f"built-in {name}", spec))
+                inside = {"name": f"{name}-subnet", "network": network.id, "cidr": cidr}
+                subnets.begin(look, Intent(f"built-in {name}", inside))
+
+
+class Subnets(Family):
+    kind = "subnet"
+    refers = (OF_NETWORK,)
+    used_by = (("port", "subnet_ids"), ("floating_ip", "subnet_ids"), ("router_interface", "subnet_id"))
+
+    def admit(self, look: Look, id: str, spec: Mapping[str, Any]) -> Facts:
+        facts = super().admit(look, id, spec)
+        taken = [ipaddress.IPv4Network(each.facts["loopback_cidr"]) for each in look.all("subnet").values()]
+        asked = spec.get("cidr")
+        sized = parse_network(asked or f"0.0.0.0/{spec.get('prefixlen') or 24}")
+        block = loopback_block(sized, taken, str(self.tree.root))
+        cidr = parse_network(asked) if asked else block
+        first = str(cidr[1]) if cidr.num_addresses > 2 else None
+        facts.update(
+            cidr=asked or str(cidr),
+            loopback_cidr=str(block),
+            ip_version=cidr.version,
+            gateway_ip=(spec["gateway_ip"] or None) if "gateway_ip" in spec else first,
+        )
+        return facts
+
+    def amend(self, look: Look, record: Record, spec: Mapping[str, Any], changed: frozenset[str]) -> Facts:
+        facts = super().amend(look, record, spec, changed)
+        if "cidr" in changed and spec.get("cidr") != record.spec.get("cidr"):
+            raise Terminal(f"subnet {record.id}: the cidr cannot change, make a new subnet")
+        if "gateway_ip" in changed:
+            facts["gateway_ip"] = spec.get("gateway_ip") or None
+        return facts
+
+    def show(self, look: Look, record: Record) -> dict[str, Any]:
+        return {"enable_dhcp": True, "dns_nameservers": [], "host_routes": [], **super().show(look, record)}
+
+
+class Ports(Family):
+    kind = "port"
+    refers = (OF_NETWORK,)
+    used_by = (
+        ("floating_ip", "port_id"),
+        ("floating_ip_association", "port_id"),
+        ("router_interface", "port_id"),
+    )
+
+    def admit(self, look: Look, id: str, spec: Mapping[str, Any]) -> Facts:
+        facts = super().admit(look, id, spec)
+        digest = hashlib.sha256(id.encode()).hexdigest()
+        mac = ":".join(["fa", "16", "3e", digest[:2], digest[2:4], digest[4:6]])
+        return {
+            **facts,
+            **_addressed(look, facts["network_id"], spec),
+            "security_group_ids": groups(look, spec),
+            "mac_address": spec.get("mac_address") or mac,
+            "device_id": spec.get("device_id") or "",
+            "device_owner": spec.get("device_owner") or "",
+        }
+
+    def amend(self, look: Look, record: Record, spec: Mapping[str, Any], changed: frozenset[str]) -> Facts:
+        facts = super().amend(look, record, spec, changed)
+        facts["security_group_ids"] = groups(look, spec)
+        if "fixed_ips" in changed:
+            facts.update(_addressed(look, facts["network_id"], spec, kept=record))
+        if not facts.get("used_by"):
+            facts.update({name: spec[name] or "" for name in ("device_id", "device_owner") if name in spec})
+        return facts
+
+    def show(self, look: Look, record: Record) -> dict[str, Any]:
+        status = "active" if record.facts.get("device_id") else "down"
+        return {"admin_state_up": True, "security_groups": [], **super().show(look, record), "status": status}
+
+    def users(self, look: Look, record: Record) -> list[Record]:
+        user = record.facts.get("used_by")
+        holder = look.get(user[0], user[1]) if user else None
+        return [*super().users(look, record), *([holder] if holder else [])]
+
+
+def _addressed(look: Look, network_id: str, spec: Mapping[str, Any], kept: Record | None = None) -> Facts:
+    """Addresses of a port: one for each entry asked for, else one in the first subnet of its network."""
+    subnets = look.referring("subnet", "network_id", network_id)
+    wanted = spec.get("fixed_ips") or ([] if spec.get("no_fixed_ips") or not subnets else [{}])
+    busy = taken(look) - (addresses_of(kept) if kept else set())
+    fixed = []
+    for entry in wanted:
+        subnet = _subnet_for(look, subnets, entry)
+        address = choose({**subnet.spec, **subnet.facts}, busy, entry.get("ip_address"))
+        busy.add(address)
+        fixed.append({"subnet_id": subnet.id, "ip_address": address})
+    return {"fixed_ips": fixed, "subnet_ids": [each["subnet_id"] for each in fixed]}
+
+
+def _subnet_for(look: Look, subnets: list[Record], entry: Mapping[str, Any]) -> Record:
+    named = entry.get("subnet") or entry.get("subnet_id")
+    if named:
+        return look.resolve("subnet", named)
+    problem = "its network has no subnet"
+    for subnet in subnets:
+        try:
+            if entry.get("ip_address"):
+                translate({**subnet.spec, **subnet.facts}, entry["ip_address"])
+            return subnet
+        except Terminal as error:
+            problem = str(error)
+    raise Terminal(f"No address for the port: {problem}")
+
+
+def taken(look: Look) -> set[str]:
+    """All addresses in use in this cloud."""
+    holders = [*look.all("port").values(), *look.all("floating_ip").values()]
+    return {address for holder in holders for address in addresses_of(holder)}
+
+
+def addresses_of(record: Record) -> set[str]:
+    return {each["ip_address"] for each in record.facts.get("fixed_ips", ())}
+
+
+def groups(look: Look, spec: Mapping[str, Any]) -> list[str]:
+    """Ids of the security groups named in `spec`; every project has one called `default`."""
+    named = [name for name in spec.get("security_groups") or () if name != "default"]
+    return [look.resolve("security_group", name).id for name in named]
+
+
+def provide_port(look: Look, tree: Tree, token: str, spec: Mapping[str, Any], user: Record) -> Record:
+    """A port of the user's own, made once for each token and removed by `release_ports`."""
+    ports = Ports(tree)
+    port = look.get("port", identity("port", token))
+    if port is None:
+        facts = ports.admit(look, identity("port", token), spec)
+        port = Record("port", identity("port", token), token, dict(spec), facts, time.time())
+    return occupy(look, port, user, own=True)
+
+
+def occupy(look: Look, port: Record, user: Record, *, own: bool = False) -> Record:
+    """Note who uses the port. Fails: Transient while somebody else does."""
+    holder = port.facts.get("used_by")
+    if holder and holder != [user.kind, user.id] and look.get(*holder) is not None:
+        raise Transient(f"port {port.id} is in use by {holder[0]} {holder[1]}")
+    owner = "compute:local" if user.kind == "server" else user.kind
+    used = {"used_by": [user.kind, user.id], "own": own, "device_id": user.id, "device_owner": owner}
+    occupied = replace(port, facts={**port.facts, **used})
+    look.store(occupied)
+    return occupied
+
+
+def release_ports(look: Look, user: Record, keep: tuple[str, ...] = ()) -> None:
+    """Give up the ports of `user` that are not in `keep`; its own ones go away."""
+    for port in look.referring("port", "device_id", user.id):
+        if port.id in keep or port.facts.get("used_by") != [user.kind, user.id]:
+            continue
+        if port.facts.get("own"):
+            look.drop(port)
+        else:
+            freed = {name: port.spec.get(name) or "" for name in ("device_id", "device_owner")}
+            look.store(replace(port, facts={**port.facts, **freed, "used_by": None}))
+
+
+class Routers(Family):
+    kind = "router"
+    used_by = (("router_interface", "router_id"),)
+
+    def admit(self, look: Look, id: str, spec: Mapping[str, Any]) -> Facts:
+        gateway = spec.get("external_gateway_info") or {}
+        network = gateway.get("network") or gateway.get("network_id")
+        return {"gateway_network_id": look.resolve("network", network).id if network else None}
+
+    def amend(self, look: Look, record: Record, spec: Mapping[str, Any], changed: frozenset[str]) -> Facts:
+        return {**record.facts, **self.admit(look, record.id, spec)}
+
+    def show(self, look: Look, record: Record) -> dict[str, Any]:
+        shown = {"admin_state_up": True, "external_gateway_info": None, **super().show(look, record)}
+        return {**shown, "status": "active"}
+
+
+class RouterInterfaces(Family):
+    kind = "router_interface"
+    refers = (
+        Refers(("router", "router_id"), "router", "router_id", required=True),
+        Refers(("subnet", "subnet_id"), "subnet", "subnet_id"),
+        Refers(("port", "port_id"), "port", "port_id"),
+    )
+
+    def references(self, look: Look, spec: Mapping[str, Any]) -> Facts:
+        facts = super().references(look, spec)
+        if not facts["subnet_id"] and not facts["port_id"]:
+            raise Terminal("A router_interface needs a subnet or a port: set 'subnet' or 'port'")
+        return facts
+
+
+class SecurityGroups(Family):
+    kind = "security_group"
+    used_by = (("port", "security_group_ids"), ("server", "security_group_ids"))
+
+    def show(self, look: Look, record: Record) -> dict[str, Any]:
+        return {"description": "", "rules": [], "stateful": True, **super().show(look, record)}

@@ -1,0 +1,138 @@
+"""Detached processes of the local cloud: start them, tell whether they live, end all that belongs to them.
+
+A process belongs to a directory: its environment, and that of its children, has `HOMEOSTAT_GUEST=<directory>`.
+Liveness is the record lock that `guest.py` holds; it cannot be confused by a process id that is used again.
+"""
+
+import contextlib
+import fcntl
+import os
+import select
+import signal
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from homeostat.model.errors import Transient
+
+MARK = "HOMEOSTAT_GUEST"
+GUEST = Path(__file__).with_name("guest.py")
+BALANCER = Path(__file__).with_name("balancer.py")
+_FLOCK = "hhqqi"
+"""struct flock: type, whence, start, length, pid."""
+_LAUNCH_S = 20.0
+_KILL_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    pid: int
+    booted: bool
+
+
+def life(directory: str) -> Life | None:
+    """Who lives in the directory; None when nobody does."""
+    try:
+        descriptor = os.open(f"{directory}/alive", os.O_RDONLY)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 2, 0)
+        kind, _, _, length, pid = struct.unpack(_FLOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, asked))
+    finally:
+        os.close(descriptor)
+    return None if kind == fcntl.F_UNLCK else Life(pid, booted=length == 2)
+
+
+def launch(directory: str, environment: Mapping[str, str], program: Path | None = None) -> int:
+    """Start a detached process in `directory` and give its id once it has booted.
+
+    The caller sees to it that nobody else starts it meanwhile. Fails: Transient when it does not come up.
+    """
+    command = [sys.executable, "-I", "-S", str(GUEST), directory, *([str(program)] if program else [])]
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "TZ") if name in os.environ}
+    child = subprocess.Popen(
+        command,
+        env={"PATH": os.defpath, **kept, **environment, MARK: directory},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert child.stdout is not None
+    poll = select.poll()
+    poll.register(child.stdout, select.POLLIN)
+    with child:
+        if not poll.poll(_LAUNCH_S * 1000):
+            child.kill()
+            end([directory])
+        told = child.stdout.read()
+    if not told:
+        raise Transient(f"no process came up in {directory}; see its console.log")
+    return int(told)
+
+
+def belonging(directories: Collection[str]) -> dict[str, list[int]]:
+    """Process ids by directory, in one scan of /proc: those with its mark, and the session of its guest."""
+    found: dict[str, list[int]] = {directory: [] for directory in directories}
+    sessions = {alive.pid: directory for directory in directories if (alive := life(directory))}
+    for name in os.listdir("/proc"):
+        if name.isdigit() and int(name) != os.getpid():
+            owner = _owner(int(name), sessions)
+            if owner in found:
+                found[owner].append(int(name))
+    return found
+
+
+def _owner(pid: int, sessions: Mapping[int, str]) -> str:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            environment = file.read()
+        mark = f"{MARK}=".encode()
+        for entry in environment.split(b"\0") if mark in environment else ():
+            if entry.startswith(mark):
+                return os.fsdecode(entry[len(mark) :])
+        return sessions.get(os.getsid(pid), "")
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return ""
+
+
+def end(directories: Collection[str], grace_s: float = 0.0) -> None:
+    """End all that belongs to the directories: asked to for `grace_s` seconds, then killed, until none is left.
+
+    Fails: Transient when something cannot be killed (a process in uninterruptible sleep).
+    """
+    if grace_s and _gone(directories, signal.SIGTERM, grace_s, repeat=False):
+        return
+    if not _gone(directories, signal.SIGKILL, _KILL_S, repeat=True):
+        raise Transient(f"some processes of {', '.join(directories)} would not die")
+
+
+def _gone(directories: Collection[str], number: signal.Signals, within_s: float, *, repeat: bool) -> bool:
+    """Signal all of them (once, or again and again for those that fork), until none is left or time is up."""
+    deadline = time.monotonic() + within_s
+    sent: set[int] = set()
+    while time.monotonic() < deadline:
+        pids = [pid for each in belonging(directories).values() for pid in each]
+        if not pids:
+            return True
+        for pid in pids:
+            if repeat or pid not in sent:
+                kill(pid, number)
+                kill(pid, signal.SIGCONT)  # who is paused hears of nothing but SIGKILL
+        sent.update(pids)
+        time.sleep(0.005)
+    return False
+
+
+def kill(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def signal_all(directory: str, number: signal.Signals) -> None:
+    for pid in belonging([directory])[directory]:
+        kill(pid, number)

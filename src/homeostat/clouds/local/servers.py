@@ -1,0 +1,442 @@
+"""Servers: detached processes of this machine, each with a directory, addresses and a console log of its own.
+
+    servers/<id>/  thing.json  user-data  metadata.json  console.log  alive  lock
+                   root/ (working directory)  dev/ (links to volumes)
+
+`power` in the facts is what was last asked for (running, paused, stopped); whether a guest lives, its lock tells.
+Who starts or ends a guest holds the file `lock` of its directory; who writes its record, the lock of the tree.
+"""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from homeostat.clouds.local import networks, processes
+from homeostat.clouds.local.catalogue import Catalogue
+from homeostat.clouds.local.family import Facts, Family, Item, merged
+from homeostat.clouds.local.storage import volume_data
+from homeostat.clouds.local.tree import Look, Record, Tree, remove_tree, write_whole
+from homeostat.clouds.port import Answer, Change, Intent, Operation
+from homeostat.model.errors import HomeostatError, Terminal, Transient
+
+_CHUNK = 64
+_BUILD_S = 10.0
+"""How long a server without a process counts as being built; after that whoever built it has died."""
+_GRACE_S = 2.0
+_VARIABLE_SIZE_MAX = 4096
+
+
+class Servers(Family):
+    kind = "server"
+    _verbs: ClassVar[Mapping[str, str]] = {
+        "start": "_start",
+        "stop": "_stop",
+        "reboot": "_reboot",
+        "pause": "_pause",
+        "unpause": "_unpause",
+        "lock": "_lock",
+        "unlock": "_unlock",
+        "rebuild": "_rebuild",
+    }
+
+    def __init__(self, tree: Tree) -> None:
+        super().__init__(tree)
+        self._catalogue = Catalogue(tree.root)
+        self._pool = ThreadPoolExecutor(8, thread_name_prefix="local-server")
+
+    def close(self) -> None:
+        self._pool.shutdown()
+
+    # -- deciding ----------------------------------------------------------------------------------
+
+    def admit(self, look: Look, id: str, spec: Mapping[str, Any]) -> Facts:
+        built = {
+            "power": "running",
+            "begun_at": time.time(),
+            "pid": None,
+            "lives": 0,
+            "wipe": False,
+            "ports": None,
+        }
+        return {**built, **self._checked(look, spec)}
+
+    def amend(self, look: Look, record: Record, spec: Mapping[str, Any], changed: frozenset[str]) -> Facts:
+        refuse_if_locked(record, "updated")
+        facts = {**record.facts, **self._checked(look, spec)}
+        if "networks" in changed:
+            facts["ports"] = None
+        if changed & {"image", "user_data"}:
+            facts.update(_reborn(wipe=True))
+        return facts
+
+    def _checked(self, look: Look, spec: Mapping[str, Any]) -> Facts:
+        for entity in ("image", "flavor"):
+            if spec.get(entity):
+                self._catalogue.check(entity, str(spec[entity]))
+        if spec.get("key_name"):
+            look.resolve("keypair", spec["key_name"])
+        mappings = [*(spec.get("block_device_mapping") or ()), *(spec.get("block_device_mapping_v2") or ())]
+        volumes = [look.resolve("volume", each["volume_id"]).id for each in mappings if each.get("volume_id")]
+        return {"security_group_ids": networks.groups(look, spec), "volume_ids": volumes}
+
+    # -- the port's verbs --------------------------------------------------------------------------
+
+    def create(self, intents: Sequence[Intent]) -> list[Answer]:
+        return self._in_chunks(intents, self._admit_all, self._finish_building)
+
+    def update(self, changes: Sequence[Change]) -> list[Answer]:
+        return self._in_chunks(changes, self._change_all, self._finish_building)
+
+    def operate(self, operations: Sequence[Operation]) -> list[Answer]:
+        return self._side_by_side(operations, self._carry_out)
+
+    def delete(self, handles: Sequence[str]) -> list[Answer]:
+        answers: list[Answer] = []
+        for at in range(0, len(handles), _CHUNK):
+            answers += self._delete_all(handles[at : at + _CHUNK])
+        return answers
+
+    def _in_chunks(
+        self,
+        items: Sequence[Item],
+        decide: Callable[[Sequence[Item]], list[Answer]],
+        act: Callable[[str], object],
+    ) -> list[Answer]:
+        """Decide for a chunk under the lock of the tree, then let the processes start side by side."""
+        answers: list[Answer] = []
+        for at in range(0, len(items), _CHUNK):
+            decided = decide(items[at : at + _CHUNK])
+            answers += self._side_by_side(decided, lambda answer: self._follow(answer, act))
+        return answers
+
+    def _follow(self, answer: Answer, act: Callable[[str], object]) -> Answer:
+        if isinstance(answer, HomeostatError) or not answer.present:
+            return answer
+        act(answer.handle)
+        return self.observe([answer.handle])[0]
+
+    def _side_by_side(self, items: Sequence[Item], act: Callable[[Item], Answer]) -> list[Answer]:
+        def attempt(item: Item) -> Answer:
+            try:
+                return act(item)
+            except HomeostatError as error:
+                return error
+            except OSError as error:
+                return Transient(f"server: {error}")
+
+        return [attempt(items[0])] if len(items) == 1 else list(self._pool.map(attempt, items))
+
+    def _admit_all(self, intents: Sequence[Intent]) -> list[Answer]:
+        with self.tree.lock():
+            look = Look(self.tree)
+            return self.each(look, intents, lambda intent: self._plugged(look, self.begin(look, intent)))
+
+    def _change_all(self, changes: Sequence[Change]) -> list[Answer]:
+        with self.tree.lock():
+            look = Look(self.tree)
+            return self.each(look, changes, lambda change: self._plugged(look, self.change(look, change)))
+
+    # -- networks ----------------------------------------------------------------------------------
+
+    def _plugged(self, look: Look, record: Record | None) -> Record | None:
+        """The record with its ports, made where they are missing; a new server that cannot have them goes."""
+        if record is None or record.facts["ports"] is not None:
+            return record
+        try:
+            ports = [port.id for port in self._ports(look, record)]
+        except HomeostatError:
+            if not record.facts["lives"]:
+                networks.release_ports(look, record)
+                look.drop(record)
+            raise
+        networks.release_ports(look, record, keep=tuple(ports))
+        plugged = replace(record, facts={**record.facts, "ports": ports})
+        look.store(plugged)
+        return plugged
+
+    def _ports(self, look: Look, record: Record) -> Iterator[Record]:
+        seen: dict[str, int] = {}
+        for entry in record.spec.get("networks") or [{"allocate_network": "auto"}]:
+            if entry.get("allocate_network") == "none":
+                continue
+            if entry.get("port"):
+                yield networks.occupy(look, look.resolve("port", entry["port"]), record)
+                continue
+            spec = _own_port(look, record, entry)
+            # Named after what was asked for, so that an entry that stays keeps its port and its address.
+            key = f"{spec['network']} {spec['fixed_ips']}"
+            seen[key] = seen.get(key, 0) + 1
+            yield networks.provide_port(look, self.tree, f"{record.id} {key} {seen[key]}", spec, record)
+
+    # -- lives -------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _held(self, id: str) -> Iterator[Record | None]:
+        """The record, with nobody else starting or ending its guest; None when the server is gone or going."""
+        try:
+            with self.tree.lock(f"{self.tree.directory('server', id)}/lock"):
+                record = self.tree.read("server", id)
+                yield None if record is None or record.facts.get("deleting") else record
+        except FileNotFoundError:
+            if self.tree.read("server", id) is not None:
+                raise
+            yield None
+
+    def _note(self, id: str, **facts: Any) -> Record:
+        with self.tree.lock():
+            record = self.tree.read("server", id)
+            if record is None:
+                raise Transient(f"server {id} went away meanwhile")
+            noted = replace(record, facts={**record.facts, **facts})
+            self.tree.write(noted)
+            return noted
+
+    def _finish_building(self, id: str) -> None:
+        """What `create` and `update` have decided but not yet done: metadata, and the guest's next life."""
+        with self._held(id) as record:
+            if record is None:
+                return
+            self._write_metadata(record)
+            if record.facts["power"] == "running" and record.facts["pid"] is None:
+                self._live(record)
+
+    def _live(self, record: Record) -> None:
+        """Start the guest. Whatever an earlier life has left behind is ended first."""
+        directory = self.tree.directory("server", record.id)
+        fresh = record.facts["lives"] == 0
+        if not fresh:
+            processes.end([directory])
+        if record.facts["ports"] is None:
+            with self.tree.lock():
+                self._plugged(Look(self.tree), record)
+        record = self._note(record.id, **_reborn(), lives=record.facts["lives"] + 1)
+        if record.facts["wipe"] and os.path.isdir(f"{directory}/root"):
+            remove_tree(f"{directory}/root")
+        self._furnish(record, directory)
+        pid = processes.launch(directory, self._environment(record, directory))
+        self._note(record.id, pid=pid, wipe=False)
+
+    def _furnish(self, record: Record, directory: str) -> None:
+        os.makedirs(f"{directory}/root", exist_ok=True)
+        os.makedirs(f"{directory}/dev", exist_ok=True)
+        _link("../dev", f"{directory}/root/dev")
+        for letter, volume in zip("abcdefghij", record.facts["volume_ids"], strict=False):
+            _link(volume_data(self.tree, volume), f"{directory}/dev/vd{letter}")
+        self._write_metadata(record)
+        if record.spec.get("user_data"):
+            write_whole(f"{directory}/user-data", record.spec["user_data"], 0o700)
+        else:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(f"{directory}/user-data")
+
+    def _write_metadata(self, record: Record) -> None:
+        directory = self.tree.directory("server", record.id)
+        write_whole(f"{directory}/metadata.json", json.dumps(record.spec.get("metadata") or {}))
+
+    def _environment(self, record: Record, directory: str) -> dict[str, str]:
+        addresses = self._addresses(Look(self.tree), record)
+        own = {
+            "HOME": f"{directory}/root",
+            "HOMEOSTAT_ADDRESS": addresses[0][1]["addr"] if addresses else "",
+            "HOMEOSTAT_NAME": str(record.spec.get("name") or record.id),
+            "HOMEOSTAT_SERVER_ID": record.id,
+            "HOMEOSTAT_METADATA": f"{directory}/metadata.json",
+        }
+        for name, value in (record.spec.get("metadata") or {}).items():
+            text = value if isinstance(value, str) else json.dumps(value)
+            if len(text) <= _VARIABLE_SIZE_MAX:
+                own[f"HOMEOSTAT_METADATA_{re.sub(r'[^A-Z0-9]', '_', str(name).upper())}"] = text
+        return {name: text.replace("\0", "") for name, text in own.items()}
+
+    # -- operations --------------------------------------------------------------------------------
+
+    def _carry_out(self, operation: Operation) -> Answer:
+        verb = self._verbs.get(operation.verb)
+        if verb is None:
+            raise Terminal(
+                f"A server knows no operation {operation.verb!r}; it knows {', '.join(self._verbs)}"
+            )
+        with self._held(operation.handle) as record:
+            if record is not None:
+                getattr(self, verb)(record, operation.arguments)
+        return self.observe([operation.handle])[0]
+
+    def _start(self, record: Record, arguments: Mapping[str, Any]) -> None:
+        if record.facts["power"] == "paused" and self._alive(record):
+            raise Terminal(f"server {record.id} is paused: unpause it")
+        if self._alive(record) and not record.facts["wipe"]:
+            return
+        self._live(self._note(record.id, power="running"))
+
+    def _stop(self, record: Record, arguments: Mapping[str, Any]) -> None:
+        refuse_if_locked(record, "stopped")
+        self._note(record.id, power="stopped")
+        processes.end([self.tree.directory("server", record.id)], _GRACE_S)
+
+    def _reboot(self, record: Record, arguments: Mapping[str, Any]) -> None:
+        refuse_if_locked(record, "rebooted")
+        hard = str(arguments.get("type") or "SOFT").upper() == "HARD"
+        self._note(record.id, power="running", **_reborn())
+        processes.end([self.tree.directory("server", record.id)], 0.0 if hard else _GRACE_S)
+        self._live(record)
+
+    def _pause(self, record: Record, arguments: Mapping[str, Any]) -> None:
+        refuse_if_locked(record, "paused")
+        if not self._alive(record):
+            raise Terminal(f"server {record.id} is not running, so it cannot be paused")
+        processes.signal_all(self.tree.directory("server", record.id), signal.SIGSTOP)
+        self._note(record.id, power="paused")
+
+    def _unpause(self, record: Record, arguments: Mapping[str, Any]) -> None:
+        processes.signal_all(self.tree.directory("server", record.id), signal.SIGCONT)
+        if record.facts["power"] == "paused":
+            self._note(record.id, power="running")
+
+    def _lock(self, record: Record, arguments: Mapping[str, Any]) -> None:
+        self._note(record.id, locked=True)
+
+    def _unlock(self, record: Record, arguments: Mapping[str, Any]) -> None:
+        self._note(record.id, locked=False)
+
+    def _rebuild(self, record: Record, arguments: Mapping[str, Any]) -> None:
+        """A new working directory; `arguments` may bring another image, user_data, name or metadata."""
+        refuse_if_locked(record, "rebuilt")
+        with self.tree.lock():
+            look = Look(self.tree)
+            current = look.get("server", record.id) or record
+            spec = merged(current.spec, Change(record.id, arguments, tuple(arguments)))
+            checked = self._checked(look, spec)
+            rebuilt = replace(
+                current,
+                spec=spec,
+                facts={**current.facts, **checked, **_reborn(wipe=True), "power": "running"},
+            )
+            look.store(rebuilt)
+        self._live(rebuilt)
+
+    def _alive(self, record: Record) -> bool:
+        return processes.life(self.tree.directory("server", record.id)) is not None
+
+    # -- deleting ----------------------------------------------------------------------------------
+
+    def _delete_all(self, handles: Sequence[str]) -> list[Answer]:
+        """Sorted, so that two callers never wait for each other's locks; one scan of all processes for all of them."""
+        with contextlib.ExitStack() as stack:
+            held = {
+                handle: stack.enter_context(self._for_deletion(handle)) for handle in sorted(set(handles))
+            }
+            going = [handle for handle, record in held.items() if record and not record.facts.get("locked")]
+            for handle in going:
+                self._note(handle, deleting=True)
+            processes.end([self.tree.directory("server", handle) for handle in going])
+            with self.tree.lock():
+                look = Look(self.tree)
+                return self.each(look, handles, lambda handle: self._delete(look, handle))
+
+    @contextlib.contextmanager
+    def _for_deletion(self, id: str) -> Iterator[Record | None]:
+        with contextlib.ExitStack() as stack:
+            with contextlib.suppress(FileNotFoundError):
+                stack.enter_context(self.tree.lock(f"{self.tree.directory('server', id)}/lock"))
+            yield self.tree.read("server", id)
+
+    def dismantle(self, look: Look, record: Record) -> None:
+        refuse_if_locked(record, "deleted")
+        networks.release_ports(look, record)
+        for attachment in look.referring("volume_attachment", "server_id", record.id):
+            look.drop(attachment)
+
+    # -- showing -----------------------------------------------------------------------------------
+
+    def show(self, look: Look, record: Record) -> dict[str, Any]:
+        directory = self.tree.directory("server", record.id)
+        addresses = self._addresses(look, record)
+        by_network: dict[str, list[dict[str, Any]]] = {}
+        for network, entry in addresses:
+            by_network.setdefault(network, []).append(entry)
+        status, fault = self._status(record, directory)
+        alive = processes.life(directory)
+        return {
+            "metadata": {},
+            **record.spec,
+            "id": record.id,
+            "status": status,
+            "fault": fault,
+            "address": addresses[0][1]["addr"] if addresses else None,
+            "addresses": by_network,
+            "locked": bool(record.facts.get("locked")),
+            "console_log": f"{directory}/console.log",
+            "pid": alive.pid if alive else None,
+        }
+
+    def _status(self, record: Record, directory: str) -> tuple[str, str | None]:
+        facts = record.facts
+        if facts.get("deleting"):
+            return "deleting", None
+        alive = processes.life(directory)
+        if alive and not facts["wipe"]:
+            running = "active" if alive.booted else "building"
+            return ("paused" if facts["power"] == "paused" else running), None
+        if facts["power"] == "stopped":
+            return "stopped", None
+        if facts["pid"] is not None:
+            return "stopped", f"its process ended (was pid {facts['pid']})"
+        if time.time() - facts["begun_at"] < _BUILD_S:
+            return "building", None
+        return "stopped", "it was being started when whoever did so went away"
+
+    def _addresses(self, look: Look, record: Record) -> list[tuple[str, dict[str, Any]]]:
+        """(network name, entry of `addresses`), in the order of the ports."""
+        found = []
+        for id in record.facts["ports"] or ():
+            port = look.get("port", id)
+            network = look.get("network", port.facts["network_id"]) if port else None
+            if port is None or network is None:
+                continue
+            for fixed in port.facts["fixed_ips"]:
+                entry = {"addr": fixed["ip_address"], "version": 4, "port": port.id, "network": network.id}
+                found.append(
+                    (network.spec.get("name") or network.id, {**entry, "mac": port.facts["mac_address"]})
+                )
+        return found
+
+
+def _reborn(**facts: Any) -> Facts:
+    """Facts of a server whose guest is about to be started."""
+    return {"begun_at": time.time(), "pid": None, **facts}
+
+
+def refuse_if_locked(record: Record, participle: str) -> None:
+    if record.facts.get("locked"):
+        raise Terminal(f"server {record.id} is locked and cannot be {participle}: unlock it first")
+
+
+def _own_port(look: Look, record: Record, entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Spec of the port that a server gets for an entry of `networks` that names none."""
+    subnet = look.resolve("subnet", entry["subnet"]) if entry.get("subnet") else None
+    network = entry.get("network") or (subnet.facts["network_id"] if subnet else networks.BUILT_IN[0][0])
+    fixed = {"subnet": subnet.id if subnet else None, "ip_address": entry.get("fixed_ip")}
+    wanted = {name: value for name, value in fixed.items() if value}
+    return {
+        **(entry.get("port_extra_properties") or {}),
+        "network": network,
+        "fixed_ips": [wanted] if wanted else None,
+        "security_groups": record.spec.get("security_groups") or [],
+    }
+
+
+def _link(target: str, path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        if not os.path.islink(path) and os.path.isdir(path):
+            shutil.rmtree(path)
+        else:
+            os.unlink(path)
+    os.symlink(target, path)

@@ -1,0 +1,220 @@
+"""Volumes are directories; an attachment is a link to one in the server's `dev/`. Key pairs are records."""
+
+import base64
+import contextlib
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from homeostat.clouds.local.family import Facts, Family, Refers
+from homeostat.clouds.local.tree import Look, Record, Tree
+from homeostat.clouds.port import Answer, Change, Intent
+from homeostat.model.errors import Terminal, Transient
+from homeostat.model.observed import Observation
+
+
+class Volumes(Family):
+    """size is kept in mind, not enforced: the data is a plain directory."""
+
+    kind = "volume"
+    refers = (Refers(("source_volid",), "volume", "source_volume_id"),)
+    used_by = (("volume_attachment", "volume_id"), ("server", "volume_ids"))
+
+    def admit(self, look: Look, id: str, spec: Mapping[str, Any]) -> Facts:
+        for name in ("snapshot_id", "backup_id"):
+            if spec.get(name):
+                raise Terminal(
+                    f"{name} {spec[name]!r} does not exist: this cloud keeps no snapshots and no backups"
+                )
+        facts = super().admit(look, id, spec)
+        source = look.get("volume", facts["source_volume_id"] or "")
+        size = spec.get("size") or (source.facts["size"] if source else None)
+        if not size:
+            raise Terminal(
+                "A volume needs a size in GiB: set 'size', or 'source_volid' to copy another volume"
+            )
+        if source and size < source.facts["size"]:
+            raise Terminal(
+                f"size {size} is less than the {source.facts['size']} of the source volume {source.id}"
+            )
+        made_at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
+        return {**facts, "size": size, "created_at": made_at, "bootable": bool(spec.get("image"))}
+
+    def amend(self, look: Look, record: Record, spec: Mapping[str, Any], changed: frozenset[str]) -> Facts:
+        size = spec.get("size") or record.facts["size"]
+        if size < record.facts["size"]:
+            raise Terminal(f"volume {record.id} cannot shrink from {record.facts['size']} GiB to {size} GiB")
+        return {**super().amend(look, record, spec, changed), "size": size}
+
+    def settle(self, look: Look, record: Record) -> None:
+        data = volume_data(self.tree, record.id)
+        if os.path.isdir(data):
+            return
+        partial = f"{data}.new"
+        shutil.rmtree(partial, ignore_errors=True)
+        source = record.facts.get("source_volume_id")
+        if source:
+            shutil.copytree(volume_data(self.tree, source), partial, symlinks=True)
+        else:
+            os.makedirs(partial)
+        os.rename(partial, data)
+
+    def show(self, look: Look, record: Record) -> dict[str, Any]:
+        attachments = [
+            {
+                "id": each.id,
+                "attachment_id": each.id,
+                "server_id": each.facts["server_id"],
+                "device": each.facts["mountpoint"],
+            }
+            for each in look.referring("volume_attachment", "volume_id", record.id)
+        ]
+        booted = [{"server_id": each.id} for each in look.referring("server", "volume_ids", record.id)]
+        shown = {"metadata": {}, "volume_type": "local", **super().show(look, record)}
+        used = [*attachments, *booted]
+        return {**shown, "attachments": used, "status": "in-use" if used else "available"}
+
+
+def volume_data(tree: Tree, id: str) -> str:
+    return f"{tree.directory('volume', id)}/data"
+
+
+class VolumeAttachments(Family):
+    kind = "volume_attachment"
+    refers = (
+        Refers(("instance_uuid",), "server", "server_id", required=True),
+        Refers(("volume_id",), "volume", "volume_id", required=True),
+    )
+
+    def admit(self, look: Look, id: str, spec: Mapping[str, Any]) -> Facts:
+        return self._placed(look, id, self.references(look, spec), spec.get("mountpoint"))
+
+    def amend(self, look: Look, record: Record, spec: Mapping[str, Any], changed: frozenset[str]) -> Facts:
+        facts = self.references(look, spec)
+        asked = spec.get("mountpoint")
+        if not asked and facts["server_id"] == record.facts["server_id"]:
+            asked = record.facts["mountpoint"]
+        return self._placed(look, record.id, facts, asked)
+
+    def change(self, look: Look, change: Change) -> Record | None:
+        before = look.get("volume_attachment", change.handle)
+        after = super().change(look, change)
+        if before is not None:
+            self.dismantle(look, before)
+        return after
+
+    def _placed(self, look: Look, id: str, facts: Facts, mountpoint: str | None) -> Facts:
+        volume = look.resolve("volume", facts["volume_id"])
+        others = [
+            each for each in look.referring("volume_attachment", "volume_id", volume.id) if each.id != id
+        ]
+        if others and not volume.spec.get("multiattach"):
+            raise Transient(f"volume {volume.id} is in use by server {others[0].facts['server_id']}")
+        beside = look.referring("volume_attachment", "server_id", facts["server_id"])
+        used = {os.path.basename(each.facts["mountpoint"]) for each in beside if each.id != id}
+        names = [f"vd{letter}" for letter in "bcdefghijklmnopqrstuvwxyz"]
+        name = os.path.basename(mountpoint or "") or next((name for name in names if name not in used), "")
+        if name in used:
+            raise Transient(f"mountpoint {mountpoint} of server {facts['server_id']} is in use")
+        if name in ("", ".", ".."):
+            raise Terminal(
+                f"server {facts['server_id']} has no such mountpoint free: name one, e.g. /dev/vdx"
+            )
+        return {**facts, "mountpoint": mountpoint or f"/dev/{name}"}
+
+    def settle(self, look: Look, record: Record) -> None:
+        link = self._link(record)
+        os.makedirs(os.path.dirname(link), exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(link)
+        os.symlink(volume_data(self.tree, record.facts["volume_id"]), link)
+
+    def dismantle(self, look: Look, record: Record) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._link(record))
+
+    def _link(self, record: Record) -> str:
+        name = os.path.basename(record.facts["mountpoint"])
+        return f"{self.tree.directory('server', record.facts['server_id'])}/dev/{name}"
+
+    def show(self, look: Look, record: Record) -> dict[str, Any]:
+        return {
+            **super().show(look, record),
+            "instance_uuid": record.facts["server_id"],
+            "status": "attached",
+        }
+
+
+class Keypairs(Family):
+    """A key pair's id is its name, so names are unique."""
+
+    kind = "keypair"
+
+    def identity(self, intent: Intent) -> str:
+        name = intent.spec.get("name")
+        if not name:
+            raise Terminal("A keypair needs a name")
+        return str(name)
+
+    def carrying(self, look: Look, token: str) -> Record | None:
+        return next((record for record in look.all("keypair").values() if record.token == token), None)
+
+    def create(self, intents: Sequence[Intent]) -> list[Answer]:
+        """A private key made here is in this answer and nowhere else."""
+        private: dict[str, str] = {}
+
+        def make(intent: Intent) -> Record:
+            if not intent.spec.get("public_key") and self.carrying(look, intent.token) is None:
+                public, private[self.identity(intent)] = generated_pair(self.identity(intent))
+                intent = Intent(intent.token, {**intent.spec, "public_key": public})
+            return self.begin(look, intent)
+
+        with self.tree.lock():
+            look = Look(self.tree)
+            answers = self.each(look, intents, make)
+        return [_revealed(answer, private) for answer in answers]
+
+    def admit(self, look: Look, id: str, spec: Mapping[str, Any]) -> Facts:
+        if look.get("keypair", id):
+            raise Terminal(f"Key pair {id!r} already exists: choose another name or delete it first")
+        return {"fingerprint": fingerprint(spec["public_key"]), "type": spec.get("type") or "ssh"}
+
+
+def _revealed(answer: Answer, private: Mapping[str, str]) -> Answer:
+    if not isinstance(answer, Observation) or answer.handle not in private:
+        return answer
+    return replace(answer, properties={**answer.properties, "private_key": private[answer.handle]})
+
+
+def fingerprint(public_key: str) -> str:
+    try:
+        blob = base64.b64decode(public_key.split()[1], validate=True)
+    except (IndexError, ValueError) as error:
+        raise Terminal(
+            "public_key is not an OpenSSH key; expected e.g. 'ssh-ed25519 AAAA… comment'"
+        ) from error
+    digest = hashlib.md5(blob, usedforsecurity=False).hexdigest()
+    return ":".join(digest[at : at + 2] for at in range(0, 32, 2))
+
+
+def generated_pair(name: str) -> tuple[str, str]:
+    """Public and private key. Fails: Terminal where the machine has no ssh-keygen."""
+    program = shutil.which("ssh-keygen")
+    if program is None:
+        raise Terminal(
+            "Keys cannot be generated here: give a public_key, or install ssh-keygen (openssh-client)"
+        )
+    with tempfile.TemporaryDirectory() as directory:
+        path = f"{directory}/key"
+        command = [program, "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", path]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise Transient(f"ssh-keygen failed: {done.stderr.strip()}")
+        with open(path, encoding="utf-8") as private, open(f"{path}.pub", encoding="utf-8") as public:
+            return public.read().strip(), private.read()

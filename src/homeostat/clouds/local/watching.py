@@ -1,0 +1,89 @@
+"""Notices of the local cloud: deaths by pidfd, within milliseconds; changed and vanished records by looking."""
+
+import os
+import select
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from homeostat.clouds.local import processes
+from homeostat.clouds.local.tree import THING, Tree, scan
+from homeostat.clouds.port import Sighting
+
+_SCAN_S = 0.25
+LIVING = frozenset({"server", "load_balancer", "floating_ip"})
+STATE = "state.json"
+"""What a process in the directory tells of itself; a change of it is a change of the thing."""
+
+Signature = tuple[int, ...]
+
+
+class Watcher:
+    """Looks at the tree every quarter of a second; in between it sleeps in poll(2) until some guest dies."""
+
+    def __init__(self, tree: Tree, kinds: Sequence[str]) -> None:
+        self._tree = tree
+        self._kinds = kinds
+        self._poll = select.poll()
+        self._known: dict[Sighting, Signature] = {}
+        self._lives: dict[int, Sighting] = {}
+        """By pidfd."""
+
+    def sightings(self, stop: Callable[[], bool]) -> Iterator[Sighting]:
+        """Everything that changes after the first look; `stop()` is asked every quarter of a second."""
+        try:
+            self._look()
+            while not stop():
+                deadline = time.monotonic() + _SCAN_S
+                while (left := deadline - time.monotonic()) > 0:
+                    yield from self._deaths(left)
+                yield from self._look()
+        finally:
+            for descriptor in self._lives:
+                os.close(descriptor)
+
+    def _deaths(self, within_s: float) -> list[Sighting]:
+        dead = []
+        for descriptor, _ in self._poll.poll(within_s * 1000):
+            self._poll.unregister(descriptor)
+            os.close(descriptor)
+            dead.append(self._lives.pop(descriptor))
+        return dead
+
+    def _look(self) -> list[Sighting]:
+        """What changed since the last look; new lives are watched from now on."""
+        now = dict(self._present())
+        changed = [
+            sighting for sighting in {**self._known, **now} if self._known.get(sighting) != now.get(sighting)
+        ]
+        self._known = now
+        watched = set(self._lives.values())
+        unwatched = [sighting for sighting in now if sighting.kind in LIVING and sighting not in watched]
+        return changed + [sighting for sighting in unwatched if not self._follow(sighting)]
+
+    def _present(self) -> Iterator[tuple[Sighting, Signature]]:
+        for kind in self._kinds:
+            for entry in scan(f"{self._tree.root}/{kind}s"):
+                signature = _signature(f"{entry.path}/{THING}")
+                if signature:
+                    yield Sighting(kind, entry.name), (*signature, *_signature(f"{entry.path}/{STATE}"))
+
+    def _follow(self, sighting: Sighting) -> bool:
+        """False when its guest died at this very moment."""
+        alive = processes.life(self._tree.directory(sighting.kind, sighting.handle))
+        if alive is None:
+            return True
+        try:
+            descriptor = os.pidfd_open(alive.pid)
+        except ProcessLookupError:
+            return False
+        self._lives[descriptor] = sighting
+        self._poll.register(descriptor, select.POLLIN)
+        return True
+
+
+def _signature(path: str) -> Signature:
+    try:
+        stat = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return ()
+    return stat.st_ino, stat.st_mtime_ns
