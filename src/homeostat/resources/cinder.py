@@ -1,5 +1,146 @@
-"""Types of this family."""
+"""Types of block storage: volumes and their attachments."""
 
-from homeostat.resources.base import ResourceType
+import json
+from typing import Any
 
-TYPES: list[type[ResourceType]] = []
+from homeostat.model.errors import Terminal
+from homeostat.model.observed import Condition, Remedy, Verdict
+from homeostat.resources import comparison
+from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing
+from homeostat.resources.rules import at_most_one, exactly_one, given
+from homeostat.resources.schema import (
+    Attribute,
+    Kind,
+    between,
+    boolean,
+    custom,
+    integer,
+    mapping,
+    text,
+)
+
+
+class Volume(ResourceType):
+    name = "OS::Cinder::Volume"
+    kind = "volume"
+    description = "A volume: a disk that outlives servers."
+    can_snapshot = True
+    properties = {
+        "availability_zone": text("Availability zone to be in."),
+        "size": integer("Size in GiB.", update=True, same=comparison.at_least, constraints=(between(1),)),
+        "snapshot_id": text("Snapshot to start from.", constraints=(custom("cinder.snapshot"),)),
+        "backup_id": text(
+            "Backup to start from.", update=True, drift=False, constraints=(custom("cinder.backup"),)
+        ),
+        "name": text("Name of the volume.", update=True),
+        "description": text("Description of the volume.", update=True),
+        "volume_type": text(
+            "Type of the volume, by name or id.",
+            update=True,
+            drift=False,
+            constraints=(custom("cinder.vtype"),),
+        ),
+        "metadata": mapping("Metadata of the volume in the cloud.", default={}, update=True),
+        "imageRef": text("Image; use image.", hidden=True),
+        "image": text("Image to start from.", constraints=(custom("glance.image"),)),
+        "source_volid": text("Volume to start from.", constraints=(custom("cinder.volume"),)),
+        "scheduler_hints": mapping("Hints to the cloud's scheduler."),
+        "read_only": boolean("It may not be written to.", update=True),
+        "multiattach": boolean("Several servers may use it.", default=False, hidden=True),
+    }
+    attributes = {
+        "availability_zone": Attribute("Availability zone it is in."),
+        "size": Attribute("Size in GiB."),
+        "snapshot_id": Attribute("Snapshot it started from."),
+        "display_name": Attribute("Name of the volume.", field="name"),
+        "display_description": Attribute("Description of the volume.", field="description"),
+        "volume_type": Attribute("Type of the volume."),
+        "metadata": Attribute("Its metadata as JSON text."),
+        "source_volid": Attribute("Volume it started from."),
+        "status": Attribute("Status of the volume.", live=True),
+        "created_at": Attribute("When it was created."),
+        "bootable": Attribute("Whether servers can boot from it."),
+        "metadata_values": Attribute("Its metadata.", Kind.MAP, field="metadata"),
+        "encrypted": Attribute("Whether it is encrypted."),
+        "attachments": Attribute("What uses it, as JSON text.", live=True, deprecated=True),
+        "attachments_list": Attribute("What uses it.", Kind.LIST, live=True, field="attachments"),
+        "multiattach": Attribute("Whether several servers may use it.", Kind.BOOLEAN),
+    }
+    twins = {"imageRef": "image"}
+    lifecycle = Lifecycle(
+        ready=frozenset({"available", "in-use"}),
+        busy=frozenset(
+            {
+                *("creating", "downloading", "deleting", "attaching", "detaching", "extending", "retyping"),
+                *("reserved", "uploading", "maintenance", "backing-up", "restoring-backup"),
+            }
+        ),
+        broken={"error": Remedy.RECREATE},
+    )
+
+    def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
+        if given(values, "backup_id"):
+            return
+        if given(values, "size"):
+            at_most_one(values, path, "image", "source_volid", "snapshot_id")
+        else:
+            exactly_one(values, path, "source_volid", "snapshot_id")
+
+    def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
+        spec = super().spec(values, physical_name)
+        if not spec.get("multiattach"):
+            spec.pop("multiattach", None)
+        return spec
+
+    def replaced_by(self, before: Props, after: Props, changed: frozenset[str]) -> str:
+        """Fails: Terminal for a smaller size, since a replacement would lose the data without being asked for."""
+        reason = super().replaced_by(before, after, changed)
+        if not reason and "size" in changed and (after["size"] or 0) < (before["size"] or 0):
+            raise Terminal(
+                f"Shrinking a volume is not supported (from {before['size']} to {after['size']} GiB): "
+                "keep the size, or make a new volume under another name"
+            )
+        return reason
+
+    def fitness(self, thing: Thing, now: float) -> Verdict:
+        """A volume in use that went to error may hold data, so that only people can decide about it (CV13)."""
+        verdict = super().fitness(thing, now)
+        if verdict.condition is Condition.BROKEN and thing.seen.properties.get("attachments"):
+            return Verdict(Condition.BROKEN, verdict.reason, Remedy.ASK)
+        return verdict
+
+    def attribute(self, thing: Thing, name: str) -> Any:
+        value = super().attribute(thing, name)
+        if name in ("metadata", "attachments"):
+            return json.dumps(value or ({} if name == "metadata" else []))
+        declared = self.attributes.get(name)
+        if value is None or declared is None or declared.kind is not Kind.STRING:
+            return value
+        return str(value)
+
+
+class VolumeAttachment(ResourceType):
+    name = "OS::Cinder::VolumeAttachment"
+    kind = "volume_attachment"
+    description = "Attaches a volume to a server."
+    properties = {
+        "instance_uuid": text("The server.", required=True, update=True, same=comparison.reference),
+        "volume_id": text(
+            "The volume.",
+            required=True,
+            update=True,
+            same=comparison.reference,
+            constraints=(custom("cinder.volume"),),
+        ),
+        "mountpoint": text(
+            "Name of the device in the server; it may choose another.", update=True, drift=False
+        ),
+    }
+    lifecycle = Lifecycle(
+        ready=frozenset({"attached", "in-use"}),
+        busy=frozenset({"attaching", "detaching", "reserved", "deleting"}),
+        broken={"error": Remedy.RECREATE, "error_attaching": Remedy.RECREATE, "detached": Remedy.RECREATE},
+    )
+
+
+TYPES: list[type[ResourceType]] = [Volume, VolumeAttachment]

@@ -1,5 +1,401 @@
-"""Types of this family."""
+"""Types of compute: servers and key pairs."""
 
-from homeostat.resources.base import ResourceType
+import json
+from collections.abc import Mapping
+from typing import Any
 
-TYPES: list[type[ResourceType]] = []
+from homeostat.model.observed import READY, Remedy, Verdict
+from homeostat.resources import comparison
+from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing
+from homeostat.resources.constraints import IP_ADDRESS, IP_OR_CIDR, MAC_ADDRESS
+from homeostat.resources.graph import Graph, entries, of_type, pick, subnets_of
+from homeostat.resources.rules import conflict, exactly_one, given, require
+from homeostat.resources.schema import (
+    UNKNOWN,
+    Attribute,
+    Kind,
+    Schema,
+    between,
+    boolean,
+    custom,
+    integer,
+    length,
+    listing,
+    mapping,
+    one_of,
+    text,
+)
+
+VNIC_TYPES = ("normal", "direct", "macvtap", "direct-physical", "baremetal", "virtio-forwarder", "smart-nic")
+SERVER_NAME_MAX = 53
+"""Longest name that leaves room for a host name's domain."""
+
+_DEVICE: Schema = {
+    "device_name": text("Name of the device, such as vda.", required=True),
+    "volume_id": text("Volume to attach.", constraints=(custom("cinder.volume"),)),
+    "snapshot_id": text("Snapshot to make a volume from.", constraints=(custom("cinder.snapshot"),)),
+    "volume_size": integer("Size of the volume in GiB."),
+    "delete_on_termination": boolean("Delete the volume with the server."),
+}
+
+_DEVICE_V2: Schema = {
+    "device_name": text("Name of the device, such as vda."),
+    "volume_id": text("Volume to attach.", constraints=(custom("cinder.volume"),)),
+    "image": text("Image to make a volume from.", constraints=(custom("glance.image"),)),
+    "snapshot_id": text("Snapshot to make a volume from.", constraints=(custom("cinder.snapshot"),)),
+    "swap_size": integer("Size of swap space in MiB."),
+    "ephemeral_size": integer("Size of a disk that goes with the server, in GiB.", constraints=(between(1),)),
+    "ephemeral_format": text(
+        "File system of that disk.", constraints=(one_of("ext2", "ext3", "ext4", "xfs", "ntfs"),)
+    ),
+    "device_type": text("Kind of device.", constraints=(one_of("cdrom", "disk"),)),
+    "disk_bus": text(
+        "Bus of the device.", constraints=(one_of("ide", "lame_bus", "sata", "scsi", "usb", "virtio"),)
+    ),
+    "boot_index": integer("Place in the boot order; 0 boots first."),
+    "volume_size": integer("Size of the volume in GiB."),
+    "delete_on_termination": boolean("Delete the volume with the server."),
+    "volume_type": text("Type of the volume.", constraints=(custom("cinder.vtype"),)),
+}
+
+_PORT_EXTRA: Schema = {
+    "value_specs": mapping("Further fields of the port.", default={}, update=True),
+    "admin_state_up": boolean("The port is switched on.", default=True, update=True),
+    "mac_address": text("MAC address of the port.", constraints=(MAC_ADDRESS,)),
+    "allowed_address_pairs": listing(
+        "Further addresses that may pass the port.",
+        update=True,
+        items=mapping(
+            fields={
+                "mac_address": text("MAC address.", constraints=(MAC_ADDRESS,)),
+                "ip_address": text("Address or network.", required=True, constraints=(IP_OR_CIDR,)),
+            }
+        ),
+    ),
+    "binding:vnic_type": text(
+        "Kind of network card.", default="normal", update=True, constraints=(one_of(*VNIC_TYPES),)
+    ),
+    "port_security_enabled": boolean("Filter the port's traffic.", update=True),
+    "qos_policy": text(
+        "Quality of service policy.", update=True, constraints=(custom("neutron.qos_policy"),)
+    ),
+    "propagate_uplink_status": boolean("Pass the uplink's status on to the port.", update=True),
+    "no_fixed_ips": boolean("The port gets no addresses.", default=False, update=True),
+}
+
+_NETWORK: Schema = {
+    "network": text("Network to be on.", constraints=(custom("neutron.network"),)),
+    "allocate_network": text(
+        "Let the cloud choose a network, or have none.", update=True, constraints=(one_of("none", "auto"),)
+    ),
+    "fixed_ip": text("Address to have there.", constraints=(IP_ADDRESS,)),
+    "port": text("Port to use.", constraints=(custom("neutron.port"),)),
+    "port_extra_properties": mapping("Of the port made for the server.", update=True, fields=_PORT_EXTRA),
+    "subnet": text("Subnet to be on."),
+    "floating_ip": text("Floating IP to have."),
+    "tag": text("Tag of the device."),
+}
+
+
+class Server(ResourceType):
+    name = "OS::Nova::Server"
+    kind = "server"
+    description = "A server."
+    can_snapshot = True
+    properties = {
+        "name": text("Name of the server.", update=True),
+        "image": text(
+            "Image to boot, by name or id.", update=True, drift=False, constraints=(custom("glance.image"),)
+        ),
+        "block_device_mapping": listing("Block devices, old form.", items=mapping(fields=_DEVICE)),
+        "block_device_mapping_v2": listing("Block devices.", items=mapping(fields=_DEVICE_V2)),
+        "flavor": text(
+            "Flavor, by name or id.",
+            required=True,
+            update=True,
+            drift=False,
+            constraints=(custom("nova.flavor"),),
+        ),
+        "flavor_update_policy": text(
+            "What a new flavor does.",
+            default="RESIZE",
+            update=True,
+            constraints=(one_of("RESIZE", "REPLACE"),),
+        ),
+        "image_update_policy": text(
+            "What a new image does.",
+            default="REBUILD",
+            update=True,
+            constraints=(one_of("REBUILD", "REPLACE", "REBUILD_PRESERVE_EPHEMERAL"),),
+        ),
+        "key_name": text("Key pair that may log in.", constraints=(custom("nova.keypair"),)),
+        "admin_user": text("Accepted for old templates.", hidden=True),
+        "availability_zone": text("Availability zone to be in."),
+        "security_groups": listing("Security groups of the ports made for the server.", default=[]),
+        "networks": listing(
+            "Networks and ports, in order.", update=True, drift=False, items=mapping(fields=_NETWORK)
+        ),
+        "scheduler_hints": mapping("Hints to the cloud's scheduler."),
+        "metadata": mapping("Metadata of the server in the cloud.", default={}, update=True),
+        "user_data_format": text(
+            "How user_data reaches the server.",
+            default="HEAT_CFNTOOLS",
+            constraints=(one_of("HEAT_CFNTOOLS", "RAW", "SOFTWARE_CONFIG"),),
+        ),
+        "software_config_transport": text(
+            "How the server gets its configuration.",
+            default="POLL_SERVER_CFN",
+            update=True,
+            constraints=(one_of("POLL_SERVER_CFN", "POLL_SERVER_HEAT", "POLL_TEMP_URL", "ZAQAR_MESSAGE"),),
+        ),
+        "user_data_update_policy": text(
+            "What new user_data does.",
+            default="REPLACE",
+            update=True,
+            constraints=(one_of("REPLACE", "IGNORE", "REBUILD"),),
+        ),
+        "user_data": text("Script or data for the first boot.", default="", update=True, drift=False),
+        "reservation_id": text("Reservation to use."),
+        "config_drive": boolean("Give metadata on a drive."),
+        "diskConfig": text("Who partitions the disk.", constraints=(one_of("AUTO", "MANUAL"),)),
+        "personality": mapping("Files to put into the server.", default={}),
+        "admin_pass": text("Password of the administrator.", update=True, drift=False),
+        "tags": listing("Tags of the server.", update=True, items=text(), same=comparison.includes),
+        "deployment_swift_data": mapping(
+            "Where configuration is kept in object storage.",
+            default={},
+            update=True,
+            fields={
+                "container": text("Container.", constraints=(length(1),)),
+                "object": text("Object.", constraints=(length(1),)),
+            },
+        ),
+    }
+    attributes = {
+        "name": Attribute("Name of the server."),
+        "addresses": Attribute("Addresses with their ports, by network name and id.", Kind.MAP),
+        "networks": Attribute("Plain addresses, by network name and id.", Kind.MAP),
+        "first_address": Attribute("The first address; use networks.", deprecated=True),
+        "instance_name": Attribute("Name of the instance on its host."),
+        "accessIPv4": Attribute("Address to reach it by.", deprecated=True, field="access_ipv4"),
+        "accessIPv6": Attribute("IPv6 address to reach it by.", deprecated=True, field="access_ipv6"),
+        "console_urls": Attribute("URL of each kind of console.", Kind.MAP),
+        "tags": Attribute("Tags of the server.", Kind.LIST),
+        "os_collect_config": Attribute("Settings of the configuration agent.", Kind.MAP, live=True),
+    }
+    lifecycle = Lifecycle(
+        ready=frozenset({"active"}),
+        busy=frozenset({"building", "deleting", "rebooting", "rebuilding", "resizing"}),
+        broken={"error": Remedy.RECREATE},
+        operations={"stopped": "start", "paused": "unpause"},
+    )
+
+    def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
+        self._validate_devices(values, path)
+        networks = values.get("networks")
+        items = networks if isinstance(networks, list) else []
+        for index, item in enumerate(items):
+            if item is not UNKNOWN:
+                self._validate_network(item, len(items), (*path, "networks", index))
+        if given(values, "security_groups") and any(
+            item is not UNKNOWN and given(item, "port") for item in items
+        ):
+            raise conflict(path, "security_groups", "networks/port")
+
+    def _validate_devices(self, values: Props, path: tuple[str | int, ...]) -> None:
+        old, new = values.get("block_device_mapping"), values.get("block_device_mapping_v2")
+        if given(values, "block_device_mapping") and given(values, "block_device_mapping_v2"):
+            raise conflict(path, "block_device_mapping", "block_device_mapping_v2")
+        for index, device in enumerate(old if isinstance(old, list) else ()):
+            if device is not UNKNOWN:
+                exactly_one(device, (*path, "block_device_mapping", index), "volume_id", "snapshot_id")
+        sources = ("volume_id", "image", "snapshot_id", "swap_size", "ephemeral_size")
+        for index, device in enumerate(new if isinstance(new, list) else ()):
+            if device is not UNKNOWN:
+                exactly_one(device, (*path, "block_device_mapping_v2", index), *sources)
+        require(
+            given(values, "image") or old is UNKNOWN or new is UNKNOWN or any(map(_boots, _devices(values))),
+            "Neither image nor a bootable volume is given; set image, or a device with boot_index 0",
+            path,
+        )
+
+    def _validate_network(self, item: Mapping[str, Any], count: int, path: tuple[str | int, ...]) -> None:
+        if given(item, "allocate_network"):
+            for other in ("network", "port", "subnet"):
+                if given(item, other):
+                    raise conflict(path, "allocate_network", other)
+            require(count == 1, "allocate_network must be the only entry of networks", path)
+        elif given(item, "port") and given(item, "fixed_ip"):
+            raise conflict(path, "port", "fixed_ip")
+        else:
+            named = any(given(item, name) for name in ("network", "port", "subnet"))
+            require(
+                named, "One of network, port, subnet and allocate_network is needed for each network", path
+            )
+
+    def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
+        """The subnets of its networks, and those of which it cannot be told where they lie."""
+        networks = entries(properties.get("networks"))
+        found: set[str] = set()
+        for entry in networks:
+            found |= subnets_of(graph, entry.get("network"))
+        if networks:
+            subnets = of_type(graph, "OS::Neutron::Subnet")
+            found |= {name for name, tree in subnets if not pick(tree, "network", "network_id")}
+        return found
+
+    def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
+        spec = super().spec({k: v for k, v in values.items() if k not in _OWN}, _short(physical_name))
+        spec["metadata"] = {
+            key: _metadata_text(value) for key, value in (values.get("metadata") or {}).items()
+        }
+        devices = _devices(values)
+        if devices:
+            spec["block_device_mapping"] = devices
+        if values.get("networks"):
+            spec["networks"] = [_said(item) for item in values["networks"]]
+        if values.get("image_update_policy") == "REBUILD_PRESERVE_EPHEMERAL":
+            spec["preserve_ephemeral"] = True
+        return spec
+
+    def replaced_by(self, before: Props, after: Props, changed: frozenset[str]) -> str:
+        reason = super().replaced_by(before, after, changed)
+        if reason:
+            return reason
+        if "image" in changed and not (before["image"] and after["image"]):
+            return "a server cannot change between image and volume in place"
+        for name in ("flavor", "image", "user_data"):
+            policy = f"{name}_update_policy"
+            if name in changed and after[policy] == "REPLACE":
+                return f"{name} changed and {policy} is REPLACE"
+        return ""
+
+    def fitness(self, thing: Thing, now: float) -> Verdict:
+        if thing.action == "SUSPEND" and thing.seen.properties.get("status") in ("stopped", "paused"):
+            return READY
+        return super().fitness(thing, now)
+
+    def attribute(self, thing: Thing, name: str) -> Any:
+        if name == "addresses":
+            return _by_network(thing)
+        if name == "networks":
+            return {key: [item.get("addr") for item in group] for key, group in _by_network(thing).items()}
+        if name == "first_address":
+            return next((item.get("addr") for group in _by_network(thing).values() for item in group), "")
+        found = super().attribute(thing, name)
+        return _UNSAID.get(name) if found is None else found
+
+
+_OWN = frozenset(
+    {
+        "admin_user",
+        "block_device_mapping",
+        "block_device_mapping_v2",
+        "deployment_swift_data",
+        "flavor_update_policy",
+        "image_update_policy",
+        "networks",
+        "software_config_transport",
+        "user_data_format",
+        "user_data_update_policy",
+    }
+)
+"""Properties of a server that are for the service itself, or that `spec` translates."""
+
+_UNSAID: Mapping[str, Any] = {"accessIPv4": "", "accessIPv6": "", "console_urls": {}, "os_collect_config": {}}
+"""Attributes of a server where the cloud says nothing."""
+
+
+def _short(physical_name: str) -> str:
+    """Over the limit: the first two characters, a dash, and the end, which tells one from another."""
+    if len(physical_name) <= SERVER_NAME_MAX:
+        return physical_name
+    return f"{physical_name[:2]}-{physical_name[3 - SERVER_NAME_MAX :]}"
+
+
+def _said(tree: Any) -> Any:
+    """The tree without nulls and empty texts in its maps."""
+    if isinstance(tree, Mapping):
+        return {key: _said(value) for key, value in tree.items() if value not in (None, "")}
+    return [_said(item) for item in tree] if isinstance(tree, list) else tree
+
+
+def _metadata_text(value: Any) -> str:
+    """Compute keeps metadata as text only."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _devices(values: Props) -> list[dict[str, Any]]:
+    """Block devices in one form: {device_name?, one source, boot_index, …}."""
+    old, new = values.get("block_device_mapping"), values.get("block_device_mapping_v2")
+    devices = [
+        {**_said(item), "boot_index": 0 if item.get("device_name") == "vda" else -1} for item in _known(old)
+    ]
+    for item in _known(new):
+        booting = any(given(item, name) for name in ("volume_id", "image", "snapshot_id"))
+        devices.append({"boot_index": 0 if booting else -1, **_said(item)})
+    return devices
+
+
+def _known(items: Any) -> list[Mapping[str, Any]]:
+    return [item for item in items if item is not UNKNOWN] if isinstance(items, list) else []
+
+
+def _boots(device: Mapping[str, Any]) -> bool:
+    return device["boot_index"] in (0, UNKNOWN)
+
+
+def _by_network(thing: Thing) -> dict[str, list[dict[str, Any]]]:
+    """Addresses of a server under the name and under the id of each network."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for network, group in (thing.seen.properties.get("addresses") or {}).items():
+        said = [_address(item) for item in group]
+        aliases = (item.get(key) for item in group for key in ("network", "network_id", "network_name"))
+        for key in dict.fromkeys((network, *filter(None, aliases))):
+            found[key] = said
+    return found
+
+
+def _address(item: Mapping[str, Any]) -> dict[str, Any]:
+    """An address with its fields also under compute's own names."""
+    known = {"OS-EXT-IPS-MAC:mac_addr": item.get("mac"), "OS-EXT-IPS:type": item.get("type", "fixed")}
+    return {**known, **item}
+
+
+class KeyPair(ResourceType):
+    """The private key is known from the creation alone; clouds do not tell it again."""
+
+    name = "OS::Nova::KeyPair"
+    kind = "keypair"
+    description = "A key pair that may log in to servers."
+    properties = {
+        "name": text("Name of the key pair.", required=True, constraints=(length(1, 255),)),
+        "save_private_key": boolean("Keep the private key, to give it as an attribute.", default=False),
+        "public_key": text("Public key; without it the cloud makes a pair."),
+        "type": text("Kind of key.", constraints=(one_of("ssh", "x509"),)),
+        "user": text("User it belongs to.", constraints=(custom("keystone.user"),)),
+    }
+    attributes = {
+        "public_key": Attribute("The public key."),
+        "private_key": Attribute("The private key where it was saved, else empty.", live=True),
+    }
+
+    def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
+        spec = super().spec(values, physical_name)
+        del spec["save_private_key"]
+        return spec
+
+    def reference(self, thing: Thing) -> Any:
+        return thing.properties["name"] if thing.handle else thing.name
+
+    def attribute(self, thing: Thing, name: str) -> Any:
+        if name != "private_key":
+            return super().attribute(thing, name)
+        saved = thing.properties["save_private_key"]
+        return (thing.seen.properties.get("private_key") or "") if saved else ""
+
+    def show(self, thing: Thing) -> Any:
+        return {name: value for name, value in thing.seen.properties.items() if name != "private_key"}
+
+
+TYPES: list[type[ResourceType]] = [Server, KeyPair]
