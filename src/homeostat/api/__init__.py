@@ -1,0 +1,1 @@
+"""HTTP, translation only: `intake` the single write path · `orchestration` the Orchestration API v1 · `auth` · `faults`."""

@@ -92,6 +92,8 @@ class Cloud(Protocol):
 
     name: str
     kinds: frozenset[str]
+    listing_lag_s: float
+    """How long after a create `observe` and `find` may still say ABSENT (0 where the cloud is consistent)."""
 
     def observe(self, kind: str, handles: Sequence[str]) -> list[Observation]:
         """What is there now, one observation a handle, in order. Raises Transient when the cloud does not answer."""

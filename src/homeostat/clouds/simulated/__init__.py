@@ -1,0 +1,8 @@
+"""A cloud in memory: latency, faults, late listing, quota, on whatever time it is given.
+
+A plug-in like any other, for tests, benchmarks and dry runs. One `SimulatedCloud` may be shared by many workers.
+"""
+
+from homeostat.clouds.simulated.cloud import Faults, SimulatedCloud, Weather
+
+__all__ = ["Faults", "SimulatedCloud", "Weather"]

@@ -1,0 +1,212 @@
+"""The single write path of the APIs: load -> check -> commit a revision. Never waits for the engine (law 5)."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from homeostat.convergence.clock import Clock, Entropy
+from homeostat.convergence.definitions import with_implied
+from homeostat.model.desired import Definition, Identity
+from homeostat.model.errors import Rejected, stack_not_found
+from homeostat.model.status import Action, Status
+from homeostat.resources.registry import resource_type
+from homeostat.resources.schema import UNKNOWN
+from homeostat.store import stacks
+from homeostat.store.database import Database
+from homeostat.store.stacks import Desired, NewStack
+from homeostat.templates import Compiled, compile_template, evaluate, parse_template
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What a user asks of a stack. Options that are None stay as they are (or take their default on create).
+
+    clear_parameters — names whose stored values are dropped (PATCH only).
+    """
+
+    template: Mapping[str, Any] | str | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    disable_rollback: bool | None = None
+    timeout_mins: int | None = None
+    tags: list[str] | None = None
+    clear_parameters: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Quotas:
+    """stacks_max — live root stacks of a project; resources_max — in one template; timeout_s — default deadline."""
+
+    stacks_max: int = 512
+    resources_max: int = 100_000
+    timeout_s: float = 3600.0
+
+
+class Unborn:
+    """Scope in which no resource exists yet: everything about them is `UNKNOWN`."""
+
+    unknown: Any = UNKNOWN
+
+    def reference(self, resource: str) -> Any:
+        return UNKNOWN
+
+    def attribute(self, resource: str, path: Any) -> Any:
+        return UNKNOWN
+
+
+def check(compiled: Compiled) -> Mapping[str, Definition]:
+    """Check every resource against its type, and give the graph. Fails: Rejected naming the place."""
+    scope = Unborn()
+    for name, definition in compiled.definitions.items():
+        try:
+            kind = resource_type(definition.type)
+        except Rejected as error:
+            raise Rejected("StackValidationFailed", error.detail, path=("resources", name, "type")) from error
+        given = definition.properties if definition.static else evaluate(definition.properties, scope)
+        kind.check(given, ("resources", name, "properties"))
+        if definition.deletion_policy == "Snapshot" and not kind.can_snapshot:
+            message = '"Snapshot" deletion policy not supported'
+            raise Rejected("StackValidationFailed", message, path=("resources", name, "deletion_policy"))
+    return with_implied(compiled.definitions)
+
+
+class Intake:
+    """Accepts what users want."""
+
+    def __init__(self, db: Database, clock: Clock, entropy: Entropy, quotas: Quotas) -> None:
+        self._db = db
+        self._clock = clock
+        self._entropy = entropy
+        self.quotas = quotas
+
+    def compile(self, identity: Identity, desired: Desired, *, strict: bool = True) -> Compiled:
+        """The desired graph of a revision, checked. Fails: Rejected naming the place and the remedy."""
+        compiled = compile_template(
+            desired.template,
+            identity=identity,
+            parameters=desired.parameters,
+            environment=desired.environment,
+            files=desired.files,
+            strict=strict,
+        )
+        if len(compiled.definitions) > self.quotas.resources_max:
+            message = f"the template has more than {self.quotas.resources_max} resources"
+            raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
+        check(compiled)
+        return compiled
+
+    def create(self, project: str, owner: str | None, name: str, intent: Intent) -> str:
+        """Store a new stack and set the engine to work. Gives its id."""
+        if intent.template is None:
+            raise Rejected("HTTPBadRequest", "No template specified")
+        stack_id = self._entropy.stack_id()
+        desired = self._desired(intent.template, intent)
+        compiled = self.compile(Identity(stack_id, name, project), desired)
+        desired = replace(desired, template=compiled.raw)
+        new = NewStack(
+            stack_id,
+            project,
+            name,
+            owner,
+            disable_rollback=intent.disable_rollback is not False,
+            timeout_mins=intent.timeout_mins,
+            tags=intent.tags,
+        )
+        with self._db.write() as tx:
+            if stacks.count_live(tx, project) >= self.quotas.stacks_max:
+                message = f"You have reached the maximum stacks per project, {self.quotas.stacks_max}. Delete some first."
+                raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
+            stacks.add(self._db, tx, new, desired, self._clock.now(), self.quotas.timeout_s)
+        return stack_id
+
+    def update(self, stack_id: str, intent: Intent, *, patch: bool = False) -> int:
+        """Store a new revision; the newest intent wins, whatever is going on (CV2). Gives its number.
+
+        patch — keep what `intent` leaves out; otherwise it replaces everything.
+        """
+        with self._db.read() as tx:
+            row = self._live(tx, stack_id)
+            before = stacks.desired_of(tx, stack_id, row.revision)
+        if row.action in (Action.SUSPEND, Action.DELETE):
+            doing = "suspended" if row.action == Action.SUSPEND else "being deleted"
+            raise Rejected("NotSupported", f"Updating a stack when it is {doing} is not supported.")
+        desired = _patched(before, intent) if patch else self._replacing(intent)
+        compiled = self.compile(Identity(row.id, row.name, row.project), desired)
+        self._check_immutable(Identity(row.id, row.name, row.project), before, compiled)
+        changes: dict[str, Any] = {"tags": intent.tags} if intent.tags is not None or not patch else {}
+        if intent.disable_rollback is not None:
+            changes["disable_rollback"] = intent.disable_rollback
+        if intent.timeout_mins is not None:
+            changes["timeout_mins"] = intent.timeout_mins
+        return self._revise(stack_id, Action.UPDATE, replace(desired, template=compiled.raw), changes)
+
+    def delete(self, stack_id: str) -> None:
+        """The stack should not exist (CV12). Fails: Rejected (EntityNotFound) once it does not."""
+        with self._db.write() as tx:
+            row = stacks.lock(self._db, tx, stack_id)
+            if row is None or row.deleted_at is not None:
+                raise stack_not_found(stack_id)
+            if row.action == Action.DELETE and row.status == Status.IN_PROGRESS:
+                return
+            nothing = replace(stacks.EMPTY, shards=int(row.shards))
+            stacks.revise(self._db, tx, row, Action.DELETE, nothing, self._clock.now(), self.quotas.timeout_s)
+
+    def _revise(self, stack_id: str, action: str, desired: Desired, changes: Mapping[str, Any]) -> int:
+        with self._db.write() as tx:
+            row = stacks.lock(self._db, tx, stack_id)
+            if row is None or row.deleted_at is not None or row.action == Action.DELETE:
+                raise stack_not_found(stack_id)
+            return stacks.revise(self._db, tx, row, action, desired, self._clock.now(), self.quotas.timeout_s, changes)
+
+    def _live(self, tx: Connection, stack_id: str) -> Row[Any]:
+        row = stacks.get(tx, stack_id)
+        if row is None or row.deleted_at is not None:
+            raise stack_not_found(stack_id)
+        return row
+
+    def _replacing(self, intent: Intent) -> Desired:
+        if intent.template is None:
+            raise Rejected("HTTPBadRequest", "No template specified")
+        return self._desired(intent.template, intent)
+
+    def _desired(self, template: Mapping[str, Any] | str, intent: Intent) -> Desired:
+        parsed = template if isinstance(template, Mapping) else parse_template(template)
+        return Desired("template", parsed, intent.parameters, intent.environment, intent.files)
+
+    def _check_immutable(self, identity: Identity, before: Desired, after: Compiled) -> None:
+        old = compile_template(
+            before.template,
+            identity=identity,
+            parameters=before.parameters,
+            environment=before.environment,
+            files=before.files,
+            strict=False,
+        )
+        changed = [
+            name
+            for name, parameter in after.parameters.items()
+            if name in old.parameters and parameter.schema.immutable and parameter.value != old.parameters[name].value
+        ]
+        if changed:
+            raise Rejected(
+                "ImmutableParameterModified",
+                f"The following parameters are immutable and may not be updated: {', '.join(sorted(changed))}",
+            )
+
+
+def _patched(before: Desired, intent: Intent) -> Desired:
+    """`before` with what `intent` brings on top; stored parameters that the new template lacks are dropped."""
+    template = before.template if intent.template is None else intent.template
+    parsed = template if isinstance(template, Mapping) else parse_template(template)
+    kept = {name: value for name, value in before.parameters.items() if name not in intent.clear_parameters}
+    declared = parsed.get("parameters") or {}
+    parameters = {name: value for name, value in kept.items() if name in declared} | dict(intent.parameters)
+    environment = {
+        section: {**(before.environment.get(section) or {}), **(intent.environment.get(section) or {})}
+        for section in {*before.environment, *intent.environment}
+        if isinstance(before.environment.get(section) or intent.environment.get(section) or {}, Mapping)
+    }
+    return Desired("template", parsed, parameters, environment, {**before.files, **intent.files})

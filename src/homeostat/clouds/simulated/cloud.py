@@ -1,0 +1,236 @@
+"""The simulated cloud itself. All its answers follow from the calls, the time and its own seeded randomness."""
+
+import random
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from homeostat.clouds.port import Answer, Change, Intent, Operation, Sighting
+from homeostat.clouds.simulated.objects import BUILDING_STATUS, FIELDS, KINDS, READY_STATUS
+from homeostat.model.errors import Rejected, Terminal, Transient, Uncertain
+from homeostat.model.observed import Observation, Presence
+
+
+@dataclass(slots=True)
+class Faults:
+    """Probabilities that a call, or an item of it, goes wrong. lost — the item is done but its answer is lost;
+    unreachable — the whole call fails, not sent; error — a created thing ends in status error."""
+
+    unreachable: float = 0.0
+    refused: float = 0.0
+    lost: float = 0.0
+    error: float = 0.0
+
+
+@dataclass(slots=True)
+class Weather:
+    """How the cloud behaves. build_s — until a thing that builds is ready; delete_s — until a deleted one is gone;
+    listing_lag_s — until a new one is seen; quota — things there may be, None for no limit."""
+
+    build_s: float = 0.0
+    delete_s: float = 0.0
+    listing_lag_s: float = 0.0
+    quota: int | None = None
+    faults: Faults = field(default_factory=Faults)
+
+
+@dataclass(slots=True)
+class _Thing:
+    kind: str
+    token: str
+    properties: dict[str, Any]
+    created_at: float
+    ready_at: float
+    gone_at: float | None = None
+
+
+class SimulatedCloud:
+    """A cloud of plain data.
+
+    Takes: now — seconds since the epoch; weather — how it behaves; seed — of its faults.
+    created — every creation ever made as (kind, token), for checking that nothing is made twice.
+    """
+
+    name = "simulated"
+    kinds = KINDS
+
+    def __init__(self, now: Callable[[], float], weather: Weather | None = None, seed: int = 0) -> None:
+        self.weather = weather or Weather()
+        self.listing_lag_s = self.weather.listing_lag_s
+        self.created: list[tuple[str, str]] = []
+        self._now = now
+        self._random = random.Random(seed)
+        self._things: dict[tuple[str, str], _Thing] = {}
+        self._by_token: dict[tuple[str, str], str] = {}
+        self._sightings: list[Sighting] = []
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
+
+    # -- the port ----------------------------------------------------------------------------------------------------
+
+    def observe(self, kind: str, handles: Sequence[str]) -> list[Observation]:
+        with self._lock:
+            self._answering()
+            return [self._look(kind, handle) for handle in handles]
+
+    def find(self, kind: str, tokens: Sequence[str]) -> list[Observation]:
+        with self._lock:
+            self._answering()
+            return [self._look(kind, self._by_token.get((kind, token), "")) for token in tokens]
+
+    def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
+        with self._lock:
+            self._answering()
+            return [self._item(lambda intent=intent: self._create(kind, intent)) for intent in intents]
+
+    def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
+        with self._lock:
+            self._answering()
+            return [self._item(lambda change=change: self._update(kind, change)) for change in changes]
+
+    def delete(self, kind: str, handles: Sequence[str]) -> list[Answer]:
+        with self._lock:
+            self._answering()
+            return [self._item(lambda handle=handle: self._delete(kind, handle)) for handle in handles]
+
+    def operate(self, kind: str, operations: Sequence[Operation]) -> list[Answer]:
+        with self._lock:
+            self._answering()
+            return [self._item(lambda each=each: self._operate(kind, each)) for each in operations]
+
+    def watch(self, stop: Callable[[], bool]) -> Iterator[Sighting]:
+        while not stop():
+            with self._changed:
+                if not self._sightings:
+                    self._changed.wait(0.2)
+                seen, self._sightings = self._sightings, []
+            yield from seen
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    # -- what happens to it from outside -----------------------------------------------------------------------------
+
+    def things(self, kind: str | None = None) -> dict[str, dict[str, Any]]:
+        """Everything there is now: handle -> object."""
+        with self._lock:
+            found = {}
+            for (each, handle), _ in list(self._things.items()):
+                if kind in (None, each):
+                    look = self._true_look(each, handle)
+                    if look.present:
+                        found[handle] = dict(look.properties)
+            return found
+
+    def vanish(self, handle: str) -> None:
+        """Somebody removes a thing by hand."""
+        with self._changed:
+            for key in [key for key in self._things if key[1] == handle]:
+                self._remove(key)
+                self._notify(key[0], handle)
+
+    def change(self, handle: str, **fields: Any) -> None:
+        """Somebody changes a thing by hand (a server stops, a rule is edited)."""
+        with self._changed:
+            for (kind, each), thing in self._things.items():
+                if each == handle:
+                    thing.properties.update(fields)
+                    self._notify(kind, handle)
+
+    def _notify(self, kind: str, handle: str) -> None:
+        self._sightings.append(Sighting(kind, handle))
+        self._changed.notify_all()
+
+    # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _chance(self, probability: float) -> bool:
+        return probability > 0 and self._random.random() < probability
+
+    def _answering(self) -> None:
+        if self._chance(self.weather.faults.unreachable):
+            raise Transient("the cloud does not answer")
+
+    def _item(self, act: Callable[[], Answer]) -> Answer:
+        faults = self.weather.faults
+        if self._chance(faults.refused):
+            return Transient("the cloud is busy", retry_after_s=1.0)
+        answer = act()
+        if self._chance(faults.lost):
+            return Uncertain("the answer was lost")
+        return answer
+
+    def _look(self, kind: str, handle: str) -> Observation:
+        thing = self._things.get((kind, handle))
+        if thing is not None and self._now() < thing.created_at + self.weather.listing_lag_s:
+            return Observation(Presence.ABSENT, handle, seen_at=self._now(), reason="not listed yet")
+        return self._true_look(kind, handle)
+
+    def _true_look(self, kind: str, handle: str) -> Observation:
+        now = self._now()
+        thing = self._things.get((kind, handle))
+        if thing is not None and thing.gone_at is not None and now >= thing.gone_at:
+            self._remove((kind, handle))
+            thing = None
+        if thing is None:
+            return Observation(Presence.ABSENT, handle, seen_at=now, reason=f"there is no such {kind}")
+        properties = dict(thing.properties)
+        if thing.gone_at is not None:
+            properties["status"] = "deleting"
+        elif now < thing.ready_at:
+            properties["status"] = BUILDING_STATUS[kind]
+        return Observation(Presence.PRESENT, handle, properties, now)
+
+    def _remove(self, key: tuple[str, str]) -> None:
+        thing = self._things.pop(key)
+        self._by_token.pop((thing.kind, thing.token), None)
+
+    def _create(self, kind: str, intent: Intent) -> Answer:
+        quota = self.weather.quota
+        if quota is not None and len(self._things) >= quota:
+            return Terminal(f"Quota exceeded: {quota} things are allowed")
+        self.created.append((kind, intent.token))
+        number = len(self.created)
+        handle = str(intent.spec["name"]) if kind == "keypair" else f"{kind}-{number}"
+        if (kind, handle) in self._things:
+            return Terminal(f"there is a {kind} named {handle} already")
+        now = self._now()
+        spec = dict(intent.spec)
+        properties = {**spec, **FIELDS.get(kind, lambda _spec, _number: {})(spec, number), "id": handle}
+        if kind in READY_STATUS:
+            broken = self._chance(self.weather.faults.error)
+            properties["status"] = "error" if broken else READY_STATUS[kind]
+        ready_at = now + self.weather.build_s if kind in BUILDING_STATUS else now
+        self._things[kind, handle] = _Thing(kind, intent.token, properties, now, ready_at)
+        self._by_token[kind, intent.token] = handle
+        return self._true_look(kind, handle)
+
+    def _present(self, kind: str, handle: str) -> _Thing | None:
+        return self._things[kind, handle] if self._true_look(kind, handle).present else None
+
+    def _update(self, kind: str, change: Change) -> Answer:
+        thing = self._present(kind, change.handle)
+        if thing is not None:
+            thing.properties.update({k: v for k, v in change.spec.items() if k not in ("id", "status")})
+        return self._true_look(kind, change.handle)
+
+    def _delete(self, kind: str, handle: str) -> Answer:
+        thing = self._present(kind, handle)
+        if thing is not None and thing.gone_at is None:
+            if thing.properties.get("locked"):
+                return Rejected("Forbidden", f"{kind} {handle} is locked")
+            thing.gone_at = self._now() + self.weather.delete_s
+        return self._true_look(kind, handle)
+
+    def _operate(self, kind: str, operation: Operation) -> Answer:
+        thing = self._present(kind, operation.handle)
+        status = {"start": READY_STATUS.get(kind), "reboot": READY_STATUS.get(kind), "unpause": READY_STATUS.get(kind)}
+        status |= {"stop": "stopped", "pause": "paused", "rebuild": READY_STATUS.get(kind)}
+        if operation.verb in ("lock", "unlock"):
+            if thing is not None:
+                thing.properties["locked"] = operation.verb == "lock"
+        elif operation.verb not in status:
+            return Rejected("NotSupported", f"{operation.verb} of a {kind} is not supported.")
+        elif thing is not None:
+            thing.properties["status"] = status[operation.verb]
+        return self._true_look(kind, operation.handle)

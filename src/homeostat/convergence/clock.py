@@ -1,0 +1,42 @@
+"""Time and randomness, as things that are handed in (so that a seed can replay everything)."""
+
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
+
+
+class Clock(Protocol):
+    def now(self) -> float:
+        """Seconds since the epoch, UTC."""
+
+    def monotonic(self) -> float:
+        """Seconds that never go back."""
+
+
+class SystemClock:
+    def now(self) -> float:
+        return time.time()
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
+@dataclass(frozen=True, slots=True)
+class Entropy:
+    """A source of randomness; `read(n)` gives n bytes."""
+
+    read: Callable[[int], bytes] = os.urandom
+
+    def keys(self) -> Iterator[str]:
+        """Row keys: 12 characters, 60 bits."""
+        while True:
+            number = int.from_bytes(self.read(8), "big")
+            yield "".join(ALPHABET[(number >> (5 * place)) & 31] for place in range(12))
+
+    def stack_id(self) -> str:
+        return str(uuid.UUID(bytes=self.read(16), version=4))

@@ -1,0 +1,91 @@
+"""TaskFlow's conductor for shards: claims jobs from the board and runs one pass for each as a TaskFlow task.
+
+No log book is kept: what a job has done is in the rows, and a job that is lost is claimed again from them.
+"""
+
+import logging
+from typing import Any
+
+from taskflow import engines, task
+from taskflow.conductors.backends import impl_nonblocking
+from taskflow.patterns import linear_flow
+from taskflow.types.timing import Timeout
+
+from homeostat.convergence.board import ShardBoard, ShardJob
+from homeostat.convergence.pass_ import Passes
+from homeostat.model.errors import Superseded, Transient
+from homeostat.store import shards
+from homeostat.store.database import Database
+
+LOG = logging.getLogger(__name__)
+SET_ASIDE_S = 30.0
+LOOK_S = 0.02
+"""How often an idle conductor asks whether anything was written."""
+LONGEST_WAIT_S = 0.5
+
+
+class PassTask(task.Task):  # type: ignore[misc]
+    """One pass over the shard of a job."""
+
+    def __init__(self, passes: Passes, job: ShardJob) -> None:
+        super().__init__(name="pass")
+        self._passes = passes
+        self._job = job
+
+    def execute(self) -> None:
+        run_pass(self._passes, self._job)
+
+
+def run_pass(passes: Passes, job: ShardJob) -> None:
+    """Run it, and sort what went wrong by who must act. Only bugs of ours set the shard aside."""
+    lease = job.lease
+    if lease is None:
+        raise ValueError(f"job {job.name} was not claimed")
+    try:
+        passes.run(lease)
+    except Superseded as error:
+        LOG.info("pass over %s dropped: %s", job.name, error)
+        job.board.abandon(job, "")
+    except Transient as error:
+        LOG.warning("pass over %s will be tried again: %s", job.name, error)
+        job.board.abandon(job, "")
+    except Exception as error:
+        LOG.exception("pass over %s failed; the shard is set aside for %s s", job.name, SET_ASIDE_S)
+        with passes.db.write() as tx:
+            shards.set_aside(tx, lease, repr(error), passes.db.now_of(tx) + SET_ASIDE_S)
+
+
+class Alarm(Timeout):  # type: ignore[misc]
+    """Wakes the conductor as soon as a shard is due: one short indexed query, many times a second."""
+
+    def __init__(self, db: Database) -> None:
+        super().__init__(LONGEST_WAIT_S)
+        self._db = db
+
+    def wait(self) -> None:
+        for _ in range(int(LONGEST_WAIT_S / LOOK_S)):
+            if self._event.wait(LOOK_S) or self._due():
+                return
+
+    def _due(self) -> bool:
+        try:
+            with self._db.read() as tx:
+                at = shards.next_wake(tx)
+                return at is not None and at <= self._db.now_of(tx)
+        except Transient as error:
+            LOG.warning("waiting for work: %s", error)
+            return False
+
+
+class ShardConductor(impl_nonblocking.NonBlockingConductor):  # type: ignore[misc]
+    """Runs up to `passes_max` passes side by side."""
+
+    def __init__(self, name: str, board: ShardBoard, passes: Passes, passes_max: int) -> None:
+        super().__init__(name, board, engine="serial", wait_timeout=Alarm(passes.db), max_simultaneous_jobs=passes_max)
+        self._passes = passes
+
+    def _engine_from_job(self, job: ShardJob) -> Any:
+        return engines.load(linear_flow.Flow(job.name).add(PassTask(self._passes, job)), engine=self._engine)
+
+    def _listeners_from_job(self, job: ShardJob, engine: Any) -> list[Any]:
+        return []

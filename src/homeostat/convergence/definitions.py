@@ -1,0 +1,119 @@
+"""From a stored revision to the desired graph of one shard. Revisions never change, so the results are kept."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from homeostat.model.desired import Definition, Identity
+from homeostat.resources import groups
+from homeostat.resources.registry import resource_type
+from homeostat.store.stacks import Desired
+from homeostat.templates import compile_template
+
+MEMBERS_PER_SHARD = 1000
+KEPT_MAX = 64
+"""Compiled graphs kept in memory; one is at most a shard's worth of a group, or one template."""
+
+Graph = Mapping[str, Definition]
+
+
+class Definitions:
+    """Desired graphs by (stack, revision, shard). Safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[str, int, int], Graph] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, identity: Identity, revision: int, shard: int, load: Callable[[], Desired]) -> Graph:
+        """The graph; `load` is called only when it is not in memory."""
+        key = (identity.stack_id, revision, shard)
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        graph = compile_graph(load(), identity, shard)
+        with self._lock:
+            self._kept[key] = graph
+            while len(self._kept) > KEPT_MAX:
+                self._kept.popitem(last=False)
+        return graph
+
+
+def compile_graph(desired: Desired, identity: Identity, shard: int) -> Graph:
+    """Definitions of one shard, requirements first."""
+    if desired.kind == "group":
+        return group_members(desired.template, shard)
+    if desired.kind == "empty" or shard > 0:
+        return {}
+    compiled = compile_template(
+        desired.template,
+        identity=identity,
+        parameters=desired.parameters,
+        environment=desired.environment,
+        files=desired.files,
+    )
+    return with_implied(compiled.definitions)
+
+
+def with_implied(definitions: Graph) -> Graph:
+    """Add what types require without being told (a port its subnets, …), unless that would make a circle."""
+    graph = {name: (each.type, each.properties) for name, each in definitions.items()}
+    by_type: dict[str, Any] = {}
+    found: dict[str, Definition] = {}
+    for name, each in definitions.items():
+        kind = by_type.setdefault(each.type, resource_type(each.type))
+        implied = kind.implied_requires(each.properties, graph) - {name, *each.requires}
+        kept = {other for other in implied if other in definitions and not _reaches(definitions, found, other, name)}
+        found[name] = _with_requires(each, kept) if kept else each
+    return found
+
+
+def _reaches(definitions: Graph, found: Graph, start: str, goal: str) -> bool:
+    """Does `start` require `goal`, directly or not?"""
+    todo, done = [start], set()
+    while todo:
+        name = todo.pop()
+        if name == goal:
+            return True
+        if name not in done:
+            done.add(name)
+            todo.extend(found.get(name, definitions[name]).requires)
+    return False
+
+
+def _with_requires(each: Definition, more: set[str]) -> Definition:
+    return Definition(
+        each.name,
+        each.type,
+        each.properties,
+        each.metadata,
+        tuple(sorted({*each.requires, *more})),
+        each.deletion_policy,
+        each.update_policy,
+        each.description,
+        each.external_id,
+        each.static,
+    )
+
+
+def group_desired(spec: Mapping[str, Any]) -> Desired:
+    """The revision of a group's stack: one definition and a count, never N copies of text (CV15).
+
+    spec — `{resource_def, index_var, count, skip}`.
+    """
+    template = {name: spec[name] for name in ("resource_def", "index_var", "count", "skip")}
+    names = groups.member_names(spec["count"], spec["skip"])
+    shards = max((int(name) // MEMBERS_PER_SHARD + 1 for name in names), default=1)
+    return Desired("group", template, shards=shards)
+
+
+def group_members(template: Mapping[str, Any], shard: int) -> Graph:
+    found = {}
+    for name in groups.member_names(template["count"], template["skip"]):
+        if int(name) // MEMBERS_PER_SHARD == shard:
+            member = groups.member_definition(template["resource_def"], name, template["index_var"])
+            found[name] = Definition(
+                name, member["type"], member.get("properties") or {}, member.get("metadata"), static=True
+            )
+    return found

@@ -1,0 +1,132 @@
+"""Looking at the world: in bulk at intervals, and at once where a cloud tells of a change (CV7).
+
+Observers decide nothing. A look that differs from the one before is stored, and wakes the shard that will judge it.
+"""
+
+import logging
+import threading
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from homeostat.clouds.port import Cloud, Sighting
+from homeostat.convergence.clock import Clock
+from homeostat.convergence.performing import Clouds
+from homeostat.model.errors import Transient
+from homeostat.model.observed import Observation, Presence
+from homeostat.resources.registry import of_kind, resource_type, types
+from homeostat.store import shards, sightings
+from homeostat.store.database import Database
+from homeostat.store.sightings import Watched
+
+LOG = logging.getLogger(__name__)
+SHARDS_MAX = 50
+"""Shards looked at in one round: at most about 50,000 things."""
+IDLE_S = 0.2
+
+
+class Observer:
+    """Looks at the things of all shards. again_s — when a shard is looked at again unless a pass wants it sooner."""
+
+    def __init__(self, db: Database, clouds: Clouds, clock: Clock, again_s: float) -> None:
+        self._db = db
+        self._clouds = clouds
+        self._clock = clock
+        self._again_s = again_s
+        self._types = sorted(name for name, each in types().items() if each.kind not in ("", "stack"))
+
+    def round(self) -> int:
+        """Look at everything that is due. Gives the number of shards looked at; what cannot be reached stays as it is."""
+        with self._db.write() as tx:
+            taken = shards.take_for_observation(tx, self._db.now_of(tx), SHARDS_MAX, self._again_s)
+        if taken:
+            with self._db.read() as tx:
+                watched = sightings.in_shards(tx, taken, self._types)
+            self.look(watched)
+        return len(taken)
+
+    def notice(self, seen: Iterable[Sighting]) -> None:
+        """Look at what a cloud said has changed."""
+        by_kind: dict[str, set[str]] = defaultdict(set)
+        for sighting in seen:
+            by_kind[sighting.kind].add(sighting.handle)
+        for kind, handles in by_kind.items():
+            with self._db.read() as tx:
+                watched = sightings.by_handle(tx, sorted(handles), of_kind([kind])[kind])
+            self.look(watched)
+
+    def look(self, watched: Sequence[Watched]) -> None:
+        """One call a project and kind; store what is news and wake whom it concerns."""
+        groups: dict[tuple[str, str], list[Watched]] = defaultdict(list)
+        for thing in watched:
+            groups[thing.project, resource_type(thing.type).kind].append(thing)
+        for (project, kind), things in groups.items():
+            cloud = self._clouds(project)
+            try:
+                looks = cloud.observe(kind, [thing.handle for thing in things])
+            except Transient as error:
+                LOG.warning("cannot look at %d %s of project %s: %s", len(things), kind, project, error)
+                continue
+            self._store([(t, o) for t, o in zip(things, looks, strict=True) if _news(t, o, cloud)])
+
+    def _store(self, news: Sequence[tuple[Watched, Observation]]) -> None:
+        if not news:
+            return
+        by_stack: dict[str, list[tuple[Watched, Observation]]] = defaultdict(list)
+        for each in news:
+            by_stack[each[0].stack_id].append(each)
+        with self._db.write() as tx:
+            now = self._db.now_of(tx)
+            for stack_id, looks in by_stack.items():
+                sightings.record(self._db, tx, looks)
+                sightings.record_properties(self._db, tx, stack_id, looks)
+                shards.wake(tx, stack_id, now, shards.HEAL, sorted({thing.shard for thing, _ in looks}))
+
+
+def _news(thing: Watched, look: Observation, cloud: Cloud) -> bool:
+    """A cloud that lists late may not show yet what was just made: that is no news."""
+    early = thing.acted_at is not None and look.seen_at < thing.acted_at + cloud.listing_lag_s
+    if look.presence is Presence.ABSENT and early:
+        return False
+    return sightings.differs(thing, look)
+
+
+class ObserverThreads:
+    """Rounds in one thread, and one thread for the notices of the cloud."""
+
+    def __init__(self, observer: Observer, cloud: Cloud) -> None:
+        self._observer = observer
+        self._cloud = cloud
+        self._stop = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._rounds, name="observer-rounds", daemon=True),
+            threading.Thread(target=self._notices, name="observer-notices", daemon=True),
+        ]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(timeout=5.0)
+
+    def _rounds(self) -> None:
+        while not self._stop.is_set():
+            try:
+                looked = self._observer.round()
+            except Exception:
+                LOG.exception("a round of looking failed; the next one tries again")
+                looked = 0
+            if not looked:
+                self._stop.wait(IDLE_S)
+
+    def _notices(self) -> None:
+        while not self._stop.is_set():
+            try:
+                for sighting in self._cloud.watch(self._stop.is_set):
+                    self._observer.notice([sighting])
+                return
+            except Exception:
+                LOG.exception("the stream of notices broke; it is opened again")
+                self._stop.wait(1.0)

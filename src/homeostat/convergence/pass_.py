@@ -1,0 +1,258 @@
+"""One run of the loop for one shard: load -> plan -> store intents -> perform -> record, until nothing can be done now.
+
+Outcomes of one batch and intents of the next are one transaction, and the world stays in memory in between.
+Every transaction checks the epoch: a stale owner writes nothing (law 4).
+"""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, update
+
+from homeostat.convergence.children import STACK, Children, wake_parent
+from homeostat.convergence.clock import Clock
+from homeostat.convergence.definitions import Definitions
+from homeostat.convergence.performing import Clouds, Performer
+from homeostat.model.desired import Identity
+from homeostat.model.plan import Record, Step, Verb
+from homeostat.model.status import ROLLED_BACK_ON_FAILURE, Status
+from homeostat.model.world import Resource, World
+from homeostat.planner import Frontier, outcome
+from homeostat.planner.scope import thing_of
+from homeostat.resources.registry import resource_type
+from homeostat.store import schema, shards, stacks, worlds
+from homeostat.store.database import Database
+from homeostat.store.shards import Lease
+from homeostat.store.worlds import Writes
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """lease_s — how long a silent owner keeps a shard; slice_s, batch — bounds of one pass and of one batch of steps;
+    look_busy_s, look_steady_s — time between looks at things in progress and at rest; stack_timeout_s — default
+    deadline of a stack's action."""
+
+    lease_s: float = 5.0
+    slice_s: float = 2.0
+    batch: int = 500
+    look_busy_s: float = 1.0
+    look_steady_s: float = 60.0
+    stack_timeout_s: float = 3600.0
+
+
+class Passes:
+    """Runs passes over one database. One instance serves any number of threads."""
+
+    def __init__(
+        self,
+        db: Database,
+        clouds: Clouds,
+        performer: Performer,
+        children: Children,
+        clock: Clock,
+        keys: Iterator[str],
+        limits: Limits,
+    ) -> None:
+        self.db = db
+        self.clouds = clouds
+        self.performer = performer
+        self.children = children
+        self.clock = clock
+        self.keys = keys
+        self.limits = limits
+        self.definitions = Definitions()
+
+    def run(self, lease: Lease) -> None:
+        """One pass over a claimed shard; gives the shard back at the end.
+
+        Fails: Superseded when a newer owner has the shard or a row was changed meanwhile; Transient when the database
+        or cloud cannot be reached. In either case nothing is lost: the rows say how to go on.
+        """
+        Pass(self, lease).run()
+
+
+class Pass:
+    """State of one pass."""
+
+    def __init__(self, passes: Passes, lease: Lease) -> None:
+        self._p = passes
+        self._lease = lease
+        self._writes = Writes()
+        self._failed = ""
+        self._wakes = lease.wakes
+        self._world = self._load()
+        self._frontier = Frontier(self._world, passes.keys)
+
+    # -- loading -----------------------------------------------------------------------------------------------------
+
+    def _load(self) -> World:
+        p, lease = self._p, self._lease
+        with p.db.read() as tx:
+            row = stacks.get(tx, lease.stack_id)
+            shard = shards.get(tx, lease.stack_id, lease.number)
+            if row is None or shard is None:
+                raise LookupError(f"shard {lease.number} of stack {lease.stack_id} has no stack")
+            facts = stacks.facts(row)
+            graph = p.definitions.get(
+                Identity(facts.id, facts.name, facts.project),
+                facts.revision,
+                lease.number,
+                lambda: stacks.desired_of(tx, facts.id, facts.revision),
+            )
+            rows, seen = worlds.load_rows(tx, facts.id, lease.number)
+            world = World(facts, lease.number, graph, rows, seen, shard.settled_revision)
+            world.listing_lag_s = p.clouds(facts.project).listing_lag_s
+            world.stamp = max((max(r.born, r.changed, r.resolved) for r in rows.values()), default=0)
+            for child, look in p.children.look(tx, world, p.clock.now()):
+                self._writes.seen[child.key] = (child, look)
+            return world
+
+    # -- the loop ----------------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        p, frontier = self._p, self._frontier
+        started = p.clock.monotonic()
+        self._time_out()
+        while not self._failed:
+            now = p.clock.now()
+            steps = frontier.steps(now, p.limits.batch)
+            acts = [step for step in steps if step.verb is not Verb.RECORD]
+            self._collect(steps)
+            if not steps:
+                break
+            if acts:
+                self._commit(now)
+                self._act(acts)
+            if self._wakes != self._lease.wakes or p.clock.monotonic() - started > p.limits.slice_s:
+                break
+        self._finish()
+
+    def _time_out(self) -> None:
+        stack = self._world.stack
+        now = self._p.clock.now()
+        if stack.status == Status.IN_PROGRESS and stack.deadline is not None and now >= stack.deadline:
+            self._collect(self._frontier.time_out(now))
+            self._failed = "Timed out"
+
+    def _collect(self, steps: list[Step]) -> None:
+        """Put what is decided into the next transaction; what needs no act is done with that."""
+        writes = self._writes
+        for step in steps:
+            writes.events.extend(step.events)
+            if step.removed:
+                writes.remove(step.row)
+            elif step.inserted:
+                writes.insert(step.row)
+            else:
+                writes.intend(step.row)
+            for row in step.also:
+                writes.intend(row)
+            if step.verb is Verb.RECORD:
+                self._notice_failure(step.row)
+                self._frontier.apply(step, Record(step.row, removed=step.removed))
+
+    def _act(self, acts: list[Step]) -> None:
+        now_of = self._p.clock.now
+        writes = self._writes
+        for step, answer in self._p.performer.perform(self._world, acts):
+            record = outcome.conclude(self._world, step, answer, now_of())
+            writes.events.extend(record.events)
+            if record.removed:
+                writes.remove(record.row)
+            else:
+                writes.conclude(record.row)
+                if record.observation is not None:
+                    self._observed(record.row)
+                self._notice_failure(record.row)
+            self._frontier.apply(step, record)
+
+    def _observed(self, row: Resource) -> None:
+        kind = resource_type(row.type)
+        self._writes.seen[row.key] = (row, self._world.seen[row.key])
+        properties = kind.observed_properties(thing_of(self._world, row, kind))
+        if properties:
+            self._writes.properties.append((row, properties))
+
+    def _notice_failure(self, row: Resource) -> None:
+        """The first failure of this revision fails the stack at once; what runs is finished and judged later."""
+        stack = self._world.stack
+        if row.failed and row.revision == stack.revision and stack.status == Status.IN_PROGRESS and not self._failed:
+            self._failed = f"Resource {row.action} failed: {row.reason}"
+
+    def _commit(self, now: float) -> None:
+        with self._p.db.write() as tx:
+            self._store(tx, now)
+
+    def _store(self, tx: Connection, now: float) -> None:
+        self._wakes = shards.renew(tx, self._lease, self._p.db.now_of(tx), self._p.limits.lease_s)
+        writes, self._writes = self._writes, Writes()
+        worlds.record(self._p.db, tx, self._lease.stack_id, writes, now)
+
+    # -- the end -----------------------------------------------------------------------------------------------------
+
+    def _finish(self) -> None:
+        p, frontier, stack = self._p, self._frontier, self._world.stack
+        now = p.clock.now()
+        with p.db.write() as tx:
+            if stack.status == Status.IN_PROGRESS and (self._failed or frontier.at_rest):
+                stacks.lock(p.db, tx, stack.id)  # before the shard, as everybody who takes both does
+            self._store(tx, now)
+            if self._failed:
+                self._fail(tx, now)
+            elif frontier.at_rest:
+                self._settle(tx, now)
+            wake_at = self._wake_at(now)
+            observe_at = self._observe_at(now)
+            shards.observe_at(tx, stack.id, self._lease.number, observe_at)
+            shards.release(tx, self._lease, self._lease.wakes, wake_at)
+
+    def _fail(self, tx: Connection, now: float) -> None:
+        p, stack = self._p, self._world.stack
+        before = stacks.fail(p.db, tx, stack.id, stack.revision, self._failed, now)
+        if before is None:
+            return
+        if not before.disable_rollback and before.action in ROLLED_BACK_ON_FAILURE:
+            stacks.roll_back(p.db, tx, before, now, p.limits.stack_timeout_s)
+        wake_parent(tx, before, now)
+
+    def _settle(self, tx: Connection, now: float) -> None:
+        p, stack = self._p, self._world.stack
+        table = schema.shard
+        if self._world.settled_revision < stack.revision:
+            tx.execute(
+                update(table)
+                .where(table.c.stack_id == stack.id, table.c.number == self._lease.number)
+                .values(settled_revision=stack.revision, failures=0, reason="")
+            )
+        if stack.status == Status.IN_PROGRESS:
+            stacks.settle(p.db, tx, stack.id, stack.revision, now)
+        if stack.parent_id is not None:
+            row = stacks.get(tx, stack.id)
+            if row is not None and row.status != Status.IN_PROGRESS:
+                wake_parent(tx, row, now)
+
+    def _wake_at(self, now: float) -> float | None:
+        """When this shard wants its next pass if nothing happens before: at once if there is more to do."""
+        frontier, stack = self._frontier, self._world.stack
+        if self._failed or not frontier.exhausted:
+            return now
+        times = [frontier.due_at()]
+        if stack.status == Status.IN_PROGRESS and not frontier.at_rest:
+            times.append(stack.deadline)
+        return min((at for at in times if at is not None), default=None)
+
+    def _observe_at(self, now: float) -> float | None:
+        limits = self._p.limits
+        rows = [row for row in self._world.rows.values() if row.handle and _observable(row)]
+        if any(row.busy for row in rows):
+            return now + limits.look_busy_s
+        return now + limits.look_steady_s if rows else None
+
+
+def _observable(row: Resource) -> bool:
+    return resource_type(row.type).kind not in ("", STACK)
+
+

@@ -1,0 +1,97 @@
+"""Steps become calls of a cloud, in batches; what comes back is an answer for each step. No choices are made here."""
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+
+from homeostat.clouds.port import Answer, Change, Cloud, Intent, Operation
+from homeostat.convergence.children import STACK, Children
+from homeostat.convergence.clock import Clock, Entropy
+from homeostat.model.errors import HomeostatError, Uncertain
+from homeostat.model.observed import Observation, Presence
+from homeostat.model.plan import Step, Verb
+from homeostat.model.world import World
+from homeostat.resources.registry import resource_type
+
+LOG = logging.getLogger(__name__)
+Clouds = Callable[[str], Cloud]
+"""Project -> the cloud as that project sees it."""
+
+
+class Performer:
+    """Carries out steps. executor — where batches run side by side; None runs them one after the other."""
+
+    def __init__(
+        self, clouds: Clouds, children: Children, clock: Clock, entropy: Entropy, executor: Executor | None = None
+    ) -> None:
+        self._clouds = clouds
+        self._children = children
+        self._clock = clock
+        self._entropy = entropy
+        self._executor = executor
+
+    def perform(self, world: World, steps: Sequence[Step]) -> list[tuple[Step, Answer]]:
+        """One answer a step; never raises for what a cloud does wrong."""
+        batches: dict[tuple[Verb, str], list[Step]] = defaultdict(list)
+        for step in steps:
+            batches[step.verb, resource_type(step.row.type).kind].append(step)
+
+        def run(batch: tuple[tuple[Verb, str], list[Step]]) -> list[tuple[Step, Answer]]:
+            (verb, kind), members = batch
+            return list(zip(members, self._answers(world, verb, kind, members), strict=True))
+
+        outside = self._executor is not None and len(batches) > 1
+        results = self._executor.map(run, batches.items()) if outside and self._executor else map(run, batches.items())
+        return [each for batch in results for each in batch]
+
+    def _answers(self, world: World, verb: Verb, kind: str, steps: list[Step]) -> Sequence[Answer]:
+        try:
+            if kind == "":
+                return [self._embodied(verb, step) for step in steps]
+            if kind == STACK:
+                return [self._children.perform(world, step) for step in steps]
+            return self._call(self._clouds(world.stack.project), verb, kind, steps)
+        except HomeostatError as error:
+            return [error] * len(steps)
+        except Exception as error:
+            LOG.exception("%s of %d %s: the adapter failed", verb, len(steps), kind)
+            return [Uncertain(f"{verb} of {kind}: {error!r}")] * len(steps)
+
+    def _embodied(self, verb: Verb, step: Step) -> Answer:
+        """Things that live in the service alone."""
+        now = self._clock.now()
+        if verb in (Verb.DELETE, Verb.FIND):
+            return Observation(Presence.ABSENT, seen_at=now)
+        kind = resource_type(step.row.type)
+        values = kind.complete(step.row.properties)
+        return Observation(
+            Presence.PRESENT, step.row.key, kind.embody(values, step.row.token, self._entropy.read), seen_at=now
+        )
+
+    def _call(self, cloud: Cloud, verb: Verb, kind: str, steps: list[Step]) -> Sequence[Answer]:
+        if verb is Verb.CREATE:
+            return self._create(cloud, kind, steps)
+        if verb is Verb.FIND:
+            return cloud.find(kind, [step.row.token for step in steps])
+        if verb is Verb.UPDATE:
+            return cloud.update(kind, [Change(step.row.handle, step.spec, step.changed) for step in steps])
+        if verb is Verb.OPERATE:
+            return cloud.operate(kind, [Operation(step.row.handle, step.operation) for step in steps])
+        return cloud.delete(kind, [step.row.handle for step in steps])
+
+    def _create(self, cloud: Cloud, kind: str, steps: list[Step]) -> Sequence[Answer]:
+        """Create; first look for what an earlier, unanswered try may have made (CV18)."""
+        doubtful = [step for step in steps if step.operation == "find"]
+        found: dict[str, Observation] = {}
+        if doubtful:
+            looks = cloud.find(kind, [step.row.token for step in doubtful])
+            found = {step.row.key: look for step, look in zip(doubtful, looks, strict=True) if look.present}
+        missing = [step for step in steps if step.row.key not in found]
+        answers: list[Answer] = []
+        if missing:
+            answers = list(cloud.create(kind, [Intent(step.row.token, step.spec) for step in missing]))
+        created = iter(answers)
+        return [found[step.row.key] if step.row.key in found else next(created) for step in steps]
+
+

@@ -1,0 +1,84 @@
+"""One worker process: conductor, observers and heartbeat. Any number of them may run on one database (CV5)."""
+
+import logging
+import os
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+from taskflow.jobs import backends
+
+from homeostat.clouds.port import Cloud
+from homeostat.convergence.children import Children
+from homeostat.convergence.clock import Clock, Entropy
+from homeostat.convergence.conductor import ShardConductor
+from homeostat.convergence.observing import Observer, ObserverThreads
+from homeostat.convergence.pass_ import Limits, Passes
+from homeostat.convergence.performing import Performer
+from homeostat.store import shards
+from homeostat.store.database import Database
+
+LOG = logging.getLogger(__name__)
+
+
+class Worker:
+    """Starts and stops the threads of a worker.
+
+    Takes: cloud — adapter that serves every project; passes_max — passes side by side.
+    """
+
+    def __init__(
+        self, db: Database, cloud: Cloud, clock: Clock, entropy: Entropy, limits: Limits, passes_max: int = 4
+    ) -> None:
+        self.name = f"{socket.gethostname()}:{os.getpid()}:{entropy.read(3).hex()}"
+        self._db = db
+        self._limits = limits
+        self._pool = ThreadPoolExecutor(max_workers=16, thread_name_prefix="cloud-call")
+        children = Children(db, clock, entropy, limits.stack_timeout_s)
+        performer = Performer(lambda _project: cloud, children, clock, entropy, self._pool)
+        passes = Passes(db, lambda _project: cloud, performer, children, clock, entropy.keys(), limits)
+        board = backends.fetch(
+            "homeostat", {"board": "homeostat", "database": db, "lease_s": limits.lease_s}, namespace="taskflow.jobboards"
+        )
+        self._conductor = ShardConductor(self.name, board, passes, passes_max)
+        observer = Observer(db, lambda _project: cloud, clock, limits.look_steady_s)
+        self._observers = ObserverThreads(observer, cloud)
+        self._stop = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._conduct, name="conductor", daemon=True),
+            threading.Thread(target=self._heartbeat, name="heartbeat", daemon=True),
+        ]
+
+    def start(self) -> None:
+        self._conductor.connect()
+        for thread in self._threads:
+            thread.start()
+        self._observers.start()
+        LOG.info("worker %s started", self.name)
+
+    def stop(self) -> None:
+        """Finish the passes that run, begin none, and give all shards back."""
+        self._conductor.stop()
+        self._observers.stop()
+        self._threads[0].join()
+        self._stop.set()
+        self._threads[1].join()
+        self._pool.shutdown()
+        LOG.info("worker %s stopped", self.name)
+
+    def _conduct(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._conductor.run()
+                return
+            except Exception:
+                LOG.exception("the conductor broke; it starts again")
+                self._stop.wait(1.0)
+
+    def _heartbeat(self) -> None:
+        while not self._stop.wait(self._limits.lease_s / 4):
+            try:
+                with self._db.write() as tx:
+                    shards.renew_all(tx, self.name, self._db.now_of(tx), self._limits.lease_s)
+            except Exception:
+                LOG.exception("could not renew the leases of %s", self.name)

@@ -1,0 +1,107 @@
+"""What was decided: steps to take now, and for everything not acted on the reason why (laws 2 and 9)."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from homeostat.model.observed import Observation
+from homeostat.model.world import Resource
+
+
+class Verb(StrEnum):
+    """What the acting part does with a step; it has no choices left."""
+
+    CREATE = "create"
+    FIND = "find"
+    UPDATE = "update"
+    OPERATE = "operate"
+    DELETE = "delete"
+    RECORD = "record"
+
+
+@dataclass(slots=True)
+class Event:
+    """A change of state, as the event list shows it; stored with the change (law 6)."""
+
+    name: str
+    action: str
+    status: str
+    reason: str
+    type: str
+    key: str = ""
+    handle: str = ""
+
+
+@dataclass(slots=True)
+class Step:
+    """The smallest act. Its intent is already in `row` when it is performed.
+
+    verb RECORD — nothing to perform, only the row's new state to store. spec, changed — for the cloud (see
+    `clouds.port.Change`); operation — for OPERATE; inserted — the row is new; removed — the row goes away;
+    events — to store with the intent.
+    """
+
+    verb: Verb
+    row: Resource
+    reason: str = ""
+    spec: dict[str, Any] = field(default_factory=dict)
+    changed: tuple[str, ...] = ()
+    operation: str = ""
+    inserted: bool = False
+    removed: bool = False
+    events: list[Event] = field(default_factory=list)
+    also: "list[Resource]" = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Record:
+    """Outcome of a step, ready to be stored: the row is already changed in memory."""
+
+    row: Resource
+    events: list[Event] = field(default_factory=list)
+    observation: Observation | None = None
+    removed: bool = False
+
+
+class Why(StrEnum):
+    """Named reasons not to act yet (CV19)."""
+
+    REQUIRES = "requires"
+    BUILDING = "building"
+    BACKOFF = "backoff"
+    UNSEEN = "unseen"
+    HALTED = "halted"
+    FAILED = "failed"
+    IN_USE = "in_use"
+    LEAVING = "leaving"
+    HELD = "held"
+
+
+RELEASED_BY = {
+    Why.REQUIRES: "the resources it requires becoming complete",
+    Why.BUILDING: "an observation that shows it ready",
+    Why.BACKOFF: "the time of the next attempt",
+    Why.UNSEEN: "the cloud answering again",
+    Why.HALTED: "an update of the stack, since another resource failed",
+    Why.FAILED: "an update of the stack that changes or replaces it",
+    Why.IN_USE: "the resources that use it letting go of it",
+    Why.LEAVING: "its predecessor being gone",
+    Why.HELD: "convergence being switched on again",
+}
+
+
+@dataclass(slots=True)
+class Waiting:
+    """One thing that is not moving: what it waits for, since when, and when time alone would move it."""
+
+    name: str
+    why: Why
+    on: tuple[str, ...] = ()
+    reason: str = ""
+    since: float | None = None
+    due_at: float | None = None
+    key: str = ""
+
+    @property
+    def released_by(self) -> str:
+        return RELEASED_BY[self.why]

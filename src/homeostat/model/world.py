@@ -1,0 +1,117 @@
+"""All that deciding about one shard needs, as plain values: rows, observations, the desired graph, the stack's facts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from homeostat.model.desired import Definition
+from homeostat.model.observed import Observation
+from homeostat.model.status import Action, Status
+
+
+@dataclass(slots=True)
+class Resource:
+    """One row: what should exist and its lifecycle. Fields are the columns of table `resource`, in order.
+
+    key — 12 letters and digits, also the end of the physical name; revision — of the stack when last acted on;
+    requires — keys of the rows it was built on; properties — resolved ones as last asked of the cloud;
+    token — what the cloud's object carries; acted_at — when the act was carried out, None from intent to outcome;
+    due_at — not before this; attempts — creations tried for this name in a row; born, changed, resolved — stamps of
+    the shard: when the row was made, when its reference or attributes last changed, when its inputs were last read;
+    judged — number of the observation last judged. Times are seconds since the epoch.
+    """
+
+    key: str
+    stack_id: str
+    shard: int
+    name: str
+    type: str
+    version: int = 0
+    handle: str = ""
+    revision: int = 0
+    action: str = Action.INIT
+    status: str = Status.COMPLETE
+    reason: str = ""
+    requires: list[str] = field(default_factory=list)
+    properties: dict[str, Any] = field(default_factory=dict)
+    metadata: Any = None
+    deletion_policy: str = "Delete"
+    replaces: str | None = None
+    replaced_by: str | None = None
+    token: str = ""
+    acted_at: float | None = None
+    due_at: float | None = None
+    attempts: int = 0
+    born: int = 0
+    changed: int = 0
+    resolved: int = 0
+    judged: int = 0
+    created_at: float = 0.0
+    updated_at: float = 0.0
+
+    @property
+    def busy(self) -> bool:
+        return self.status == Status.IN_PROGRESS
+
+    @property
+    def failed(self) -> bool:
+        return self.status == Status.FAILED
+
+    @property
+    def leaving(self) -> bool:
+        """Its deletion has begun (or failed): it is nobody's current row any more."""
+        return self.action == Action.DELETE
+
+
+@dataclass(slots=True)
+class Seen:
+    """Newest observation of a row; number — grows whenever what was seen differs from before."""
+
+    observation: Observation
+    number: int = 0
+
+
+@dataclass(slots=True)
+class StackFacts:
+    """What a shard must know of its stack. rollback_to — the revision a ROLLBACK goes back to, else None."""
+
+    id: str
+    name: str
+    project: str
+    revision: int
+    action: str
+    status: str
+    reason: str = ""
+    complete_revision: int | None = None
+    rollback_to: int | None = None
+    disable_rollback: bool = True
+    deadline: float | None = None
+    converge: bool = True
+    parent_id: str | None = None
+    parent_name: str | None = None
+    parent_key: str | None = None
+    root_id: str = ""
+    depth: int = 0
+    shards: int = 1
+
+
+@dataclass(slots=True)
+class World:
+    """One shard as it is: what `planner.Frontier` decides from.
+
+    definitions — desired graph of this shard, in an order in which requirements come first; settled_revision — newest
+    revision at which the shard came to rest; listing_lag_s — see `clouds.port.Cloud`.
+    """
+
+    stack: StackFacts
+    shard: int
+    definitions: Mapping[str, Definition]
+    rows: dict[str, Resource] = field(default_factory=dict)
+    seen: dict[str, Seen] = field(default_factory=dict)
+    settled_revision: int = 0
+    listing_lag_s: float = 0.0
+    stamp: int = 0
+
+    def next_stamp(self) -> int:
+        self.stamp += 1
+        return self.stamp

@@ -1,0 +1,219 @@
+"""The moving edge of what may be done in one shard (CV4, CV6, CV12).
+
+Nodes are names of resources that should exist, and, with a slash before them, keys of rows that should not.
+A resource waits for what it requires; a leftover waits for its users to let go and for its replacement to be done.
+The frontier is built once from a world, then moved by outcomes: a chain of a thousand does not cost a thousand reloads.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator
+
+from homeostat.model.plan import Record, Step, Verb, Waiting, Why
+from homeostat.model.status import Action, Status
+from homeostat.model.world import Resource, World
+from homeostat.planner import outcome
+from homeostat.planner.current import current_row
+from homeostat.planner.decide import Decider, Settled
+
+Node = str
+
+
+def leftover_node(key: str) -> Node:
+    return f"/{key}"
+
+
+class Frontier:
+    """Plans one shard. Pure: changes only the rows of its own world, by the steps and outcomes it is told of.
+
+    Takes: world — all of the shard; keys — supply of fresh row keys.
+    """
+
+    def __init__(self, world: World, keys: Iterator[str]) -> None:
+        self.world = world
+        self.current: dict[str, Resource] = {}
+        self.leftovers: dict[str, Resource] = {}
+        self.waiting: dict[Node, Waiting] = {}
+        self._decider = Decider(world, self.current, keys)
+        self._blocked: dict[Node, int] = {}
+        self._unblocks: dict[Node, list[Node]] = defaultdict(list)
+        self._users: dict[str, list[str]] = defaultdict(list)
+        self._settled: set[Node] = set()
+        self._acting: set[Node] = set()
+        self._ready: deque[Node] = deque()
+        self._build()
+
+    def _build(self) -> None:
+        by_name: dict[str, list[Resource]] = defaultdict(list)
+        for row in self.world.rows.values():
+            by_name[row.name].append(row)
+            for key in row.requires:
+                self._users[key].append(row.key)
+        for name, rows in by_name.items():
+            current = current_row(rows, self.world.stack) if name in self.world.definitions else None
+            if current is not None:
+                self.current[name] = current
+            self.leftovers.update((row.key, row) for row in rows if row is not current)
+        for name, definition in self.world.definitions.items():
+            self._add(name, definition.requires)
+        for row in list(self.leftovers.values()):
+            self._add_leftover(row)
+
+    def _add(self, node: Node, blockers: Iterable[Node]) -> None:
+        count = 0
+        for blocker in set(blockers):
+            if blocker not in self._settled:
+                self._unblocks[blocker].append(node)
+                count += 1
+        self._blocked[node] = count
+        if count == 0:
+            self._ready.append(node)
+
+    def _add_leftover(self, row: Resource) -> None:
+        self._add(leftover_node(row.key), () if row.leaving else self._holders(row))
+
+    def _holders(self, row: Resource) -> set[Node]:
+        """What must be done before this leftover may go: its replacement, and every row that was built on it."""
+        nodes: set[Node] = set()
+        if row.name in self.current and self.current[row.name].replaces == row.key:
+            nodes.add(row.name)
+        for key in self._users.get(row.key, ()):
+            user = self.world.rows.get(key)
+            if user is None or user is row:
+                continue
+            if user.key in self.leftovers:
+                nodes.add(leftover_node(user.key))
+            elif user.name in self.world.definitions:
+                nodes.add(user.name)
+        return nodes
+
+    # -- choosing ----------------------------------------------------------------------------------------------------
+
+    def steps(self, now: float, limit: int) -> list[Step]:
+        """At most `limit` steps that may be taken now; their intents are in their rows already."""
+        found: list[Step] = []
+        while self._ready and len(found) < limit:
+            node = self._ready.popleft()
+            if node in self._settled or node in self._acting:
+                continue
+            step = self._examine(node, now)
+            if step is not None:
+                found.append(step)
+        return found
+
+    def _examine(self, node: Node, now: float) -> Step | None:
+        self.waiting.pop(node, None)
+        if node[0] == "/":
+            decision = self._drop(node, now)
+        else:
+            decision = self._decider.keep(self.world.definitions[node], now)
+        if isinstance(decision, Waiting):
+            self.waiting[node] = decision
+            return None
+        if isinstance(decision, Settled):
+            self._settle(node)
+            return decision.step
+        self._acting.add(node)
+        self._adopt(decision)
+        return decision
+
+    def _drop(self, node: Node, now: float) -> Step | Settled | Waiting:
+        row = self.leftovers.get(node[1:])
+        if row is None:
+            return Settled()
+        failed = self.world.stack.status == Status.FAILED
+        if failed and not row.leaving and self.world.stack.action != Action.DELETE:
+            return Waiting(row.name, Why.HALTED, reason=self.world.stack.reason, key=row.key)
+        return self._decider.drop(row, now)
+
+    def _adopt(self, step: Step) -> None:
+        """Take a new row into the world; the one that it replaces becomes a leftover."""
+        row = step.row
+        if not step.inserted:
+            return
+        self.world.rows[row.key] = row
+        for key in row.requires:
+            self._users[key].append(row.key)
+        old = self.current.get(row.name)
+        self.current[row.name] = row
+        if old is not None:
+            self.leftovers[old.key] = old
+            self._add_leftover(old)
+
+    # -- moving ------------------------------------------------------------------------------------------------------
+
+    def apply(self, step: Step, record: Record) -> None:
+        """A step was carried out and its outcome is in its row: move the edge."""
+        row = record.row
+        node = leftover_node(row.key) if row.key in self.leftovers else row.name
+        self._acting.discard(node)
+        self._acting.discard(row.name)
+        if record.removed:
+            self._gone(row)
+        elif row.status == Status.COMPLETE and step.verb is not Verb.RECORD and node == row.name:
+            self._settle(node)
+        else:
+            self._ready.append(node)
+
+    def _gone(self, row: Resource) -> None:
+        self.world.rows.pop(row.key, None)
+        self.world.seen.pop(row.key, None)
+        self.leftovers.pop(row.key, None)
+        self._settle(leftover_node(row.key))
+        if row.name in self.world.definitions and row.name not in self._settled:
+            self._ready.append(row.name)
+
+    def _settle(self, node: Node) -> None:
+        if node in self._settled:
+            return
+        self._settled.add(node)
+        for other in self._unblocks.pop(node, ()):
+            self._blocked[other] -= 1
+            if self._blocked[other] == 0:
+                self._ready.append(other)
+
+    def time_out(self, now: float) -> list[Step]:
+        """The stack's deadline has passed: whatever is still in progress has failed."""
+        steps = []
+        for row in self.world.rows.values():
+            if row.busy:
+                record = outcome.fail(row, outcome.failure_text(row, f"{row.action} timed out"), now)
+                steps.append(Step(Verb.RECORD, row, events=record.events))
+        return steps
+
+    # -- telling -----------------------------------------------------------------------------------------------------
+
+    @property
+    def at_rest(self) -> bool:
+        """Everything is as it should be: nothing to do, nothing in progress, no leftovers."""
+        return len(self._settled) >= len(self._blocked)
+
+    @property
+    def exhausted(self) -> bool:
+        """Nothing can be done now; what is left waits for something outside this shard, or for time."""
+        return not self._ready and not self._acting
+
+    def failures(self) -> list[Waiting]:
+        return [waiting for waiting in self.waiting.values() if waiting.why is Why.FAILED]
+
+    def due_at(self) -> float | None:
+        """Earliest time at which something waiting should be examined again."""
+        return min((w.due_at for w in self.waiting.values() if w.due_at is not None), default=None)
+
+    def wake_due(self, now: float) -> None:
+        """Examine again what waited for a time that has come."""
+        self._ready.extend(n for n, w in self.waiting.items() if w.due_at is not None and w.due_at <= now)
+
+    def blocked(self) -> list[Waiting]:
+        """Why each node that was not even examined waits, for people (CV19)."""
+        unmet: dict[Node, list[str]] = defaultdict(list)
+        for blocker, nodes in self._unblocks.items():
+            for node in nodes:
+                unmet[node].append(self._name(blocker))
+        return [
+            Waiting(self._name(node), Why.IN_USE if node[0] == "/" else Why.REQUIRES, tuple(sorted(set(names))))
+            for node, names in unmet.items()
+            if node not in self._settled
+        ]
+
+    def _name(self, node: Node) -> str:
+        return node if node[0] != "/" else self.world.rows[node[1:]].name

@@ -1,0 +1,120 @@
+"""What an answer of the cloud means for a row: the second half of deciding, as pure as the first."""
+
+from homeostat.model.errors import HomeostatError, Transient, Uncertain
+from homeostat.model.observed import Condition, Observation, Presence, Remedy, Verdict
+from homeostat.model.plan import Event, Record, Step, Verb
+from homeostat.model.status import Action, Status
+from homeostat.model.world import Resource, Seen, World
+from homeostat.planner.backoff import delay_s
+from homeostat.planner.scope import thing_of
+from homeostat.resources.registry import resource_type
+
+CHANGED = "state changed"
+HEALED = "brought back to what it should be"
+
+
+def event_of(row: Resource, status: str, reason: str, action: str = "") -> Event:
+    return Event(row.name, action or row.action, status, reason, row.type, row.key, row.handle)
+
+
+def failure_text(row: Resource, error: Exception | str) -> str:
+    """`<class>: resources.<name>: <message>`, the form in which failures travel up to the stack."""
+    kind = "ResourceInError" if isinstance(error, str) else type(error).__name__
+    return f"{kind}: resources.{row.name}: {error}"
+
+
+def conclude(world: World, step: Step, answer: Observation | HomeostatError, now: float) -> Record:
+    """Change the row of a performed step by its answer, and say what is to be stored."""
+    row = step.row
+    row.updated_at = now
+    if isinstance(answer, Transient | Uncertain):
+        return _try_again(row, answer, now)
+    if isinstance(answer, HomeostatError):
+        return fail(row, failure_text(row, answer), now)
+    if step.verb is Verb.DELETE:
+        return _deleted(world, row, answer, now)
+    if step.verb is Verb.FIND:
+        return _found(world, row, answer, now)
+    row.acted_at = now
+    row.due_at = None
+    row.handle = answer.handle or row.handle
+    look(world, row, answer)
+    record = judged(world, row, now)
+    record.observation = answer
+    return record
+
+
+def look(world: World, row: Resource, seen: Observation) -> None:
+    """Make `seen` the newest observation of the row, already judged."""
+    before = world.seen.get(row.key)
+    row.judged = (before.number if before is not None else 0) + 1
+    world.seen[row.key] = Seen(seen, row.judged)
+
+
+def judged(world: World, row: Resource, now: float) -> Record:
+    """COMPLETE or FAIL a row in progress if what was seen of it says so; otherwise it goes on."""
+    kind = resource_type(row.type)
+    verdict = kind.judge(thing_of(world, row, kind), now)
+    if verdict.condition in (Condition.READY, Condition.DRIFTED):
+        return complete(world, row, now)
+    if verdict.condition is Condition.BROKEN and verdict.remedy is Remedy.ASK:
+        return fail(row, failure_text(row, verdict.reason), now)
+    row.reason = verdict.reason
+    row.due_at = verdict.due_at
+    return Record(row)
+
+
+def complete(world: World, row: Resource, now: float) -> Record:
+    """The row has reached what it should be; whoever depends on it may read it now."""
+    row.status = Status.COMPLETE
+    row.reason = CHANGED
+    row.due_at = None
+    row.updated_at = now
+    row.changed = world.next_stamp()
+    return Record(row, [event_of(row, Status.COMPLETE, CHANGED)])
+
+
+def fail(row: Resource, reason: str, now: float) -> Record:
+    """The row needs a change of the desired state."""
+    row.status = Status.FAILED
+    row.reason = reason
+    row.due_at = None
+    row.updated_at = now
+    return Record(row, [event_of(row, Status.FAILED, reason)])
+
+
+def _try_again(row: Resource, error: Transient | Uncertain, now: float) -> Record:
+    row.attempts += 1
+    row.acted_at = None
+    row.due_at = now + delay_s(row.attempts, error.retry_after_s if isinstance(error, Transient) else None)
+    row.reason = str(error)
+    return Record(row)
+
+
+def _deleted(world: World, row: Resource, answer: Observation, now: float) -> Record:
+    if answer.presence is Presence.ABSENT:
+        return removed(row)
+    row.acted_at = now
+    row.due_at = None
+    look(world, row, answer)
+    return Record(row, observation=answer)
+
+
+def removed(row: Resource, reason: str = CHANGED) -> Record:
+    """The thing is gone (or let go of), and so is its row."""
+    return Record(row, [event_of(row, Status.COMPLETE, reason, Action.DELETE)], removed=True)
+
+
+def _found(world: World, row: Resource, answer: Observation, now: float) -> Record:
+    """A creation whose answer was lost, of something that is no longer wanted."""
+    if answer.presence is Presence.ABSENT:
+        return removed(row)
+    row.handle = answer.handle
+    row.acted_at = now
+    look(world, row, answer)
+    return Record(row, observation=answer)
+
+
+def unfit(verdict: Verdict) -> bool:
+    """Does this verdict on a resource at rest call for an act?"""
+    return verdict.condition in (Condition.ABSENT, Condition.BROKEN, Condition.DRIFTED)

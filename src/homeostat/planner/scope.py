@@ -1,0 +1,64 @@
+"""How functions of a template see the other resources of the shard."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from homeostat.model.observed import Observation, Presence
+from homeostat.model.status import Action
+from homeostat.model.world import Resource, World
+from homeostat.planner.naming import physical_name
+from homeostat.resources.base import ResourceType, Thing
+from homeostat.resources.registry import resource_type
+from homeostat.resources.schema import UNKNOWN
+
+NEVER_SEEN = Observation(Presence.UNKNOWN, reason="not looked at yet")
+
+
+def thing_of(world: World, row: Resource, kind: ResourceType | None = None) -> Thing:
+    """A row as its resource type sees it."""
+    kind = kind or resource_type(row.type)
+    seen = world.seen.get(row.key)
+    return Thing(
+        row.key,
+        row.name,
+        physical_name(world.stack.name, row.name, row.key),
+        kind.complete(row.properties),
+        seen.observation if seen is not None else NEVER_SEEN,
+        row.handle,
+        row.acted_at or 0.0,
+        row.action,
+        row.metadata or {},
+    )
+
+
+class RowScope:
+    """Resolves `get_resource` and `get_attr` from rows and what was last seen of them.
+
+    unknown — given for resources that do not exist yet; functions pass it on.
+    """
+
+    unknown: Any = UNKNOWN
+
+    def __init__(self, world: World, current: dict[str, Resource]) -> None:
+        self._world = world
+        self._current = current
+
+    def reference(self, resource: str) -> Any:
+        row = self._known(resource)
+        return resource if row is None else resource_type(row.type).reference(thing_of(self._world, row))
+
+    def attribute(self, resource: str, path: Sequence[str | int]) -> Any:
+        row = self._known(resource)
+        if row is None:
+            return None
+        kind = resource_type(row.type)
+        thing = thing_of(self._world, row, kind)
+        if not path:
+            return {name: kind.attribute(thing, name) for name in kind.attributes}
+        if path[0] == "show":
+            return kind.show(thing)
+        return kind.attribute(thing, str(path[0]))
+
+    def _known(self, resource: str) -> Resource | None:
+        row = self._current.get(resource)
+        return None if row is None or row.action == Action.INIT else row

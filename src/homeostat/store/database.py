@@ -1,0 +1,126 @@
+"""Connections and transactions, and whatever SQLite and PostgreSQL need apart."""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import DBAPIError, OperationalError
+
+from homeostat.model.errors import Transient
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+
+
+class Database:
+    """One database of the service.
+
+    Takes: url — SQLAlchemy URL, `sqlite:///path` or `postgresql+psycopg://…`; now — clock, seconds since the epoch
+    (PostgreSQL's own clock decides about leases whatever `now` says, see `now_of`).
+    """
+
+    def __init__(self, url: str, now: Callable[[], float], *, pool_size: int = 10) -> None:
+        self.url = url
+        self.now = now
+        self.is_sqlite = make_url(url).get_backend_name() == "sqlite"
+        self.engine = self._connect(pool_size)
+        self.insert: Any = sqlite.insert if self.is_sqlite else postgresql.insert
+        """Dialect's INSERT, which knows ON CONFLICT."""
+
+    def _connect(self, pool_size: int) -> Engine:
+        if not self.is_sqlite:
+            return create_engine(self.url, pool_size=pool_size, max_overflow=20, pool_pre_ping=True)
+        engine = create_engine(
+            self.url,
+            pool_size=pool_size,
+            max_overflow=20,
+            connect_args={"timeout": 30, "check_same_thread": False},
+        )
+        event.listen(engine, "connect", _sqlite_connected)
+        event.listen(engine, "begin", _sqlite_begin)
+        return engine
+
+    def migrate(self) -> None:
+        """Bring the schema to this version (creates it in an empty database)."""
+        config = Config()
+        config.set_main_option("script_location", str(MIGRATIONS))
+        with self.engine.connect() as connection:
+            lock = contextlib.nullcontext() if self.is_sqlite else _advisory_lock(connection)
+            with lock:
+                config.attributes["connection"] = connection
+                command.upgrade(config, "head")
+                connection.commit()
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A consistent look. Fails: Transient when the database does not answer."""
+        with _translated(), self.engine.connect() as connection:
+            options: dict[str, Any] = {"homeostat_read": True}
+            if not self.is_sqlite:
+                options["isolation_level"] = "REPEATABLE READ"
+            yield connection.execution_options(**options)
+
+    @contextlib.contextmanager
+    def write(self) -> Iterator[Connection]:
+        """One transaction, committed at the end. Fails: Transient when the database does not answer."""
+        with _translated(), self.engine.begin() as connection:
+            yield connection
+
+    def now_of(self, connection: Connection) -> float:
+        """The time that all workers agree on: the database's where it is a server."""
+        if self.is_sqlite:
+            return self.now()
+        return float(connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one())
+
+    def for_update(self, statement: Any) -> Any:
+        """SELECT … FOR UPDATE; SQLite's writers already exclude one another."""
+        return statement if self.is_sqlite else statement.with_for_update()
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+
+def sqlite_url(path: str | os.PathLike[str]) -> str:
+    return f"sqlite:///{os.path.abspath(path)}"
+
+
+@contextlib.contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except OperationalError as error:
+        raise Transient(f"the database does not answer: {error.orig}") from error
+    except DBAPIError as error:
+        if error.connection_invalidated:
+            raise Transient(f"the database connection was lost: {error.orig}") from error
+        raise
+
+
+@contextlib.contextmanager
+def _advisory_lock(connection: Connection) -> Iterator[None]:
+    """Only one process migrates at a time."""
+    connection.execute(text("SELECT pg_advisory_lock(727373)"))
+    try:
+        yield
+    finally:
+        connection.execute(text("SELECT pg_advisory_unlock(727373)"))
+        connection.commit()
+
+
+def _sqlite_connected(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", "busy_timeout=30000", "cache_size=-65536"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _sqlite_begin(connection: Connection) -> None:
+    """Writers queue at BEGIN, never in the middle: an upgrade from read to write could not wait."""
+    reading = connection.get_execution_options().get("homeostat_read")
+    connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")

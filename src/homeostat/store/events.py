@@ -1,0 +1,62 @@
+"""Events: appended with the state change they tell of, read in pages (law 6)."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, insert, select
+
+from homeostat.model.plan import Event
+from homeostat.store import schema
+
+
+def append(tx: Connection, stack_id: str, happened: Iterable[Event], now: float) -> None:
+    rows = [
+        {
+            "stack_id": stack_id,
+            "name": event.name,
+            "key": event.key,
+            "handle": event.handle,
+            "type": event.type,
+            "action": event.action,
+            "status": event.status,
+            "reason": event.reason,
+            "at": now,
+        }
+        for event in happened
+    ]
+    if rows:
+        tx.execute(insert(schema.event), rows)
+
+
+def page(
+    tx: Connection,
+    stack_ids: Sequence[str],
+    *,
+    after: int | None = None,
+    newest_first: bool = False,
+    limit: int | None = None,
+    name: str | None = None,
+    order_by: str = "seq",
+    only: dict[str, Sequence[str]] | None = None,
+) -> list[Row[Any]]:
+    """Events of these stacks in the order they happened. after — `seq` of the last one already seen;
+    only — column (`name`, `type`, `action`, `status`) -> values wanted."""
+    table = schema.event
+    chosen = select(table).where(table.c.stack_id.in_(stack_ids))
+    if name is not None:
+        chosen = chosen.where(table.c.name == name)
+    if after is not None:
+        chosen = chosen.where(table.c.seq < after if newest_first else table.c.seq > after)
+    for column, values in (only or {}).items():
+        chosen = chosen.where(table.c[column].in_(values))
+    first = table.c[order_by]
+    if newest_first:
+        chosen = chosen.order_by(first.desc(), table.c.seq.desc())
+    else:
+        chosen = chosen.order_by(first, table.c.seq)
+    return list(tx.execute(chosen.limit(limit) if limit else chosen))
+
+
+def get(tx: Connection, stack_id: str, seq: int) -> Row[Any] | None:
+    table = schema.event
+    return tx.execute(select(table).where(table.c.stack_id == stack_id, table.c.seq == seq)).first()

@@ -1,0 +1,203 @@
+"""The tables (design section 4). One schema for SQLite and PostgreSQL; times are seconds since the epoch, UTC."""
+
+from typing import Any
+
+import orjson
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Double,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    TypeDecorator,
+    text,
+)
+from sqlalchemy.engine.interfaces import Dialect
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(column_0_label)s",
+        "uq": "uq_%(table_name)s_%(column_0_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+class Json(TypeDecorator[Any]):
+    """Plain data as JSON text: the same bytes in every database, and faster than their own JSON types."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
+        return None if value is None else orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Any:
+        return None if value is None else orjson.loads(value)
+
+
+Sequence = BigInteger().with_variant(Integer, "sqlite")
+"""SQLite counts up only a column declared INTEGER."""
+
+stack = Table(
+    "stack",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("project", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("owner", Text),
+    Column("parent_id", Text),
+    Column("parent_name", Text),
+    Column("parent_key", Text),
+    Column("parent_shard", Integer),
+    Column("root_id", Text, nullable=False),
+    Column("depth", Integer, nullable=False, default=0),
+    Column("revision", Integer, nullable=False),
+    Column("complete_revision", Integer),
+    Column("rollback_to", Integer),
+    Column("action", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("reason", Text, nullable=False, default=""),
+    Column("disable_rollback", Boolean, nullable=False),
+    Column("timeout_mins", Integer),
+    Column("deadline", Double),
+    Column("converge", Boolean, nullable=False, default=True),
+    Column("tags", Json),
+    Column("shards", Integer, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("updated_at", Double),
+    Column("deleted_at", Double),
+    Index(
+        "uq_stack_live_name",
+        "project",
+        "name",
+        unique=True,
+        sqlite_where=text("deleted_at IS NULL"),
+        postgresql_where=text("deleted_at IS NULL"),
+    ),
+    Index("ix_stack_listing", "project", "created_at", "id"),
+    Index("ix_stack_parent", "parent_id"),
+    Index("ix_stack_root", "root_id"),
+)
+
+revision = Table(
+    "revision",
+    metadata,
+    Column("stack_id", Text, ForeignKey("stack.id", ondelete="CASCADE"), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("template", Json, nullable=False),
+    Column("parameters", Json, nullable=False),
+    Column("environment", Json, nullable=False),
+    Column("files", Json, nullable=False),
+    Column("created_at", Double, nullable=False),
+)
+"""Desired state, immutable. kind — `template`, `group` (template holds the group's one definition and its members) or
+`empty`; files — name -> key of table `file`."""
+
+file = Table("file", metadata, Column("hash", Text, primary_key=True), Column("content", Text, nullable=False))
+
+shard = Table(
+    "shard",
+    metadata,
+    Column("stack_id", Text, ForeignKey("stack.id", ondelete="CASCADE"), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("project", Text, nullable=False),
+    Column("epoch", Integer, nullable=False, default=0),
+    Column("owner", Text),
+    Column("lease_until", Double, nullable=False, default=0.0),
+    Column("wake_at", Double),
+    Column("wakes", Integer, nullable=False, default=0),
+    Column("priority", Integer, nullable=False),
+    Column("observe_at", Double),
+    Column("settled_revision", Integer, nullable=False, default=0),
+    Column("failures", Integer, nullable=False, default=0),
+    Column("reason", Text, nullable=False, default=""),
+    Index("ix_shard_wake", "wake_at", sqlite_where=text("wake_at IS NOT NULL"), postgresql_where=text("wake_at IS NOT NULL")),
+    Index("ix_shard_observe", "observe_at"),
+)
+
+resource = Table(
+    "resource",
+    metadata,
+    Column("key", Text, primary_key=True),
+    Column("stack_id", Text, nullable=False),
+    Column("shard", Integer, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("type", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("handle", Text, nullable=False),
+    Column("revision", Integer, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("requires", Json, nullable=False),
+    Column("properties", Json, nullable=False),
+    Column("metadata", Json),
+    Column("deletion_policy", Text, nullable=False),
+    Column("replaces", Text),
+    Column("replaced_by", Text),
+    Column("token", Text, nullable=False),
+    Column("acted_at", Double),
+    Column("due_at", Double),
+    Column("attempts", Integer, nullable=False),
+    Column("born", Integer, nullable=False),
+    Column("changed", Integer, nullable=False),
+    Column("resolved", Integer, nullable=False),
+    Column("judged", Integer, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("updated_at", Double, nullable=False),
+    ForeignKeyConstraint(
+        ["stack_id", "shard"], ["shard.stack_id", "shard.number"], name="fk_resource_shard", ondelete="CASCADE"
+    ),
+    Index("ix_resource_shard", "stack_id", "shard"),
+    Index("ix_resource_handle", "handle"),
+)
+
+resource_observed = Table(
+    "resource_observed",
+    metadata,
+    Column("key", Text, ForeignKey("resource.key", ondelete="CASCADE"), primary_key=True),
+    Column("stack_id", Text, nullable=False),
+    Column("resource_name", Text, nullable=False),
+    Column("handle", Text, nullable=False),
+    Column("presence", Text, nullable=False),
+    Column("object", Json, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("seen_at", Double, nullable=False),
+)
+
+resource_properties_observed = Table(
+    "resource_properties_observed",
+    metadata,
+    Column("id", Text, ForeignKey("resource.key", ondelete="CASCADE"), primary_key=True),
+    Column("prop_name", Text, primary_key=True),
+    Column("stack_id", Text, nullable=False),
+    Column("resource_name", Text, nullable=False),
+    Column("prop_value", Json),
+    Index("ix_resource_properties_observed_stack", "stack_id"),
+)
+
+event = Table(
+    "event",
+    metadata,
+    Column("seq", Sequence, primary_key=True, autoincrement=True),
+    Column("stack_id", Text, ForeignKey("stack.id", ondelete="CASCADE"), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("handle", Text, nullable=False),
+    Column("type", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("at", Double, nullable=False),
+    Index("ix_event_stack", "stack_id", "seq"),
+)

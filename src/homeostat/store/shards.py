@@ -1,0 +1,187 @@
+"""Shards as units of ownership: leases with epochs, wake-ups, observation times (laws 1 and 4)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, case, func, select, update
+
+from homeostat.model.errors import Superseded
+from homeostat.store import schema
+from homeostat.store.database import Database
+
+USER, HEAL, ROLLOUT, DRIFT, GARBAGE = range(5)
+"""Priorities (CV17): lower goes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """Ownership of one shard: every write in its name checks the epoch. wakes — wake-ups seen when it was claimed."""
+
+    stack_id: str
+    number: int
+    epoch: int
+    wakes: int
+    lease_until: float
+
+
+def ensure(db: Database, tx: Connection, stack_id: str, project: str, count: int) -> None:
+    """Make sure that shards 0 … count-1 exist."""
+    rows = [{"stack_id": stack_id, "number": number, "project": project, "priority": USER} for number in range(count)]
+    for start in range(0, len(rows), 500):
+        tx.execute(db.insert(schema.shard).on_conflict_do_nothing(), rows[start : start + 500])
+
+
+def wake(tx: Connection, stack_id: str, at: float, priority: int, numbers: Sequence[int] | None = None) -> None:
+    """Ask for a pass at time `at`, or earlier if one was asked for already. Carries no data (law 1)."""
+    table = schema.shard
+    where = [table.c.stack_id == stack_id]
+    if numbers is not None:
+        where.append(table.c.number.in_(numbers))
+    sooner = case((table.c.wake_at < at, table.c.wake_at), else_=at)
+    urgent = case((table.c.wake_at.is_(None), priority), (table.c.priority < priority, table.c.priority), else_=priority)
+    tx.execute(update(table).where(*where).values(wake_at=sooner, wakes=table.c.wakes + 1, priority=urgent))
+
+
+def due(tx: Connection, now: float, limit: int) -> list[Row[Any]]:
+    """Shards with work to do and no living owner: fair order, most urgent first, then the project with the fewest
+    shards being worked on, then the oldest wake-up (CV17)."""
+    table = schema.shard
+    busy = (
+        select(table.c.project, func.count().label("shards"))
+        .where(table.c.lease_until > now)
+        .group_by(table.c.project)
+        .subquery()
+    )
+    chosen = (
+        select(table.c.stack_id, table.c.number, table.c.wake_at, table.c.priority)
+        .outerjoin(busy, busy.c.project == table.c.project)
+        .where(table.c.wake_at <= now, table.c.lease_until <= now)
+        .order_by(table.c.priority, func.coalesce(busy.c.shards, 0), table.c.wake_at, table.c.stack_id, table.c.number)
+        .limit(limit)
+    )
+    return list(tx.execute(chosen))
+
+
+def next_wake(tx: Connection) -> float | None:
+    """Earliest time at which any shard can be claimed, or None when nothing is to be done."""
+    table = schema.shard
+    claimable = case((table.c.wake_at < table.c.lease_until, table.c.lease_until), else_=table.c.wake_at)
+    at = tx.execute(select(func.min(claimable)).where(table.c.wake_at.is_not(None))).scalar_one()
+    return None if at is None else float(at)
+
+
+def claim(tx: Connection, stack_id: str, number: int, owner: str, now: float, lease_s: float) -> Lease | None:
+    """Own the shard for `lease_s` seconds, with a new epoch; None when another one was faster."""
+    table = schema.shard
+    row = tx.execute(
+        update(table)
+        .where(
+            table.c.stack_id == stack_id,
+            table.c.number == number,
+            table.c.wake_at <= now,
+            table.c.lease_until <= now,
+        )
+        .values(epoch=table.c.epoch + 1, owner=owner, lease_until=now + lease_s)
+        .returning(table.c.epoch, table.c.wakes)
+    ).first()
+    return None if row is None else Lease(stack_id, number, row.epoch, row.wakes, now + lease_s)
+
+
+def renew(tx: Connection, lease: Lease, now: float, lease_s: float) -> int:
+    """Check the epoch, lengthen the lease, and give the count of wake-ups. Fails: Superseded for a stale owner."""
+    table = schema.shard
+    wakes = tx.execute(
+        update(table)
+        .where(table.c.stack_id == lease.stack_id, table.c.number == lease.number, table.c.epoch == lease.epoch)
+        .values(lease_until=now + lease_s)
+        .returning(table.c.wakes)
+    ).scalar_one_or_none()
+    if wakes is None:
+        raise Superseded(f"shard {lease.stack_id}/{lease.number} has a newer owner than epoch {lease.epoch}")
+    return int(wakes)
+
+
+def renew_all(tx: Connection, owner: str, now: float, lease_s: float) -> None:
+    """Lengthen every lease of a live owner (heartbeat)."""
+    table = schema.shard
+    tx.execute(
+        update(table).where(table.c.owner == owner, table.c.lease_until > now).values(lease_until=now + lease_s)
+    )
+
+
+def release(tx: Connection, lease: Lease, wakes: int, wake_at: float | None, priority: int | None = None) -> bool:
+    """Give the shard back, to be woken at `wake_at`; at once if it was woken since `wakes` was read.
+
+    Gives False when a newer owner has it already; that is nobody's mistake.
+    """
+    table = schema.shard
+    values: dict[str, Any] = {
+        "owner": None,
+        "lease_until": 0.0,
+        "wake_at": case((table.c.wakes == wakes, wake_at), else_=table.c.wake_at),
+    }
+    if priority is not None:
+        values["priority"] = case((table.c.wakes == wakes, priority), else_=table.c.priority)
+    found = tx.execute(
+        update(table)
+        .where(table.c.stack_id == lease.stack_id, table.c.number == lease.number, table.c.epoch == lease.epoch)
+        .values(**values)
+        .returning(table.c.number)
+    ).first()
+    return found is not None
+
+
+def set_aside(tx: Connection, lease: Lease, reason: str, until: float) -> None:
+    """After a bug of ours: keep the reason, and leave this shard alone until then; the rest runs on."""
+    table = schema.shard
+    tx.execute(
+        update(table)
+        .where(table.c.stack_id == lease.stack_id, table.c.number == lease.number, table.c.epoch == lease.epoch)
+        .values(owner=None, lease_until=0.0, wake_at=until, reason=reason)
+    )
+
+
+def take_for_observation(tx: Connection, now: float, limit: int, again_s: float) -> list[tuple[str, int]]:
+    """Shards whose things are to be looked at now; each is taken by one observer only, the next look is set."""
+    table = schema.shard
+    chosen = (
+        select(table.c.stack_id, table.c.number)
+        .where(table.c.observe_at <= now)
+        .order_by(table.c.observe_at)
+        .limit(limit)
+    )
+    taken: list[tuple[str, int]] = []
+    for stack_id, number in tx.execute(chosen).tuples().all():
+        row = tx.execute(
+            update(table)
+            .where(table.c.stack_id == stack_id, table.c.number == number, table.c.observe_at <= now)
+            .values(observe_at=now + again_s)
+            .returning(table.c.number)
+        ).first()
+        if row is not None:
+            taken.append((stack_id, number))
+    return taken
+
+
+def observe_at(tx: Connection, stack_id: str, number: int, at: float | None) -> None:
+    """Ask for a look at time `at`, or earlier if one was asked for already; None: there is nothing to look at."""
+    table = schema.shard
+    sooner = None if at is None else case((table.c.observe_at < at, table.c.observe_at), else_=at)
+    tx.execute(update(table).where(table.c.stack_id == stack_id, table.c.number == number).values(observe_at=sooner))
+
+
+def get(tx: Connection, stack_id: str, number: int) -> Row[Any] | None:
+    table = schema.shard
+    return tx.execute(select(table).where(table.c.stack_id == stack_id, table.c.number == number)).first()
+
+
+def of_stack(tx: Connection, stack_id: str) -> list[Row[Any]]:
+    return list(tx.execute(select(schema.shard).where(schema.shard.c.stack_id == stack_id).order_by("number")))
+
+
+def next_observation(tx: Connection) -> float | None:
+    at = tx.execute(select(func.min(schema.shard.c.observe_at))).scalar_one()
+    return None if at is None else float(at)
+
+

@@ -1,0 +1,129 @@
+"""What observers read and write: the things of many shards at once, and what was seen of them (CV7).
+
+Observers own nothing: a look only ever replaces an older look, and wakes the shard that must judge it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, and_, bindparam, or_, select, tuple_, update
+
+from homeostat.model.observed import Observation, Presence
+from homeostat.resources.base import Thing
+from homeostat.resources.registry import resource_type
+from homeostat.store import schema, worlds
+from homeostat.store.database import Database
+
+_resource = schema.resource
+_observed = schema.resource_observed
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """One thing to look at, with what was last seen of it."""
+
+    key: str
+    stack_id: str
+    shard: int
+    project: str
+    name: str
+    type: str
+    handle: str
+    acted_at: float | None
+    properties: Mapping[str, Any]
+    presence: str | None
+    seen: Mapping[str, Any] | None
+
+
+def _watched() -> Any:
+    return (
+        select(
+            _resource.c.key,
+            _resource.c.stack_id,
+            _resource.c.shard,
+            schema.shard.c.project,
+            _resource.c.name,
+            _resource.c.type,
+            _resource.c.handle,
+            _resource.c.acted_at,
+            _resource.c.properties,
+            _observed.c.presence,
+            _observed.c.object,
+        )
+        .join(
+            schema.shard,
+            and_(schema.shard.c.stack_id == _resource.c.stack_id, schema.shard.c.number == _resource.c.shard),
+        )
+        .outerjoin(_observed, _observed.c.key == _resource.c.key)
+        .where(_resource.c.handle != "")
+    )
+
+
+def in_shards(tx: Connection, shards: Sequence[tuple[str, int]], types: Sequence[str]) -> list[Watched]:
+    """Things of these types in these shards."""
+    where = and_(
+        tuple_(_resource.c.stack_id, _resource.c.shard).in_(list(shards)),
+        _resource.c.type.in_(types),
+    )
+    return [Watched(*values) for values in tx.execute(_watched().where(where)).tuples()]
+
+
+def by_handle(tx: Connection, handles: Sequence[str], types: Sequence[str]) -> list[Watched]:
+    """Things with these handles, of these types (different clouds may use one handle for different things)."""
+    where = and_(_resource.c.handle.in_(list(handles)), _resource.c.type.in_(types))
+    return [Watched(*values) for values in tx.execute(_watched().where(where)).tuples()]
+
+
+_LOOK = (
+    update(_observed)
+    .where(
+        _observed.c.key == bindparam("of_key"),
+        _observed.c.seen_at < bindparam("new_seen_at"),
+        or_(_observed.c.handle == bindparam("of_handle"), _observed.c.handle == ""),
+    )
+    .values(
+        presence=bindparam("new_presence"),
+        object=bindparam("new_object"),
+        reason=bindparam("new_reason"),
+        seen_at=bindparam("new_seen_at"),
+        handle=bindparam("of_handle"),
+        number=_observed.c.number + 1,
+    )
+)
+
+
+def record(db: Database, tx: Connection, looks: Sequence[tuple[Watched, Observation]]) -> None:
+    """Store looks that differ from what was seen before; older looks never replace newer ones."""
+    rows = [
+        {
+            "of_key": thing.key,
+            "of_handle": thing.handle,
+            "new_presence": look.presence.value,
+            "new_object": dict(look.properties) if look.present else dict(thing.seen or {}),
+            "new_reason": look.reason,
+            "new_seen_at": look.seen_at,
+        }
+        for thing, look in looks
+    ]
+    if rows:
+        tx.execute(_LOOK, rows)
+
+
+def record_properties(db: Database, tx: Connection, stack_id: str, looks: Sequence[tuple[Watched, Observation]]) -> None:
+    """Store the observed values of the properties that the template sets (CV1)."""
+    observed = []
+    for thing, look in looks:
+        kind = resource_type(thing.type)
+        seen = Thing(thing.key, thing.name, thing.name, kind.complete(thing.properties), look, thing.handle)
+        observed.append((thing.key, thing.name, kind.observed_properties(seen)))
+    worlds.record_properties(db, tx, stack_id, observed)
+
+
+def differs(thing: Watched, look: Observation) -> bool:
+    """Is this look news? What is unknown is no news after something known: nothing is recreated for it (CV9)."""
+    if look.presence is Presence.UNKNOWN:
+        return False
+    if look.presence.value != thing.presence:
+        return True
+    return look.present and dict(look.properties) != thing.seen

@@ -1,0 +1,245 @@
+"""Stacks and their revisions: what users asked for. Every function works inside the transaction it is given."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sqlalchemy import Connection, Row, and_, exists, func, insert, or_, select, update
+from sqlalchemy.exc import IntegrityError
+
+from homeostat.model.errors import Rejected
+from homeostat.model.plan import Event
+from homeostat.model.status import Action, Status
+from homeostat.model.world import StackFacts
+from homeostat.store import events, schema, shards
+from homeostat.store.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Desired:
+    """Content of one revision. kind — `template`, `group` or `empty`; files — name -> text; members — size of a group."""
+
+    kind: str = "empty"
+    template: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    shards: int = 1
+
+
+EMPTY = Desired()
+
+
+@dataclass(frozen=True, slots=True)
+class NewStack:
+    """A stack about to exist. parent_* — the resource row that it is the reality of, for nested stacks."""
+
+    id: str
+    project: str
+    name: str
+    owner: str | None = None
+    disable_rollback: bool = True
+    timeout_mins: int | None = None
+    tags: list[str] | None = None
+    converge: bool = True
+    parent_id: str | None = None
+    parent_name: str | None = None
+    parent_key: str | None = None
+    parent_shard: int | None = None
+    root_id: str = ""
+    depth: int = 0
+
+
+def add(db: Database, tx: Connection, new: NewStack, desired: Desired, now: float, timeout_s: float) -> None:
+    """Store a stack with its first revision and set its shards to work.
+
+    Fails: Rejected (StackExists) when the project has a live stack of that name.
+    """
+    values = {
+        column: getattr(new, column)
+        for column in ("id", "project", "name", "owner", "disable_rollback", "timeout_mins", "tags", "converge", "depth")
+    }
+    values |= {name: getattr(new, name) for name in ("parent_id", "parent_name", "parent_key", "parent_shard")}
+    values |= {
+        "root_id": new.root_id or new.id,
+        "revision": 1,
+        "action": Action.CREATE,
+        "status": Status.IN_PROGRESS,
+        "reason": "Stack CREATE started",
+        "deadline": now + _seconds(new.timeout_mins, timeout_s),
+        "shards": desired.shards,
+        "created_at": now,
+    }
+    try:
+        tx.execute(insert(schema.stack), values)
+    except IntegrityError as error:
+        raise Rejected("StackExists", f"The Stack ({new.name}) already exists.") from error
+    _store_revision(db, tx, new.id, 1, desired, now)
+    shards.ensure(db, tx, new.id, new.project, desired.shards)
+    shards.wake(tx, new.id, now, shards.USER)
+    events.append(tx, new.id, [stack_event(new.id, new.name, Action.CREATE, Status.IN_PROGRESS)], now)
+
+
+def revise(
+    db: Database,
+    tx: Connection,
+    stack: Row[Any],
+    action: str,
+    desired: Desired,
+    now: float,
+    timeout_s: float,
+    changes: Mapping[str, Any] | None = None,
+) -> int:
+    """Make `desired` the newest revision of a stack, whatever is going on (law 5). Gives its number.
+
+    Takes: stack — its row, read in this transaction by `lock`; changes — columns of `stack` to change with it.
+    """
+    number = int(stack.revision) + 1
+    _store_revision(db, tx, stack.id, number, desired, now)
+    columns: dict[str, Any] = dict(changes or {})
+    timeout_mins = columns.get("timeout_mins", stack.timeout_mins)
+    tx.execute(
+        update(schema.stack)
+        .where(schema.stack.c.id == stack.id)
+        .values(
+            revision=number,
+            action=action,
+            status=Status.IN_PROGRESS,
+            reason=f"Stack {action} started",
+            deadline=now + _seconds(timeout_mins, timeout_s),
+            shards=max(int(stack.shards), desired.shards),
+            updated_at=now,
+            **{"rollback_to": None, **columns},
+        )
+    )
+    shards.ensure(db, tx, stack.id, stack.project, desired.shards)
+    shards.wake(tx, stack.id, now, shards.USER)
+    events.append(tx, stack.id, [stack_event(stack.id, stack.name, action, Status.IN_PROGRESS)], now)
+    return number
+
+
+def _seconds(timeout_mins: int | None, default_s: float) -> float:
+    return timeout_mins * 60.0 if timeout_mins else default_s
+
+
+def _store_revision(db: Database, tx: Connection, stack_id: str, number: int, desired: Desired, now: float) -> None:
+    hashes = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in desired.files.items()}
+    if hashes:
+        rows = {hashes[name]: {"hash": hashes[name], "content": text} for name, text in desired.files.items()}
+        tx.execute(db.insert(schema.file).on_conflict_do_nothing(), list(rows.values()))
+    tx.execute(
+        insert(schema.revision),
+        {
+            "stack_id": stack_id,
+            "number": number,
+            "kind": desired.kind,
+            "template": desired.template,
+            "parameters": desired.parameters,
+            "environment": desired.environment,
+            "files": hashes,
+            "created_at": now,
+        },
+    )
+
+
+def desired_of(tx: Connection, stack_id: str, number: int) -> Desired:
+    """Content of one revision. Fails: LookupError when there is none."""
+    table = schema.revision
+    row = tx.execute(select(table).where(table.c.stack_id == stack_id, table.c.number == number)).first()
+    if row is None:
+        raise LookupError(f"stack {stack_id} has no revision {number}")
+    contents: dict[str, str] = {}
+    if row.files:
+        chosen = select(schema.file.c.hash, schema.file.c.content).where(schema.file.c.hash.in_(set(row.files.values())))
+        contents = {hash_: content for hash_, content in tx.execute(chosen).tuples()}
+    files = {name: contents[hash_] for name, hash_ in row.files.items()}
+    return Desired(row.kind, row.template, row.parameters, row.environment, files)
+
+
+def lock(db: Database, tx: Connection, stack_id: str) -> Row[Any] | None:
+    """The stack's row, kept from other writers until the end of the transaction."""
+    return tx.execute(db.for_update(select(schema.stack).where(schema.stack.c.id == stack_id))).first()
+
+
+def get(tx: Connection, stack_id: str) -> Row[Any] | None:
+    return tx.execute(select(schema.stack).where(schema.stack.c.id == stack_id)).first()
+
+
+def find(tx: Connection, project: str, name_or_id: str) -> Row[Any] | None:
+    """By id first (also a deleted stack), then the oldest live one of that name."""
+    table = schema.stack
+    mine = table.c.project == project
+    by_id = tx.execute(select(table).where(mine, table.c.id == name_or_id)).first()
+    if by_id is not None:
+        return by_id
+    live = and_(mine, table.c.name == name_or_id, table.c.deleted_at.is_(None))
+    return tx.execute(select(table).where(live).order_by(table.c.created_at)).first()
+
+
+def children(tx: Connection, stack_ids: list[str]) -> list[Row[Any]]:
+    """Live stacks owned by resources of these stacks."""
+    table = schema.stack
+    return list(tx.execute(select(table).where(table.c.parent_id.in_(stack_ids), table.c.deleted_at.is_(None))))
+
+
+def count_live(tx: Connection, project: str) -> int:
+    table = schema.stack
+    live = (table.c.project == project, table.c.deleted_at.is_(None), table.c.parent_id.is_(None))
+    return int(tx.execute(select(func.count()).select_from(table).where(*live)).scalar_one())
+
+
+def facts(row: Row[Any]) -> StackFacts:
+    return StackFacts(**{name: getattr(row, name) for name in StackFacts.__dataclass_fields__})
+
+
+def stack_event(stack_id: str, name: str, action: str, status: str, reason: str = "") -> Event:
+    """An event about the stack itself: the clients recognise it by name and id (rest-api.md section 4)."""
+    return Event(name, action, status, reason or f"Stack {action} started", "OS::Heat::Stack", handle=stack_id)
+
+
+def settle(db: Database, tx: Connection, stack_id: str, number: int, now: float) -> Row[Any] | None:
+    """COMPLETE the stack if all its shards came to rest at revision `number` and that is still the newest.
+
+    Gives the stack's row as it was before, when its state changed by this call.
+    """
+    row = lock(db, tx, stack_id)
+    if row is None or row.revision != number or row.status != Status.IN_PROGRESS:
+        return None
+    shard = schema.shard
+    unsettled = exists().where(
+        shard.c.stack_id == stack_id,
+        shard.c.number < row.shards,
+        or_(shard.c.settled_revision < number, shard.c.failures > 0),
+    )
+    if tx.execute(select(unsettled)).scalar_one():
+        return None
+    _finish(tx, row, Status.COMPLETE, f"Stack {row.action} completed successfully", now)
+    return row
+
+
+def fail(db: Database, tx: Connection, stack_id: str, number: int, reason: str, now: float) -> Row[Any] | None:
+    """FAIL the stack at revision `number`, if that is still the newest and running. Gives its row before."""
+    row = lock(db, tx, stack_id)
+    if row is None or row.revision != number or row.status != Status.IN_PROGRESS:
+        return None
+    _finish(tx, row, Status.FAILED, reason, now)
+    shards.wake(tx, stack_id, now, shards.USER)
+    return row
+
+
+def _finish(tx: Connection, row: Row[Any], status: Status, reason: str, now: float) -> None:
+    values: dict[str, Any] = {"status": status, "reason": reason, "deadline": None}
+    if status is Status.COMPLETE:
+        values["complete_revision"] = row.revision
+        if row.action == Action.DELETE:
+            values["deleted_at"] = now
+    tx.execute(update(schema.stack).where(schema.stack.c.id == row.id).values(**values))
+    events.append(tx, row.id, [stack_event(row.id, row.name, row.action, status, reason)], now)
+
+
+def roll_back(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_s: float) -> int:
+    """Go back to the last COMPLETE revision (CV11), or to nothing where there is none. Gives the new revision."""
+    goal = stack.complete_revision
+    desired = EMPTY if goal is None else replace(desired_of(tx, stack.id, goal), shards=int(stack.shards))
+    return revise(db, tx, stack, Action.ROLLBACK, desired, now, timeout_s, {"rollback_to": goal or 0})
