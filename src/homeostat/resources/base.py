@@ -1,7 +1,8 @@
 """What a resource type is: schemas, and pure translation between properties and the objects of a cloud.
 
 Adding a type is one subclass of `ResourceType` in the file of its family, listed in that file's `TYPES`.
-Nothing here does I/O: the convergence loop calls the cloud, types only say what to ask for and what the answer means.
+Nothing here does I/O: the convergence loop calls the cloud, types only say what to ask for and what an answer
+means.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,8 +26,8 @@ EMPTY: tuple[Any, ...] = (None, "", [], {})
 class Thing:
     """One resource as its type sees it when asked about attributes, references or fitness.
 
-    key — the row's id, 12 lower-case letters and digits; name — in the template; physical_name — for the cloud;
-    properties — resolved ones as last applied, with defaults; seen — the last observation of it;
+    key — the row's id, 12 lower-case letters and digits; name — in the template; physical_name — for the
+    cloud; properties — resolved ones as last applied, with defaults; seen — the last observation of it;
     acted_at — when the last act on it was carried out, seconds since the epoch; action — CREATE, UPDATE, ….
     """
 
@@ -45,8 +46,8 @@ class Thing:
 class Lifecycle:
     """How to read the `status` words of a kind.
 
-    ready — as it should be; busy — it will change by itself; broken — word -> what helps; operations — word -> the
-    operation of the cloud port that brings it back. Any other word is broken and asks for help.
+    ready — as it should be; busy — it will change by itself; broken — word -> what helps; operations — word
+    -> the operation of the cloud port that brings it back. Any other word is broken and asks for help.
     """
 
     ready: frozenset[str] = frozenset()
@@ -58,10 +59,10 @@ class Lifecycle:
 class ResourceType:
     """Base of all resource types. Subclasses set the class attributes and override what differs.
 
-    kind — kind of the cloud port; "" for types that live in the service alone (their object is what `embody` gives).
-    update_policy — schema of that section. can_snapshot — deletion policy Snapshot is possible. open_schema — accepts
-    any property and attribute. lifecycle — reading of `status`. renamed — property -> field of the cloud's object,
-    where the two differ. twins — deprecated property -> the one that took its place.
+    kind — kind of the cloud port; "" for types that live in the service alone (their object is what `embody`
+    gives). update_policy — schema of that section. can_snapshot — deletion policy Snapshot is possible.
+    open_schema — accepts any property and attribute. lifecycle — reading of `status`. renamed — property ->
+    field of the cloud's object, where the two differ. twins — deprecated property -> the one in its place.
     """
 
     name: ClassVar[str]
@@ -94,10 +95,13 @@ class ResourceType:
     _compared: ClassVar[tuple[tuple[str, str, Rule], ...]] = ()
     _left_out: ClassVar[frozenset[str]] = frozenset()
 
-    # -- before anything exists ------------------------------------------------------------------------------------
+    # -- before anything exists ------------------------------------------------------------------------------
 
     def check(self, given: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
-        """Coerced properties, only those given. Values may be `schema.UNKNOWN`. Fails: Rejected naming the path."""
+        """Coerced properties, only those given; values may be `schema.UNKNOWN`.
+
+        Fails: Rejected naming the path.
+        """
         if self.open_schema:
             return dict(given)
         values = coerce(self._canonical, self._without_twins(given, path) if self.twins else given, path)
@@ -129,10 +133,10 @@ class ResourceType:
         """
         return set()
 
-    # -- acting ------------------------------------------------------------------------------------------------------
+    # -- acting ----------------------------------------------------------------------------------------------
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
-        """The cloud object wanted, from properties completed with defaults. Omit what the user leaves to the cloud."""
+        """The cloud object wanted, from properties completed with defaults, without what is left to it."""
         spec = {
             self.renamed.get(name, name): value
             for name, value in values.items()
@@ -153,7 +157,7 @@ class ResourceType:
         )
         return f"{', '.join(fixed)} cannot change in place" if fixed else ""
 
-    # -- looking -----------------------------------------------------------------------------------------------------
+    # -- looking ---------------------------------------------------------------------------------------------
 
     def judge(self, thing: Thing, now: float) -> Verdict:
         """Does what was seen fit what should be? Call only when something was seen since the last act."""
@@ -189,7 +193,7 @@ class ResourceType:
         )
 
     def observed_properties(self, thing: Thing) -> dict[str, Any]:
-        """Observed values of the properties that the template sets, for `resource_properties_observed` (CV1)."""
+        """Observed values of the properties that are set, for `resource_properties_observed` (CV1)."""
         seen = thing.seen.properties
         fields = {name: self.renamed.get(name, name) for name in self._canonical}
         return {
@@ -198,7 +202,7 @@ class ResourceType:
             if field_name in seen and thing.properties.get(name) is not None
         }
 
-    # -- answering ---------------------------------------------------------------------------------------------------
+    # -- answering -------------------------------------------------------------------------------------------
 
     def reference(self, thing: Thing) -> Any:
         """Value of `get_resource`."""
@@ -216,8 +220,15 @@ class ResourceType:
         return dict(thing.seen.properties)
 
 
+def said(tree: Any, **names: str) -> Any:
+    """A tree for the cloud: keys under other names, and no nulls or empty texts in maps."""
+    if isinstance(tree, Mapping):
+        return {names.get(k, k): said(v, **names) for k, v in tree.items() if v is not None and v != ""}
+    return [said(item, **names) for item in tree] if isinstance(tree, list) else tree
+
+
 def settling(thing: Thing, lifecycle: Lifecycle) -> Verdict | None:
-    """Reading of `status`: a verdict for busy, broken and unknown words, None when ready or without a status."""
+    """Reading of `status`: a verdict for busy, broken and unknown words, None when ready or without one."""
     status = thing.seen.properties.get("status")
     if status is None:
         return None

@@ -93,7 +93,7 @@ class Volume(ResourceType):
         return spec
 
     def replaced_by(self, before: Props, after: Props, changed: frozenset[str]) -> str:
-        """Fails: Terminal for a smaller size, since a replacement would lose the data without being asked for."""
+        """Fails: Terminal for a smaller size, since a replacement would lose the data unasked."""
         reason = super().replaced_by(before, after, changed)
         if not reason and "size" in changed and (after["size"] or 0) < (before["size"] or 0):
             raise Terminal(
@@ -103,7 +103,7 @@ class Volume(ResourceType):
         return reason
 
     def fitness(self, thing: Thing, now: float) -> Verdict:
-        """A volume in use that went to error may hold data, so that only people can decide about it (CV13)."""
+        """A volume in use that went to error may hold data: only people can decide about it (CV13)."""
         verdict = super().fitness(thing, now)
         if verdict.condition is Condition.BROKEN and thing.seen.properties.get("attachments"):
             return Verdict(Condition.BROKEN, verdict.reason, Remedy.ASK)

@@ -1,6 +1,7 @@
-"""When an observed value counts as the wanted one: the `same` rules of properties. False drift is worse than none.
+"""When an observed value counts as the wanted one: the `same` rules of properties.
 
-Every rule takes (wanted, seen), wanted not empty, both plain data, and says whether they agree as far as can be told.
+Every rule takes (wanted, seen), both plain data, wanted not empty, and says whether they agree, as far as can
+be told: false drift is worse than none.
 """
 
 import re
@@ -73,7 +74,7 @@ def gateway(wanted: Mapping[str, Any], seen: Any) -> bool:
 
 
 def fixed_ips(wanted: Sequence[Mapping[str, Any]], seen: Any) -> bool:
-    """A port has its addresses on the wanted subnets; the addresses are not compared, clouds may translate them."""
+    """A port has addresses on the wanted subnets; which ones does not count, clouds may translate them."""
     subnets = [item["subnet_id"] for item in wanted if item.get("subnet_id")]
     there = [item.get("subnet_id") for item in seen or []]
     return seen is None or all(any(reference(subnet, other) for other in there) for subnet in subnets)

@@ -1,7 +1,7 @@
 """Reading the template's graph of raw property trees: which resource a value names, who shares a network.
 
-A graph is name -> (type name, raw property tree). In a tree, any object with a method `requires()` stands for a value
-that waits for the resources whose names it gives (the function nodes of `templates`).
+A graph is name -> (type name, raw property tree). In a tree, any object with a method `requires()` stands for
+a value that waits for the resources whose names it gives (the function nodes of `templates`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence

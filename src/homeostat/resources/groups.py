@@ -1,4 +1,4 @@
-"""Members of a group of alike resources: their names, their definitions, and which names are out of use. Pure."""
+"""Members of a group of alike resources: their names, their definitions, and which names are out of use."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import count as counting
@@ -13,7 +13,7 @@ def member_names(count: int, skip: Collection[str]) -> list[str]:
 
 
 def member_definition(resource_def: Mapping[str, Any], name: str, index_var: str) -> dict[str, Any]:
-    """One member's {type, properties[, metadata]}: `index_var` in the values of properties becomes the member's name.
+    """One member's {type, properties[, metadata]}: `index_var` in values of properties becomes its name.
 
     Keys, the type and the metadata stay as they are; properties that are null are left out.
     """
@@ -47,9 +47,9 @@ def skip_list(
 ) -> list[str]:
     """Names that no member may have, oldest first.
 
-    removal_policies — [{resource_list: [member name, number or reference id]}]; entries that match neither a member
-    nor a name skipped before are ignored. mode — `append` keeps what was skipped before, `update` starts afresh.
-    references — reference id of each member by its name.
+    removal_policies — [{resource_list: [member name, number or reference id]}]; entries that match neither a
+    member nor a name skipped before are ignored. mode — `append` keeps what was skipped before, `update`
+    starts afresh. references — reference id of each member by its name.
     """
     known = list(previous)
     names = {reference: name for name, reference in references.items()}

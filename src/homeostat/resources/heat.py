@@ -90,7 +90,7 @@ class RandomString(ResourceType):
             return
         require(
             sum(minimums) <= wanted["length"],
-            f"length ({wanted['length']}) is smaller than the sum of all minimums ({sum(minimums)}); raise it",
+            f"length ({wanted['length']}) is less than the sum of the minimums ({sum(minimums)}); raise it",
             path,
         )
 
@@ -129,7 +129,7 @@ def _below(limit: int, entropy: Callable[[int], bytes]) -> int:
 
 
 class TestResource(ResourceType):
-    """A test double that takes time and fails on demand. attr_wait_secs, client_name and entity_name have no effect."""
+    """A test double that takes time and fails on demand."""
 
     __test__ = False
     name = "OS::Heat::TestResource"
@@ -264,7 +264,7 @@ class Nothing(ResourceType):
 
 
 class ResourceGroup(ResourceType):
-    """The engine keeps the members in a child stack; see `resources.groups` for their names and definitions."""
+    """The members live in a child stack; see `resources.groups` for their names and definitions."""
 
     name = "OS::Heat::ResourceGroup"
     kind = "stack"

@@ -6,9 +6,10 @@ from typing import Any
 
 from homeostat.model.observed import READY, Remedy, Verdict
 from homeostat.resources import comparison
-from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing
+from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing, said
 from homeostat.resources.constraints import IP_ADDRESS, IP_OR_CIDR, MAC_ADDRESS
 from homeostat.resources.graph import Graph, entries, of_type, pick, subnets_of
+from homeostat.resources.neutron import VNIC_TYPES
 from homeostat.resources.rules import conflict, exactly_one, given, require
 from homeostat.resources.schema import (
     UNKNOWN,
@@ -26,7 +27,6 @@ from homeostat.resources.schema import (
     text,
 )
 
-VNIC_TYPES = ("normal", "direct", "macvtap", "direct-physical", "baremetal", "virtio-forwarder", "smart-nic")
 SERVER_NAME_MAX = 53
 """Longest name that leaves room for a host name's domain."""
 
@@ -253,7 +253,7 @@ class Server(ResourceType):
         if devices:
             spec["block_device_mapping"] = devices
         if values.get("networks"):
-            spec["networks"] = [_said(item) for item in values["networks"]]
+            spec["networks"] = said(values["networks"])
         if values.get("image_update_policy") == "REBUILD_PRESERVE_EPHEMERAL":
             spec["preserve_ephemeral"] = True
         return spec
@@ -313,13 +313,6 @@ def _short(physical_name: str) -> str:
     return f"{physical_name[:2]}-{physical_name[3 - SERVER_NAME_MAX :]}"
 
 
-def _said(tree: Any) -> Any:
-    """The tree without nulls and empty texts in its maps."""
-    if isinstance(tree, Mapping):
-        return {key: _said(value) for key, value in tree.items() if value not in (None, "")}
-    return [_said(item) for item in tree] if isinstance(tree, list) else tree
-
-
 def _metadata_text(value: Any) -> str:
     """Compute keeps metadata as text only."""
     return value if isinstance(value, str) else json.dumps(value)
@@ -329,11 +322,11 @@ def _devices(values: Props) -> list[dict[str, Any]]:
     """Block devices in one form: {device_name?, one source, boot_index, …}."""
     old, new = values.get("block_device_mapping"), values.get("block_device_mapping_v2")
     devices = [
-        {**_said(item), "boot_index": 0 if item.get("device_name") == "vda" else -1} for item in _known(old)
+        {**said(item), "boot_index": 0 if item.get("device_name") == "vda" else -1} for item in _known(old)
     ]
     for item in _known(new):
         booting = any(given(item, name) for name in ("volume_id", "image", "snapshot_id"))
-        devices.append({"boot_index": 0 if booting else -1, **_said(item)})
+        devices.append({"boot_index": 0 if booting else -1, **said(item)})
     return devices
 
 
@@ -349,10 +342,10 @@ def _by_network(thing: Thing) -> dict[str, list[dict[str, Any]]]:
     """Addresses of a server under the name and under the id of each network."""
     found: dict[str, list[dict[str, Any]]] = {}
     for network, group in (thing.seen.properties.get("addresses") or {}).items():
-        said = [_address(item) for item in group]
+        addresses = [_address(item) for item in group]
         aliases = (item.get(key) for item in group for key in ("network", "network_id", "network_name"))
         for key in dict.fromkeys((network, *filter(None, aliases))):
-            found[key] = said
+            found[key] = addresses
     return found
 
 

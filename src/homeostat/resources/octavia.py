@@ -166,7 +166,7 @@ class Pool(ResourceType):
 
 
 class PoolMember(ResourceType):
-    """Its operating status tells of the server behind it, which is healed for itself; the member stays as it is."""
+    """Its operating status tells of the server behind it, which is healed for itself; the member stays."""
 
     name = "OS::Octavia::PoolMember"
     kind = "pool_member"

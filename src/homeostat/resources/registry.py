@@ -9,10 +9,10 @@ from functools import cache
 from importlib.metadata import entry_points
 
 from homeostat.model.errors import Rejected
-from homeostat.resources import cinder, heat, neutron, nova, octavia
+from homeostat.resources import cinder, heat, neutron, nova, octavia, routing
 from homeostat.resources.base import ResourceType
 
-FAMILIES = (heat, nova, neutron, cinder, octavia)
+FAMILIES = (heat, nova, neutron, routing, cinder, octavia)
 
 
 @cache

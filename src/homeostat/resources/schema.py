@@ -1,4 +1,4 @@
-"""Property and attribute schemas of resource types: coercion, defaults, constraints (reference/heat/hot.md section 8)."""
+"""Property and attribute schemas of resource types: coercion, defaults, constraints."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -88,7 +88,7 @@ def pattern(regex: str) -> Constraint:
 
 
 def custom(name: str, check: Callable[[Any], str | None] | None = None) -> Constraint:
-    """A named constraint; those on things of the cloud (`nova.flavor`) are left to the cloud itself to refuse."""
+    """A named constraint; those on things of the cloud (`nova.flavor`) are left to the cloud to refuse."""
     return Constraint({"custom_constraint": name}, check or (lambda _value: None))
 
 
@@ -96,9 +96,9 @@ def custom(name: str, check: Callable[[Any], str | None] | None = None) -> Const
 class Property:
     """Schema of one property.
 
-    update — may change in place; immutable — a change is refused; fields — for a MAP with known keys; items — for a
-    LIST; hidden — accepted but not shown; drift — compare with what is observed (False for what no cloud reports);
-    same — how to compare.
+    update — may change in place; immutable — a change is refused; fields — for a MAP with known keys; items —
+    for a LIST; hidden — accepted but not shown; drift — compare with what is observed (False for what clouds
+    do not report in comparable form); same — how to compare.
     """
 
     kind: Kind
@@ -184,7 +184,7 @@ Schema = Mapping[str, Property]
 
 
 def coerce(schema: Schema, given: Mapping[str, Any], path: Sequence[str | int] = ()) -> dict[str, Any]:
-    """Check `given` against `schema` and bring each value to its type; absent ones stay absent (see `with_defaults`).
+    """Check `given` against `schema` and bring each value to its type; absent ones stay absent.
 
     Fails: Rejected (StackValidationFailed, `Property error`) naming the path below `path`.
     """

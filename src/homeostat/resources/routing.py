@@ -1,0 +1,191 @@
+"""Types of networking between networks: routers, their interfaces, floating IPs and their associations."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from homeostat.resources import comparison
+from homeostat.resources.base import Props, ResourceType, Thing, said
+from homeostat.resources.constraints import DNS_DOMAIN, IP_ADDRESS, RELATIVE_DNS_NAME
+from homeostat.resources.graph import Graph, entries, mentioned, of_type, pick, same, subnets_of
+from homeostat.resources.neutron import NetworkingType, link, tags, value_specs
+from homeostat.resources.rules import at_most_one, conflict, exactly_one, given, require
+from homeostat.resources.schema import UNKNOWN, Attribute, Kind, Schema, boolean, listing, mapping, text
+
+_GATEWAY: Schema = {
+    "network": text("External network.", required=True, update=True),
+    "enable_snat": boolean("Translate addresses on the way out.", update=True),
+    "external_fixed_ips": listing(
+        "Addresses to have there.",
+        update=True,
+        items=mapping(
+            fields={
+                "ip_address": text("The address.", constraints=(IP_ADDRESS,)),
+                "subnet": link("Subnet to have it on.", "subnet"),
+            }
+        ),
+    ),
+}
+
+
+class Router(NetworkingType):
+    name = "OS::Neutron::Router"
+    kind = "router"
+    description = "A router between networks."
+    properties = {
+        "name": text("Name of the router.", update=True),
+        "external_gateway_info": mapping(
+            "Its way out.", update=True, same=comparison.gateway, fields=_GATEWAY
+        ),
+        "value_specs": value_specs(update=True),
+        "admin_state_up": boolean("The router is switched on.", default=True, update=True),
+        "l3_agent_id": text("Agent that runs it; use l3_agent_ids.", update=True, hidden=True, drift=False),
+        "l3_agent_ids": listing("Agents that run it.", update=True, items=text(), same=comparison.unordered),
+        "distributed": boolean("Run it on every host."),
+        "ha": boolean("Run it on several agents."),
+        "availability_zone_hints": listing("Availability zones to prefer.", update=True, drift=False),
+        "tags": tags(),
+        "tenant_id": text("Project that owns it."),
+    }
+    attributes = {
+        "status": Attribute("Status of the router."),
+        "external_gateway_info": Attribute("Its way out.", Kind.MAP),
+        "name": Attribute("Name of the router."),
+        "admin_state_up": Attribute("Whether it is switched on."),
+        "tenant_id": Attribute("Project that owns it."),
+    }
+
+    def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
+        at_most_one(values, path, "l3_agent_id", "l3_agent_ids")
+        agents = [name for name in ("l3_agent_id", "l3_agent_ids") if given(values, name)]
+        if values.get("distributed") is True:
+            others = [*(["ha"] if values.get("ha") is True else []), *agents]
+            if others:
+                raise conflict(path, "distributed", *others)
+        listed = values.get("l3_agent_ids")
+        several = isinstance(listed, list) and len(listed) > 1
+        require(
+            not several or values.get("ha") in (True, UNKNOWN),
+            "A router on several agents must be highly available: set ha, or give one agent",
+            path,
+        )
+
+    def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
+        """Subnets of its external network: without one it gets no address there."""
+        gateway = properties.get("external_gateway_info")
+        return subnets_of(graph, gateway.get("network")) if isinstance(gateway, Mapping) else set()
+
+    def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
+        spec = super().spec(values, physical_name)
+        agent = spec.pop("l3_agent_id", None)
+        if agent:
+            spec["l3_agent_ids"] = [agent]
+        gateway = spec.pop("external_gateway_info", None)
+        if gateway:
+            spec["external_gateway_info"] = said(gateway, network="network_id", subnet="subnet_id")
+        return spec
+
+
+class RouterInterface(NetworkingType):
+    name = "OS::Neutron::RouterInterface"
+    kind = "router_interface"
+    description = "A router's place on a subnet."
+    properties = {
+        "router": link("The router.", "router", required=True),
+        "router_id": link("The router; use router.", "router", hidden=True),
+        "subnet_id": link("The subnet; use subnet.", "subnet", hidden=True),
+        "subnet": link("Subnet to be on.", "subnet"),
+        "port_id": link("The port; use port.", "port", hidden=True),
+        "port": link("Port to use.", "port"),
+    }
+    renamed = {"router": "router_id", "subnet": "subnet_id", "port": "port_id"}
+    twins = {"router_id": "router", "subnet_id": "subnet", "port_id": "port"}
+
+    def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
+        exactly_one(values, path, "subnet", "port")
+
+    def reference(self, thing: Thing) -> Any:
+        """`<router>:subnet_id=<id>` or `<router>:port_id=<id>`."""
+        if not thing.handle:
+            return thing.name
+        end = "subnet" if thing.properties["subnet"] else "port"
+        wanted = {"router_id": thing.properties["router"], f"{end}_id": thing.properties[end]}
+        known = {**wanted, **{name: value for name, value in thing.seen.properties.items() if value}}
+        return f"{known['router_id']}:{end}_id={known[f'{end}_id']}"
+
+
+class FloatingIP(NetworkingType):
+    name = "OS::Neutron::FloatingIP"
+    kind = "floating_ip"
+    description = "An outside address that leads to a port."
+    properties = {
+        "floating_network_id": link("Network; use floating_network.", "network", hidden=True),
+        "floating_network": link("External network to have the address on.", "network", required=True),
+        "floating_subnet": link("Subnet to have it on.", "subnet"),
+        "value_specs": value_specs(),
+        "port_id": link("Port it leads to.", "port", update=True),
+        "fixed_ip_address": text(
+            "Which address of the port.", update=True, drift=False, constraints=(IP_ADDRESS,)
+        ),
+        "floating_ip_address": text("The outside address.", constraints=(IP_ADDRESS,)),
+        "dns_name": text("DNS name.", update=True, constraints=(RELATIVE_DNS_NAME,)),
+        "dns_domain": text("DNS domain.", update=True, constraints=(DNS_DOMAIN,)),
+    }
+    attributes = {
+        "router_id": Attribute("Router it goes by."),
+        "tenant_id": Attribute("Project that owns it."),
+        "floating_network_id": Attribute("Network of the outside address."),
+        "fixed_ip_address": Attribute("Address it leads to.", live=True),
+        "floating_ip_address": Attribute("The outside address."),
+        "port_id": Attribute("Port it leads to.", live=True),
+    }
+    renamed = {"floating_network": "floating_network_id", "floating_subnet": "subnet_id"}
+    twins = {"floating_network_id": "floating_network"}
+
+    def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
+        """What makes its port reachable: routers to the same outside, and interfaces on the port's subnet."""
+        network = pick(properties, "floating_network", "floating_network_id")
+        found = _interfaces_reaching(properties.get("port_id"), graph)
+        for name, tree in of_type(graph, "OS::Neutron::Router"):
+            gateway = tree.get("external_gateway_info")
+            if isinstance(gateway, Mapping) and same(gateway.get("network"), network):
+                found.add(name)
+        return found
+
+
+class FloatingIPAssociation(NetworkingType):
+    name = "OS::Neutron::FloatingIPAssociation"
+    kind = "floating_ip_association"
+    description = "Lets a floating IP lead to a port."
+    properties = {
+        "floatingip_id": text("The floating IP.", required=True, update=True, same=comparison.reference),
+        "port_id": link("Port it leads to.", "port", required=True, update=True),
+        "fixed_ip_address": text(
+            "Which address of the port.", update=True, drift=False, constraints=(IP_ADDRESS,)
+        ),
+    }
+
+    def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
+        """The router interfaces that make the port reachable."""
+        return _interfaces_reaching(properties.get("port_id"), graph)
+
+    def reference(self, thing: Thing) -> Any:
+        return thing.key if thing.handle else thing.name
+
+
+def _interfaces_reaching(port: Any, graph: Graph) -> set[str]:
+    """Names of the router interfaces on the subnets where a port (a raw value) has or may get addresses."""
+    ports = [graph[name][1] for name in mentioned(port) if graph.get(name, ("",))[0] == "OS::Neutron::Port"]
+    found: set[str] = set()
+    for tree in ports:
+        subnets = [entry.get("subnet", entry.get("subnet_id")) for entry in entries(tree.get("fixed_ips"))]
+        near = subnets_of(graph, pick(tree, "network", "network_id"))
+        for name, interface in of_type(graph, "OS::Neutron::RouterInterface"):
+            subnet = pick(interface, "subnet", "subnet_id")
+            if any(same(subnet, other) for other in subnets) or (
+                not any(subnets) and mentioned(subnet) & near
+            ):
+                found.add(name)
+    return found
+
+
+TYPES: list[type[ResourceType]] = [Router, RouterInterface, FloatingIP, FloatingIPAssociation]
