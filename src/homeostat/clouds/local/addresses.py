@@ -35,9 +35,7 @@ def loopback_block(cidr: Network, taken: Sequence[ipaddress.IPv4Network], seed: 
     if isinstance(cidr, ipaddress.IPv4Network) and cidr.subnet_of(LOOPBACK):
         overlapping = [str(block) for block in taken if block.overlaps(cidr)]
         if overlapping:
-            raise Terminal(
-                f"cidr {cidr} overlaps the addresses {overlapping[0]} of another subnet of this cloud"
-            )
+            raise Terminal(f"cidr {cidr} overlaps the addresses {overlapping[0]} of another subnet of this cloud")
         return cidr
     host_bits = min(cidr.max_prefixlen - cidr.prefixlen, 32 - _WIDEST if cidr.version == 4 else 12)
     size = 1 << host_bits
@@ -50,16 +48,14 @@ def loopback_block(cidr: Network, taken: Sequence[ipaddress.IPv4Network], seed: 
         block = ipaddress.IPv4Network((base + offset, 32 - host_bits))
         if not any(block.overlaps(other) for other in taken):
             return block
-    raise Transient(
-        f"no loopback block of {size} addresses is free: delete subnets that are no longer needed"
-    )
+    raise Transient(f"no loopback block of {size} addresses is free: delete subnets that are no longer needed")
 
 
 def choose(subnet: Mapping[str, Any], taken: Collection[str], wanted: str | None) -> str:
     """A loopback address of the subnet that nobody has; `wanted` — as the user writes it, in either block.
 
-    subnet — facts of a subnet record. Fails: Terminal when `wanted` is not of this subnet, Transient when it is
-    taken or none is free.
+    subnet — facts of a subnet record. Fails: Terminal when `wanted` is not of this subnet, Transient
+    when it is taken or none is free.
     """
     block = ipaddress.IPv4Network(subnet["loopback_cidr"])
     if wanted:

@@ -65,9 +65,7 @@ class Catalogue:
         if given not in names and given not in {catalogue_id(entity, name) for name in names}:
             added = self._root / f"{entity}s.json"
             known = ", ".join(names)
-            raise Terminal(
-                f"There is no {entity} {given!r}; known are: {known}. To add some, list them in {added}"
-            )
+            raise Terminal(f"There is no {entity} {given!r}; known are: {known}. To add some, list them in {added}")
 
     def names(self, entity: str) -> list[str]:
         built_in = IMAGES if entity == "image" else FLAVORS

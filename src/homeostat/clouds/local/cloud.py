@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from homeostat.clouds.local import networks, processes, servers, storage
+from homeostat.clouds.local import balancing, floating, networks, processes, servers, storage
 from homeostat.clouds.local.family import Family
 from homeostat.clouds.local.tree import Tree, scan
 from homeostat.clouds.local.watching import Watcher
@@ -22,6 +22,13 @@ FAMILIES: tuple[type[Family], ...] = (
     storage.Volumes,
     storage.VolumeAttachments,
     storage.Keypairs,
+    floating.FloatingIps,
+    floating.FloatingIpAssociations,
+    balancing.LoadBalancers,
+    balancing.Listeners,
+    balancing.Pools,
+    balancing.PoolMembers,
+    balancing.HealthMonitors,
 )
 
 
@@ -78,6 +85,4 @@ class LocalCloud:
         try:
             return self._families[kind]
         except KeyError:
-            raise Terminal(
-                f"The local cloud has no {kind!r}; it has {', '.join(sorted(self.kinds))}"
-            ) from None
+            raise Terminal(f"The local cloud has no {kind!r}; it has {', '.join(sorted(self.kinds))}") from None

@@ -1,7 +1,7 @@
 """What all kinds of things of the local cloud have in common: the port's verbs on records, batch by batch.
 
-A kind is a subclass of `Family`: mostly data (what it refers to, what may use it), and code where something real
-is behind the record. The record is written first, so that a second `create` finishes the work.
+A kind is a subclass of `Family`: mostly data (what it refers to, what may use it), and code where something
+real is behind the record. The record is written first, so that a second `create` finishes the work.
 """
 
 import time
@@ -172,9 +172,7 @@ class Family:
 
     def _seen(self, look: Look, record: Record | None, handle: str) -> Observation:
         if record is None:
-            return Observation(
-                Presence.ABSENT, handle, seen_at=time.time(), reason=f"there is no such {self.kind}"
-            )
+            return Observation(Presence.ABSENT, handle, seen_at=time.time(), reason=f"there is no such {self.kind}")
         return Observation(Presence.PRESENT, record.id, self.show(look, record), time.time())
 
     def _settled(self, look: Look, record: Record | None) -> Record | None:

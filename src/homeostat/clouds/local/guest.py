@@ -1,8 +1,8 @@
 """Init of every detached process of the local cloud: `python -I -S guest.py DIRECTORY [PROGRAM]`.
 
-Runs by itself, outside of the package, and imports little, so that it starts in 15 ms. It leaves its parent, holds
-a record lock on DIRECTORY/alive for as long as it lives (byte 0: alive, byte 1: booted), tells its process id on
-standard output, and then either becomes PROGRAM or is a server: it runs DIRECTORY/user-data as its child and stays.
+Runs by itself, outside of the package, and imports little, so that it starts in 15 ms. It leaves its parent,
+holds a record lock on DIRECTORY/alive for as long as it lives (byte 0: alive, byte 1: booted), and tells its
+process id on standard output. Then it becomes PROGRAM; or it is a server, runs DIRECTORY/user-data as its child, stays.
 """
 
 import fcntl

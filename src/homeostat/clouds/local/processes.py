@@ -1,6 +1,6 @@
 """Detached processes of the local cloud: start them, tell whether they live, end all that belongs to them.
 
-A process belongs to a directory: its environment, and that of its children, has `HOMEOSTAT_GUEST=<directory>`.
+A process belongs to a directory: its environment, and its children's, has `HOMEOSTAT_GUEST=<directory>`.
 Liveness is the record lock that `guest.py` holds; it cannot be confused by a process id that is used again.
 """
 
@@ -101,7 +101,7 @@ def _owner(pid: int, sessions: Mapping[int, str]) -> str:
 
 
 def end(directories: Collection[str], grace_s: float = 0.0) -> None:
-    """End all that belongs to the directories: asked to for `grace_s` seconds, then killed, until none is left.
+    """End all that belongs to the directories: first ask for `grace_s` seconds, then kill until none is left.
 
     Fails: Transient when something cannot be killed (a process in uninterruptible sleep).
     """

@@ -3,8 +3,8 @@
     servers/<id>/  thing.json  user-data  metadata.json  console.log  alive  lock
                    root/ (working directory)  dev/ (links to volumes)
 
-`power` in the facts is what was last asked for (running, paused, stopped); whether a guest lives, its lock tells.
-Who starts or ends a guest holds the file `lock` of its directory; who writes its record, the lock of the tree.
+`power` in the facts is what was last asked for (running, paused, stopped); whether a guest lives, its lock
+tells. Who starts or ends a guest holds the file `lock` of its directory; who writes a record, the tree's.
 """
 
 import contextlib
@@ -261,9 +261,7 @@ class Servers(Family):
     def _carry_out(self, operation: Operation) -> Answer:
         verb = self._verbs.get(operation.verb)
         if verb is None:
-            raise Terminal(
-                f"A server knows no operation {operation.verb!r}; it knows {', '.join(self._verbs)}"
-            )
+            raise Terminal(f"A server knows no operation {operation.verb!r}; it knows {', '.join(self._verbs)}")
         with self._held(operation.handle) as record:
             if record is not None:
                 getattr(self, verb)(record, operation.arguments)
@@ -328,11 +326,9 @@ class Servers(Family):
     # -- deleting ----------------------------------------------------------------------------------
 
     def _delete_all(self, handles: Sequence[str]) -> list[Answer]:
-        """Sorted, so that two callers never wait for each other's locks; one scan of all processes for all of them."""
+        """Locks in one order, so that callers never wait in a ring; one scan of the processes for all of them."""
         with contextlib.ExitStack() as stack:
-            held = {
-                handle: stack.enter_context(self._for_deletion(handle)) for handle in sorted(set(handles))
-            }
+            held = {handle: stack.enter_context(self._for_deletion(handle)) for handle in sorted(set(handles))}
             going = [handle for handle, record in held.items() if record and not record.facts.get("locked")]
             for handle in going:
                 self._note(handle, deleting=True)
@@ -403,9 +399,7 @@ class Servers(Family):
                 continue
             for fixed in port.facts["fixed_ips"]:
                 entry = {"addr": fixed["ip_address"], "version": 4, "port": port.id, "network": network.id}
-                found.append(
-                    (network.spec.get("name") or network.id, {**entry, "mac": port.facts["mac_address"]})
-                )
+                found.append((network.spec.get("name") or network.id, {**entry, "mac": port.facts["mac_address"]}))
         return found
 
 

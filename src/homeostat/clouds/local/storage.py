@@ -29,20 +29,14 @@ class Volumes(Family):
     def admit(self, look: Look, id: str, spec: Mapping[str, Any]) -> Facts:
         for name in ("snapshot_id", "backup_id"):
             if spec.get(name):
-                raise Terminal(
-                    f"{name} {spec[name]!r} does not exist: this cloud keeps no snapshots and no backups"
-                )
+                raise Terminal(f"{name} {spec[name]!r} does not exist: this cloud keeps no snapshots and no backups")
         facts = super().admit(look, id, spec)
         source = look.get("volume", facts["source_volume_id"] or "")
         size = spec.get("size") or (source.facts["size"] if source else None)
         if not size:
-            raise Terminal(
-                "A volume needs a size in GiB: set 'size', or 'source_volid' to copy another volume"
-            )
+            raise Terminal("A volume needs a size in GiB: set 'size', or 'source_volid' to copy another volume")
         if source and size < source.facts["size"]:
-            raise Terminal(
-                f"size {size} is less than the {source.facts['size']} of the source volume {source.id}"
-            )
+            raise Terminal(f"size {size} is less than the {source.facts['size']} of the source volume {source.id}")
         made_at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
         return {**facts, "size": size, "created_at": made_at, "bootable": bool(spec.get("image"))}
 
@@ -111,9 +105,7 @@ class VolumeAttachments(Family):
 
     def _placed(self, look: Look, id: str, facts: Facts, mountpoint: str | None) -> Facts:
         volume = look.resolve("volume", facts["volume_id"])
-        others = [
-            each for each in look.referring("volume_attachment", "volume_id", volume.id) if each.id != id
-        ]
+        others = [each for each in look.referring("volume_attachment", "volume_id", volume.id) if each.id != id]
         if others and not volume.spec.get("multiattach"):
             raise Transient(f"volume {volume.id} is in use by server {others[0].facts['server_id']}")
         beside = look.referring("volume_attachment", "server_id", facts["server_id"])
@@ -123,9 +115,7 @@ class VolumeAttachments(Family):
         if name in used:
             raise Transient(f"mountpoint {mountpoint} of server {facts['server_id']} is in use")
         if name in ("", ".", ".."):
-            raise Terminal(
-                f"server {facts['server_id']} has no such mountpoint free: name one, e.g. /dev/vdx"
-            )
+            raise Terminal(f"server {facts['server_id']} has no such mountpoint free: name one, e.g. /dev/vdx")
         return {**facts, "mountpoint": mountpoint or f"/dev/{name}"}
 
     def settle(self, look: Look, record: Record) -> None:
@@ -196,9 +186,7 @@ def fingerprint(public_key: str) -> str:
     try:
         blob = base64.b64decode(public_key.split()[1], validate=True)
     except (IndexError, ValueError) as error:
-        raise Terminal(
-            "public_key is not an OpenSSH key; expected e.g. 'ssh-ed25519 AAAA… comment'"
-        ) from error
+        raise Terminal("public_key is not an OpenSSH key; expected e.g. 'ssh-ed25519 AAAA… comment'") from error
     digest = hashlib.md5(blob, usedforsecurity=False).hexdigest()
     return ":".join(digest[at : at + 2] for at in range(0, 32, 2))
 
@@ -207,9 +195,7 @@ def generated_pair(name: str) -> tuple[str, str]:
     """Public and private key. Fails: Terminal where the machine has no ssh-keygen."""
     program = shutil.which("ssh-keygen")
     if program is None:
-        raise Terminal(
-            "Keys cannot be generated here: give a public_key, or install ssh-keygen (openssh-client)"
-        )
+        raise Terminal("Keys cannot be generated here: give a public_key, or install ssh-keygen (openssh-client)")
     with tempfile.TemporaryDirectory() as directory:
         path = f"{directory}/key"
         command = [program, "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", path]

@@ -138,9 +138,7 @@ class Look:
         if len(named) == 1:
             return named[0]
         if named:
-            raise Terminal(
-                f"{len(named)} things of kind {kind} are named {reference!r}: refer to one by its id"
-            )
+            raise Terminal(f"{len(named)} things of kind {kind} are named {reference!r}: refer to one by its id")
         known = sorted({record.spec.get("name") or record.id for record in self.all(kind).values()})
         raise Terminal(f"There is no {kind} {reference!r}; known are: {', '.join(known[:20]) or 'none'}")
 

@@ -1,4 +1,4 @@
-"""Notices of the local cloud: deaths by pidfd, within milliseconds; changed and vanished records by looking."""
+"""Notices of the local cloud: deaths by pidfd, within milliseconds; changed records by looking again."""
 
 import os
 import select
@@ -52,9 +52,7 @@ class Watcher:
     def _look(self) -> list[Sighting]:
         """What changed since the last look; new lives are watched from now on."""
         now = dict(self._present())
-        changed = [
-            sighting for sighting in {**self._known, **now} if self._known.get(sighting) != now.get(sighting)
-        ]
+        changed = [sighting for sighting in {**self._known, **now} if self._known.get(sighting) != now.get(sighting)]
         self._known = now
         watched = set(self._lives.values())
         unwatched = [sighting for sighting in now if sighting.kind in LIVING and sighting not in watched]

@@ -1,0 +1,250 @@
+"""Load balancers, listeners, pools, members and health monitors: records, and one process a load balancer."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from homeostat.clouds.local import forwarding, networks, processes
+from homeostat.clouds.local.family import Facts, Family, Refers
+from homeostat.clouds.local.tree import Look, Record
+from homeostat.clouds.port import Intent, Operation
+from homeostat.model.errors import HomeostatError, Terminal
+
+_FORWARDED = frozenset({"TCP", "HTTP", "HTTPS"})
+OF_POOL = Refers(("pool",), "pool", "pool_id", required=True)
+
+
+class _Balanced(Family):
+    """What is part of a load balancer; each has the fact `loadbalancer_id`."""
+
+    def finish(self, look: Look, records: Sequence[Record]) -> None:
+        """Tell the processes concerned, once a batch; one that has died is started again."""
+        for id in {record.facts["loadbalancer_id"]: None for record in records}:
+            balancer = look.get("load_balancer", id)
+            if balancer is not None:
+                forwarding.ensure(self.tree.directory("load_balancer", id), configuration(look, balancer))
+
+    def told(self, record: Record) -> dict[str, Any] | None:
+        """What the process tells of itself; None when it does not live."""
+        directory = self.tree.directory("load_balancer", record.facts["loadbalancer_id"])
+        return forwarding.state(directory) if processes.life(directory) else None
+
+
+class LoadBalancers(_Balanced):
+    kind = "load_balancer"
+    refers = (Refers(("vip_subnet", "vip_subnet_id"), "subnet", "vip_subnet_id"),)
+    used_by = (("listener", "loadbalancer_id"), ("pool", "loadbalancer_id"))
+
+    def admit(self, look: Look, id: str, spec: Mapping[str, Any]) -> Facts:
+        return {**super().admit(look, id, spec), "loadbalancer_id": id, "vip_port_id": None}
+
+    def begin(self, look: Look, intent: Intent) -> Record:
+        record = super().begin(look, intent)
+        if record.facts["vip_port_id"]:
+            return record
+        try:
+            port = networks.provide_port(look, self.tree, f"vip {record.id}", _vip(look, record), record)
+        except HomeostatError:
+            look.drop(record)
+            raise
+        addresses = [each["ip_address"] for each in port.facts["fixed_ips"]]
+        facts = {**record.facts, "vip_port_id": port.id, "vip_address": addresses[0]}
+        reachable = replace(record, facts=facts)
+        look.store(reachable)
+        return reachable
+
+    def perform(self, look: Look, record: Record, operation: Operation) -> None:
+        if operation.verb != "start":
+            super().perform(look, record, operation)
+
+    def dismantle(self, look: Look, record: Record) -> None:
+        processes.end([self.tree.directory("load_balancer", record.id)])
+        networks.release_ports(look, record)
+
+    def show(self, look: Look, record: Record) -> dict[str, Any]:
+        pools = [{"id": pool.id} for pool in look.referring("pool", "loadbalancer_id", record.id)]
+        alive = processes.life(self.tree.directory("load_balancer", record.id))
+        condition = (
+            {"status": "active", "fault": None} if alive else {"status": "stopped", "fault": "its process ended"}
+        )
+        shown = {"description": "", "admin_state_up": True, "provider": "local", **super().show(look, record)}
+        return {**shown, **condition, "pools": pools, "pid": alive.pid if alive else None}
+
+
+def _vip(look: Look, record: Record) -> dict[str, Any]:
+    """Spec of the port of a load balancer."""
+    subnet = look.get("subnet", record.facts["vip_subnet_id"] or "")
+    if subnet is None:
+        network = look.resolve("network", networks.BUILT_IN[0][0])
+        subnet = look.referring("subnet", "network_id", network.id)[0]
+    fixed = {"subnet": subnet.id, "ip_address": record.spec.get("vip_address")}
+    return {"network": subnet.facts["network_id"], "fixed_ips": [fixed]}
+
+
+class Listeners(_Balanced):
+    kind = "listener"
+    refers = (
+        Refers(("loadbalancer",), "load_balancer", "loadbalancer_id", required=True),
+        Refers(("default_pool",), "pool", "default_pool_id"),
+    )
+    used_by = (("pool", "listener_id"),)
+
+    def admit(self, look: Look, id: str, spec: Mapping[str, Any]) -> Facts:
+        facts = super().admit(look, id, spec)
+        _refuse_unforwarded(spec)
+        beside = look.referring("listener", "loadbalancer_id", facts["loadbalancer_id"])
+        if any(each.spec["protocol_port"] == spec["protocol_port"] for each in beside):
+            raise Terminal(
+                f"load balancer {spec['loadbalancer']} has a listener on port {spec['protocol_port']} already"
+            )
+        return facts
+
+    def show(self, look: Look, record: Record) -> dict[str, Any]:
+        told = self.told(record)
+        problem = (told or {}).get("listeners", {}).get(record.id)
+        served = _served(record) and _served(look.resolve("load_balancer", record.facts["loadbalancer_id"]))
+        if told is None or not served:
+            condition = {"status": "active", "operating_status": "offline", "fault": None}
+        elif problem is None:
+            condition = {"status": "building", "operating_status": "offline", "fault": None}
+        elif problem:
+            condition = {"status": "error", "operating_status": "error", "fault": problem}
+        else:
+            condition = {"status": "active", "operating_status": "online", "fault": None}
+        defaults = {"admin_state_up": True, "connection_limit": -1, "description": ""}
+        balancers = [{"id": record.facts["loadbalancer_id"]}]
+        return {**defaults, **super().show(look, record), **condition, "loadbalancers": balancers}
+
+
+class Pools(_Balanced):
+    kind = "pool"
+    refers = (
+        Refers(("loadbalancer",), "load_balancer", "loadbalancer_id"),
+        Refers(("listener",), "listener", "listener_id"),
+    )
+    used_by = (("pool_member", "pool_id"), ("health_monitor", "pool_id"), ("listener", "default_pool_id"))
+
+    def references(self, look: Look, spec: Mapping[str, Any]) -> Facts:
+        _refuse_unforwarded(spec)
+        facts = super().references(look, spec)
+        if facts["listener_id"]:
+            facts["loadbalancer_id"] = look.resolve("listener", facts["listener_id"]).facts["loadbalancer_id"]
+        if not facts["loadbalancer_id"]:
+            raise Terminal("A pool needs a listener or a load balancer: set 'listener' or 'loadbalancer'")
+        return facts
+
+    def show(self, look: Look, record: Record) -> dict[str, Any]:
+        members = [member.id for member in look.referring("pool_member", "pool_id", record.id)]
+        monitors = [monitor.id for monitor in look.referring("health_monitor", "pool_id", record.id)]
+        listeners = [*filter(None, [record.facts["listener_id"]])]
+        listeners += [each.id for each in look.referring("listener", "default_pool_id", record.id)]
+        return {
+            "admin_state_up": True,
+            "description": "",
+            **super().show(look, record),
+            "status": "active",
+            "members": members,
+            "healthmonitor_id": monitors[0] if monitors else None,
+            "listeners": [{"id": id} for id in dict.fromkeys(listeners)],
+        }
+
+
+class _OfPool(_Balanced):
+    refers = (OF_POOL,)
+
+    def references(self, look: Look, spec: Mapping[str, Any]) -> Facts:
+        facts = super().references(look, spec)
+        return {**facts, "loadbalancer_id": look.resolve("pool", facts["pool_id"]).facts["loadbalancer_id"]}
+
+
+class PoolMembers(_OfPool):
+    kind = "pool_member"
+
+    def show(self, look: Look, record: Record) -> dict[str, Any]:
+        told = self.told(record)
+        operating = "offline" if told is None else told.get("members", {}).get(record.id, "no_monitor")
+        shown = {"weight": 1, "admin_state_up": True, **super().show(look, record)}
+        return {**shown, "status": "active", "operating_status": operating}
+
+
+class HealthMonitors(_OfPool):
+    kind = "health_monitor"
+
+    def admit(self, look: Look, id: str, spec: Mapping[str, Any]) -> Facts:
+        facts = super().admit(look, id, spec)
+        if look.referring("health_monitor", "pool_id", facts["pool_id"]):
+            raise Terminal(f"pool {spec['pool']} has a health monitor already")
+        return facts
+
+    def show(self, look: Look, record: Record) -> dict[str, Any]:
+        shown = {"admin_state_up": True, **super().show(look, record)}
+        return {**shown, "status": "active", "pools": [{"id": record.facts["pool_id"]}]}
+
+
+def _refuse_unforwarded(spec: Mapping[str, Any]) -> None:
+    if spec["protocol"] not in _FORWARDED:
+        known = ", ".join(sorted(_FORWARDED))
+        raise Terminal(f"protocol {spec['protocol']} is not available in the local cloud; choose one of {known}")
+
+
+def _served(record: Record) -> bool:
+    return record.spec.get("admin_state_up") is not False
+
+
+def configuration(look: Look, balancer: Record) -> dict[str, Any]:
+    """What the process of a load balancer is told, see `forwarding.py`."""
+    listeners = look.referring("listener", "loadbalancer_id", balancer.id) if _served(balancer) else []
+    pools = look.referring("pool", "loadbalancer_id", balancer.id)
+    fronted = {pool.facts["listener_id"]: pool.id for pool in pools if pool.facts["listener_id"]}
+    return {
+        "listeners": [
+            {
+                "id": each.id,
+                "address": balancer.facts["vip_address"],
+                "port": each.spec["protocol_port"],
+                "protocol": each.spec["protocol"],
+                "pool": each.facts["default_pool_id"] or fronted.get(each.id),
+                "connection_limit": each.spec.get("connection_limit", -1),
+                "allowed_cidrs": each.spec.get("allowed_cidrs") or [],
+            }
+            for each in listeners
+            if _served(each)
+        ],
+        "pools": {pool.id: _pool(look, pool) for pool in pools if _served(pool)},
+    }
+
+
+def _pool(look: Look, pool: Record) -> dict[str, Any]:
+    monitors = [each for each in look.referring("health_monitor", "pool_id", pool.id) if _served(each)]
+    sticky = (pool.spec.get("session_persistence") or {}).get("type")
+    members = [each.spec for each in look.referring("pool_member", "pool_id", pool.id) if _served(each)]
+    ids = [each.id for each in look.referring("pool_member", "pool_id", pool.id) if _served(each)]
+    return {
+        # Bytes are forwarded as they are, so cookies cannot be kept: who sticks to a member, sticks by his address.
+        "algorithm": "SOURCE_IP" if sticky else pool.spec.get("lb_algorithm") or "ROUND_ROBIN",
+        "monitor": _monitor(monitors[0].spec) if monitors else None,
+        "members": [
+            {
+                "id": id,
+                "address": each["address"],
+                "port": each["protocol_port"],
+                "weight": each.get("weight", 1),
+                "monitored": bool(monitors),
+                "check_address": each.get("monitor_address") or each["address"],
+                "check_port": each.get("monitor_port") or each["protocol_port"],
+            }
+            for id, each in zip(ids, members, strict=True)
+        ],
+    }
+
+
+def _monitor(spec: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": spec["type"],
+        "delay": spec["delay"],
+        "timeout": spec["timeout"],
+        "max_retries": spec["max_retries"],
+        "http_method": spec.get("http_method") or "GET",
+        "url_path": spec.get("url_path") or "/",
+        "expected_codes": spec.get("expected_codes") or "200",
+    }

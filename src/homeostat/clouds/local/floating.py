@@ -1,0 +1,116 @@
+"""Floating addresses: a process makes the floating address serve what its port's fixed address serves."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from homeostat.clouds.local import forwarding, networks, processes
+from homeostat.clouds.local.addresses import choose, translate
+from homeostat.clouds.local.family import Facts, Family, Refers
+from homeostat.clouds.local.tree import Look, Record
+from homeostat.clouds.port import Change, Operation
+from homeostat.model.errors import Terminal
+
+
+class FloatingIps(Family):
+    kind = "floating_ip"
+    refers = (
+        Refers(("floating_network", "floating_network_id"), "network", "floating_network_id", required=True),
+        Refers(("port_id",), "port", "port_id"),
+    )
+    used_by = (("floating_ip_association", "floatingip_id"),)
+
+    def admit(self, look: Look, id: str, spec: Mapping[str, Any]) -> Facts:
+        facts = super().admit(look, id, spec)
+        _target(look, facts["port_id"], spec.get("fixed_ip_address"))
+        if spec.get("floating_subnet"):
+            subnets = [look.resolve("subnet", spec["floating_subnet"])]
+        else:
+            subnets = look.referring("subnet", "network_id", facts["floating_network_id"])
+        if not subnets:
+            raise Terminal(f"network {spec.get('floating_network')} has no subnet to take a floating address from")
+        wanted = {**subnets[0].spec, **subnets[0].facts}
+        address = choose(wanted, networks.taken(look), spec.get("floating_ip_address"))
+        fixed = [{"subnet_id": subnets[0].id, "ip_address": address}]
+        return {**facts, "fixed_ips": fixed, "subnet_ids": [subnets[0].id], "floating_ip_address": address}
+
+    def amend(self, look: Look, record: Record, spec: Mapping[str, Any], changed: frozenset[str]) -> Facts:
+        facts = super().amend(look, record, spec, changed)
+        _target(look, facts["port_id"], spec.get("fixed_ip_address"))
+        return facts
+
+    def settle(self, look: Look, record: Record) -> None:
+        directory = self.tree.directory("floating_ip", record.id)
+        _, fixed = _associated(look, record)
+        if fixed:
+            mirror = {"from": record.facts["floating_ip_address"], "to": fixed}
+            forwarding.ensure(directory, {"listeners": [], "pools": {}, "mirror": mirror})
+        elif processes.life(directory):
+            processes.end([directory])
+
+    def perform(self, look: Look, record: Record, operation: Operation) -> None:
+        if operation.verb != "start":
+            super().perform(look, record, operation)
+        self.settle(look, record)
+
+    def dismantle(self, look: Look, record: Record) -> None:
+        processes.end([self.tree.directory("floating_ip", record.id)])
+
+    def show(self, look: Look, record: Record) -> dict[str, Any]:
+        port, fixed = _associated(look, record)
+        alive = processes.life(self.tree.directory("floating_ip", record.id))
+        status = ("active" if alive else "stopped") if fixed else "down"
+        shown = {name: value for name, value in super().show(look, record).items() if name != "fixed_ips"}
+        associated = {"port_id": port, "fixed_ip_address": fixed, "router_id": None}
+        fault = "its process ended" if status == "stopped" else None
+        return {**shown, **associated, "status": status, "fault": fault, "pid": alive.pid if alive else None}
+
+
+def _associated(look: Look, record: Record) -> tuple[str | None, str | None]:
+    """Port and fixed address that a floating one stands for: its own, or those of an association."""
+    for holder in [record, *look.referring("floating_ip_association", "floatingip_id", record.id)]:
+        port = holder.facts.get("port_id")
+        if port and look.get("port", port):
+            return port, _target(look, port, holder.spec.get("fixed_ip_address"))
+    return None, None
+
+
+def _target(look: Look, port_id: str | None, wanted: str | None) -> str | None:
+    """The address of the port that is meant. Fails: Terminal when it has none such."""
+    if port_id is None:
+        return None
+    port = look.resolve("port", port_id)
+    for fixed in port.facts["fixed_ips"]:
+        subnet = look.resolve("subnet", fixed["subnet_id"])
+        if not wanted or translate({**subnet.spec, **subnet.facts}, wanted) == fixed["ip_address"]:
+            return str(fixed["ip_address"])
+    raise Terminal(f"port {port_id} has no address {wanted or 'at all'}")
+
+
+class FloatingIpAssociations(Family):
+    kind = "floating_ip_association"
+    refers = (
+        Refers(("floatingip_id",), "floating_ip", "floatingip_id", required=True),
+        Refers(("port_id",), "port", "port_id", required=True),
+    )
+
+    def references(self, look: Look, spec: Mapping[str, Any]) -> Facts:
+        facts = super().references(look, spec)
+        _target(look, facts["port_id"], spec.get("fixed_ip_address"))
+        return facts
+
+    def change(self, look: Look, change: Change) -> Record | None:
+        before = look.get(self.kind, change.handle)
+        after = super().change(look, change)
+        if before is not None:
+            self.finish(look, [before])
+        return after
+
+    def finish(self, look: Look, records: Sequence[Record]) -> None:
+        floating = FloatingIps(self.tree)
+        for id in {record.facts["floatingip_id"]: None for record in records}:
+            address = look.get("floating_ip", id)
+            if address is not None:
+                floating.settle(look, address)
+
+    def show(self, look: Look, record: Record) -> dict[str, Any]:
+        return {**super().show(look, record), "status": "active"}

@@ -1,0 +1,47 @@
+"""The record side of `balancer.py`: what it is told to do, whether it lives, what it tells.
+
+Configuration, as in config.json of the thing's directory:
+    listeners   [{id, address, port, protocol, pool: id or None, connection_limit, allowed_cidrs}]
+    pools       {id: {algorithm, members: [{id, address, port, weight, monitored, check_address, check_port}],
+                monitor: {type, delay, timeout, max_retries, http_method, url_path, expected_codes} or None}}
+    mirror      {from, to}: instead of both, serve at one address all that is served at another
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from homeostat.clouds.local import processes
+from homeostat.clouds.local.tree import write_whole
+
+
+def ensure(directory: str, configuration: Mapping[str, Any]) -> None:
+    """Let a balancer with this configuration run in the directory; one that runs reads it within 0.1 s."""
+    text = json.dumps(configuration, sort_keys=True)
+    path = f"{directory}/config.json"
+    if _read(path) != text:
+        write_whole(path, text)
+    if processes.life(directory) is None:
+        processes.end([directory])
+        write_whole(f"{directory}/state.json", "{}")
+        processes.launch(directory, {}, processes.BALANCER)
+
+
+def state(directory: str) -> dict[str, Any]:
+    """What it tells: {listeners: {id: problem or ""}, members: {id: operating status}}, or {}."""
+    text = _read(f"{directory}/state.json")
+    told: dict[str, Any] = json.loads(text) if text else {}
+    return told
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""
+
+
+def configured(directory: str) -> bool:
+    return os.path.exists(f"{directory}/config.json")
