@@ -117,7 +117,9 @@ class Intake:
         )
         with self._db.write() as tx:
             if stacks.count_live(tx, project) >= self.quotas.stacks_max:
-                message = f"You have reached the maximum stacks per project, {self.quotas.stacks_max}. Delete some first."
+                message = (
+                    f"You have reached the maximum stacks per project, {self.quotas.stacks_max}. Delete some first."
+                )
                 raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
             stacks.add(self._db, tx, new, desired, self._clock.now(), self.quotas.timeout_s)
         return stack_id

@@ -16,27 +16,31 @@ Rules for adapters
   `Transient`, and the look is unknown, never absent.
 
 Objects by kind (fields beyond these are allowed; `status` words in lower case)
-  server                {id, name, status: building|active|stopped|paused|error|deleting, address, addresses: {network: [{addr,
-                        version, port, mac}]}, image, flavor, key_name, metadata, user_data, networks: [{network, port, fixed_ip}],
-                        security_groups, tags, fault, console_log?, pid? (local)}
-  keypair               {id (= name), name, public_key, private_key (only in the create answer), type, fingerprint}
-  network               {id, name, status, admin_state_up, shared, mtu, subnets: [id], tags, …}
-  subnet                {id, name, network_id, cidr, gateway_ip, ip_version, enable_dhcp, dns_nameservers, allocation_pools, host_routes, tags}
-  port                  {id, name, network_id, status, mac_address, fixed_ips: [{subnet_id, ip_address}], security_groups, device_id,
-                        device_owner, admin_state_up, allowed_address_pairs, tags}
-  router                {id, name, status, admin_state_up, external_gateway_info, tags}
-  router_interface      {id, router_id, subnet_id, port_id}
-  floating_ip           {id, floating_network_id, floating_ip_address, fixed_ip_address, port_id, router_id, status}
-  floating_ip_association {id, floatingip_id, port_id, fixed_ip_address}
-  security_group        {id, name, description, rules: [...], stateful}
-  volume                {id, name, status: creating|available|in-use|error|deleting, size (GiB), description, volume_type, metadata,
-                        image, source_volid, snapshot_id, availability_zone, bootable, attachments: [...], read_only, created_at}
-  volume_attachment     {id, instance_uuid, volume_id, mountpoint, status}
-  load_balancer         {id, name, status, vip_address, vip_subnet, vip_port_id, description, admin_state_up, pools, provider, flavor}
-  listener              {id, name, status, loadbalancer, protocol, protocol_port, default_pool, connection_limit, admin_state_up, …}
-  pool                  {id, name, status, listener, loadbalancer, protocol, lb_algorithm, session_persistence, members, healthmonitor_id, …}
-  pool_member           {id, status, operating_status: online|offline|no_monitor, pool, address, protocol_port, weight, admin_state_up, …}
-  health_monitor        {id, status, pool, type, delay, timeout, max_retries, http_method, url_path, expected_codes, admin_state_up}
+  server: {id, name, status: building|active|stopped|paused|error|deleting, address, addresses: {network: [{addr,
+    version, port, mac}]}, image, flavor, key_name, metadata, user_data, networks: [{network, port, fixed_ip}],
+    security_groups, tags, fault, console_log?, pid? (local)}
+  keypair: {id (= name), name, public_key, private_key (only in the create answer), type, fingerprint}
+  network: {id, name, status, admin_state_up, shared, mtu, subnets: [id], tags}
+  subnet: {id, name, network_id, cidr, gateway_ip, ip_version, enable_dhcp, dns_nameservers, allocation_pools,
+    host_routes, tags}
+  port: {id, name, network_id, status, mac_address, fixed_ips: [{subnet_id, ip_address}], security_groups, device_id,
+    device_owner, admin_state_up, allowed_address_pairs, tags}
+  router: {id, name, status, admin_state_up, external_gateway_info, tags}
+  router_interface: {id, router_id, subnet_id, port_id}
+  floating_ip: {id, floating_network_id, floating_ip_address, fixed_ip_address, port_id, router_id, status}
+  floating_ip_association: {id, floatingip_id, port_id, fixed_ip_address}
+  security_group: {id, name, description, rules: [...], stateful}
+  volume: {id, name, status: creating|available|in-use|error|deleting, size (GiB), description, volume_type, metadata,
+    image, source_volid, snapshot_id, availability_zone, bootable, attachments: [...], read_only, created_at}
+  volume_attachment: {id, instance_uuid, volume_id, mountpoint, status}
+  load_balancer: {id, name, status, vip_address, vip_subnet, vip_port_id, description, admin_state_up, pools, provider}
+  listener: {id, name, status, loadbalancer, protocol, protocol_port, default_pool, connection_limit, admin_state_up}
+  pool: {id, name, status, listener, loadbalancer, protocol, lb_algorithm, session_persistence, members,
+    healthmonitor_id}
+  pool_member: {id, status, operating_status: online|offline|no_monitor, pool, address, protocol_port, weight,
+    admin_state_up}
+  health_monitor: {id, status, pool, type, delay, timeout, max_retries, http_method, url_path, expected_codes,
+    admin_state_up}
 
 Operations by kind: server — start, stop, reboot, pause, unpause, lock, unlock, rebuild.
 """

@@ -99,7 +99,11 @@ class ShardBoard(base.JobBoard):  # type: ignore[misc]
         self.abandon(job, who)
 
     def post(
-        self, name: str, book: Any = None, details: dict[str, Any] | None = None, priority: Any = base.JobPriority.NORMAL
+        self,
+        name: str,
+        book: Any = None,
+        details: dict[str, Any] | None = None,
+        priority: Any = base.JobPriority.NORMAL,
     ) -> ShardJob:
         """Wake a shard. details — `{"stack_id", "shard"}`."""
         if not details:

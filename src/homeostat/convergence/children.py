@@ -48,7 +48,13 @@ class Children:
                 return Observation(Presence.ABSENT, step.row.handle, seen_at=now)
             if step.verb is Verb.DELETE:
                 stacks.revise(
-                    self._db, tx, child, Action.DELETE, replace(stacks.EMPTY, shards=child.shards), now, self._timeout_s
+                    self._db,
+                    tx,
+                    child,
+                    Action.DELETE,
+                    replace(stacks.EMPTY, shards=child.shards),
+                    now,
+                    self._timeout_s,
                 )
             elif step.verb is Verb.UPDATE:
                 stacks.revise(self._db, tx, child, Action.UPDATE, self._desired(world, step), now, self._timeout_s)
@@ -117,7 +123,11 @@ def _observe(tx: Connection, stack_id: str, now: float) -> Observation:
     child = stacks.get(tx, stack_id)
     if child is None or child.deleted_at is not None:
         return Observation(Presence.ABSENT, stack_id, seen_at=now, reason="its stack is gone")
-    properties: dict[str, Any] = {"status": child.status.lower(), "reason": child.reason, "action": child.action}
+    properties: dict[str, Any] = {
+        "status": child.status.lower(),
+        "reason": child.reason,
+        "action": child.action,
+    }
     if child.status == Status.COMPLETE:
         properties |= _members(tx, child)
     return Observation(Presence.PRESENT, stack_id, properties, now)

@@ -35,7 +35,7 @@ class Observer:
         self._types = sorted(name for name, each in types().items() if each.kind not in ("", "stack"))
 
     def round(self) -> int:
-        """Look at everything that is due. Gives the number of shards looked at; what cannot be reached stays as it is."""
+        """Look at everything that is due; what cannot be reached stays as it is. Gives the number of shards."""
         with self._db.write() as tx:
             taken = shards.take_for_observation(tx, self._db.now_of(tx), SHARDS_MAX, self._again_s)
         if taken:

@@ -254,5 +254,3 @@ class Pass:
 
 def _observable(row: Resource) -> bool:
     return resource_type(row.type).kind not in ("", STACK)
-
-

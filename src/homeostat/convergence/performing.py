@@ -23,7 +23,12 @@ class Performer:
     """Carries out steps. executor — where batches run side by side; None runs them one after the other."""
 
     def __init__(
-        self, clouds: Clouds, children: Children, clock: Clock, entropy: Entropy, executor: Executor | None = None
+        self,
+        clouds: Clouds,
+        children: Children,
+        clock: Clock,
+        entropy: Entropy,
+        executor: Executor | None = None,
     ) -> None:
         self._clouds = clouds
         self._children = children
@@ -66,7 +71,10 @@ class Performer:
         kind = resource_type(step.row.type)
         values = kind.complete(step.row.properties)
         return Observation(
-            Presence.PRESENT, step.row.key, kind.embody(values, step.row.token, self._entropy.read), seen_at=now
+            Presence.PRESENT,
+            step.row.key,
+            kind.embody(values, step.row.token, self._entropy.read),
+            seen_at=now,
         )
 
     def _call(self, cloud: Cloud, verb: Verb, kind: str, steps: list[Step]) -> Sequence[Answer]:
@@ -93,5 +101,3 @@ class Performer:
             answers = list(cloud.create(kind, [Intent(step.row.token, step.spec) for step in missing]))
         created = iter(answers)
         return [found[step.row.key] if step.row.key in found else next(created) for step in steps]
-
-

@@ -38,7 +38,9 @@ class Worker:
         performer = Performer(lambda _project: cloud, children, clock, entropy, self._pool)
         passes = Passes(db, lambda _project: cloud, performer, children, clock, entropy.keys(), limits)
         board = backends.fetch(
-            "homeostat", {"board": "homeostat", "database": db, "lease_s": limits.lease_s}, namespace="taskflow.jobboards"
+            "homeostat",
+            {"board": "homeostat", "database": db, "lease_s": limits.lease_s},
+            namespace="taskflow.jobboards",
         )
         self._conductor = ShardConductor(self.name, board, passes, passes_max)
         observer = Observer(db, lambda _project: cloud, clock, limits.look_steady_s)

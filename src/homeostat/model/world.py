@@ -1,4 +1,4 @@
-"""All that deciding about one shard needs, as plain values: rows, observations, the desired graph, the stack's facts."""
+"""All that deciding about one shard needs, as plain values: rows, observations, desired graph, facts of the stack."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -385,7 +385,15 @@ class Decider:
         if row.busy and row.action == Action.CREATE and row.acted_at is None:
             visible_at = row.updated_at + self.world.listing_lag_s
             if visible_at > now:
-                return Waiting(row.name, Why.BACKOFF, (), "its creation may have begun", row.updated_at, visible_at, row.key)
+                return Waiting(
+                    row.name,
+                    Why.BACKOFF,
+                    (),
+                    "its creation may have begun",
+                    row.updated_at,
+                    visible_at,
+                    row.key,
+                )
             return Step(Verb.FIND, row)
         if row.handle == "":
             return self._forget(row, outcome.CHANGED)
@@ -399,7 +407,10 @@ class Decider:
         if row.acted_at is None:
             return self._delete(row, now) if row.handle else self._forget(row, outcome.CHANGED)
         seen = self.world.seen.get(row.key)
-        if seen is not None and resource_type(row.type).judge(thing_of(self.world, row), now).condition is Condition.ABSENT:
+        if (
+            seen is not None
+            and resource_type(row.type).judge(thing_of(self.world, row), now).condition is Condition.ABSENT
+        ):
             return self._forget(row, outcome.CHANGED)
         return Waiting(row.name, Why.BUILDING, (), "it is being deleted", row.updated_at, key=row.key)
 

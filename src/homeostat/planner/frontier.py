@@ -102,10 +102,7 @@ class Frontier:
 
     def _examine(self, node: Node, now: float) -> Step | None:
         self.waiting.pop(node, None)
-        if node[0] == "/":
-            decision = self._drop(node, now)
-        else:
-            decision = self._decider.keep(self.world.definitions[node], now)
+        decision = self._drop(node, now) if node[0] == "/" else self._decider.keep(self.world.definitions[node], now)
         if isinstance(decision, Waiting):
             self.waiting[node] = decision
             return None

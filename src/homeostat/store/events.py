@@ -50,10 +50,8 @@ def page(
     for column, values in (only or {}).items():
         chosen = chosen.where(table.c[column].in_(values))
     first = table.c[order_by]
-    if newest_first:
-        chosen = chosen.order_by(first.desc(), table.c.seq.desc())
-    else:
-        chosen = chosen.order_by(first, table.c.seq)
+    order = (first.desc(), table.c.seq.desc()) if newest_first else (first, table.c.seq)
+    chosen = chosen.order_by(*order)
     return list(tx.execute(chosen.limit(limit) if limit else chosen))
 
 

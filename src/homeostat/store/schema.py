@@ -120,7 +120,12 @@ shard = Table(
     Column("settled_revision", Integer, nullable=False, default=0),
     Column("failures", Integer, nullable=False, default=0),
     Column("reason", Text, nullable=False, default=""),
-    Index("ix_shard_wake", "wake_at", sqlite_where=text("wake_at IS NOT NULL"), postgresql_where=text("wake_at IS NOT NULL")),
+    Index(
+        "ix_shard_wake",
+        "wake_at",
+        sqlite_where=text("wake_at IS NOT NULL"),
+        postgresql_where=text("wake_at IS NOT NULL"),
+    ),
     Index("ix_shard_observe", "observe_at"),
 )
 
@@ -155,7 +160,10 @@ resource = Table(
     Column("created_at", Double, nullable=False),
     Column("updated_at", Double, nullable=False),
     ForeignKeyConstraint(
-        ["stack_id", "shard"], ["shard.stack_id", "shard.number"], name="fk_resource_shard", ondelete="CASCADE"
+        ["stack_id", "shard"],
+        ["shard.stack_id", "shard.number"],
+        name="fk_resource_shard",
+        ondelete="CASCADE",
     ),
     Index("ix_resource_shard", "stack_id", "shard"),
     Index("ix_resource_handle", "handle"),

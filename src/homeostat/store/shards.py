@@ -39,7 +39,9 @@ def wake(tx: Connection, stack_id: str, at: float, priority: int, numbers: Seque
     if numbers is not None:
         where.append(table.c.number.in_(numbers))
     sooner = case((table.c.wake_at < at, table.c.wake_at), else_=at)
-    urgent = case((table.c.wake_at.is_(None), priority), (table.c.priority < priority, table.c.priority), else_=priority)
+    urgent = case(
+        (table.c.wake_at.is_(None), priority), (table.c.priority < priority, table.c.priority), else_=priority
+    )
     tx.execute(update(table).where(*where).values(wake_at=sooner, wakes=table.c.wakes + 1, priority=urgent))
 
 
@@ -57,7 +59,13 @@ def due(tx: Connection, now: float, limit: int) -> list[Row[Any]]:
         select(table.c.stack_id, table.c.number, table.c.wake_at, table.c.priority)
         .outerjoin(busy, busy.c.project == table.c.project)
         .where(table.c.wake_at <= now, table.c.lease_until <= now)
-        .order_by(table.c.priority, func.coalesce(busy.c.shards, 0), table.c.wake_at, table.c.stack_id, table.c.number)
+        .order_by(
+            table.c.priority,
+            func.coalesce(busy.c.shards, 0),
+            table.c.wake_at,
+            table.c.stack_id,
+            table.c.number,
+        )
         .limit(limit)
     )
     return list(tx.execute(chosen))
@@ -105,9 +113,7 @@ def renew(tx: Connection, lease: Lease, now: float, lease_s: float) -> int:
 def renew_all(tx: Connection, owner: str, now: float, lease_s: float) -> None:
     """Lengthen every lease of a live owner (heartbeat)."""
     table = schema.shard
-    tx.execute(
-        update(table).where(table.c.owner == owner, table.c.lease_until > now).values(lease_until=now + lease_s)
-    )
+    tx.execute(update(table).where(table.c.owner == owner, table.c.lease_until > now).values(lease_until=now + lease_s))
 
 
 def release(tx: Connection, lease: Lease, wakes: int, wake_at: float | None, priority: int | None = None) -> bool:
@@ -183,5 +189,3 @@ def of_stack(tx: Connection, stack_id: str) -> list[Row[Any]]:
 def next_observation(tx: Connection) -> float | None:
     at = tx.execute(select(func.min(schema.shard.c.observe_at))).scalar_one()
     return None if at is None else float(at)
-
-

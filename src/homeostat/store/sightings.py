@@ -110,7 +110,9 @@ def record(db: Database, tx: Connection, looks: Sequence[tuple[Watched, Observat
         tx.execute(_LOOK, rows)
 
 
-def record_properties(db: Database, tx: Connection, stack_id: str, looks: Sequence[tuple[Watched, Observation]]) -> None:
+def record_properties(
+    db: Database, tx: Connection, stack_id: str, looks: Sequence[tuple[Watched, Observation]]
+) -> None:
     """Store the observed values of the properties that the template sets (CV1)."""
     observed = []
     for thing, look in looks:

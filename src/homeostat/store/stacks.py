@@ -18,7 +18,7 @@ from homeostat.store.database import Database
 
 @dataclass(frozen=True, slots=True)
 class Desired:
-    """Content of one revision. kind — `template`, `group` or `empty`; files — name -> text; members — size of a group."""
+    """Content of one revision. kind — `template`, `group` or `empty`; files — name -> text; shards — how many it needs."""
 
     kind: str = "empty"
     template: Mapping[str, Any] = field(default_factory=dict)
@@ -58,7 +58,17 @@ def add(db: Database, tx: Connection, new: NewStack, desired: Desired, now: floa
     """
     values = {
         column: getattr(new, column)
-        for column in ("id", "project", "name", "owner", "disable_rollback", "timeout_mins", "tags", "converge", "depth")
+        for column in (
+            "id",
+            "project",
+            "name",
+            "owner",
+            "disable_rollback",
+            "timeout_mins",
+            "tags",
+            "converge",
+            "depth",
+        )
     }
     values |= {name: getattr(new, name) for name in ("parent_id", "parent_name", "parent_key", "parent_shard")}
     values |= {
@@ -151,8 +161,10 @@ def desired_of(tx: Connection, stack_id: str, number: int) -> Desired:
         raise LookupError(f"stack {stack_id} has no revision {number}")
     contents: dict[str, str] = {}
     if row.files:
-        chosen = select(schema.file.c.hash, schema.file.c.content).where(schema.file.c.hash.in_(set(row.files.values())))
-        contents = {hash_: content for hash_, content in tx.execute(chosen).tuples()}
+        chosen = select(schema.file.c.hash, schema.file.c.content).where(
+            schema.file.c.hash.in_(set(row.files.values()))
+        )
+        contents = dict(tx.execute(chosen).tuples().all())
     files = {name: contents[hash_] for name, hash_ in row.files.items()}
     return Desired(row.kind, row.template, row.parameters, row.environment, files)
 

@@ -17,7 +17,19 @@ from homeostat.store.database import Database
 
 COLUMNS = tuple(each.name for each in fields(Resource))
 OUTCOME_COLUMNS = (
-    "handle revision action status reason replaced_by acted_at due_at attempts changed resolved judged updated_at".split()
+    "handle",
+    "revision",
+    "action",
+    "status",
+    "reason",
+    "replaced_by",
+    "acted_at",
+    "due_at",
+    "attempts",
+    "changed",
+    "resolved",
+    "judged",
+    "updated_at",
 )
 """What an act can change; the other columns change only with an intent, and need not be written again."""
 
@@ -82,7 +94,10 @@ def load_rows(tx: Connection, stack_id: str, number: int) -> tuple[dict[str, Res
     """All rows of a shard and their newest observations, by key."""
     observed = [_observed.c[name] for name in ("presence", "handle", "object", "seen_at", "reason", "number")]
     chosen = (
-        select(*(_resource.c[name] for name in COLUMNS), *(column.label(f"seen_{column.name}") for column in observed))
+        select(
+            *(_resource.c[name] for name in COLUMNS),
+            *(column.label(f"seen_{column.name}") for column in observed),
+        )
         .outerjoin(_observed, _observed.c.key == _resource.c.key)
         .where(_resource.c.stack_id == stack_id, _resource.c.shard == number)
     )
@@ -101,9 +116,15 @@ def load_rows(tx: Connection, stack_id: str, number: int) -> tuple[dict[str, Res
 def record(db: Database, tx: Connection, stack_id: str, writes: Writes, now: float) -> None:
     """Store it all. Fails: Superseded when a row was changed by somebody else since it was read (load again)."""
     if writes.inserted:
-        tx.execute(insert(_resource), [dict(zip(COLUMNS, _values_of(row), strict=True)) for row in writes.inserted.values()])
+        tx.execute(
+            insert(_resource),
+            [dict(zip(COLUMNS, _values_of(row), strict=True)) for row in writes.inserted.values()],
+        )
     if writes.full:
-        _expect(tx.execute(_UPDATE_FULL, [_full_parameters(row) for row in writes.full.values()]), len(writes.full))
+        _expect(
+            tx.execute(_UPDATE_FULL, [_full_parameters(row) for row in writes.full.values()]),
+            len(writes.full),
+        )
     if writes.outcomes:
         parameters = [dict(zip(_OUTCOME_PARAMETERS, _outcome_of(row), strict=True)) for row in writes.outcomes.values()]
         _expect(tx.execute(_UPDATE_OUTCOME, parameters), len(parameters))
@@ -117,7 +138,11 @@ def record(db: Database, tx: Connection, stack_id: str, writes: Writes, now: flo
 
 
 def _full_parameters(row: Resource) -> dict[str, Any]:
-    return {**dict(zip(_FULL_PARAMETERS, _full_of(row), strict=True)), "of_key": row.key, "of_version": row.version}
+    return {
+        **dict(zip(_FULL_PARAMETERS, _full_of(row), strict=True)),
+        "of_key": row.key,
+        "of_version": row.version,
+    }
 
 
 def _expect(result: CursorResult[Any], count: int) -> None:
@@ -128,7 +153,9 @@ def _expect(result: CursorResult[Any], count: int) -> None:
 def _record_seen(db: Database, tx: Connection, stack_id: str, writes: Writes) -> None:
     if writes.seen:
         upsert = db.insert(_observed)
-        updated = {name: upsert.excluded[name] for name in ("handle", "presence", "object", "reason", "number", "seen_at")}
+        updated = {
+            name: upsert.excluded[name] for name in ("handle", "presence", "object", "reason", "number", "seen_at")
+        }
         tx.execute(
             upsert.on_conflict_do_update(index_elements=["key"], set_=updated),
             [

@@ -4,6 +4,7 @@ import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from homeostat.clouds.port import Answer, Change, Intent, Operation, Sighting
@@ -82,22 +83,22 @@ class SimulatedCloud:
     def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
         with self._lock:
             self._answering()
-            return [self._item(lambda intent=intent: self._create(kind, intent)) for intent in intents]
+            return [self._item(partial(self._create, kind, intent)) for intent in intents]
 
     def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
         with self._lock:
             self._answering()
-            return [self._item(lambda change=change: self._update(kind, change)) for change in changes]
+            return [self._item(partial(self._update, kind, change)) for change in changes]
 
     def delete(self, kind: str, handles: Sequence[str]) -> list[Answer]:
         with self._lock:
             self._answering()
-            return [self._item(lambda handle=handle: self._delete(kind, handle)) for handle in handles]
+            return [self._item(partial(self._delete, kind, handle)) for handle in handles]
 
     def operate(self, kind: str, operations: Sequence[Operation]) -> list[Answer]:
         with self._lock:
             self._answering()
-            return [self._item(lambda each=each: self._operate(kind, each)) for each in operations]
+            return [self._item(partial(self._operate, kind, each)) for each in operations]
 
     def watch(self, stop: Callable[[], bool]) -> Iterator[Sighting]:
         while not stop():
@@ -196,7 +197,7 @@ class SimulatedCloud:
             return Terminal(f"there is a {kind} named {handle} already")
         now = self._now()
         spec = dict(intent.spec)
-        properties = {**spec, **FIELDS.get(kind, lambda _spec, _number: {})(spec, number), "id": handle}
+        properties = {**spec, **(FIELDS[kind](spec, number) if kind in FIELDS else {}), "id": handle}
         if kind in READY_STATUS:
             broken = self._chance(self.weather.faults.error)
             properties["status"] = "error" if broken else READY_STATUS[kind]
@@ -224,7 +225,11 @@ class SimulatedCloud:
 
     def _operate(self, kind: str, operation: Operation) -> Answer:
         thing = self._present(kind, operation.handle)
-        status = {"start": READY_STATUS.get(kind), "reboot": READY_STATUS.get(kind), "unpause": READY_STATUS.get(kind)}
+        status = {
+            "start": READY_STATUS.get(kind),
+            "reboot": READY_STATUS.get(kind),
+            "unpause": READY_STATUS.get(kind),
+        }
         status |= {"stop": "stopped", "pause": "paused", "rebuild": READY_STATUS.get(kind)}
         if operation.verb in ("lock", "unlock"):
             if thing is not None:

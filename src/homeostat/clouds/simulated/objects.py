@@ -37,22 +37,37 @@ Fields = dict[str, Any]
 
 def _server(spec: Fields, number: int) -> Fields:
     address = _address(number)
-    port = {"addr": address, "version": 4, "port": f"port-{number}", "mac": f"fa:16:3e:{number % 65536 // 256:02x}:{number % 256:02x}:00"}
+    port = {
+        "addr": address,
+        "version": 4,
+        "port": f"port-{number}",
+        "mac": f"fa:16:3e:{number % 65536 // 256:02x}:{number % 256:02x}:00",
+    }
     networks = [each.get("network") or each.get("port") or "default" for each in spec.get("networks") or [{}]]
     return {"address": address, "addresses": {str(name): [port] for name in networks}}
 
 
 def _port(spec: Fields, number: int) -> Fields:
     fixed = [
-        {"subnet_id": each.get("subnet") or each.get("subnet_id"), "ip_address": each.get("ip_address") or _address(number)}
+        {
+            "subnet_id": each.get("subnet") or each.get("subnet_id"),
+            "ip_address": each.get("ip_address") or _address(number),
+        }
         for each in spec.get("fixed_ips") or [{}]
     ]
     mac = f"fa:16:3e:00:{number % 65536 // 256:02x}:{number % 256:02x}"
-    return {"fixed_ips": fixed, "mac_address": spec.get("mac_address") or mac, "network_id": spec.get("network")}
+    return {
+        "fixed_ips": fixed,
+        "mac_address": spec.get("mac_address") or mac,
+        "network_id": spec.get("network"),
+    }
 
 
 def _keypair(spec: Fields, number: int) -> Fields:
-    return {"public_key": spec.get("public_key") or f"ssh-ed25519 AAAA{number}", "fingerprint": f"{number:032x}"}
+    return {
+        "public_key": spec.get("public_key") or f"ssh-ed25519 AAAA{number}",
+        "fingerprint": f"{number:032x}",
+    }
 
 
 def _balancer(spec: Fields, number: int) -> Fields:
