@@ -1,0 +1,192 @@
+"""A template with its parameters, environment and files -> the desired graph."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from homeostat.model.desired import Definition, Identity, Output
+from homeostat.model.errors import Rejected, invalid
+from homeostat.templates.definitions import (
+    check_resource,
+    check_types,
+    compile_definition,
+    compile_output,
+    enabled,
+    graph_order,
+)
+from homeostat.templates.functions import ordinary_functions
+from homeostat.templates.parameters import HIDDEN, Given, Parameter, resolve
+from homeostat.templates.parse import parse_environment, parse_template
+from homeostat.templates.snippets import Conditions, Reader
+from homeostat.templates.tree import UNKNOWN, Context
+from homeostat.templates.versions import Version, version_of
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A template that holds together; resource types and their properties are still to be checked.
+
+    parameters — pseudo parameters first, then those declared; conditions — name -> it holds; definitions — resources
+    whose condition holds, in template order; resource_order — their names, each after what it requires; outputs —
+    all, in template order; raw — the parsed template; environment — as given; given — values of parameters that the
+    caller gave, in clear.
+    """
+
+    version: Version
+    description: str
+    parameters: Mapping[str, Parameter]
+    parameter_groups: tuple[Mapping[str, Any], ...]
+    conditions: Mapping[str, bool]
+    definitions: Mapping[str, Definition]
+    resource_order: tuple[str, ...]
+    outputs: Mapping[str, Output]
+    raw: Mapping[str, Any]
+    environment: Mapping[str, Any]
+    given: Mapping[str, Any]
+
+
+def compile_template(
+    template: str | bytes | Mapping[str, Any],
+    *,
+    identity: Identity,
+    parameters: Mapping[str, Any] | None = None,
+    environment: str | bytes | Mapping[str, Any] | None = None,
+    files: Mapping[str, str] | None = None,
+    facade: Mapping[str, Any] | None = None,
+    strict: bool = True,
+) -> Compiled:
+    """The desired graph that a template describes.
+
+    Takes: parameters — values that override those of `environment`; files — texts by name; facade — `metadata`,
+    `deletion_policy` and `update_policy` of the resource this template provides, None for a stack of its own;
+    strict — a parameter without a value is an error (else it is `tree.UNKNOWN`).
+    Fails: Rejected; the checks are made in the order clients know.
+    Cost: O(text); 10,000 small resources in less than 0.5 s.
+    """
+    document = parse_template(template)
+    environment = parse_environment(environment)
+    version = version_of(document)
+    sections = _sections(document, version)
+    check_types(sections["resources"])
+    given = {**environment.get("parameters", {}), **(parameters or {})}
+    known = resolve(
+        sections["parameters"],
+        Given(given, environment.get("parameter_defaults", {})),
+        identity,
+        version=version.date,
+        strict=strict,
+    )
+    groups = _parameter_groups(document.get("parameter_groups"), sections["parameters"])
+    context = Context(
+        parameters={name: each.value for name, each in known.items()},
+        files={} if files is None else files,
+        facade=facade,
+        unknown=None if strict else UNKNOWN,
+    )
+    conditions = Conditions(version.date, sections["conditions"], context)
+    definitions, reader = _definitions(sections["resources"], version, context, conditions)
+    _check_names(sections["resources"], known)
+    return Compiled(
+        version=version,
+        description=str(document.get("description") or "No description"),
+        parameters=known,
+        parameter_groups=groups,
+        conditions={name: bool(value) for name, value in conditions.values.items()},
+        definitions=definitions,
+        resource_order=graph_order(definitions),
+        outputs={
+            name: compile_output(name, entry, reader, conditions, version)
+            for name, entry in sections["outputs"].items()
+        },
+        raw=document,
+        environment=environment,
+        given=given,
+    )
+
+
+def _sections(document: Mapping[str, Any], version: Version) -> dict[str, dict[str, Any]]:
+    """The sections that are maps; those that are not there are empty."""
+    for name in document:
+        if name not in version.sections:
+            raise Rejected("InvalidTemplateSection", f"The template section is invalid: {name}")
+    sections = {}
+    for name in ("parameters", "conditions", "resources", "outputs"):
+        content = document.get(name)
+        sections[name] = {} if content is None else content
+        if not isinstance(sections[name], dict):
+            found = type(content).__name__
+            raise invalid(f'"{name}" must contain a map of {name[:-1]} maps. Found a [{found}] instead', name)
+    return sections
+
+
+def _definitions(
+    resources: Mapping[str, Any], version: Version, context: Context, conditions: Conditions
+) -> tuple[dict[str, Definition], Reader]:
+    """Definitions of the resources whose condition holds, and the reader that knows which these are."""
+    for name, entry in resources.items():
+        check_resource(name, entry, version)
+    there = {name: enabled(entry, conditions, ("resources", name)) for name, entry in resources.items()}
+    reader = Reader(ordinary_functions(version.date), replace(context, resources=there), conditions.holds)
+    definitions = {
+        name: compile_definition(name, entry, reader, version) for name, entry in resources.items() if there[name]
+    }
+    return definitions, reader
+
+
+def _check_names(resources: Mapping[str, Any], parameters: Mapping[str, Parameter]) -> None:
+    twice = sorted(resources.keys() & parameters.keys())
+    if twice:
+        raise invalid(f"Duplicate names {{{', '.join(map(repr, twice))}}}: a resource and a parameter")
+
+
+def _parameter_groups(groups: Any, parameters: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """The groups as written, once they are right. Fails: Rejected (`Parameter Groups error`)."""
+
+    def wrong(message: str, *path: str | int) -> Rejected:
+        return invalid(message, "parameter_groups", *path, error="Parameter Groups error")
+
+    if groups is None:
+        return ()
+    if not isinstance(groups, list):
+        raise wrong("The parameter_groups should be a list.")
+    grouped: set[str] = set()
+    for index, group in enumerate(groups):
+        if not isinstance(group, dict):
+            raise wrong("A parameter group should be a map.", index)
+        place = str(group.get("label") or group.get("name") or "") or index
+        names = group.get("parameters")
+        if names is None:
+            raise wrong("The parameters must be provided for each parameter group.", place)
+        if not isinstance(names, list):
+            raise wrong("The parameters of parameter group should be a list.", place)
+        for name in names:
+            if not isinstance(name, str) or name not in parameters:
+                raise wrong(f"The grouped parameter {name} does not reference a valid parameter.", place)
+            if name in grouped:
+                raise wrong(f"The {name} parameter must be assigned to one parameter group only.", place)
+            grouped.add(name)
+    return tuple(groups)
+
+
+def validate_shape(compiled: Compiled) -> dict[str, Any]:
+    """Body of the validate API's answer for one template, without what nested templates add."""
+    hidden = {name for name, each in compiled.parameters.items() if each.schema.hidden}
+
+    def shown(values: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: HIDDEN if name in hidden else value for name, value in values.items()}
+
+    environment = compiled.environment
+    answer: dict[str, Any] = {
+        "Description": compiled.description,
+        "Parameters": {name: each.wire() for name, each in compiled.parameters.items() if not each.pseudo},
+        "Environment": {
+            "parameters": shown(compiled.given),
+            "parameter_defaults": shown(environment.get("parameter_defaults", {})),
+            "resource_registry": environment.get("resource_registry", {}),
+            "event_sinks": environment.get("event_sinks", []),
+            "encrypted_param_names": environment.get("encrypted_param_names", []),
+        },
+    }
+    if compiled.parameter_groups:
+        answer["ParameterGroups"] = list(compiled.parameter_groups)
+    return answer

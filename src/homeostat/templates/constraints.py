@@ -1,0 +1,185 @@
+"""Constraints on parameters: parsing, checking, and their form in the validate API."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from homeostat.model.errors import Rejected
+
+TYPES = {
+    "modulo": ("number",),
+    "range": ("number",),
+    "length": ("string", "comma_delimited_list", "json"),
+    "allowed_values": ("string", "number", "boolean", "comma_delimited_list"),
+    "allowed_pattern": ("string",),
+    "custom_constraint": ("string", "number", "boolean", "comma_delimited_list"),
+}
+"""Constraint -> parameter types it fits; where an entry has several, the first in this order counts."""
+
+_NAMES = {
+    "modulo": "Modulo",
+    "range": "Range",
+    "length": "Length",
+    "allowed_values": "AllowedValues",
+    "allowed_pattern": "AllowedPattern",
+    "custom_constraint": "CustomConstraint",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """One rule on the value of a parameter.
+
+    kind — key of `TYPES`; custom — name of a rule that only the layer above can check, else ""; check — text of what
+    is wrong with a value, or None; wire — keys it adds to the validate API's answer.
+    """
+
+    kind: str
+    description: str
+    wire: Mapping[str, Any]
+    check: Callable[[Any], str | None]
+    custom: str = ""
+
+    def problem(self, value: Any) -> str | None:
+        """What is wrong with `value`, None for nothing; the author's description stands for the generated text."""
+        found = self.check(value)
+        return found and (self.description or found)
+
+
+def parse_constraint(entry: Any, parameter_type: str, convert: Callable[[Any], Any], *, modulo: bool) -> Constraint:
+    """One entry of `constraints`.
+
+    Takes: convert — brings an allowed value to the parameter's type; modulo — whether the version has that rule.
+    Fails: Rejected (InvalidSchemaError).
+    """
+    if not isinstance(entry, dict):
+        raise _wrong(f"Invalid parameter constraints, expected a mapping, got {entry!r}")
+    kinds = [kind for kind in TYPES if kind in entry and (modulo or kind != "modulo")]
+    unknown = sorted(entry.keys() - kinds - {"description"})
+    if unknown:
+        raise _wrong(f"Invalid key {unknown[0]!r} in a constraint; known are: {', '.join(TYPES)}, description")
+    if not kinds:
+        raise _wrong(f"No constraint expressed; one of these is needed: {', '.join(TYPES)}")
+    kind = kinds[0]
+    if parameter_type not in TYPES[kind]:
+        raise _wrong(f"{_NAMES[kind]} constraint invalid for {parameter_type}")
+    description = str(entry.get("description") or "")
+    return _PARSERS[kind](entry[kind], description, convert)
+
+
+def _wrong(message: str) -> Rejected:
+    return Rejected("InvalidSchemaError", message)
+
+
+def _bounds(value: Any, kind: str, numbers: type | tuple[type, ...]) -> tuple[Any, Any]:
+    if not isinstance(value, dict) or not value or not value.keys() <= {"min", "max"}:
+        raise _wrong(f"A {kind} constraint must be a map with min and/or max, got {value!r}")
+    low, high = (_numeric(value.get(key), f"{key} of a {kind} constraint") for key in ("min", "max"))
+    if low is None and high is None:
+        raise _wrong(f"A {kind} constraint must have a min value and/or a max value specified.")
+    if any(bound is not None and not isinstance(bound, numbers) for bound in (low, high)):
+        raise _wrong(f"min/max of a {kind} constraint must be an integer")
+    return low, high
+
+
+def _numeric(value: Any, what: str) -> int | float | None:
+    if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
+        return value
+    for convert in (int, float):
+        try:
+            return convert(value)
+        except (TypeError, ValueError):
+            continue
+    raise _wrong(f"The {what} must be a number, got {value!r}")
+
+
+def _present(**wire: Any) -> dict[str, Any]:
+    return {key: value for key, value in wire.items() if value is not None}
+
+
+def _range(value: Any, description: str, _convert: Callable[[Any], Any]) -> Constraint:
+    low, high = _bounds(value, "range", (int, float))
+
+    def check(number: Any) -> str | None:
+        inside = (low is None or number >= low) and (high is None or number <= high)
+        return None if inside else f"{number} is out of range (min: {low}, max: {high})"
+
+    return Constraint("range", description, _present(MinValue=low, MaxValue=high), check)
+
+
+def _length(value: Any, description: str, _convert: Callable[[Any], Any]) -> Constraint:
+    low, high = _bounds(value, "length", int)
+
+    def check(sized: Any) -> str | None:
+        size = len(sized)
+        inside = (low is None or size >= low) and (high is None or size <= high)
+        return None if inside else f"length ({size}) is out of range (min: {low}, max: {high})"
+
+    return Constraint("length", description, _present(MinLength=low, MaxLength=high), check)
+
+
+def _modulo(value: Any, description: str, _convert: Callable[[Any], Any]) -> Constraint:
+    if not isinstance(value, dict) or value.keys() != {"step", "offset"}:
+        raise _wrong("A modulo constraint must be a map with step and offset")
+    step, offset = (_numeric(value[key], f"{key} of a modulo constraint") for key in ("step", "offset"))
+    if not isinstance(step, int) or not isinstance(offset, int):
+        raise _wrong("step and offset of a modulo constraint must be integers")
+    if step == 0 or abs(offset) >= abs(step) or step * offset < 0:
+        raise _wrong(
+            "step of a modulo constraint must not be 0; offset must be smaller than step (by absolute value) and have "
+            "the same sign"
+        )
+
+    def check(number: Any) -> str | None:
+        return None if number % step == offset else f"{number} is not a multiple of {step} with an offset of {offset}"
+
+    return Constraint("modulo", description, {"Step": step, "Offset": offset}, check)
+
+
+def _allowed_values(value: Any, description: str, convert: Callable[[Any], Any]) -> Constraint:
+    if not isinstance(value, list):
+        raise _wrong(f"AllowedValues constraint must be a list, got {value!r}")
+    allowed = []
+    for each in value:
+        try:
+            allowed.append(convert(each))
+        except ValueError as error:
+            raise _wrong(f"Invalid allowed value {each!r}: {error}") from error
+    shown = ", ".join(map(str, value))
+
+    def check(given: Any) -> str | None:
+        wrong = [item for item in (given if isinstance(given, list) else [given]) if item not in allowed]
+        return f'"{wrong[0]}" is not an allowed value [{shown}]' if wrong else None
+
+    return Constraint("allowed_values", description, {"AllowedValues": value}, check)
+
+
+def _allowed_pattern(value: Any, description: str, _convert: Callable[[Any], Any]) -> Constraint:
+    if not isinstance(value, str):
+        raise _wrong(f"AllowedPattern constraint must be a string, got {value!r}")
+    try:
+        compiled = re.compile(value)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise _wrong(f"AllowedPattern {value!r} is not a regular expression: {error}") from error
+
+    def check(text: Any) -> str | None:
+        return None if compiled.fullmatch(text) else f'"{text}" does not match pattern "{value}"'
+
+    return Constraint("allowed_pattern", description, {"AllowedPattern": value}, check)
+
+
+def _custom(value: Any, description: str, _convert: Callable[[Any], Any]) -> Constraint:
+    if not isinstance(value, str):
+        raise _wrong(f"The name of a custom constraint must be a string, got {value!r}")
+    return Constraint("custom_constraint", description, {"CustomConstraint": value}, lambda _value: None, custom=value)
+
+
+_PARSERS: Mapping[str, Callable[[Any, str, Callable[[Any], Any]], Constraint]] = {
+    "modulo": _modulo,
+    "range": _range,
+    "length": _length,
+    "allowed_values": _allowed_values,
+    "allowed_pattern": _allowed_pattern,
+    "custom_constraint": _custom,
+}

@@ -1,0 +1,151 @@
+"""Sections `resources` and `outputs` -> definitions and outputs of the desired graph."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from homeostat.model.desired import Definition, Output
+from homeostat.model.errors import Rejected, invalid
+from homeostat.templates.functions.references import reference_incorrect
+from homeostat.templates.graph import Cycle, ordered
+from homeostat.templates.snippets import Conditions, Reader
+from homeostat.templates.tree import UNKNOWN, Function, Path, is_dynamic, requires
+from homeostat.templates.versions import Version
+
+_KEYS = {"type", "properties", "metadata", "depends_on", "deletion_policy", "update_policy", "description"}
+_POLICIES = {"Delete": "Delete", "Retain": "Retain", "Snapshot": "Snapshot"}
+_POLICIES_SINCE_CONDITIONS = _POLICIES | {"delete": "Delete", "retain": "Retain", "snapshot": "Snapshot"}
+
+
+def check_types(resources: Mapping[str, Any]) -> None:
+    """Each resource is a map with a type. Fails: Rejected naming the resource."""
+    for name, entry in resources.items():
+        if not isinstance(entry, dict):
+            found = type(entry).__name__
+            raise invalid(
+                f'"resources" must contain a map of resource maps. Found a [{found}] instead', "resources", name
+            )
+        if "type" not in entry:
+            raise invalid("Each resource must contain a type key.", "resources", name)
+        kind = entry["type"]
+        if kind is None:
+            raise invalid(f'Resource "{name}" has no type', "resources", name)
+        if not isinstance(kind, str):
+            raise invalid(f'Resource "{name}" type is not a string', "resources", name)
+        if not kind:
+            raise invalid(f'Non-empty resource type is required for resource "{name}"', "resources", name)
+
+
+def check_resource(name: str, entry: Mapping[str, Any], version: Version) -> None:
+    """Its name and keys are those of the version. Fails: Rejected."""
+    known = _KEYS | {"condition", "external_id"} if version.has_conditions else _KEYS
+    if "/" in name:
+        raise invalid(f'Resource name may not contain "/": {name}', "resources", name)
+    unknown = sorted(entry.keys() - known)
+    if unknown:
+        raise invalid(f"Invalid keyword(s) inside a resource definition: {', '.join(unknown)}", "resources", name)
+
+
+def enabled(entry: Mapping[str, Any], conditions: Conditions, path: Path) -> bool:
+    """Whether the condition of a resource or output holds, or it has none."""
+    condition = entry.get("condition")
+    return condition is None or bool(conditions.holds(condition, (*path, "condition")))
+
+
+def compile_definition(name: str, entry: Mapping[str, Any], reader: Reader, version: Version) -> Definition:
+    """One resource of the graph. Fails: Rejected naming the place."""
+    path: Path = ("resources", name)
+
+    def tree(key: str) -> Any:
+        snippet = entry.get(key)
+        return None if snippet is None else reader.tree(snippet, (*path, key))
+
+    properties = _map(tree("properties"), (*path, "properties"))
+    metadata = tree("metadata")
+    if not isinstance(metadata, Function):
+        metadata = metadata and _map(metadata, (*path, "metadata"))
+    explicit = _depends_on(entry.get("depends_on"), reader, path)
+    external_id = tree("external_id")
+    deletion_policy = _deletion_policy(tree("deletion_policy"), version, path)
+    if external_id is None:
+        needed = {*explicit, *requires(properties), *requires(metadata)}
+    elif entry.get("depends_on"):
+        raise invalid(f'Resource "{name}" has an external_id, so it cannot have depends_on', *path, "depends_on")
+    else:
+        # What is somebody else's is neither built nor removed: only its id has to be known.
+        needed, deletion_policy = set(requires(external_id)), "Retain"
+    return Definition(
+        name=name,
+        type=entry["type"],
+        properties=properties,
+        metadata=metadata,
+        requires=tuple(sorted(needed)),
+        deletion_policy=deletion_policy,
+        update_policy=_map(tree("update_policy"), (*path, "update_policy")),
+        description=_text(entry.get("description")),
+        external_id=external_id,
+        static=not is_dynamic(properties),
+    )
+
+
+def _map(tree: Any, path: Path) -> dict[str, Any]:
+    if tree is None or tree is UNKNOWN:
+        return {}
+    if isinstance(tree, dict):
+        return tree
+    if isinstance(tree, Function):
+        raise invalid(
+            f"A map is needed before any resource exists; use {tree.name} for values within the map, not for all of it",
+            *path,
+        )
+    raise invalid(f"A map is needed, found a {type(tree).__name__}", *path)
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+def _depends_on(value: Any, reader: Reader, path: Path) -> set[str]:
+    """Names of resources that will be there; functions are not looked for here."""
+    names = [] if value is None else [value] if isinstance(value, str) else value
+    if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
+        raise invalid("depends_on must be a string or a list of strings", *path, "depends_on")
+    resources = reader.context.resources
+    for each in names:
+        if each not in resources:
+            raise reference_incorrect(each, (*path, "depends_on"))
+    return {each for each in names if resources[each]}
+
+
+def _deletion_policy(value: Any, version: Version, path: Path) -> str:
+    if value is None or value is UNKNOWN:
+        return "Delete"
+    known = _POLICIES_SINCE_CONDITIONS if version.has_conditions else _POLICIES
+    if not isinstance(value, str) or value not in known:
+        shown = f"{{{value.name}: …}}" if isinstance(value, Function) else value
+        raise invalid(f'Invalid deletion policy "{shown}"', *path, "deletion_policy")
+    return known[value]
+
+
+def graph_order(definitions: Mapping[str, Definition]) -> tuple[str, ...]:
+    """Names of all resources, each after what it requires. Fails: Rejected (CircularDependencyException)."""
+    try:
+        return ordered({name: each.requires for name, each in definitions.items()})
+    except Cycle as cycle:
+        raise Rejected("CircularDependencyException", f"Circular Dependency Found: {cycle}") from cycle
+
+
+def compile_output(name: str, entry: Any, reader: Reader, conditions: Conditions, version: Version) -> Output:
+    """One output; its value is not looked at while its condition does not hold. Fails: Rejected naming the place."""
+    path: Path = ("outputs", name)
+    if not isinstance(entry, dict):
+        found = type(entry).__name__
+        raise invalid(f'"outputs" must contain a map of output maps. Found a [{found}] instead', *path)
+    known = {"value", "description"} | ({"condition"} if version.has_conditions else set())
+    unknown = sorted(entry.keys() - known)
+    if unknown:
+        raise invalid(f"Invalid keyword(s) inside an output definition: {', '.join(unknown)}", *path)
+    if "value" not in entry:
+        raise invalid("Each output must contain a value key.", *path)
+    active = enabled(entry, conditions, path)
+    value = reader.tree(entry["value"], (*path, "value")) if active else None
+    return Output(name, value, _text(entry.get("description")) or "No description given", active)

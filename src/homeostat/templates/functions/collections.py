@@ -1,0 +1,222 @@
+"""Functions that make lists and maps."""
+
+from collections.abc import Iterable, Iterator
+from itertools import product
+from math import prod
+from typing import Any
+
+from homeostat.templates.functions.texts import checked_size, json_text
+from homeostat.templates.tree import DynamicMap, Function, is_dynamic
+
+ITEMS_MAX = 100_000
+"""Items one function may give: lists in `repeat` multiply."""
+
+
+class Repeat(Function):
+    """A list: the template once for each item of a list, or for each combination of the items of several."""
+
+    def check(self, arguments: Any) -> None:
+        if not isinstance(arguments, dict) or not {"template", "for_each"} <= arguments.keys():
+            raise ValueError(f'Arguments to "{self.name}" must be a map with keys "template" and "for_each"')
+        if not isinstance(arguments["for_each"], dict | Function) or not arguments["for_each"]:
+            raise ValueError(f'The "for_each" of "{self.name}" must be a map of variables to lists')
+
+    def apply(self, arguments: Any) -> Any:
+        if not isinstance(arguments["for_each"], dict):
+            raise ValueError(f'The "for_each" of "{self.name}" must be a map of variables to lists')
+        variables = list(arguments["for_each"])
+        lists = [self.items(variable, items) for variable, items in arguments["for_each"].items()]
+        result = []
+        size = 0
+        for row in self.rows(arguments, lists):
+            result.append(self.replaced(arguments["template"], list(zip(variables, row, strict=True))))
+            size += _size(result[-1])
+            checked_size(self.name, size)
+        return result
+
+    def items(self, variable: str, given: Any) -> list[str]:
+        """The items `variable` runs through."""
+        if given is not None and not isinstance(given, list):
+            raise ValueError(f'The values of "{variable}" in "{self.name}" must be a list')
+        return self.strings(variable, given or ())
+
+    def strings(self, variable: str, items: Iterable[Any]) -> list[str]:
+        strings = []
+        for item in items:
+            if not isinstance(item, str):
+                raise ValueError(f'The values of "{variable}" in "{self.name}" must be strings, not {json_text(item)}')
+            strings.append(item)
+        return strings
+
+    def rows(self, arguments: Any, lists: list[list[str]]) -> Iterable[tuple[str, ...]]:
+        if prod(map(len, lists)) > ITEMS_MAX:
+            raise ValueError(f'"{self.name}" would give more than {ITEMS_MAX} items')
+        return product(*lists)
+
+    def replaced(self, template: Any, row: list[tuple[str, str]]) -> Any:
+        """`template` with each variable replaced in every text, keys included."""
+        if isinstance(template, dict):
+            return {self.replaced(key, row): self.replaced(value, row) for key, value in template.items()}
+        if isinstance(template, list):
+            return [self.replaced(item, row) for item in template]
+        if not isinstance(template, str):
+            return template
+        for variable, item in row:
+            checked_size(self.name, len(template) + template.count(variable) * len(item))
+            template = template.replace(variable, item)
+        return template
+
+
+def _size(tree: Any) -> int:
+    """Characters in `tree`, each value and key counting at least one."""
+    if isinstance(tree, dict):
+        return 1 + sum(len(key) + 1 + _size(value) for key, value in tree.items())
+    if isinstance(tree, list):
+        return 1 + sum(map(_size, tree))
+    return len(tree) + 1 if isinstance(tree, str) else 1
+
+
+class RepeatMaps(Repeat):
+    """A list: the template once for each item of a list or key of a map, or for each combination of several."""
+
+    def items(self, variable: str, given: Any) -> list[str]:
+        return super().items(variable, list(given) if isinstance(given, dict) else given)
+
+
+class RepeatZip(RepeatMaps):
+    """As before; with `permutations: false` the lists are walked side by side."""
+
+    def rows(self, arguments: Any, lists: list[list[str]]) -> Iterable[tuple[str, ...]]:
+        permutations = arguments.get("permutations", True)
+        if not isinstance(permutations, bool):
+            raise ValueError(f'"permutations" in "{self.name}" must be a boolean')
+        if permutations:
+            return super().rows(arguments, lists)
+        if any(isinstance(given, dict) for given in arguments["for_each"].values()):
+            raise ValueError(f'"{self.name}" without permutations takes lists, not maps')
+        if len(set(map(len, lists))) > 1:
+            raise ValueError(f'"{self.name}" without permutations takes lists of the same length')
+        return zip(*lists, strict=True)
+
+
+class MapMerge(Function):
+    """Several maps as one; what stands later wins."""
+
+    def check(self, arguments: Any) -> None:
+        if not isinstance(arguments, list):
+            raise ValueError(f'Arguments to "{self.name}" must be a list of maps')
+
+    def compiled(self) -> Any:
+        # Only keys are looked at: maps that are there can be merged before their values are known.
+        if isinstance(self.arguments, list) and all(each is None or isinstance(each, dict) for each in self.arguments):
+            merged = self.apply(self.arguments)
+            return DynamicMap(merged) if any(map(is_dynamic, merged.values())) else merged
+        return super().compiled()
+
+    def apply(self, arguments: Any) -> Any:
+        merged: dict[str, Any] = {}
+        for each in arguments:
+            if each is not None and not isinstance(each, dict):
+                raise ValueError(f'"{self.name}" merges maps, not {json_text(each)}')
+            merged.update(each or {})
+        return merged
+
+
+class MapReplace(Function):
+    """A map with keys renamed and values replaced."""
+
+    def check(self, arguments: Any) -> None:
+        form = f'Arguments to "{self.name}" must be of the form [map, {{keys: map, values: map}}]'
+        if not isinstance(arguments, list) or len(arguments) != 2:
+            raise ValueError(form)
+        if isinstance(arguments[1], Function):
+            return
+        if not isinstance(arguments[1], dict) or not arguments[1] or not arguments[1].keys() <= {"keys", "values"}:
+            raise ValueError(form)
+
+    def apply(self, arguments: Any) -> Any:
+        self.check(arguments)
+        source, replace = arguments[0] or {}, arguments[1]
+        keys, values = replace.get("keys") or {}, replace.get("values") or {}
+        if not all(isinstance(each, dict) for each in (source, keys, values)):
+            raise ValueError(f'"{self.name}" takes maps only')
+        result: dict[str, Any] = {}
+        for key, value in source.items():
+            renamed = keys.get(key, key)
+            if not isinstance(renamed, str):
+                raise ValueError(f'"{self.name}": the new name of key "{key}" must be a string')
+            if renamed in result or (renamed != key and renamed in source):
+                raise ValueError(f'"{self.name}": key "{renamed}" would be there twice')
+            result[renamed] = values.get(_as_key(value), value)
+        return result
+
+
+def _as_key(value: Any) -> str | None:
+    """The text under which a map has `value` as key, None for what cannot be one."""
+    if isinstance(value, str):
+        return value
+    return json_text(value) if isinstance(value, int | float) else None
+
+
+class ListConcat(Function):
+    """Several lists as one."""
+
+    def check(self, arguments: Any) -> None:
+        if not isinstance(arguments, list):
+            raise ValueError(f'Arguments to "{self.name}" must be a list of lists')
+
+    def apply(self, arguments: Any) -> Any:
+        return list(self.items(arguments))
+
+    def items(self, lists: list[Any]) -> Iterator[Any]:
+        for each in lists:
+            if each is not None and not isinstance(each, list):
+                raise ValueError(f'"{self.name}" takes lists, not {json_text(each)}')
+        if sum(len(each or ()) for each in lists) > ITEMS_MAX:
+            raise ValueError(f'"{self.name}" would give more than {ITEMS_MAX} items')
+        for each in lists:
+            yield from each or ()
+
+
+class ListConcatUnique(ListConcat):
+    """Several lists as one, each value only where it came first."""
+
+    def apply(self, arguments: Any) -> Any:
+        seen: set[str] = set()
+        unique = []
+        for item in self.items(arguments):
+            text = json_text(item)
+            if text not in seen:
+                seen.add(text)
+                unique.append(item)
+        return unique
+
+
+class Filter(Function):
+    """A list without the values given."""
+
+    def check(self, arguments: Any) -> None:
+        if not isinstance(arguments, list) or len(arguments) != 2:
+            raise ValueError(f'Arguments to "{self.name}" must be of the form [values, list]')
+
+    def apply(self, arguments: Any) -> Any:
+        values, items = arguments
+        if not all(each is None or isinstance(each, list) for each in arguments):
+            raise ValueError(f'"{self.name}" takes two lists')
+        return [item for item in items if item not in values] if values and items else items
+
+
+class Contains(Function):
+    """Whether a list has a value, or a text has a part."""
+
+    def check(self, arguments: Any) -> None:
+        if not isinstance(arguments, list) or len(arguments) != 2:
+            raise ValueError(f'Arguments to "{self.name}" must be of the form [value, sequence]')
+
+    def apply(self, arguments: Any) -> Any:
+        value, sequence = arguments
+        if not isinstance(sequence, list | str):
+            raise ValueError(f'"{self.name}" searches a list or a string, not {json_text(sequence)}')
+        if isinstance(sequence, str) and not isinstance(value, str):
+            raise ValueError(f'"{self.name}" searches a string for a string, not for {json_text(value)}')
+        return value in sequence

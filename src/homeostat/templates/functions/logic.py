@@ -1,0 +1,77 @@
+"""Conditions and the choice between two snippets."""
+
+from typing import Any, ClassVar, Final
+
+from homeostat.templates.tree import Function
+
+
+class Omitted:
+    """Stands for a snippet that is not there: what contains it loses the item."""
+
+    def __repr__(self) -> str:
+        return "(omitted)"
+
+
+OMIT: Final = Omitted()
+
+
+class If(Function):
+    """One of two snippets, as a condition holds or not; the other one is not even looked at."""
+
+    form: ClassVar[str] = "[condition_name, value_if_true, value_if_false]"
+    lengths: ClassVar[tuple[int, ...]] = (3,)
+
+    def check(self, arguments: Any) -> None:
+        if not isinstance(arguments, list) or len(arguments) not in self.lengths:
+            raise ValueError(f'Arguments to "{self.name}" must be of the form: {self.form}')
+
+
+class IfOrOmit(If):
+    """One of two snippets, as a condition holds or not; without a second one the item disappears."""
+
+    form: ClassVar[str] = "[condition_name, value_if_true, (value_if_false)]"
+    lengths: ClassVar[tuple[int, ...]] = (2, 3)
+
+
+class Equals(Function):
+    """Whether two values are equal."""
+
+    def check(self, arguments: Any) -> None:
+        if not isinstance(arguments, list) or len(arguments) != 2:
+            raise ValueError(f'Arguments to "{self.name}" must be of the form: [value_1, value_2]')
+
+    def apply(self, arguments: Any) -> Any:
+        return arguments[0] == arguments[1]
+
+
+class Combination(Function):
+    """A function whose arguments are conditions: names of them, booleans or condition functions."""
+
+
+class Not(Combination):
+    """Whether a condition does not hold."""
+
+    def check(self, arguments: Any) -> None:
+        if isinstance(arguments, list):
+            raise ValueError(f'Arguments to "{self.name}" must be of the form: condition')
+
+    def apply(self, arguments: Any) -> Any:
+        return not arguments
+
+
+class And(Combination):
+    """Whether all conditions hold."""
+
+    def check(self, arguments: Any) -> None:
+        if not isinstance(arguments, list) or len(arguments) < 2:
+            raise ValueError(f'The minimum number of condition arguments to "{self.name}" is 2.')
+
+    def apply(self, arguments: Any) -> Any:
+        return all(arguments)
+
+
+class Or(And):
+    """Whether at least one condition holds."""
+
+    def apply(self, arguments: Any) -> Any:
+        return any(arguments)

@@ -1,0 +1,144 @@
+"""Functions that read what lies outside: parameters, files, the parent's resource, other resources."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from homeostat.model.errors import Rejected, dotted
+from homeostat.templates.tree import Function, Path, Scope, evaluate, holds, is_dynamic, traverse
+
+
+def reference_incorrect(name: str, path: Path) -> Rejected:
+    """The name of a resource that the template does not have, met at `path`."""
+    place = dotted(path[1:] if path[0] == "resources" else path)
+    return Rejected("InvalidTemplateReference", f'The specified reference "{name}" (in {place}) is incorrect.')
+
+
+class GetParam(Function):
+    """Value of a parameter, or what a path of keys and indices leads to inside it."""
+
+    def check(self, arguments: Any) -> None:
+        if not isinstance(arguments, str | list) or not arguments:
+            raise ValueError('Arguments to "get_param" must be a parameter name, or a list of it and a path')
+
+    def apply(self, arguments: Any) -> Any:
+        name, *path = [arguments] if isinstance(arguments, str) else arguments
+        if not isinstance(name, str):
+            raise ValueError('The parameter name in "get_param" must be a string')
+        if any(not isinstance(step, str | int) for step in path):
+            raise ValueError('Path components in "get_param" must be strings or integers')
+        if name not in self.context.parameters:
+            raise Rejected("UserParameterMissing", f"The Parameter ({name}) was not provided.", path=self.path)
+        value = self.context.parameters[name]
+        # Clients rely on a path into nothing giving an empty text, not an error.
+        return value if value is self.context.unknown else traverse(value, path, missing="") if path else value
+
+
+class GetFile(Function):
+    """Content of a file that came with the template."""
+
+    def apply(self, arguments: Any) -> Any:
+        if not isinstance(arguments, str):
+            raise ValueError('Argument to "get_file" must be a string')
+        if arguments not in self.context.files:
+            raise ValueError(f'No content found in the "files" section for get_file path: {arguments}')
+        return self.context.files[arguments]
+
+
+class ResourceFacade(Function):
+    """Metadata, deletion policy or update policy of the resource that this template provides."""
+
+    def apply(self, arguments: Any) -> Any:
+        sections = ("metadata", "deletion_policy", "update_policy")
+        if arguments not in sections:
+            raise ValueError(f'Argument to "resource_facade" must be one of: {", ".join(sections)}')
+        if self.context.facade is None:
+            raise ValueError('"resource_facade" needs a parent template: this one does not stand for a resource')
+        return self.context.facade.get(arguments)
+
+
+class GetResource(Function):
+    """Reference id of another resource, usually the cloud's own id."""
+
+    def check(self, arguments: Any) -> None:
+        if not isinstance(arguments, str):
+            raise ValueError('Argument to "get_resource" must be a resource name')
+
+    def references(self) -> Iterable[str]:
+        return (self.arguments,)
+
+    def compiled(self) -> Any:
+        if self.arguments is self.context.unknown is not None:
+            return self.arguments
+        self.guarded(self.check, self.arguments)
+        return _reference(self, self.arguments)
+
+    def evaluate(self, scope: Scope) -> Any:
+        return scope.reference(self.arguments)
+
+
+class GetAttr(Function):
+    """Attribute of another resource, or what a path leads to inside it; null until it is known."""
+
+    def check(self, arguments: Any) -> None:
+        if not isinstance(arguments, list) or len(arguments) < 2:
+            raise ValueError(f'Arguments to "{self.name}" must be of the form [resource_name, attribute, (path), ...]')
+        self.check_steps(arguments)
+
+    def check_steps(self, arguments: list[Any]) -> None:
+        if not isinstance(arguments[0], str):
+            raise ValueError(f'The resource name in "{self.name}" must be a string')
+        for step in arguments[1:]:
+            if not isinstance(step, str | int | Function):
+                raise ValueError(f'Path components in "{self.name}" must be strings or integers')
+
+    def references(self) -> Iterable[str]:
+        return (self.arguments[0],)
+
+    def compiled(self) -> Any:
+        if self.context.unknown is not None and holds(self.arguments, self.context.unknown):
+            return self.context.unknown
+        self.guarded(self.check, self.arguments)
+        return _reference(self, self.arguments[0])
+
+    def evaluate(self, scope: Scope) -> Any:
+        arguments = self.arguments
+        if is_dynamic(arguments):
+            arguments = evaluate(arguments, scope)
+            if scope.unknown is not None and holds(arguments, scope.unknown):
+                return scope.unknown
+            self.guarded(self.check, arguments)
+        return self.ask(scope, arguments)
+
+    def ask(self, scope: Scope, arguments: list[Any]) -> Any:
+        return scope.attribute(arguments[0], str(arguments[1]), arguments[2:])
+
+
+class GetAttrThenTraverse(GetAttr):
+    """Attribute of another resource; the path is followed afterwards, the resource does not hear of it."""
+
+    def ask(self, scope: Scope, arguments: list[Any]) -> Any:
+        value = scope.attribute(arguments[0], str(arguments[1]), ())
+        return value if scope.unknown is not None and value is scope.unknown else traverse(value, arguments[2:])
+
+
+class GetAttrOrAll(GetAttr):
+    """Attribute of another resource, what a path leads to inside it, or a map of all attributes."""
+
+    def check(self, arguments: Any) -> None:
+        if not isinstance(arguments, list) or not arguments:
+            raise ValueError(
+                f'Arguments to "{self.name}" must be of the form [resource_name, (attribute), (path), ...]'
+            )
+        self.check_steps(arguments)
+
+    def ask(self, scope: Scope, arguments: list[Any]) -> Any:
+        if len(arguments) == 1:
+            return scope.attributes(arguments[0])
+        return scope.attribute(arguments[0], str(arguments[1]), arguments[2:])
+
+
+def _reference(node: Function, resource: str) -> Function | None:
+    """The node, if the resource will be there; null if its condition keeps it away."""
+    if resource not in node.context.resources:
+        raise reference_incorrect(resource, node.path[:-1])
+    return node if node.context.resources[resource] else None

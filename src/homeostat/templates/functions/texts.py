@@ -1,0 +1,231 @@
+"""Functions that make text."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from itertools import chain
+from typing import Any
+from urllib.parse import quote, urlencode, urlunsplit
+
+from homeostat.templates.tree import Function
+
+TEXT_MAX = 16 * 1024 * 1024
+"""Characters one function may give: replacements multiply, and a small template must not fill the memory."""
+
+
+def checked_size(name: str, size: int) -> None:
+    """Refuse a result of `size` characters if that is too long. Fails: ValueError."""
+    if size > TEXT_MAX:
+        raise ValueError(f'"{name}" would give {size} characters, more than {TEXT_MAX}')
+
+
+def json_text(value: Any) -> str:
+    """JSON as templates have always seen it: sorted keys, a space after commas and colons."""
+    return json.dumps(value, sort_keys=True)
+
+
+class ListJoin(Function):
+    """Items of a list of strings as one text, with a delimiter between them."""
+
+    def check(self, arguments: Any) -> None:
+        if not isinstance(arguments, list) or len(arguments) != 2:
+            raise ValueError(f'Arguments to "{self.name}" must be of the form [delimiter, list]')
+
+    def apply(self, arguments: Any) -> Any:
+        delimiter, *lists = arguments
+        if not isinstance(delimiter, str):
+            raise ValueError(f'The delimiter of "{self.name}" must be a string')
+        for each in lists:
+            if each is not None and not isinstance(each, list):
+                raise ValueError(f'"{self.name}" joins lists, not {json_text(each)}')
+        texts = []
+        size = 0
+        for item in chain.from_iterable(each or () for each in lists):
+            texts.append(self.text(item))
+            size += len(texts[-1]) + len(delimiter)
+            checked_size(self.name, size)
+        return delimiter.join(texts)
+
+    def text(self, item: Any) -> str:
+        if item is None:
+            return ""
+        if isinstance(item, str):
+            return item
+        raise ValueError(f'Items of "{self.name}" must be strings, not {json_text(item)}')
+
+
+class ListJoinMany(ListJoin):
+    """Items of one or more lists as one text, with a delimiter between them; maps and lists as JSON."""
+
+    def check(self, arguments: Any) -> None:
+        if not isinstance(arguments, list) or len(arguments) < 2:
+            raise ValueError(f'Arguments to "{self.name}" must be of the form [delimiter, list, ...]')
+
+    def text(self, item: Any) -> str:
+        if isinstance(item, dict | list):
+            return json_text(item)
+        if item is None or isinstance(item, str):
+            return item or ""
+        raise ValueError(f'Items of "{self.name}" must be strings, maps or lists, not {json_text(item)}')
+
+
+class StrReplace(Function):
+    """A text in which each key of `params` is replaced with its value."""
+
+    def check(self, arguments: Any) -> None:
+        if not isinstance(arguments, dict) or not {"template", "params"} <= arguments.keys():
+            raise ValueError(f'Arguments to "{self.name}" must be a map with keys "template" and "params"')
+
+    def apply(self, arguments: Any) -> Any:
+        template, params = arguments["template"], arguments["params"]
+        if not isinstance(template, str):
+            raise ValueError(f'The "template" of "{self.name}" must be a string')
+        if not isinstance(params, dict):
+            raise ValueError(f'The "params" of "{self.name}" must be a map')
+        if "" in params:
+            raise ValueError(f'"{self.name}" cannot replace an empty text')
+        # Longest key first, so that one key within another does not break it; at even places stands what is still
+        # to be searched, at odd places what has been put in and must not be searched again.
+        pieces = [template]
+        size = len(template)
+        for key in sorted(params, key=lambda key: (-len(key), key)):
+            value = self.text(key, params[key])
+            found = [piece.split(key) if place % 2 == 0 else [piece] for place, piece in enumerate(pieces)]
+            count = sum(map(len, found)) - len(found)
+            if count == 0:
+                self.absent(key)
+            size += count * (len(value) - len(key))
+            checked_size(self.name, size)
+            pieces = [piece for parts in found for piece in _between(parts, value)]
+        return "".join(pieces)
+
+    def text(self, key: str, value: Any) -> str:
+        if value is None:
+            return ""
+        if isinstance(value, str | int | float):
+            return str(value)
+        raise ValueError(f'The value of "{key}" in "{self.name}" must be a string, number or boolean')
+
+    def absent(self, key: str) -> None:
+        """Called for a key that the text does not have."""
+
+
+def _between(parts: list[str], value: str) -> list[str]:
+    joined = [parts[0]]
+    for part in parts[1:]:
+        joined += (value, part)
+    return joined
+
+
+class StrReplaceJson(StrReplace):
+    """A text in which each key of `params` is replaced with its value; maps and lists as JSON."""
+
+    def text(self, key: str, value: Any) -> str:
+        return json_text(value) if isinstance(value, dict | list) else super().text(key, value)
+
+
+class StrReplaceStrict(StrReplaceJson):
+    """As str_replace; each key must be in the text."""
+
+    def absent(self, key: str) -> None:
+        raise ValueError(f'"{self.name}": the template does not have the param "{key}"')
+
+
+class StrReplaceVeryStrict(StrReplaceStrict):
+    """As str_replace; each key must be in the text and each value must not be empty."""
+
+    def text(self, key: str, value: Any) -> str:
+        text = super().text(key, value)
+        if value is None or value in ("", [], {}):
+            raise ValueError(f'"{self.name}": the value of the param "{key}" is empty')
+        return text
+
+
+class StrSplit(Function):
+    """A text split at a delimiter into a list, or one item of that list."""
+
+    def check(self, arguments: Any) -> None:
+        if not isinstance(arguments, list) or len(arguments) not in (2, 3):
+            raise ValueError(f'Arguments to "{self.name}" must be of the form [delimiter, string] or with an index')
+
+    def apply(self, arguments: Any) -> Any:
+        delimiter, text, *index = arguments
+        if not isinstance(delimiter, str) or not delimiter:
+            raise ValueError(f'The delimiter of "{self.name}" must be a string that is not empty')
+        if text is None:
+            return None
+        if not isinstance(text, str):
+            raise ValueError(f'"{self.name}" splits a string, not {json_text(text)}')
+        parts = text.split(delimiter)
+        if not index:
+            return parts
+        try:
+            return parts[int(index[0])]
+        except IndexError:
+            raise ValueError(f'"{self.name}": there is no item {index[0]} in {len(parts)}') from None
+        except (TypeError, ValueError):
+            raise ValueError(f'"{self.name}": the index {json_text(index[0])} is not an integer') from None
+
+
+class Digest(Function):
+    """Hash of a text by any algorithm of hashlib, in hexadecimal."""
+
+    def check(self, arguments: Any) -> None:
+        if not isinstance(arguments, list) or len(arguments) != 2:
+            raise ValueError(f'Arguments to "{self.name}" must be of the form [algorithm, string]')
+
+    def apply(self, arguments: Any) -> Any:
+        algorithm, text = arguments
+        if not isinstance(algorithm, str) or algorithm not in hashlib.algorithms_available:
+            known = ", ".join(sorted(hashlib.algorithms_available))
+            raise ValueError(f'The algorithm of "{self.name}" must be one of: {known}')
+        if not isinstance(text, str):
+            raise ValueError(f'"{self.name}" takes a string, not {json_text(text)}')
+        return hashlib.new(algorithm, text.encode("latin-1"), usedforsecurity=False).hexdigest()
+
+
+_URL_PARTS = ("scheme", "username", "password", "host", "port", "path", "query", "fragment")
+
+
+class MakeUrl(Function):
+    """A URL from its parts, each escaped as it needs to be."""
+
+    def check(self, arguments: Any) -> None:
+        if not isinstance(arguments, dict):
+            raise ValueError(f'Arguments to "{self.name}" must be a map of: {", ".join(_URL_PARTS)}')
+        for key in arguments:
+            if key not in _URL_PARTS:
+                raise ValueError(f'"{self.name}" does not know "{key}", only: {", ".join(_URL_PARTS)}')
+
+    def apply(self, arguments: Any) -> Any:
+        texts = {part: self.text(part, arguments.get(part)) for part in _URL_PARTS if part != "query"}
+        if ":" in texts["scheme"]:
+            raise ValueError(f'The scheme of "{self.name}" must not contain ":"')
+        path = quote(texts["path"], safe="/")
+        return urlunsplit(
+            (texts["scheme"], self.authority(texts), path, self.query(arguments), quote(texts["fragment"], safe=""))
+        )
+
+    def text(self, part: str, value: Any) -> str:
+        if value is None:
+            return ""
+        if isinstance(value, str | int | float):
+            return str(value)
+        raise ValueError(f'The {part} of "{self.name}" must be a string')
+
+    def query(self, arguments: Mapping[str, Any]) -> str:
+        query = arguments.get("query") or {}
+        if not isinstance(query, dict):
+            raise ValueError(f'The query of "{self.name}" must be a map')
+        return urlencode({key: self.text("query", value) for key, value in query.items()}, safe="/")
+
+    def authority(self, texts: Mapping[str, str]) -> str:
+        user = quote(texts["username"], safe="")
+        if texts["password"]:
+            user += ":" + quote(texts["password"], safe="")
+        host = texts["host"]
+        host = f"[{host.strip('[]')}]" if ":" in host else quote(host, safe="")
+        port = texts["port"]
+        if port and not (port.isascii() and port.isdigit() and len(port) <= 5 and 1 <= int(port) <= 65535):
+            raise ValueError(f'The port of "{self.name}" must be a number from 1 to 65535, not {port}')
+        return (f"{user}@" if user else "") + host + (f":{port}" if port else "")

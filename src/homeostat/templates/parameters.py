@@ -1,0 +1,310 @@
+"""Parameters: schemas, values and their texts."""
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from homeostat.model.desired import Identity
+from homeostat.model.errors import Rejected, invalid
+from homeostat.templates.constraints import Constraint, parse_constraint
+from homeostat.templates.parse import check_bounds, parse_json
+from homeostat.templates.tree import UNKNOWN
+
+HIDDEN = "******"
+_BOOLEANS = {
+    **dict.fromkeys(("true", "1", "t", "on", "y", "yes"), True),
+    **dict.fromkeys(("false", "0", "f", "off", "n", "no"), False),
+}
+
+
+def as_string(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool | int | float):
+        return str(value)
+    raise ValueError("Value must be a string")
+
+
+def as_number(value: Any) -> int | float:
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, int):
+        return value
+    if isinstance(value, str):
+        try:
+            return int(value)
+        except ValueError:
+            pass
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"Value '{value}' is not a number") from None
+    if not math.isfinite(number):
+        raise ValueError(f"Value '{value}' is not a finite number")
+    return number
+
+
+def as_boolean(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    try:
+        return _BOOLEANS[str(value).strip().lower()]
+    except KeyError:
+        raise ValueError(f"Unrecognized value '{value}', acceptable values are: {', '.join(_BOOLEANS)}") from None
+
+
+def as_list(value: Any) -> list[str]:
+    if isinstance(value, list):
+        return [json.dumps(item) if isinstance(item, dict | list) else str(item) for item in value]
+    if isinstance(value, str):
+        return value.split(",") if value else []
+    raise ValueError("Value must be a comma-delimited list string or a list")
+
+
+def as_json(value: Any) -> Any:
+    if not isinstance(value, str):
+        check_bounds(value)
+        return value
+    if not value:
+        return {}
+    try:
+        return parse_json(value)
+    except ValueError as error:
+        raise ValueError(f"Value must be valid JSON: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterType:
+    """One type. convert — a given value as `get_param` shows it, ValueError if it cannot be; text — that as text."""
+
+    wire: str
+    convert: Callable[[Any], Any]
+    text: Callable[[Any], str]
+
+
+TYPES: Mapping[str, ParameterType] = {
+    "string": ParameterType("String", as_string, str),
+    "number": ParameterType("Number", as_number, str),
+    "comma_delimited_list": ParameterType("CommaDelimitedList", as_list, ",".join),
+    "json": ParameterType("Json", as_json, json.dumps),
+    "boolean": ParameterType("Boolean", as_boolean, str),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterSchema:
+    """One entry of `parameters`. type — key of `TYPES`; default — as written, None for none."""
+
+    name: str
+    type: str
+    default: Any = None
+    label: str = ""
+    description: str = ""
+    hidden: bool = False
+    immutable: bool = False
+    tags: tuple[str, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+
+    @classmethod
+    def parse(cls, name: str, entry: Any, version: str) -> "ParameterSchema":
+        """Fails: Rejected (InvalidSchemaError) naming the parameter."""
+        if not isinstance(entry, dict):
+            raise _schema_error(name, f"a map is expected, got {entry!r}")
+        known = {"type", "label", "description", "default", "hidden", "immutable", "constraints", "schema"}
+        if version >= "2018-03-02":
+            known.add("tags")
+        unknown = sorted(entry.keys() - known)
+        if unknown:
+            raise _schema_error(name, f"Invalid key {unknown[0]!r}; known are: {', '.join(sorted(known))}")
+        kind = entry.get("type")
+        if kind is None:
+            raise _schema_error(name, "Missing parameter type")
+        if not isinstance(kind, str) or kind not in TYPES:
+            raise _schema_error(name, f"Invalid type ({kind}); it must be one of: {', '.join(TYPES)}")
+        schema = cls(
+            name,
+            kind,
+            default=entry.get("default"),
+            label=str(entry.get("label") or ""),
+            description=str(entry.get("description") or ""),
+            hidden=_flag(name, entry, "hidden"),
+            immutable=_flag(name, entry, "immutable"),
+            tags=_tags(name, entry.get("tags")),
+            constraints=_constraints(name, kind, entry.get("constraints"), version),
+        )
+        schema.check_default()
+        return schema
+
+    def check_default(self) -> None:
+        if self.default is None:
+            return
+        try:
+            self.value_of(self.default)
+        except ValueError as error:
+            raise _schema_error(self.name, f"Invalid default {self.default!r} ({error})") from error
+
+    def value_of(self, given: Any) -> Any:
+        """A given value as `get_param` shows it. Fails: ValueError saying what is wrong with it."""
+        value = TYPES[self.type].convert(given)
+        for constraint in self.constraints:
+            problem = constraint.problem(value)
+            if problem:
+                raise ValueError(problem)
+        return value
+
+
+def _schema_error(name: str, message: str) -> Rejected:
+    return Rejected("InvalidSchemaError", message, path=("parameters", name))
+
+
+def _flag(name: str, entry: Mapping[str, Any], key: str) -> bool:
+    value = entry.get(key)
+    try:
+        return value is not None and as_boolean(value)
+    except ValueError as error:
+        raise _schema_error(name, f"{key} must be a boolean: {error}") from error
+
+
+def _tags(name: str, tags: Any) -> tuple[str, ...]:
+    if tags is None:
+        return ()
+    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+        raise _schema_error(name, "tags must be a list of strings")
+    return tuple(tags)
+
+
+def _constraints(name: str, kind: str, entries: Any, version: str) -> tuple[Constraint, ...]:
+    if entries is None:
+        return ()
+    if not isinstance(entries, list):
+        raise _schema_error(name, f"Invalid parameter constraints, expected a list, got {entries!r}")
+    # Of a list, each item is compared, and items are text.
+    convert = as_string if kind == "comma_delimited_list" else TYPES[kind].convert
+    modulo = version >= "2017-02-24"
+    try:
+        return tuple(parse_constraint(entry, kind, convert, modulo=modulo) for entry in entries)
+    except Rejected as error:
+        raise error.at("parameters", name) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter with its value.
+
+    value — as `get_param` shows it, `tree.UNKNOWN` if nothing was given and nothing had to be; given — what the
+    caller gave, None for nothing; default — of the environment or else of the template, as written, None for none;
+    default_local — the default is the template's own; pseudo — not declared but always there.
+    """
+
+    schema: ParameterSchema
+    value: Any
+    given: Any = None
+    default: Any = None
+    default_local: bool = True
+    pseudo: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.schema.name
+
+    @property
+    def text(self) -> str:
+        """The value in the form of the API, in clear."""
+        return "" if self.value is UNKNOWN else TYPES[self.schema.type].text(self.value)
+
+    @property
+    def shown(self) -> str:
+        """The value in the form of the API, hidden ones hidden."""
+        return HIDDEN if self.schema.hidden else self.text
+
+    def wire(self) -> dict[str, Any]:
+        """The entry of the validate API's answer."""
+        schema = self.schema
+        entry: dict[str, Any] = {
+            "Type": TYPES[schema.type].wire,
+            "Description": schema.description,
+            "NoEcho": "true" if schema.hidden else "false",
+            "Label": schema.label or schema.name,
+        }
+        if self.default is not None:
+            entry["Default"] = HIDDEN if schema.hidden and not self.default_local else self.default
+        if self.given is not None:
+            entry["Value"] = HIDDEN if schema.hidden else self.given
+        for constraint in schema.constraints:
+            entry.update(constraint.wire)
+        described = " ".join(each.description for each in schema.constraints if each.description)
+        if described:
+            entry["ConstraintDescription"] = described
+        if schema.tags:
+            entry["Tags"] = list(schema.tags)
+        return entry
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the caller gave: values, and defaults for parameters of these names in any template of the stack."""
+
+    values: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+
+
+def resolve(
+    section: Mapping[str, Any], given: Given, identity: Identity, *, version: str, strict: bool
+) -> dict[str, Parameter]:
+    """Parameters by name: pseudo parameters first, then those declared.
+
+    Fails: Rejected — UnknownUserParameter, InvalidSchemaError, UserParameterMissing (only if strict), and
+    StackValidationFailed (`Parameter 'p' is invalid: …`).
+    """
+    for name in given.values:
+        if name not in section:
+            raise Rejected("UnknownUserParameter", f"The Parameter ({name}) was not defined in template.")
+    schemas = [ParameterSchema.parse(name, entry, version) for name, entry in section.items()]
+    parameters = {each.name: each for each in _pseudo(identity)}
+    for schema in schemas:
+        parameters[schema.name] = _valued(schema, given, strict)
+    return parameters
+
+
+def _pseudo(identity: Identity) -> list[Parameter]:
+    described = (
+        ("OS::project_id", identity.project, "Project ID"),
+        ("OS::stack_id", identity.stack_id, "Stack ID"),
+        ("OS::stack_name", identity.stack_name, "Stack Name"),
+    )
+    return [
+        Parameter(ParameterSchema(name, "string", description=text), value, pseudo=True)
+        for name, value, text in described
+    ]
+
+
+def _valued(schema: ParameterSchema, given: Given, strict: bool) -> Parameter:
+    value = given.values.get(schema.name)
+    common = given.defaults.get(schema.name)
+    default = schema.default if common is None else common
+    effective = default if value is None else value
+    if effective is None:
+        if strict:
+            raise Rejected("UserParameterMissing", f"The Parameter ({schema.name}) was not provided.")
+        return Parameter(schema, UNKNOWN)
+    try:
+        converted = schema.value_of(effective)
+    except ValueError as error:
+        raise invalid(f"Parameter '{schema.name}' is invalid: {error}") from error
+    return Parameter(schema, converted, value, default, common is None)
+
+
+def check_immutable(before: Mapping[str, Parameter], after: Mapping[str, Parameter]) -> None:
+    """Fails: Rejected (ImmutableParameterModified) if a parameter of both that is immutable gets another value."""
+    changed = sorted(
+        name
+        for name, parameter in after.items()
+        if parameter.schema.immutable and name in before and before[name].value != parameter.value
+    )
+    if changed:
+        raise Rejected(
+            "ImmutableParameterModified",
+            f"The following parameters are immutable and may not be updated: {', '.join(changed)}",
+        )

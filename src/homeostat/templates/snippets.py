@@ -1,0 +1,137 @@
+"""Snippets of a template -> trees: functions are found, and folded to their values where these are known already."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from homeostat.model.errors import Rejected, invalid
+from homeostat.templates.functions import Functions, Refusal, condition_functions
+from homeostat.templates.functions.logic import OMIT, Combination, If
+from homeostat.templates.graph import Cycle, ordered
+from homeostat.templates.tree import Context, DynamicList, DynamicMap, Function, Path, Unknown, is_dynamic
+
+
+class Reader:
+    """Reads snippets of one template.
+
+    Takes: functions — what may be used here; context — what they may see; condition — tells whether a condition, as
+    it stands in the template, holds.
+    """
+
+    def __init__(self, functions: Functions, context: Context, condition: Callable[[Any, Path], Any]) -> None:
+        self.functions = functions
+        self.context = context
+        self.condition = condition
+
+    def tree(self, snippet: Any, path: Path) -> Any:
+        """The tree of a snippet; a snippet without functions is its own tree. Fails: Rejected naming the path."""
+        tree = self._read(snippet, path)
+        return None if tree is OMIT else tree
+
+    def _read(self, snippet: Any, path: Path) -> Any:
+        if isinstance(snippet, dict):
+            if len(snippet) == 1:
+                ((name, arguments),) = snippet.items()
+                function = self.functions.get(name)
+                if isinstance(function, Refusal):
+                    raise function.error((*path, name))
+                if function is not None:
+                    return self._call(function, name, arguments, (*path, name))
+            return self._read_map(snippet, path)
+        if isinstance(snippet, list):
+            return self._read_list(snippet, path)
+        return snippet
+
+    def _read_map(self, snippet: dict[str, Any], path: Path) -> Any:
+        changed = {}
+        for key, value in snippet.items():
+            if isinstance(value, dict | list):
+                tree = self._read(value, (*path, key))
+                if tree is not value:
+                    changed[key] = tree
+        if not changed:
+            return snippet
+        result = {key: value for key, value in {**snippet, **changed}.items() if value is not OMIT}
+        return DynamicMap(result) if any(map(is_dynamic, changed.values())) else result
+
+    def _read_list(self, snippet: list[Any], path: Path) -> Any:
+        trees = [self._read(item, (*path, index)) for index, item in enumerate(snippet)]
+        if all(tree is item for tree, item in zip(trees, snippet, strict=True)):
+            return snippet
+        trees = [tree for tree in trees if tree is not OMIT]
+        return DynamicList(trees) if any(map(is_dynamic, trees)) else trees
+
+    def _call(self, function: type[Function], name: str, arguments: Any, path: Path) -> Any:
+        if issubclass(function, If):
+            return self._choose(function(name, arguments, path, self.context))
+        if issubclass(function, Combination):
+            arguments = self._conditions(arguments, path)
+        else:
+            arguments = self.tree(arguments, path)
+        return function(name, arguments, path, self.context).compiled()
+
+    def _choose(self, node: If) -> Any:
+        """The chosen branch alone is read, so the other one may name what is not there."""
+        node.guarded(node.check, node.arguments)
+        place = 1 if self.condition(node.arguments[0], (*node.path, 0)) else 2
+        return self._read(node.arguments[place], (*node.path, place)) if place < len(node.arguments) else OMIT
+
+    def _conditions(self, arguments: Any, path: Path) -> Any:
+        if isinstance(arguments, list):
+            return [self.condition(each, (*path, index)) for index, each in enumerate(arguments)]
+        return self.condition(arguments, path)
+
+
+class Conditions:
+    """The conditions of one template, by name; `values` — name -> what `holds` gives."""
+
+    def __init__(self, version: str, definitions: Mapping[str, Any], context: Context) -> None:
+        """Fails: Rejected (`Condition validation error`) for a definition that is wrong or goes round in circles."""
+        self.values: dict[str, Any] = {}
+        self._reader = Reader(condition_functions(version), context, self.holds)
+        try:
+            order = ordered({name: _names(definition) for name, definition in definitions.items()})
+        except Cycle as cycle:
+            raise _wrong(f'Circular definition for condition "{cycle.names[0]}"') from cycle
+        for name in order:
+            self.values[name] = self._defined(name, definitions[name])
+
+    def holds(self, condition: Any, path: Path) -> Any:
+        """Whether a condition holds: a name, a boolean or a condition function. Fails: Rejected naming the path.
+
+        Gives True or False; `UNKNOWN`, which is as good as True, if that depends on a parameter nobody gave yet.
+        """
+        if isinstance(condition, str) and condition in self.values:
+            return self.values[condition]
+        value = self._value(condition, path)
+        if value is None:
+            raise invalid(f'Invalid condition "{condition}"', *path)
+        return value
+
+    def _defined(self, name: str, definition: Any) -> Any:
+        value = self._value(definition, ("conditions", name))
+        if value is None:
+            raise _wrong(
+                f'The definition of condition "{name}" is invalid: it must be a boolean or a condition function that '
+                "gives one"
+            )
+        return value
+
+    def _value(self, condition: Any, path: Path) -> Any:
+        """Value of a boolean or condition function, None for anything else."""
+        value = self._reader.tree(condition, path) if isinstance(condition, dict) else condition
+        return value if isinstance(value, bool | Unknown) else None
+
+
+def _wrong(message: str) -> Rejected:
+    return invalid(message, error="Condition validation error")
+
+
+def _names(condition: Any) -> list[str]:
+    """Names of other conditions in a definition."""
+    if not isinstance(condition, dict) or len(condition) != 1:
+        return []
+    ((function, arguments),) = condition.items()
+    if function not in ("not", "and", "or"):
+        return []
+    items = arguments if isinstance(arguments, list) else [arguments]
+    return [name for item in items for name in ([item] if isinstance(item, str) else _names(item))]

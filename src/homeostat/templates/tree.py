@@ -1,0 +1,202 @@
+"""Compiled snippets of a template, and how to evaluate them.
+
+A tree is plain data (dict, list, text, numbers, booleans, None) in which function nodes stand for what other resources
+will tell. A dict or list with a node somewhere within is a `DynamicMap` or `DynamicList`; all else is static and is
+given back by `evaluate` as it is, without being walked.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from homeostat.model.errors import invalid
+
+Path = tuple[str | int, ...]
+
+
+class Unknown:
+    """Stands for the value of a parameter that was not given, where that is no error (validation)."""
+
+    def __repr__(self) -> str:
+        return "(not known yet)"
+
+
+UNKNOWN: Final = Unknown()
+
+
+class Scope(Protocol):
+    """What the resources of one stack say at the moment.
+
+    unknown — the object that stands for values not known yet: a function of it is it again. None where what is not
+    known is null, as at run time. Names are those of resources that are in the graph (their condition holds).
+    """
+
+    @property
+    def unknown(self) -> Any: ...
+
+    def reference(self, resource: str) -> Any:
+        """Value of `get_resource`."""
+
+    def attribute(self, resource: str, name: str, path: Sequence[str | int]) -> Any:
+        """Value of `get_attr`, path followed: groups hand it on to their members, others use `traverse`."""
+
+    def attributes(self, resource: str) -> Any:
+        """Value of `get_attr` with only a resource: name -> value of all attributes but `show`."""
+
+
+class DynamicMap(dict[str, Any]):
+    """A map with a function node within."""
+
+    __slots__ = ()
+
+
+class DynamicList(list[Any]):
+    """A list with a function node within."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What the functions of one template may see while they are compiled.
+
+    parameters — values by name, pseudo parameters included; resources — name -> its condition holds; facade — the
+    sections of the resource in the parent template that this template stands for, if it is one; unknown — `UNKNOWN`
+    where parameters may be missing, else None.
+    """
+
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    resources: Mapping[str, bool] = field(default_factory=dict)
+    facade: Mapping[str, Any] | None = None
+    unknown: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A node: one call of an intrinsic function.
+
+    arguments — a tree; path — of the node in the template.
+    Subclasses say what the function does: `check` the shape of its arguments, `apply` it to plain ones.
+    Both raise ValueError or TypeError with a text for the author of the template.
+    """
+
+    name: str
+    arguments: Any
+    path: Path = field(compare=False)
+    context: Context = field(compare=False, repr=False)
+
+    def check(self, arguments: Any) -> None:
+        """Refuse a wrong shape. Called once for each node; items of `arguments` may be nodes themselves."""
+
+    def apply(self, arguments: Any) -> Any:
+        """Value of the function; `arguments` is plain data that passed `check`."""
+        raise NotImplementedError
+
+    def references(self) -> Iterable[str]:
+        """Resources this very node asks, apart from those its arguments ask."""
+        return ()
+
+    def requires(self) -> frozenset[str]:
+        """Names of the resources whose values this node needs."""
+        return frozenset(self.references()) | requires(self.arguments)
+
+    def compiled(self) -> Any:
+        """What stands in the tree for this node: its value if that is known already, else the node itself.
+
+        Fails: Rejected with the path.
+        """
+        if not isinstance(self.arguments, Function):
+            self.guarded(self.check, self.arguments)
+        if is_dynamic(self.arguments):
+            return self
+        if self.context.unknown is not None and holds(self.arguments, self.context.unknown):
+            return self.context.unknown
+        return self.fold()
+
+    def fold(self) -> Any:
+        """Value of a node whose arguments are plain data; nodes that ask resources give themselves."""
+        return self.guarded(self.apply, self.arguments)
+
+    def evaluate(self, scope: Scope) -> Any:
+        """Value of the node now. Fails: Rejected with the path."""
+        arguments = evaluate(self.arguments, scope)
+        unknown = scope.unknown
+        if unknown is not None and holds(arguments, unknown):
+            return unknown
+        if isinstance(self.arguments, Function):
+            self.guarded(self.check, arguments)
+        return self.guarded(self.apply, arguments)
+
+    def guarded(self, step: Callable[[Any], Any], arguments: Any) -> Any:
+        try:
+            return step(arguments)
+        except (TypeError, ValueError) as error:
+            raise invalid(str(error), *self.path) from error
+
+
+_DYNAMIC = (Function, DynamicMap, DynamicList)
+
+
+def is_dynamic(tree: Any) -> bool:
+    """Whether a node is left in `tree`."""
+    return isinstance(tree, _DYNAMIC)
+
+
+def evaluate(tree: Any, scope: Scope) -> Any:
+    """`tree` as plain data. Static parts are shared with the tree: do not change them.
+
+    Fails: Rejected (StackValidationFailed) where a function cannot take what a resource gave it.
+    """
+    kind = type(tree)
+    if kind is DynamicMap:
+        return {key: evaluate(value, scope) for key, value in tree.items()}
+    if kind is DynamicList:
+        return [evaluate(item, scope) for item in tree]
+    if isinstance(tree, Function):
+        return tree.evaluate(scope)
+    return tree
+
+
+def nodes(tree: Any) -> Iterator[Function]:
+    """All function nodes in `tree`, those within arguments of others included."""
+    if isinstance(tree, Function):
+        yield tree
+        yield from nodes(tree.arguments)
+    elif isinstance(tree, DynamicMap):
+        for value in tree.values():
+            yield from nodes(value)
+    elif isinstance(tree, DynamicList):
+        for item in tree:
+            yield from nodes(item)
+
+
+def requires(tree: Any) -> frozenset[str]:
+    """Names of all resources whose values `tree` needs."""
+    if not is_dynamic(tree):
+        return frozenset()
+    return frozenset(name for node in nodes(tree) for name in node.references())
+
+
+def traverse(value: Any, path: Sequence[Any], missing: Any = None) -> Any:
+    """What `path` leads to inside `value`: map keys and list indices (as text, too); `missing` if it leads nowhere."""
+    for step in path:
+        try:
+            if isinstance(value, list | tuple):
+                value = value[int(step)]
+            elif isinstance(value, dict):
+                value = value[str(step)]
+            else:
+                return missing
+        except (LookupError, TypeError, ValueError):
+            return missing
+    return value
+
+
+def holds(value: Any, wanted: Any) -> bool:
+    """Whether the very object `wanted` is `value` or somewhere within it."""
+    if value is wanted:
+        return True
+    if isinstance(value, dict):
+        return any(holds(item, wanted) for item in value.values())
+    return isinstance(value, list) and any(holds(item, wanted) for item in value)

@@ -1,0 +1,100 @@
+"""Versions of the template language."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from homeostat.model.errors import Rejected
+from homeostat.templates.functions import available
+
+VERSION_KEYS = ("heat_template_version", "AWSTemplateFormatVersion", "HeatTemplateFormatVersion")
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One version: key and date as in the template; type — `hot` or `cfn`; alias — its other name, "" for none.
+
+    Versions of one key are compared by their dates, which are texts that sort.
+    """
+
+    key: str
+    date: str
+    type: str = "hot"
+    alias: str = ""
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.key}.{self.date}"
+
+    @property
+    def sections(self) -> frozenset[str]:
+        """What may stand at the top of a template."""
+        names = {"heat_template_version", "description", "parameter_groups", "parameters", "resources", "outputs"}
+        return frozenset(names | {"conditions"} if self.has_conditions else names)
+
+    @property
+    def has_conditions(self) -> bool:
+        """Whether there are conditions, external ids and deletion policies in lower case."""
+        return self.date >= "2016-10-14"
+
+
+VERSIONS = tuple(
+    Version("heat_template_version", date, alias=alias)
+    for date, alias in (
+        ("2013-05-23", ""),
+        ("2014-10-16", ""),
+        ("2015-04-30", ""),
+        ("2015-10-15", ""),
+        ("2016-04-08", ""),
+        ("2016-10-14", "newton"),
+        ("2017-02-24", "ocata"),
+        ("2017-09-01", "pike"),
+        ("2018-03-02", "queens"),
+        ("2018-08-31", "rocky"),
+        ("2021-04-16", "wallaby"),
+    )
+)
+
+_BY_NAME = {(each.key, name): each for each in VERSIONS for name in (each.date, each.alias) if name}
+
+
+def version_of(template: Mapping[str, Any]) -> Version:
+    """The version a template names: exactly one version key with a text. Fails: Rejected (InvalidTemplateVersion)."""
+    keys = [key for key in VERSION_KEYS if isinstance(template.get(key), str)]
+    if len(keys) > 1:
+        raise _wrong(f"Ambiguous versions ({', '.join(sorted(keys))})")
+    if not keys:
+        raise _wrong("Template version was not provided")
+    key = keys[0]
+    try:
+        return _BY_NAME[key, template[key]]
+    except KeyError:
+        known = [name for of_key, name in _BY_NAME if of_key == key]
+    if not known:
+        raise Rejected("NotSupported", f"Templates with the key {key} are not supported yet.")
+    raise _wrong(f'"{key}: {template[key]}". "{key}" should be one of: {", ".join(known)}')
+
+
+def _wrong(explanation: str) -> Rejected:
+    return Rejected("InvalidTemplateVersion", f"The template version is invalid: {explanation}")
+
+
+def versions() -> list[tuple[str, str, list[str]]]:
+    """All versions: full name, type, aliases (full names, too)."""
+    return [(each.full_name, each.type, [f"{each.key}.{each.alias}"] if each.alias else []) for each in VERSIONS]
+
+
+def functions_of(version: str) -> list[tuple[str, str, bool]]:
+    """Functions of a version by its full name or alias: name, description in one line, may stand in conditions only.
+
+    Fails: Rejected (NotFound).
+    """
+    key, _, name = version.partition(".")
+    found = _BY_NAME.get((key, name))
+    if found is None:
+        raise Rejected("NotFound", f"Template version {version} could not be found.")
+    return sorted(
+        (entry.name, (entry.kind.__doc__ or "").partition("\n")[0], not entry.ordinary)
+        for entry in available(found.date)
+        if entry.kind is not None
+    )
