@@ -152,9 +152,7 @@ class ResourceType:
 
     def replaced_by(self, before: Props, after: Props, changed: frozenset[str]) -> str:
         """Why this change needs a replacement, or "" where it can be done in place. Both with defaults."""
-        fixed = sorted(
-            name for name in changed if name not in self.properties or not self.properties[name].update
-        )
+        fixed = sorted(name for name in changed if name not in self.properties or not self.properties[name].update)
         return f"{', '.join(fixed)} cannot change in place" if fixed else ""
 
     # -- looking ---------------------------------------------------------------------------------------------
@@ -174,13 +172,13 @@ class ResourceType:
             return unsettled
         drifted = self.drift(thing)
         if drifted:
-            return Verdict(
-                Condition.DRIFTED, f"{', '.join(drifted)} changed outside", Remedy.UPDATE, drifted=drifted
-            )
+            return Verdict(Condition.DRIFTED, f"{', '.join(drifted)} changed outside", Remedy.UPDATE, drifted=drifted)
         return READY
 
     def drift(self, thing: Thing) -> tuple[str, ...]:
         """Names of set, updatable properties whose observed value surely differs from the desired one."""
+        if not self.kind:
+            return ()
         wanted = self.spec(thing.properties, thing.physical_name)
         seen = thing.seen.properties
         return tuple(

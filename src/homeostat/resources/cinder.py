@@ -7,7 +7,7 @@ from homeostat.model.errors import Terminal
 from homeostat.model.observed import Condition, Remedy, Verdict
 from homeostat.resources import comparison
 from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing
-from homeostat.resources.rules import at_most_one, exactly_one, given
+from homeostat.resources.rules import at_most_one, given, require
 from homeostat.resources.schema import (
     Attribute,
     Kind,
@@ -29,9 +29,7 @@ class Volume(ResourceType):
         "availability_zone": text("Availability zone to be in."),
         "size": integer("Size in GiB.", update=True, same=comparison.at_least, constraints=(between(1),)),
         "snapshot_id": text("Snapshot to start from.", constraints=(custom("cinder.snapshot"),)),
-        "backup_id": text(
-            "Backup to start from.", update=True, drift=False, constraints=(custom("cinder.backup"),)
-        ),
+        "backup_id": text("Backup to start from.", update=True, drift=False, constraints=(custom("cinder.backup"),)),
         "name": text("Name of the volume.", update=True),
         "description": text("Description of the volume.", update=True),
         "volume_type": text(
@@ -81,10 +79,9 @@ class Volume(ResourceType):
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         if given(values, "backup_id"):
             return
-        if given(values, "size"):
-            at_most_one(values, path, "image", "source_volid", "snapshot_id")
-        else:
-            exactly_one(values, path, "source_volid", "snapshot_id")
+        at_most_one(values, path, "image", "source_volid", "snapshot_id")
+        sized = any(given(values, name) for name in ("size", "source_volid", "snapshot_id"))
+        require(sized, "size is needed unless source_volid or snapshot_id gives one", path)
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
         spec = super().spec(values, physical_name)
@@ -132,9 +129,7 @@ class VolumeAttachment(ResourceType):
             same=comparison.reference,
             constraints=(custom("cinder.volume"),),
         ),
-        "mountpoint": text(
-            "Name of the device in the server; it may choose another.", update=True, drift=False
-        ),
+        "mountpoint": text("Name of the device in the server; it may choose another.", update=True, drift=False),
     }
     lifecycle = Lifecycle(
         ready=frozenset({"attached", "in-use"}),

@@ -40,9 +40,7 @@ def _is_name(value: str) -> bool:
 
 IP_ADDRESS = _named("ip_addr", "an IP address", _is_address)
 CIDR = _named("net_cidr", "a network such as 10.0.0.0/24", _is_cidr)
-IP_OR_CIDR = _named(
-    "ip_or_cidr", "an IP address or a network", lambda value: _is_address(value) or _is_cidr(value)
-)
+IP_OR_CIDR = _named("ip_or_cidr", "an IP address or a network", lambda value: _is_address(value) or _is_cidr(value))
 MAC_ADDRESS = _named("mac_addr", "a MAC address", lambda value: bool(_MAC.fullmatch(value)))
 DNS_NAME = _named("dns_name", "a DNS name", _is_name)
 RELATIVE_DNS_NAME = _named(

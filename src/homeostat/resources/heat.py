@@ -7,7 +7,7 @@ from typing import Any
 
 from homeostat.model.errors import Rejected
 from homeostat.model.observed import READY, Condition, Remedy, Verdict
-from homeostat.resources.base import Props, ResourceType, Thing
+from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing
 from homeostat.resources.rules import require
 from homeostat.resources.schema import (
     UNKNOWN,
@@ -53,9 +53,7 @@ class RandomString(ResourceType):
             default=[{"class": "lettersdigits", "min": 1}],
             items=mapping(
                 fields={
-                    "class": text(
-                        "Name of the class.", default="lettersdigits", constraints=(one_of(*CHARACTERS),)
-                    ),
+                    "class": text("Name of the class.", default="lettersdigits", constraints=(one_of(*CHARACTERS),)),
                     "min": integer("At least so many of it.", default=1, constraints=(between(1, 512),)),
                 }
             ),
@@ -73,15 +71,13 @@ class RandomString(ResourceType):
     }
     attributes = {"value": Attribute("The random text.", live=True)}
 
-    def check(self, given: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
-        values = super().check(given, path)
-        sequence = values.pop("sequence", None)
-        if sequence:
-            values["character_classes"] = [
-                {"class": sequence, "min": 1},
-                *values.get("character_classes", []),
-            ]
-        return values
+    def complete(self, values: Props) -> dict[str, Any]:
+        """The deprecated sequence counts as one more class."""
+        sequence, classes = values.get("sequence"), values.get("character_classes")
+        if not sequence:
+            return super().complete(values)
+        more = classes if isinstance(classes, list) else []
+        return super().complete({**values, "sequence": None, "character_classes": [{"class": sequence}, *more]})
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         wanted = self.complete(values)
@@ -213,9 +209,6 @@ class Value(ResourceType):
     def embody(self, values: Props, token: str, entropy: Callable[[int], bytes]) -> dict[str, Any]:
         return {"value": typed(values.get("value"), values.get("type"))}
 
-    def drift(self, thing: Thing) -> tuple[str, ...]:
-        return ()
-
     def attribute(self, thing: Thing, name: str) -> Any:
         if name != "value":
             return super().attribute(thing, name)
@@ -243,17 +236,13 @@ def _json(value: Any, path: Sequence[str | int]) -> Any:
     except (TypeError, ValueError) as error:
         message = f"Value must be a map, a list or JSON text of one; got {value!r}"
         raise Rejected("StackValidationFailed", message, error="Property error", path=path) from error
-    require(
-        isinstance(parsed, dict | list), f"JSON text must hold a map or a list; got {value!r}", tuple(path)
-    )
+    require(isinstance(parsed, dict | list), f"JSON text must hold a map or a list; got {value!r}", tuple(path))
     return parsed
 
 
 class Nothing(ResourceType):
     name = "OS::Heat::None"
-    description = (
-        "Accepts any property, answers null to any attribute, does nothing: stands in for what is not wanted."
-    )
+    description = "Accepts any property, answers null to any attribute, does nothing: stands in for what is not wanted."
     open_schema = True
 
     def replaced_by(self, before: Props, after: Props, changed: frozenset[str]) -> str:
@@ -290,9 +279,7 @@ class ResourceGroup(ResourceType):
             "Which members go first when there are too many.",
             default=[],
             update=True,
-            items=mapping(
-                fields={"resource_list": listing("Names, numbers or reference ids of members.", default=[])}
-            ),
+            items=mapping(fields={"resource_list": listing("Names, numbers or reference ids of members.", default=[])}),
         ),
         "removal_policies_mode": text(
             "Add to the names removed before, or start the list afresh.",
@@ -327,8 +314,10 @@ class ResourceGroup(ResourceType):
         "removed_rsrc_list": Attribute("Names that no member may have any more.", Kind.LIST),
     }
 
+    lifecycle = Lifecycle(frozenset({"complete"}), frozenset({"in_progress"}), broken={"failed": Remedy.ASK})
+
     def drift(self, thing: Thing) -> tuple[str, ...]:
-        """The members' own stack is converged by itself; only its presence counts here."""
+        """The members' own stack is converged by itself; only its presence and status count here."""
         return ()
 
 

@@ -304,9 +304,7 @@ class SecurityGroup(NetworkingType):
                     "direction": text(
                         "Way of the traffic.", default="ingress", constraints=(one_of("ingress", "egress"),)
                     ),
-                    "ethertype": text(
-                        "Kind of packets.", default="IPv4", constraints=(one_of("IPv4", "IPv6"),)
-                    ),
+                    "ethertype": text("Kind of packets.", default="IPv4", constraints=(one_of("IPv4", "IPv6"),)),
                     "port_range_min": integer("First port.", constraints=(between(0, 65535),)),
                     "port_range_max": integer("Last port.", constraints=(between(0, 65535),)),
                     "protocol": text("Protocol; none means any.", constraints=(one_of(*PROTOCOLS),)),

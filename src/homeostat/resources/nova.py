@@ -45,13 +45,9 @@ _DEVICE_V2: Schema = {
     "snapshot_id": text("Snapshot to make a volume from.", constraints=(custom("cinder.snapshot"),)),
     "swap_size": integer("Size of swap space in MiB."),
     "ephemeral_size": integer("Size of a disk that goes with the server, in GiB.", constraints=(between(1),)),
-    "ephemeral_format": text(
-        "File system of that disk.", constraints=(one_of("ext2", "ext3", "ext4", "xfs", "ntfs"),)
-    ),
+    "ephemeral_format": text("File system of that disk.", constraints=(one_of("ext2", "ext3", "ext4", "xfs", "ntfs"),)),
     "device_type": text("Kind of device.", constraints=(one_of("cdrom", "disk"),)),
-    "disk_bus": text(
-        "Bus of the device.", constraints=(one_of("ide", "lame_bus", "sata", "scsi", "usb", "virtio"),)
-    ),
+    "disk_bus": text("Bus of the device.", constraints=(one_of("ide", "lame_bus", "sata", "scsi", "usb", "virtio"),)),
     "boot_index": integer("Place in the boot order; 0 boots first."),
     "volume_size": integer("Size of the volume in GiB."),
     "delete_on_termination": boolean("Delete the volume with the server."),
@@ -76,9 +72,7 @@ _PORT_EXTRA: Schema = {
         "Kind of network card.", default="normal", update=True, constraints=(one_of(*VNIC_TYPES),)
     ),
     "port_security_enabled": boolean("Filter the port's traffic.", update=True),
-    "qos_policy": text(
-        "Quality of service policy.", update=True, constraints=(custom("neutron.qos_policy"),)
-    ),
+    "qos_policy": text("Quality of service policy.", update=True, constraints=(custom("neutron.qos_policy"),)),
     "propagate_uplink_status": boolean("Pass the uplink's status on to the port.", update=True),
     "no_fixed_ips": boolean("The port gets no addresses.", default=False, update=True),
 }
@@ -104,9 +98,7 @@ class Server(ResourceType):
     can_snapshot = True
     properties = {
         "name": text("Name of the server.", update=True),
-        "image": text(
-            "Image to boot, by name or id.", update=True, drift=False, constraints=(custom("glance.image"),)
-        ),
+        "image": text("Image to boot, by name or id.", update=True, drift=False, constraints=(custom("glance.image"),)),
         "block_device_mapping": listing("Block devices, old form.", items=mapping(fields=_DEVICE)),
         "block_device_mapping_v2": listing("Block devices.", items=mapping(fields=_DEVICE_V2)),
         "flavor": text(
@@ -132,9 +124,7 @@ class Server(ResourceType):
         "admin_user": text("Accepted for old templates.", hidden=True),
         "availability_zone": text("Availability zone to be in."),
         "security_groups": listing("Security groups of the ports made for the server.", default=[]),
-        "networks": listing(
-            "Networks and ports, in order.", update=True, drift=False, items=mapping(fields=_NETWORK)
-        ),
+        "networks": listing("Networks and ports, in order.", update=True, drift=False, items=mapping(fields=_NETWORK)),
         "scheduler_hints": mapping("Hints to the cloud's scheduler."),
         "metadata": mapping("Metadata of the server in the cloud.", default={}, update=True),
         "user_data_format": text(
@@ -197,9 +187,7 @@ class Server(ResourceType):
         for index, item in enumerate(items):
             if item is not UNKNOWN:
                 self._validate_network(item, len(items), (*path, "networks", index))
-        if given(values, "security_groups") and any(
-            item is not UNKNOWN and given(item, "port") for item in items
-        ):
+        if given(values, "security_groups") and any(item is not UNKNOWN and given(item, "port") for item in items):
             raise conflict(path, "security_groups", "networks/port")
 
     def _validate_devices(self, values: Props, path: tuple[str | int, ...]) -> None:
@@ -229,9 +217,7 @@ class Server(ResourceType):
             raise conflict(path, "port", "fixed_ip")
         else:
             named = any(given(item, name) for name in ("network", "port", "subnet"))
-            require(
-                named, "One of network, port, subnet and allocate_network is needed for each network", path
-            )
+            require(named, "One of network, port, subnet and allocate_network is needed for each network", path)
 
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
         """The subnets of its networks, and those of which it cannot be told where they lie."""
@@ -246,9 +232,7 @@ class Server(ResourceType):
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
         spec = super().spec({k: v for k, v in values.items() if k not in _OWN}, _short(physical_name))
-        spec["metadata"] = {
-            key: _metadata_text(value) for key, value in (values.get("metadata") or {}).items()
-        }
+        spec["metadata"] = {key: _metadata_text(value) for key, value in (values.get("metadata") or {}).items()}
         devices = _devices(values)
         if devices:
             spec["block_device_mapping"] = devices
@@ -321,9 +305,7 @@ def _metadata_text(value: Any) -> str:
 def _devices(values: Props) -> list[dict[str, Any]]:
     """Block devices in one form: {device_name?, one source, boot_index, …}."""
     old, new = values.get("block_device_mapping"), values.get("block_device_mapping_v2")
-    devices = [
-        {**said(item), "boot_index": 0 if item.get("device_name") == "vda" else -1} for item in _known(old)
-    ]
+    devices = [{**said(item), "boot_index": 0 if item.get("device_name") == "vda" else -1} for item in _known(old)]
     for item in _known(new):
         booting = any(given(item, name) for name in ("volume_id", "image", "snapshot_id"))
         devices.append({"boot_index": 0 if booting else -1, **said(item)})

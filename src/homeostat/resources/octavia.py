@@ -46,9 +46,7 @@ class LoadBalancer(ResourceType):
         "admin_state_up": boolean("The load balancer is switched on.", default=True, update=True),
         "tenant_id": text("Project that owns it.", constraints=(custom("keystone.project"),)),
         "flavor": _link("Flavor.", "octavia.flavor"),
-        "availability_zone": text(
-            "Availability zone to be in.", constraints=(custom("octavia.availabilityzone"),)
-        ),
+        "availability_zone": text("Availability zone to be in.", constraints=(custom("octavia.availabilityzone"),)),
     }
     attributes = {
         "vip_address": Attribute("Its address."),
@@ -73,9 +71,7 @@ class Listener(ResourceType):
         "admin_state_up": boolean("The listener is switched on.", default=True, update=True),
         "description": text("Description of the listener.", default="", update=True),
         "default_tls_container_ref": text("Where its certificate is kept.", update=True),
-        "sni_container_refs": listing(
-            "Where further certificates are kept.", update=True, same=comparison.unordered
-        ),
+        "sni_container_refs": listing("Where further certificates are kept.", update=True, same=comparison.unordered),
         "connection_limit": integer(
             "Most connections at once; -1 for any number.",
             default=-1,
@@ -126,9 +122,7 @@ class Pool(ResourceType):
             },
         ),
         "name": text("Name of the pool.", update=True),
-        "lb_algorithm": text(
-            "How members are chosen.", required=True, update=True, constraints=(one_of(*ALGORITHMS),)
-        ),
+        "lb_algorithm": text("How members are chosen.", required=True, update=True, constraints=(one_of(*ALGORITHMS),)),
         "listener": _link("Listener whose connections it gets.", "octavia.listener"),
         "loadbalancer": _link("Load balancer it belongs to.", "octavia.loadbalancer"),
         "protocol": text("Protocol spoken with members.", required=True, constraints=(one_of(*PROTOCOLS),)),
@@ -150,9 +144,7 @@ class Pool(ResourceType):
         kind, named = persistence.get("type"), given(persistence, "cookie_name")
         place = (*path, "session_persistence")
         require(kind != "APP_COOKIE" or named, "cookie_name is needed when type is APP_COOKIE", place)
-        require(
-            kind != "SOURCE_IP" or not named, "cookie_name must not be given when type is SOURCE_IP", place
-        )
+        require(kind != "SOURCE_IP" or not named, "cookie_name must not be given when type is SOURCE_IP", place)
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
         spec = super().spec(values, physical_name)
@@ -177,9 +169,7 @@ class PoolMember(ResourceType):
         "protocol_port": integer("Port it listens on.", required=True, constraints=(between(1, 65535),)),
         "monitor_address": text("Address to check instead.", constraints=(IP_ADDRESS,)),
         "monitor_port": integer("Port to check instead.", constraints=(between(1, 65535),)),
-        "weight": integer(
-            "Its share of the connections.", default=1, update=True, constraints=(between(0, 256),)
-        ),
+        "weight": integer("Its share of the connections.", default=1, update=True, constraints=(between(0, 256),)),
         "admin_state_up": boolean("The member is switched on.", default=True, update=True),
         "subnet": _link("Subnet to reach it from.", "neutron.subnet"),
         "tags": listing("Tags.", update=True, same=comparison.includes),
@@ -200,9 +190,7 @@ class HealthMonitor(ResourceType):
             "Checks that must succeed or fail.", required=True, update=True, constraints=(between(1, 10),)
         ),
         "pool": _link("The pool.", "octavia.pool", required=True),
-        "timeout": integer(
-            "Seconds that a check may take.", required=True, update=True, constraints=(between(0),)
-        ),
+        "timeout": integer("Seconds that a check may take.", required=True, update=True, constraints=(between(0),)),
         "type": text(
             "Kind of check.",
             required=True,

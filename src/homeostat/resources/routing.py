@@ -33,9 +33,7 @@ class Router(NetworkingType):
     description = "A router between networks."
     properties = {
         "name": text("Name of the router.", update=True),
-        "external_gateway_info": mapping(
-            "Its way out.", update=True, same=comparison.gateway, fields=_GATEWAY
-        ),
+        "external_gateway_info": mapping("Its way out.", update=True, same=comparison.gateway, fields=_GATEWAY),
         "value_specs": value_specs(update=True),
         "admin_state_up": boolean("The router is switched on.", default=True, update=True),
         "l3_agent_id": text("Agent that runs it; use l3_agent_ids.", update=True, hidden=True, drift=False),
@@ -123,9 +121,7 @@ class FloatingIP(NetworkingType):
         "floating_subnet": link("Subnet to have it on.", "subnet"),
         "value_specs": value_specs(),
         "port_id": link("Port it leads to.", "port", update=True),
-        "fixed_ip_address": text(
-            "Which address of the port.", update=True, drift=False, constraints=(IP_ADDRESS,)
-        ),
+        "fixed_ip_address": text("Which address of the port.", update=True, drift=False, constraints=(IP_ADDRESS,)),
         "floating_ip_address": text("The outside address.", constraints=(IP_ADDRESS,)),
         "dns_name": text("DNS name.", update=True, constraints=(RELATIVE_DNS_NAME,)),
         "dns_domain": text("DNS domain.", update=True, constraints=(DNS_DOMAIN,)),
@@ -159,9 +155,7 @@ class FloatingIPAssociation(NetworkingType):
     properties = {
         "floatingip_id": text("The floating IP.", required=True, update=True, same=comparison.reference),
         "port_id": link("Port it leads to.", "port", required=True, update=True),
-        "fixed_ip_address": text(
-            "Which address of the port.", update=True, drift=False, constraints=(IP_ADDRESS,)
-        ),
+        "fixed_ip_address": text("Which address of the port.", update=True, drift=False, constraints=(IP_ADDRESS,)),
     }
 
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
@@ -181,9 +175,7 @@ def _interfaces_reaching(port: Any, graph: Graph) -> set[str]:
         near = subnets_of(graph, pick(tree, "network", "network_id"))
         for name, interface in of_type(graph, "OS::Neutron::RouterInterface"):
             subnet = pick(interface, "subnet", "subnet_id")
-            if any(same(subnet, other) for other in subnets) or (
-                not any(subnets) and mentioned(subnet) & near
-            ):
+            if any(same(subnet, other) for other in subnets) or (not any(subnets) and mentioned(subnet) & near):
                 found.add(name)
     return found
 

@@ -1,0 +1,120 @@
+"""The schemas of all types are those of the table in schemas.md."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from homeostat.resources.registry import types
+from homeostat.resources.schema import Attribute, Kind, Property
+
+KINDS = {Kind.STRING: "str", Kind.INTEGER: "int", Kind.NUMBER: "num", Kind.BOOLEAN: "bool"}
+KINDS |= {Kind.MAP: "map", Kind.LIST: "list", Kind.ANY: "any"}
+
+Row = tuple[str, str, frozenset[str], Any, str]
+
+
+def expected() -> dict[str, tuple[dict[str, Row], set[str]]]:
+    """Type name -> (rows by property path, attributes as written)."""
+    found: dict[str, tuple[dict[str, Row], set[str]]] = {}
+    text = Path(__file__).with_name("schemas.md").read_text(encoding="utf-8")
+    for section in text.split("\n## ")[1:]:
+        name, _, body = section.partition("\n")
+        rows = {}
+        for line in body.splitlines():
+            if line.startswith("| ") and not line.startswith("| property "):
+                path, kind, flags, default, constraint = (cell.strip() for cell in line.strip("|").split("|"))
+                value = json.loads(default.strip("`")) if default else None
+                rows[path] = (path, kind, frozenset(flags), value, constraint)
+        listed = re.search(r"^Attributes:(.*)$", body, re.MULTILINE)
+        assert listed is not None, name
+        found[name] = (rows, {part.strip() for part in listed[1].split(",") if part.strip()})
+    return found
+
+
+EXPECTED = expected()
+
+
+def declared(schema: Mapping[str, Property], prefix: str = "") -> Iterator[Row]:
+    for name, prop in schema.items():
+        path = f"{prefix}{name}"
+        kind = KINDS[prop.kind]
+        if prop.kind is Kind.LIST and prop.items is not None:
+            kind = f"list<{KINDS[prop.items.kind]}>"
+        flags = {"R": prop.required, "U": prop.update, "H": prop.hidden, "I": prop.immutable}
+        yield path, kind, frozenset(flag for flag, is_set in flags.items() if is_set), prop.default, _rule(prop)
+        yield from declared(prop.fields or {}, f"{path}.")
+        if prop.items is not None:
+            yield from declared(prop.items.fields or {}, f"{path}[].")
+
+
+def _rule(prop: Property) -> str:
+    """Constraints in the words of the table."""
+    if not prop.constraints and prop.items is not None and prop.items.constraints:
+        return f"items {_rule(prop.items)}"
+    written = []
+    for constraint in prop.constraints:
+        (name, value), *rest = constraint.wire.items()
+        assert not rest
+        if name in ("range", "length"):
+            bounds = f"{value.get('min', '')}..{value.get('max', '')}"
+            written.append(bounds if name == "range" else f"len {bounds}")
+        elif name == "allowed_values":
+            numbered = [item for item in value if str(item).isdigit() and isinstance(item, str)]
+            words = [str(item) for item in value if item not in numbered]
+            ends = [f'"{numbered[0]}".."{numbered[-1]}"'] if numbered else []
+            written.append("one of " + ", ".join([*words, *ends]))
+        else:
+            written.append(f"custom {value}")
+    return "; ".join(written)
+
+
+def _attribute(name: str, attribute: Attribute) -> str:
+    mark = "*" if attribute.live else ""
+    return f"{name}:{KINDS[attribute.kind]}{mark}{'(D)' if attribute.deprecated else ''}"
+
+
+def test_every_type_is_in_the_table() -> None:
+    assert set(EXPECTED) == set(types())
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_properties(name: str) -> None:
+    wanted = dict(EXPECTED[name][0])
+    found = {row[0]: row for row in declared(types()[name].properties)}
+    # `personality` is deprecated but shown; deprecation is not part of a property's schema here.
+    assert found == {path: (*row[:2], row[2] - {"D"}, *row[3:]) for path, row in wanted.items()}
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_attributes(name: str) -> None:
+    attributes = types()[name].attributes
+    found = {_attribute(key, each) for key, each in attributes.items() if key != "show"}
+    assert found == EXPECTED[name][1]
+    assert attributes["show"].kind is Kind.MAP
+
+
+def test_update_policy_of_a_group() -> None:
+    rows = {row[0]: (row[1], row[3]) for row in declared(types()["OS::Heat::ResourceGroup"].update_policy)}
+    assert rows == {
+        "rolling_update": ("map", None),
+        "rolling_update.min_in_service": ("int", 0),
+        "rolling_update.max_batch_size": ("int", 1),
+        "rolling_update.pause_time": ("num", 0),
+        "batch_create": ("map", None),
+        "batch_create.max_batch_size": ("int", 1),
+        "batch_create.pause_time": ("num", 0),
+    }
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_wire_form_is_json_and_described(name: str) -> None:
+    for prop in types()[name].properties.values():
+        shown = prop.wire()
+        assert json.loads(json.dumps(shown)) == shown
+        assert shown["description"].endswith(".")
+    for attribute in types()[name].attributes.values():
+        assert attribute.wire()["description"].endswith(".")
