@@ -64,7 +64,7 @@ def choose(subnet: Mapping[str, Any], taken: Collection[str], wanted: str | None
             raise Transient(f"address {wanted} ({address}) is in use")
         return address
     gateway = subnet.get("gateway_ip")
-    reserved = {translate(subnet, gateway)} if gateway and within(subnet, gateway) else set()
+    reserved = {reached_as(subnet, gateway)} if gateway else set()
     for low, high in _pools(subnet, block):
         for number in range(low, high + 1):
             address = str(ipaddress.IPv4Address(number))
@@ -82,12 +82,12 @@ def _pools(subnet: Mapping[str, Any], block: ipaddress.IPv4Network) -> list[tupl
     return [(int(ipaddress.IPv4Address(low)), int(ipaddress.IPv4Address(high))) for low, high in ends]
 
 
-def within(subnet: Mapping[str, Any], address: str) -> bool:
+def reached_as(subnet: Mapping[str, Any], address: str) -> str | None:
+    """The loopback address that `address` stands for; None when it is not of this subnet."""
     try:
-        translate(subnet, address)
+        return translate(subnet, address)
     except Terminal:
-        return False
-    return True
+        return None
 
 
 def translate(subnet: Mapping[str, Any], address: str) -> str:

@@ -102,7 +102,8 @@ class Listeners(_Balanced):
     def show(self, look: Look, record: Record) -> dict[str, Any]:
         told = self.told(record)
         problem = (told or {}).get("listeners", {}).get(record.id)
-        served = _served(record) and _served(look.resolve("load_balancer", record.facts["loadbalancer_id"]))
+        balancer = look.get("load_balancer", record.facts["loadbalancer_id"])
+        served = _served(record) and balancer is not None and _served(balancer)
         if told is None or not served:
             condition = {"status": "active", "operating_status": "offline", "fault": None}
         elif problem is None:

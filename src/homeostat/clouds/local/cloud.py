@@ -71,6 +71,10 @@ class LocalCloud:
     def watch(self, stop: Callable[[], bool]) -> Iterator[Sighting]:
         return Watcher(self._tree, sorted(self.kinds)).sightings(stop)
 
+    def handles(self, kind: str) -> list[str]:
+        """Of everything there is, oldest first; for people, convergence asks for what it knows."""
+        return list(self._tree.all(kind))
+
     def close(self) -> None:
         self._servers.close()
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from homeostat.clouds.local import forwarding, networks, processes
-from homeostat.clouds.local.addresses import choose, translate
+from homeostat.clouds.local.addresses import choose, reached_as
 from homeostat.clouds.local.family import Facts, Family, Refers
 from homeostat.clouds.local.tree import Look, Record
 from homeostat.clouds.port import Change, Operation
@@ -21,9 +21,10 @@ class FloatingIps(Family):
 
     def admit(self, look: Look, id: str, spec: Mapping[str, Any]) -> Facts:
         facts = super().admit(look, id, spec)
-        _target(look, facts["port_id"], spec.get("fixed_ip_address"))
-        if spec.get("floating_subnet"):
-            subnets = [look.resolve("subnet", spec["floating_subnet"])]
+        _refuse_without_target(look, facts, spec)
+        named = spec.get("floating_subnet") or spec.get("subnet_id")
+        if named:
+            subnets = [look.resolve("subnet", named)]
         else:
             subnets = look.referring("subnet", "network_id", facts["floating_network_id"])
         if not subnets:
@@ -35,7 +36,7 @@ class FloatingIps(Family):
 
     def amend(self, look: Look, record: Record, spec: Mapping[str, Any], changed: frozenset[str]) -> Facts:
         facts = super().amend(look, record, spec, changed)
-        _target(look, facts["port_id"], spec.get("fixed_ip_address"))
+        _refuse_without_target(look, facts, spec)
         return facts
 
     def settle(self, look: Look, record: Record) -> None:
@@ -68,22 +69,26 @@ class FloatingIps(Family):
 def _associated(look: Look, record: Record) -> tuple[str | None, str | None]:
     """Port and fixed address that a floating one stands for: its own, or those of an association."""
     for holder in [record, *look.referring("floating_ip_association", "floatingip_id", record.id)]:
-        port = holder.facts.get("port_id")
-        if port and look.get("port", port):
-            return port, _target(look, port, holder.spec.get("fixed_ip_address"))
+        fixed = _target(look, holder.facts["port_id"], holder.spec.get("fixed_ip_address"))
+        if fixed:
+            return holder.facts["port_id"], fixed
     return None, None
 
 
 def _target(look: Look, port_id: str | None, wanted: str | None) -> str | None:
-    """The address of the port that is meant. Fails: Terminal when it has none such."""
-    if port_id is None:
-        return None
-    port = look.resolve("port", port_id)
-    for fixed in port.facts["fixed_ips"]:
-        subnet = look.resolve("subnet", fixed["subnet_id"])
-        if not wanted or translate({**subnet.spec, **subnet.facts}, wanted) == fixed["ip_address"]:
+    """The address of the port that is meant, if it has such a one."""
+    port = look.get("port", port_id) if port_id else None
+    for fixed in port.facts["fixed_ips"] if port else ():
+        subnet = look.get("subnet", fixed["subnet_id"])
+        if not wanted or (subnet and reached_as(subnet.facts, wanted) == fixed["ip_address"]):
             return str(fixed["ip_address"])
-    raise Terminal(f"port {port_id} has no address {wanted or 'at all'}")
+    return None
+
+
+def _refuse_without_target(look: Look, facts: Facts, spec: Mapping[str, Any]) -> None:
+    wanted = spec.get("fixed_ip_address")
+    if facts["port_id"] and not _target(look, facts["port_id"], wanted):
+        raise Terminal(f"port {facts['port_id']} has no address {wanted or 'at all'}")
 
 
 class FloatingIpAssociations(Family):
@@ -95,7 +100,7 @@ class FloatingIpAssociations(Family):
 
     def references(self, look: Look, spec: Mapping[str, Any]) -> Facts:
         facts = super().references(look, spec)
-        _target(look, facts["port_id"], spec.get("fixed_ip_address"))
+        _refuse_without_target(look, facts, spec)
         return facts
 
     def change(self, look: Look, change: Change) -> Record | None:

@@ -3,11 +3,11 @@
 import hashlib
 import ipaddress
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from homeostat.clouds.local.addresses import choose, loopback_block, parse_network, translate
+from homeostat.clouds.local.addresses import choose, loopback_block, parse_network, reached_as
 from homeostat.clouds.local.family import Facts, Family, Refers, identity
 from homeostat.clouds.local.tree import Look, Record, Tree
 from homeostat.clouds.port import Intent
@@ -21,12 +21,17 @@ OF_NETWORK = Refers(("network", "network_id"), "network", "network_id", required
 
 class Networks(Family):
     kind = "network"
-    used_by = (
-        ("subnet", "network_id"),
-        ("port", "network_id"),
-        ("floating_ip", "floating_network_id"),
-        ("router", "gateway_network_id"),
-    )
+    used_by = (("port", "network_id"), ("floating_ip", "floating_network_id"), ("router", "gateway_network_id"))
+
+    def users(self, look: Look, record: Record) -> Iterable[Record]:
+        yield from super().users(look, record)
+        for subnet in look.referring("subnet", "network_id", record.id):
+            yield from look.referring("router_interface", "subnet_id", subnet.id)
+
+    def dismantle(self, look: Look, record: Record) -> None:
+        """Its subnets go with it."""
+        for subnet in look.referring("subnet", "network_id", record.id):
+            look.drop(subnet)
 
     def show(self, look: Look, record: Record) -> dict[str, Any]:
         subnets = [subnet.id for subnet in look.referring("subnet", "network_id", record.id)]
@@ -120,9 +125,11 @@ class Ports(Family):
 
 
 def _addressed(look: Look, network_id: str, spec: Mapping[str, Any], kept: Record | None = None) -> Facts:
-    """Addresses of a port: one for each entry asked for, else one in the first subnet of its network."""
+    """Addresses of a port: one for each entry of `fixed_ips`; without it one in the first subnet of its network."""
     subnets = look.referring("subnet", "network_id", network_id)
-    wanted = spec.get("fixed_ips") or ([] if spec.get("no_fixed_ips") or not subnets else [{}])
+    wanted = spec.get("fixed_ips")
+    if wanted is None:
+        wanted = [{}] if subnets else []
     busy = taken(look) - (addresses_of(kept) if kept else set())
     fixed = []
     for entry in wanted:
@@ -137,15 +144,14 @@ def _subnet_for(look: Look, subnets: list[Record], entry: Mapping[str, Any]) -> 
     named = entry.get("subnet") or entry.get("subnet_id")
     if named:
         return look.resolve("subnet", named)
-    problem = "its network has no subnet"
+    wanted = entry.get("ip_address")
     for subnet in subnets:
-        try:
-            if entry.get("ip_address"):
-                translate({**subnet.spec, **subnet.facts}, entry["ip_address"])
+        if not wanted or reached_as(subnet.facts, wanted):
             return subnet
-        except Terminal as error:
-            problem = str(error)
-    raise Terminal(f"No address for the port: {problem}")
+    known = ", ".join(subnet.facts["cidr"] for subnet in subnets)
+    raise Terminal(
+        f"No subnet of the port's network has the address {wanted or 'wanted'}; its subnets: {known or 'none'}"
+    )
 
 
 def taken(look: Look) -> set[str]:

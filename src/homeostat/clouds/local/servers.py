@@ -180,15 +180,11 @@ class Servers(Family):
 
     @contextlib.contextmanager
     def _held(self, id: str) -> Iterator[Record | None]:
-        """The record, with nobody else starting or ending its guest; None when the server is gone or going."""
-        try:
-            with self.tree.lock(f"{self.tree.directory('server', id)}/lock"):
-                record = self.tree.read("server", id)
-                yield None if record is None or record.facts.get("deleting") else record
-        except FileNotFoundError:
-            if self.tree.read("server", id) is not None:
-                raise
-            yield None
+        """The record, with nobody else starting or ending its guest; None when there is no such server."""
+        with contextlib.ExitStack() as stack:
+            with contextlib.suppress(FileNotFoundError):
+                stack.enter_context(self.tree.lock(f"{self.tree.directory('server', id)}/lock"))
+            yield self.tree.read("server", id)
 
     def _note(self, id: str, **facts: Any) -> Record:
         with self.tree.lock():
@@ -202,7 +198,7 @@ class Servers(Family):
     def _finish_building(self, id: str) -> None:
         """What `create` and `update` have decided but not yet done: metadata, and the guest's next life."""
         with self._held(id) as record:
-            if record is None:
+            if record is None or record.facts.get("deleting"):
                 return
             self._write_metadata(record)
             if record.facts["power"] == "running" and record.facts["pid"] is None:
@@ -216,7 +212,8 @@ class Servers(Family):
             processes.end([directory])
         if record.facts["ports"] is None:
             with self.tree.lock():
-                self._plugged(Look(self.tree), record)
+                look = Look(self.tree)
+                self._plugged(look, look.get("server", record.id))
         record = self._note(record.id, **_reborn(), lives=record.facts["lives"] + 1)
         if record.facts["wipe"] and os.path.isdir(f"{directory}/root"):
             remove_tree(f"{directory}/root")
@@ -263,7 +260,7 @@ class Servers(Family):
         if verb is None:
             raise Terminal(f"A server knows no operation {operation.verb!r}; it knows {', '.join(self._verbs)}")
         with self._held(operation.handle) as record:
-            if record is not None:
+            if record is not None and not record.facts.get("deleting"):
                 getattr(self, verb)(record, operation.arguments)
         return self.observe([operation.handle])[0]
 
@@ -328,7 +325,7 @@ class Servers(Family):
     def _delete_all(self, handles: Sequence[str]) -> list[Answer]:
         """Locks in one order, so that callers never wait in a ring; one scan of the processes for all of them."""
         with contextlib.ExitStack() as stack:
-            held = {handle: stack.enter_context(self._for_deletion(handle)) for handle in sorted(set(handles))}
+            held = {handle: stack.enter_context(self._held(handle)) for handle in sorted(set(handles))}
             going = [handle for handle, record in held.items() if record and not record.facts.get("locked")]
             for handle in going:
                 self._note(handle, deleting=True)
@@ -336,13 +333,6 @@ class Servers(Family):
             with self.tree.lock():
                 look = Look(self.tree)
                 return self.each(look, handles, lambda handle: self._delete(look, handle))
-
-    @contextlib.contextmanager
-    def _for_deletion(self, id: str) -> Iterator[Record | None]:
-        with contextlib.ExitStack() as stack:
-            with contextlib.suppress(FileNotFoundError):
-                stack.enter_context(self.tree.lock(f"{self.tree.directory('server', id)}/lock"))
-            yield self.tree.read("server", id)
 
     def dismantle(self, look: Look, record: Record) -> None:
         refuse_if_locked(record, "deleted")

@@ -4,6 +4,7 @@ import os
 import select
 import time
 from collections.abc import Callable, Iterator, Sequence
+from urllib.parse import unquote
 
 from homeostat.clouds.local import processes
 from homeostat.clouds.local.tree import THING, Tree, scan
@@ -63,7 +64,7 @@ class Watcher:
             for entry in scan(f"{self._tree.root}/{kind}s"):
                 signature = _signature(f"{entry.path}/{THING}")
                 if signature:
-                    yield Sighting(kind, entry.name), (*signature, *_signature(f"{entry.path}/{STATE}"))
+                    yield Sighting(kind, unquote(entry.name)), (*signature, *_signature(f"{entry.path}/{STATE}"))
 
     def _follow(self, sighting: Sighting) -> bool:
         """False when its guest died at this very moment."""

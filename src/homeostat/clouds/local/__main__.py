@@ -1,0 +1,29 @@
+"""Look at a local cloud, or clear it away: `python -m homeostat.clouds.local ROOT [list | destroy]`."""
+
+import argparse
+from pathlib import Path
+
+from homeostat.clouds.local.cloud import LocalCloud
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m homeostat.clouds.local", description=__doc__)
+    parser.add_argument("root", type=Path, help="directory of the cloud")
+    parser.add_argument("verb", choices=("list", "destroy"), nargs="?", default="list")
+    given = parser.parse_args()
+    if not given.root.is_dir():
+        parser.error(f"there is no directory {given.root}")
+    cloud = LocalCloud(given.root)
+    if given.verb == "destroy":
+        cloud.destroy()
+        return
+    for kind in sorted(cloud.kinds):
+        for seen in cloud.observe(kind, cloud.handles(kind)):
+            shown = seen.properties
+            place = shown.get("address") or shown.get("vip_address") or shown.get("floating_ip_address") or ""
+            print(f"{kind:24} {seen.handle:36} {shown.get('status', ''):10} {place:16} {shown.get('name', '')}")
+    cloud.close()
+
+
+if __name__ == "__main__":
+    main()

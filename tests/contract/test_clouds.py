@@ -1,0 +1,355 @@
+"""What every adapter of the cloud port must do, kind by kind. Another adapter is one more parameter of `subject`."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from homeostat.clouds.local import LocalCloud
+from homeostat.clouds.port import Answer, Change, Cloud, Intent, Operation
+from homeostat.model.errors import HomeostatError, Terminal, Transient
+from homeostat.model.observed import Observation, Presence
+
+PATIENCE_S = 20.0
+NOWHERE = "00000000-0000-4000-8000-000000000000"
+
+
+@dataclass
+class Subject:
+    """A cloud under test. rest — lets time pass, of whichever sort the cloud goes by."""
+
+    cloud: Cloud
+    rest: Callable[[float], None]
+    made: dict[str, str] = field(default_factory=dict)
+
+    def __getitem__(self, kind: str) -> str:
+        """Handle of a thing of that kind, made with all it needs when first asked for."""
+        if kind not in self.made:
+            answer = self.create(kind, f"ground-{kind}")
+            self.made[kind] = answer.handle
+        return self.made[kind]
+
+    def create(self, kind: str, token: str, **fields: Any) -> Observation:
+        spec = {**CASES[kind].spec(self), **fields}
+        return self.until_built(kind, present(self.cloud.create(kind, [Intent(token, spec)])[0]).handle)
+
+    def until_built(self, kind: str, handle: str) -> Observation:
+        return self.until(kind, handle, lambda seen: seen.properties.get("status") not in ("building", "creating"))
+
+    def until(self, kind: str, handle: str, fits: Callable[[Observation], bool]) -> Observation:
+        deadline = time.monotonic() + PATIENCE_S
+        while not fits(seen := self.cloud.observe(kind, [handle])[0]):
+            assert time.monotonic() < deadline, f"still {seen}"
+            self.rest(0.02)
+        return seen
+
+    def until_absent(self, kind: str, handle: str) -> None:
+        self.until(kind, handle, lambda seen: seen.presence is Presence.ABSENT)
+
+
+def local(path: Path) -> Iterator[Subject]:
+    cloud = LocalCloud(path / "cloud")
+    yield Subject(cloud, time.sleep)
+    cloud.destroy()
+
+
+ADAPTERS: dict[str, Callable[[Path], Iterator[Subject]]] = {"local": local}
+
+
+@pytest.fixture(params=sorted(ADAPTERS))
+def subject(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Subject]:
+    yield from ADAPTERS[request.param](tmp_path)
+
+
+@dataclass(frozen=True)
+class Case:
+    """spec — what to ask for, from what is there; change — an update in place; bad — fields that cannot be had."""
+
+    spec: Callable[[Subject], dict[str, Any]]
+    change: dict[str, Any]
+    bad: dict[str, Any] = field(default_factory=dict)
+
+
+CASES: dict[str, Case] = {
+    "server": Case(
+        lambda at: {"name": "web", "image": "cirros", "flavor": "m1.tiny", "metadata": {"role": "web"}},
+        {"name": "renamed", "metadata": {"role": "db"}},
+        {"image": "no-such-image"},
+    ),
+    "keypair": Case(
+        lambda at: {"name": "key", "public_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJustAKeyForTest me"},
+        {},
+        {"name": "other", "public_key": "nonsense"},
+    ),
+    "network": Case(lambda at: {"name": "net", "admin_state_up": True}, {"name": "renamed"}),
+    "subnet": Case(
+        lambda at: {"name": "sub", "network_id": at["network"], "cidr": "10.7.0.0/24", "ip_version": 4},
+        {"name": "renamed", "dns_nameservers": ["10.7.0.2"]},
+        {"network_id": NOWHERE},
+    ),
+    "port": Case(
+        lambda at: {"name": "port", "network_id": at["network"], "fixed_ips": [{"subnet_id": at["subnet"]}]},
+        {"name": "renamed"},
+        {"network_id": NOWHERE},
+    ),
+    "router": Case(
+        lambda at: {"name": "router"},
+        {"name": "renamed"},
+        {"external_gateway_info": {"network_id": NOWHERE}},
+    ),
+    "router_interface": Case(
+        lambda at: {"router_id": at["router"], "subnet_id": at["subnet"]}, {}, {"router_id": NOWHERE}
+    ),
+    "security_group": Case(
+        lambda at: {"name": "web", "rules": [{"direction": "ingress", "protocol": "tcp"}]},
+        {"rules": [{"direction": "ingress", "protocol": "udp"}]},
+    ),
+    "floating_ip": Case(lambda at: {"floating_network_id": "public"}, {}, {"floating_network_id": NOWHERE}),
+    "floating_ip_association": Case(
+        lambda at: {"floatingip_id": at["floating_ip"], "port_id": at["port"]}, {}, {"port_id": NOWHERE}
+    ),
+    "volume": Case(lambda at: {"name": "disk", "size": 1}, {"name": "renamed", "size": 2}, {"source_volid": NOWHERE}),
+    "volume_attachment": Case(
+        lambda at: {"instance_uuid": at["server"], "volume_id": at["volume"]},
+        {"mountpoint": "/dev/vdm"},
+        {"volume_id": NOWHERE},
+    ),
+    "load_balancer": Case(
+        lambda at: {"name": "balancer", "vip_subnet": at["subnet"]}, {"name": "renamed"}, {"vip_subnet": NOWHERE}
+    ),
+    "listener": Case(
+        lambda at: {"name": "web", "loadbalancer": at["load_balancer"], "protocol": "TCP", "protocol_port": 8080},
+        {"connection_limit": 10},
+        {"loadbalancer": NOWHERE},
+    ),
+    "pool": Case(
+        lambda at: {"name": "webs", "listener": at["listener"], "protocol": "TCP", "lb_algorithm": "ROUND_ROBIN"},
+        {"lb_algorithm": "LEAST_CONNECTIONS"},
+        {"listener": NOWHERE},
+    ),
+    "pool_member": Case(
+        lambda at: {"pool": at["pool"], "address": "127.0.0.1", "protocol_port": 9, "weight": 1},
+        {"weight": 5},
+        {"pool": NOWHERE},
+    ),
+    "health_monitor": Case(
+        lambda at: {"pool": at["pool"], "type": "TCP", "delay": 5, "timeout": 1, "max_retries": 2},
+        {"delay": 7},
+        {"pool": NOWHERE},
+    ),
+}
+KINDS = sorted(CASES)
+SINGLE = {"keypair", "listener", "health_monitor", "volume_attachment", "floating_ip_association"}
+"""Of these no two with the same spec can be had at once."""
+
+IN_USE = [
+    ("network", "port"),
+    ("subnet", "port"),
+    ("router", "router_interface"),
+    ("subnet", "router_interface"),
+    ("volume", "volume_attachment"),
+    ("floating_ip", "floating_ip_association"),
+    ("load_balancer", "listener"),
+    ("pool", "pool_member"),
+]
+
+
+def present(answer: Answer) -> Observation:
+    assert isinstance(answer, Observation), f"{answer!r}"
+    assert answer.presence is Presence.PRESENT
+    return answer
+
+
+def test_every_kind_has_a_case(subject: Subject) -> None:
+    assert subject.cloud.kinds == set(CASES)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_created_is_seen_by_handle_and_by_token(subject: Subject, kind: str) -> None:
+    spec = CASES[kind].spec(subject)
+    created = present(subject.cloud.create(kind, [Intent("token", spec)])[0])
+    seen = subject.until_built(kind, created.handle)
+    assert seen.handle == created.handle == seen.properties["id"]
+    found, missing = subject.cloud.find(kind, ["token", "another"])
+    assert (found.presence, found.handle) == (Presence.PRESENT, created.handle)
+    assert missing.presence is Presence.ABSENT
+    assert seen.properties.get("status") not in ("error", "stopped")
+    for name in spec.keys() - {"floating_network_id", "fixed_ips"}:
+        assert seen.properties[name] == spec[name], name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_create_with_a_known_token_gives_the_same_thing(subject: Subject, kind: str) -> None:
+    spec = CASES[kind].spec(subject)
+    first = present(subject.cloud.create(kind, [Intent("token", spec)])[0])
+    again = present(subject.cloud.create(kind, [Intent("token", spec)])[0])
+    assert again.handle == first.handle
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if CASES[kind].change])
+def test_update_in_place(subject: Subject, kind: str) -> None:
+    handle = subject[kind]
+    spec = {**CASES[kind].spec(subject), **CASES[kind].change}
+    answer = present(subject.cloud.update(kind, [Change(handle, spec, tuple(CASES[kind].change))])[0])
+    assert answer.handle == handle
+    seen = subject.until_built(kind, handle)
+    assert {name: seen.properties[name] for name in CASES[kind].change} == CASES[kind].change
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_delete_and_delete_again(subject: Subject, kind: str) -> None:
+    handle = subject[kind]
+    assert not isinstance(subject.cloud.delete(kind, [handle])[0], HomeostatError)
+    subject.until_absent(kind, handle)
+    (again,) = subject.cloud.delete(kind, [handle])
+    assert isinstance(again, Observation)
+    assert again.presence is Presence.ABSENT
+    assert subject.cloud.find(kind, [f"ground-{kind}"])[0].presence is Presence.ABSENT
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_never_was_is_absent_to_every_verb(subject: Subject, kind: str) -> None:
+    cloud = subject.cloud
+    answers = [
+        *cloud.observe(kind, [NOWHERE]),
+        *cloud.update(kind, [Change(NOWHERE, {"name": "x"}, ("name",))]),
+        *cloud.delete(kind, [NOWHERE]),
+        *cloud.operate(kind, [Operation(NOWHERE, "start")]),
+    ]
+    assert [answer.presence for answer in answers if isinstance(answer, Observation)] == [Presence.ABSENT] * 4
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if CASES[kind].bad])
+def test_one_bad_item_does_not_spoil_the_others(subject: Subject, kind: str) -> None:
+    good = CASES[kind].spec(subject)
+    bad = {**good, **CASES[kind].bad}
+    last = [] if kind in SINGLE else [Intent("c", good)]
+    answers = subject.cloud.create(kind, [Intent("a", good), Intent("b", bad), *last])
+    handles = [present(answers[0]).handle, *(present(answer).handle for answer in answers[2:])]
+    assert isinstance(answers[1], Terminal), "only a change of what is desired can mend it"
+    assert len(set(handles)) == len(handles)
+    assert subject.cloud.find(kind, ["b"])[0].presence is Presence.ABSENT
+    seen = subject.cloud.observe(kind, [handles[0], NOWHERE, *handles[1:]])
+    assert [each.handle for each in seen if each.present] == handles
+    assert seen[1].presence is Presence.ABSENT
+    deleted = subject.cloud.delete(kind, [*handles, NOWHERE])
+    assert not [answer for answer in deleted if isinstance(answer, HomeostatError)]
+
+
+@pytest.mark.parametrize(("used", "user"), IN_USE)
+def test_what_is_in_use_cannot_be_deleted_yet(subject: Subject, used: str, user: str) -> None:
+    holder = subject[user]
+    (refused,) = subject.cloud.delete(used, [subject[used]])
+    assert isinstance(refused, Transient)
+    assert "in use" in str(refused)
+    assert subject.cloud.observe(used, [subject[used]])[0].present
+    subject.cloud.delete(user, [holder])
+    subject.until_absent(user, holder)
+    for between in ("port", "listener"):
+        if between in subject.made and between not in (used, user):
+            subject.cloud.delete(between, [subject[between]])
+    assert isinstance(subject.cloud.delete(used, [subject[used]])[0], Observation)
+    subject.until_absent(used, subject[used])
+
+
+@pytest.mark.parametrize(
+    ("verbs", "status"),
+    [
+        (["stop"], "stopped"),
+        (["stop", "start"], "active"),
+        (["pause"], "paused"),
+        (["pause", "unpause"], "active"),
+        (["pause", "stop"], "stopped"),
+        (["reboot"], "active"),
+        (["rebuild"], "active"),
+        (["lock", "unlock", "stop"], "stopped"),
+        (["start"], "active"),
+    ],
+)
+def test_operations_on_servers(subject: Subject, verbs: list[str], status: str) -> None:
+    handle = subject["server"]
+    for verb in verbs:
+        assert isinstance(subject.cloud.operate("server", [Operation(handle, verb)])[0], Observation), verb
+    subject.until("server", handle, lambda seen: seen.properties["status"] == status)
+
+
+def test_a_locked_server_stays_as_it_is(subject: Subject) -> None:
+    handle = subject["server"]
+    subject.cloud.operate("server", [Operation(handle, "lock")])
+    spec = {**CASES["server"].spec(subject), "name": "x"}
+    refused = [
+        *subject.cloud.operate("server", [Operation(handle, "stop"), Operation(handle, "rebuild")]),
+        *subject.cloud.update("server", [Change(handle, spec, ("name",))]),
+        *subject.cloud.delete("server", [handle]),
+    ]
+    assert all(isinstance(answer, HomeostatError) for answer in refused)
+    assert "unlock" in str(refused[0])
+    assert subject.cloud.observe("server", [handle])[0].properties["status"] == "active"
+
+
+def test_an_operation_nobody_knows_is_refused(subject: Subject) -> None:
+    (refused,) = subject.cloud.operate("server", [Operation(subject["server"], "dance")])
+    assert isinstance(refused, Terminal)
+
+
+def test_a_volume_cannot_shrink(subject: Subject) -> None:
+    volume = subject.create("volume", "big", size=5)
+    (refused,) = subject.cloud.update("volume", [Change(volume.handle, {"name": "disk", "size": 2}, ("size",))])
+    assert isinstance(refused, Terminal)
+    assert subject.cloud.observe("volume", [volume.handle])[0].properties["size"] == 5
+
+
+def test_only_named_fields_change(subject: Subject) -> None:
+    handle = subject["server"]
+    spec = {"name": "renamed", "image": "cirros", "flavor": "m1.large", "metadata": {"role": "other"}}
+    present(subject.cloud.update("server", [Change(handle, spec, ("name",))])[0])
+    seen = subject.until_built("server", handle).properties
+    assert (seen["name"], seen["flavor"], seen["metadata"]) == ("renamed", "m1.tiny", {"role": "web"})
+
+
+def test_servers_have_addresses_of_their_networks_and_show_their_volumes(subject: Subject) -> None:
+    port = subject["port"]
+    server = subject.create("server", "on-port", networks=[{"port": port}, {"network": subject["network"]}])
+    entries = server.properties["addresses"]["net"]
+    fixed = subject.cloud.observe("port", [port])[0].properties["fixed_ips"]
+    assert [entry["addr"] for entry in entries][:1] == [fixed[0]["ip_address"]] == [server.properties["address"]]
+    assert len({entry["addr"] for entry in entries}) == 2
+    subject.made["server"] = server.handle
+    volume = subject["volume"]
+    attachment = subject["volume_attachment"]
+    seen = subject.cloud.observe("volume", [volume])[0].properties
+    assert seen["status"] == "in-use"
+    assert [each["server_id"] for each in seen["attachments"]] == [server.handle]
+    subject.cloud.delete("server", [server.handle])
+    subject.until_absent("server", server.handle)
+    subject.until_absent("volume_attachment", attachment)
+    assert subject.cloud.observe("volume", [volume])[0].properties["status"] == "available"
+
+
+def test_a_port_serves_one_server_at_a_time(subject: Subject) -> None:
+    networks = [{"port": subject["port"]}]
+    first = subject.create("server", "first", networks=networks)
+    spec = {**CASES["server"].spec(subject), "networks": networks}
+    (refused,) = subject.cloud.create("server", [Intent("second", spec)])
+    assert isinstance(refused, Transient), "the first may be about to go"
+    assert subject.cloud.find("server", ["second"])[0].presence is Presence.ABSENT
+    subject.cloud.delete("server", [first.handle])
+    subject.until_absent("server", first.handle)
+    present(subject.cloud.create("server", [Intent("second", spec)])[0])
+
+
+def test_a_made_key_is_shown_once(subject: Subject) -> None:
+    created = present(subject.cloud.create("keypair", [Intent("k", {"name": "made"})])[0])
+    assert "PRIVATE KEY" in created.properties["private_key"]
+    seen = subject.cloud.observe("keypair", ["made"])[0]
+    assert "private_key" not in seen.properties
+    assert seen.properties["public_key"] == created.properties["public_key"]
+
+
+def test_a_name_of_a_key_is_taken_once(subject: Subject) -> None:
+    subject.create("keypair", "first")
+    (refused,) = subject.cloud.create("keypair", [Intent("second", CASES["keypair"].spec(subject))])
+    assert isinstance(refused, Terminal)
