@@ -37,18 +37,11 @@ class Scope(Protocol):
     def reference(self, resource: str) -> Any:
         """Value of `get_resource`."""
 
-    def attribute(self, resource: str, path: Sequence[str | int]) -> Any:
-        """Value of the attribute path[0]; with an empty path a map of all attributes but `show`.
+    def attribute(self, resource: str, name: str, path: Sequence[str | int]) -> Any:
+        """Value of `get_attr`, path followed: groups hand it on to their members, others use `traverse`."""
 
-        The rest of the path is followed by the caller, unless the value is a `Followed`. What is not known is None.
-        """
-
-
-@dataclass(frozen=True, slots=True)
-class Followed:
-    """Answer of a scope that followed the whole path itself, as groups do, whose members each answer for it."""
-
-    value: Any
+    def attributes(self, resource: str) -> Any:
+        """Value of `get_attr` with only a resource: name -> value of all attributes but `show`."""
 
 
 class DynamicMap(dict[str, Any]):

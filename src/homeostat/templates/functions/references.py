@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from homeostat.model.errors import Rejected, dotted
-from homeostat.templates.tree import Followed, Function, Path, Scope, evaluate, holds, is_dynamic, traverse
+from homeostat.templates.tree import Function, Path, Scope, evaluate, holds, is_dynamic, traverse
 
 
 def reference_incorrect(name: str, path: Path) -> Rejected:
@@ -110,14 +110,15 @@ class GetAttr(Function):
         return self.ask(scope, arguments)
 
     def ask(self, scope: Scope, arguments: list[Any]) -> Any:
-        return _answer(scope, arguments[0], arguments[1:], told=arguments[1:])
+        return scope.attribute(arguments[0], str(arguments[1]), arguments[2:])
 
 
 class GetAttrThenTraverse(GetAttr):
     """Attribute of another resource; the path is followed afterwards, the resource does not hear of it."""
 
     def ask(self, scope: Scope, arguments: list[Any]) -> Any:
-        return _answer(scope, arguments[0], arguments[1:], told=arguments[1:2])
+        value = scope.attribute(arguments[0], str(arguments[1]), ())
+        return value if scope.unknown is not None and value is scope.unknown else traverse(value, arguments[2:])
 
 
 class GetAttrOrAll(GetAttr):
@@ -130,15 +131,10 @@ class GetAttrOrAll(GetAttr):
             )
         self.check_steps(arguments)
 
-
-def _answer(scope: Scope, resource: str, path: list[Any], told: list[Any]) -> Any:
-    """What `path` leads to in the attributes of a resource that is `told` only so much of it."""
-    value = scope.attribute(resource, told)
-    if isinstance(value, Followed):
-        value, path = value.value, path[len(told) - 1 :]
-    if len(path) < 2 or value is scope.unknown:
-        return value
-    return traverse(value, path[1:])
+    def ask(self, scope: Scope, arguments: list[Any]) -> Any:
+        if len(arguments) == 1:
+            return scope.attributes(arguments[0])
+        return scope.attribute(arguments[0], str(arguments[1]), arguments[2:])
 
 
 def _reference(node: Function, resource: str) -> Function | None:
