@@ -1,0 +1,84 @@
+"""The rules by which an observed value counts as the wanted one, and the named constraints."""
+
+from typing import Any
+
+import pytest
+from resource_cases import ID_A, ID_B
+
+from homeostat.resources import comparison, constraints
+from homeostat.resources.schema import Constraint
+
+EQUAL: list[tuple[Any, Any, bool, str]] = [
+    (1, "1", True, "number as text"),
+    (1.0, 1, True, "number as number"),
+    ("a", "b", False, "texts"),
+    ("1.10", "1.1", True, "texts that are numbers"),
+    (True, "True", True, "truth as text"),
+    (True, False, False, "truth"),
+    (False, 0, True, "truth as number"),
+    (True, "1", False, "a number is no truth"),
+    ("x", None, True, "the cloud does not say"),
+    ({"a": 1}, {"a": "1", "b": 2}, True, "only wanted keys"),
+    ({"a": 1, "b": None}, {"a": 1}, True, "nulls want nothing"),
+    ({"a": 1}, {}, False, "a wanted key is missing"),
+    ({"a": 1}, [1], False, "another shape"),
+    ([1, 2], ["1", "2"], True, "items"),
+    ([1, 2], [2, 1], False, "items out of order"),
+    ([1], [1, 2], False, "items too many"),
+]
+
+
+@pytest.mark.parametrize(("wanted", "seen", "same", "reason"), EQUAL, ids=[case[3] for case in EQUAL])
+def test_equal(wanted: Any, seen: Any, same: bool, reason: str) -> None:
+    assert comparison.equal(wanted, seen) is same
+
+
+SSH = {"direction": "ingress", "ethertype": "IPv4", "protocol": "tcp", "port_range_min": 22, "port_range_max": 22}
+OUT = {"direction": "egress", "ethertype": "IPv4"}
+SEEN_SSH = {**SSH, "id": "r-1", "protocol": "TCP", "port_range_min": "22", "remote_group_id": None}
+
+RULES: list[tuple[list[dict[str, Any]], list[dict[str, Any]], bool, str]] = [
+    ([SSH], [SEEN_SSH], True, "as wanted"),
+    ([SSH], [SEEN_SSH, OUT], True, "with the cloud's own egress rule"),
+    ([SSH], [], False, "taken away"),
+    ([SSH], [SEEN_SSH, {**SEEN_SSH, "port_range_max": 80}], False, "one more"),
+    ([SSH], [SEEN_SSH, SEEN_SSH], False, "one twice"),
+    ([SSH, OUT], [OUT, SEEN_SSH], True, "in any order"),
+    ([SSH, {**OUT, "protocol": "udp"}], [SEEN_SSH, OUT], False, "another egress rule"),
+    ([{**SSH, "remote_ip_prefix": "0.0.0.0/0"}], [SEEN_SSH], True, "anywhere is no limit"),
+    ([{**SSH, "remote_ip_prefix": "10.0.0.0/8"}], [SEEN_SSH], False, "a limit lost"),
+    ([{**SSH, "protocol": "6"}], [SEEN_SSH], True, "protocol by number"),
+    ([{**SSH, "remote_group_id": ""}], [{**SEEN_SSH, "remote_group_id": ID_A}], True, "the group itself"),
+    ([{**SSH, "remote_group_id": "web"}], [{**SEEN_SSH, "remote_group_id": ID_A}], True, "a group by name"),
+    ([{**SSH, "remote_group_id": ID_B}], [{**SEEN_SSH, "remote_group_id": ID_A}], False, "another group"),
+    ([{**SSH, "description": "x"}], [SEEN_SSH], True, "descriptions do not matter"),
+]
+
+
+@pytest.mark.parametrize(("wanted", "seen", "same", "reason"), RULES, ids=[case[3] for case in RULES])
+def test_rules(wanted: list[dict[str, Any]], seen: list[dict[str, Any]], same: bool, reason: str) -> None:
+    assert comparison.rules(wanted, seen) is same
+
+
+def test_references_without_dashes_are_the_same() -> None:
+    assert comparison.reference(ID_A, ID_A.replace("-", ""))
+    assert not comparison.reference(ID_A, ID_B)
+
+
+CONSTRAINTS: list[tuple[Constraint, list[str], list[str]]] = [
+    (constraints.IP_ADDRESS, ["10.0.0.1", "fd00::1"], ["10.0.0", "10.0.0.1/24", "x", ""]),
+    (constraints.CIDR, ["10.0.0.0/24", "10.0.0.7/24", "fd00::/8"], ["10.0.0.0", "10.0.0.0/40", "x/8"]),
+    (constraints.IP_OR_CIDR, ["10.0.0.1", "10.0.0.0/8"], ["x"]),
+    (constraints.MAC_ADDRESS, ["aa:bb:cc:dd:ee:ff", "AA-BB-CC-DD-EE-00"], ["aa:bb:cc:dd:ee", "aa:bb-cc:dd:ee:ff"]),
+    (constraints.DNS_NAME, ["web", "web.example.org."], ["-web", "a..b", "w_b", "x" * 64, ""]),
+    (constraints.RELATIVE_DNS_NAME, ["web", "web.lan"], ["web."]),
+    (constraints.DNS_DOMAIN, ["example.org."], ["example.org", "."]),
+]
+
+
+@pytest.mark.parametrize(("constraint", "good", "bad"), CONSTRAINTS)
+def test_constraint(constraint: Constraint, good: list[str], bad: list[str]) -> None:
+    assert [value for value in good if constraint.check(value)] == []
+    assert [value for value in bad if not constraint.check(value)] == []
+    for value in bad:
+        assert repr(value) in str(constraint.check(value))

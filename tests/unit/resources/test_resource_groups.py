@@ -1,0 +1,82 @@
+"""Members of a group: names, definitions, and names out of use."""
+
+from typing import Any
+
+import pytest
+
+from homeostat.resources.groups import member_definition, member_names, skip_list
+
+
+@pytest.mark.parametrize(
+    ("count", "skip", "wanted", "reason"),
+    [
+        (3, [], ["0", "1", "2"], "numbers from 0"),
+        (0, [], [], "none"),
+        (3, ["0", "2"], ["1", "3", "4"], "skipped ones are made up for"),
+        (2, ["9"], ["0", "1"], "skipping what is not reached changes nothing"),
+    ],
+)
+def test_member_names(count: int, skip: list[str], wanted: list[str], reason: str) -> None:
+    assert member_names(count, set(skip)) == wanted, reason
+
+
+def test_a_shrunk_group_keeps_its_lowest_members() -> None:
+    assert member_names(2, ()) == member_names(5, ())[:2]
+
+
+DEFINITIONS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({"type": "T", "properties": {"a": "n%index%"}}, {"type": "T", "properties": {"a": "n7"}}, "in a text"),
+    (
+        {"type": "T", "properties": {"a": {"b": ["%index%", 1, {"c": "%index%%index%"}]}}},
+        {"type": "T", "properties": {"a": {"b": ["7", 1, {"c": "77"}]}}},
+        "at any depth, as often as it stands there",
+    ),
+    (
+        {"type": "T%index%", "properties": {"%index%": "x"}, "metadata": {"m": "%index%"}},
+        {"type": "T%index%", "properties": {"%index%": "x"}, "metadata": {"m": "%index%"}},
+        "not in keys, type and metadata",
+    ),
+    ({"type": "T", "properties": {"a": None, "b": 0}}, {"type": "T", "properties": {"b": 0}}, "nulls are left out"),
+    (
+        {"type": "T", "properties": {"a": {"b": None}}},
+        {"type": "T", "properties": {"a": {"b": None}}},
+        "but not within values",
+    ),
+    ({"type": "T", "properties": None, "metadata": None}, {"type": "T", "properties": {}}, "no properties"),
+]
+
+
+@pytest.mark.parametrize(("given", "wanted", "reason"), DEFINITIONS, ids=[case[2] for case in DEFINITIONS])
+def test_member_definition(given: dict[str, Any], wanted: dict[str, Any], reason: str) -> None:
+    assert member_definition(given, "7", "%index%") == wanted
+
+
+def test_own_index_variable() -> None:
+    definition = {"type": "T", "properties": {"a": "%index% @@@"}}
+    assert member_definition(definition, "3", "@@@")["properties"] == {"a": "%index% 3"}
+
+
+MEMBERS = {"0": "id-a", "1": "id-b", "2": "id-c"}
+
+SKIPS: list[tuple[list[str], list[dict[str, Any]], str, list[str], str]] = [
+    ([], [], "append", [], "nothing to remove"),
+    ([], [{"resource_list": ["1"]}], "append", ["1"], "by name"),
+    ([], [{"resource_list": [1]}], "append", ["1"], "by number"),
+    ([], [{"resource_list": ["id-c"]}], "append", ["2"], "by reference id"),
+    ([], [{"resource_list": ["9", "id-z"]}], "append", [], "what is no member is ignored"),
+    (["7"], [{"resource_list": [0]}], "append", ["7", "0"], "added to those of before"),
+    (["7"], [{"resource_list": [0]}], "update", ["0"], "instead of those of before"),
+    (["7"], [{"resource_list": [7]}], "update", ["7"], "still named: still out of use"),
+    (["7"], [], "update", [], "afresh with nothing"),
+    (["7"], [], "append", ["7"], "kept"),
+    ([], [{"resource_list": [0, "id-a", "0"]}], "append", ["0"], "once"),
+    ([], [{"resource_list": [2]}, {"resource_list": ["id-a"]}], "append", ["2", "0"], "several policies"),
+    ([], [{}], "append", [], "an empty policy"),
+]
+
+
+@pytest.mark.parametrize(("previous", "policies", "mode", "wanted", "reason"), SKIPS, ids=[case[4] for case in SKIPS])
+def test_skip_list(
+    previous: list[str], policies: list[dict[str, Any]], mode: str, wanted: list[str], reason: str
+) -> None:
+    assert skip_list(previous, policies, mode, MEMBERS) == wanted
