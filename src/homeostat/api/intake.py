@@ -53,7 +53,10 @@ class Unborn:
     def reference(self, resource: str) -> Any:
         return UNKNOWN
 
-    def attribute(self, resource: str, path: Any) -> Any:
+    def attribute(self, resource: str, name: str, path: Any) -> Any:
+        return UNKNOWN
+
+    def attributes(self, resource: str) -> Any:
         return UNKNOWN
 
 

@@ -123,9 +123,11 @@ class Pass:
             self._collect(steps)
             if not steps:
                 break
-            if acts:
+            outside = [step for step in acts if resource_type(step.row.type).kind]
+            self._act([step for step in acts if not resource_type(step.row.type).kind])
+            if outside or len(self._writes) >= p.limits.batch:
                 self._commit(now)
-                self._act(acts)
+            self._act(outside)
             if self._wakes != self._lease.wakes or p.clock.monotonic() - started > p.limits.slice_s:
                 break
         self._finish()
@@ -155,6 +157,7 @@ class Pass:
                 self._frontier.apply(step, Record(step.row, removed=step.removed))
 
     def _act(self, acts: list[Step]) -> None:
+        """Perform, and put the outcomes into the next transaction. What no cloud hears of needs no stored intent."""
         now_of = self._p.clock.now
         writes = self._writes
         for step, answer in self._p.performer.perform(self._world, acts):

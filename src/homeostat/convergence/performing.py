@@ -38,6 +38,8 @@ class Performer:
 
     def perform(self, world: World, steps: Sequence[Step]) -> list[tuple[Step, Answer]]:
         """One answer a step; never raises for what a cloud does wrong."""
+        if not steps:
+            return []
         batches: dict[tuple[Verb, str], list[Step]] = defaultdict(list)
         for step in steps:
             batches[step.verb, resource_type(step.row.type).kind].append(step)

@@ -406,12 +406,12 @@ class Decider:
             return self._delete(row, now)
         if row.acted_at is None:
             return self._delete(row, now) if row.handle else self._forget(row, outcome.CHANGED)
-        seen = self.world.seen.get(row.key)
-        if (
-            seen is not None
-            and resource_type(row.type).judge(thing_of(self.world, row), now).condition is Condition.ABSENT
-        ):
+        verdict = resource_type(row.type).judge(thing_of(self.world, row), now)
+        if verdict.condition is Condition.ABSENT:
             return self._forget(row, outcome.CHANGED)
+        if verdict.remedy is Remedy.ASK:
+            record = outcome.fail(row, outcome.failure_text(row, verdict.reason), now)
+            return Step(Verb.RECORD, row, events=record.events)
         return Waiting(row.name, Why.BUILDING, (), "it is being deleted", row.updated_at, key=row.key)
 
     def _forget(self, row: Resource, reason: str) -> Step:

@@ -1,6 +1,6 @@
 """How functions of a template see the other resources of the shard."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from homeostat.model.observed import Observation, Presence
@@ -9,7 +9,6 @@ from homeostat.model.world import Resource, World
 from homeostat.planner.naming import physical_name
 from homeostat.resources.base import ResourceType, Thing
 from homeostat.resources.registry import resource_type
-from homeostat.resources.schema import UNKNOWN
 
 NEVER_SEEN = Observation(Presence.UNKNOWN, reason="not looked at yet")
 
@@ -32,14 +31,12 @@ def thing_of(world: World, row: Resource, kind: ResourceType | None = None) -> T
 
 
 class RowScope:
-    """Resolves `get_resource` and `get_attr` from rows and what was last seen of them.
+    """Resolves `get_resource` and `get_attr` from rows and what was last seen of them."""
 
-    unknown — given for resources that do not exist yet; functions pass it on.
-    """
+    unknown: Any = None
+    """What is not known at run time is null."""
 
-    unknown: Any = UNKNOWN
-
-    def __init__(self, world: World, current: dict[str, Resource]) -> None:
+    def __init__(self, world: World, current: Mapping[str, Resource]) -> None:
         self._world = world
         self._current = current
 
@@ -47,17 +44,20 @@ class RowScope:
         row = self._known(resource)
         return resource if row is None else resource_type(row.type).reference(thing_of(self._world, row))
 
-    def attribute(self, resource: str, path: Sequence[str | int]) -> Any:
+    def attribute(self, resource: str, name: str, path: Sequence[str | int]) -> Any:
+        row = self._known(resource)
+        if row is None:
+            return None
+        kind = resource_type(row.type)
+        return kind.resolve(thing_of(self._world, row, kind), name, path)
+
+    def attributes(self, resource: str) -> Any:
         row = self._known(resource)
         if row is None:
             return None
         kind = resource_type(row.type)
         thing = thing_of(self._world, row, kind)
-        if not path:
-            return {name: kind.attribute(thing, name) for name in kind.attributes}
-        if path[0] == "show":
-            return kind.show(thing)
-        return kind.attribute(thing, str(path[0]))
+        return {name: kind.attribute(thing, name) for name in kind.attributes}
 
     def _known(self, resource: str) -> Resource | None:
         row = self._current.get(resource)

@@ -5,7 +5,7 @@ Nothing here does I/O: the convergence loop calls the cloud, types only say what
 means.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -14,6 +14,7 @@ from homeostat.resources.comparison import Rule
 from homeostat.resources.graph import Graph
 from homeostat.resources.rules import conflict
 from homeostat.resources.schema import Attribute, Kind, Schema, coerce, with_defaults
+from homeostat.templates.tree import traverse
 
 Props = Mapping[str, Any]
 
@@ -212,6 +213,10 @@ class ResourceType:
             return self.show(thing)
         declared = self.attributes.get(name)
         return thing.seen.properties.get(declared.field or name if declared is not None else name)
+
+    def resolve(self, thing: Thing, name: str, path: Sequence[str | int] = ()) -> Any:
+        """Value of `get_attr: [resource, name, path…]`; None where the path leads nowhere."""
+        return traverse(self.show(thing) if name == "show" else self.attribute(thing, name), path)
 
     def show(self, thing: Thing) -> Any:
         """Value of the attribute `show`: everything the cloud says."""

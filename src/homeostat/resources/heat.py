@@ -28,6 +28,7 @@ from homeostat.resources.schema import (
     one_of,
     text,
 )
+from homeostat.templates.tree import traverse
 
 CHARACTERS: Mapping[str, str] = {
     "lettersdigits": ascii_letters + digits,
@@ -252,6 +253,17 @@ class Nothing(ResourceType):
         return None
 
 
+def _member_order(name: str) -> tuple[int, str]:
+    return (int(name), name) if name.isdigit() else (0, name)
+
+
+def _of_member(member: Mapping[str, Any] | None, path: Sequence[str | int]) -> Any:
+    """One member's reference, or with a path its attribute."""
+    if member is None:
+        return None
+    return traverse(member["attributes"], path) if path else member["reference"]
+
+
 class ResourceGroup(ResourceType):
     """The members live in a child stack; see `resources.groups` for their names and definitions."""
 
@@ -315,6 +327,26 @@ class ResourceGroup(ResourceType):
     }
 
     lifecycle = Lifecycle(frozenset({"complete"}), frozenset({"in_progress"}), broken={"failed": Remedy.ASK})
+
+    def resolve(self, thing: Thing, name: str, path: Sequence[str | int] = ()) -> Any:
+        """Attributes of the group; any other name is an attribute of the members, as a list in their order."""
+        members = thing.seen.properties.get("members") or {}
+        ordered = sorted(members, key=_member_order)
+        if name == "refs":
+            return traverse([members[each]["reference"] for each in ordered], path)
+        if name == "refs_map":
+            return traverse({each: members[each]["reference"] for each in ordered}, path)
+        if name == "removed_rsrc_list":
+            return list(thing.seen.properties.get("skip") or [])
+        if name == "attributes" and path:
+            return {each: traverse(members[each]["attributes"], path) for each in ordered}
+        if name.startswith("resource."):
+            member, *deeper = name.removeprefix("resource.").split(".")
+            return _of_member(members.get(member), (*deeper, *path))
+        return [traverse(members[each]["attributes"], (name, *path)) for each in ordered]
+
+    def attribute(self, thing: Thing, name: str) -> Any:
+        return None if name == "attributes" else self.resolve(thing, name)
 
     def drift(self, thing: Thing) -> tuple[str, ...]:
         """The members' own stack is converged by itself; only its presence and status count here."""

@@ -4,20 +4,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any
 
 from homeostat.model.errors import invalid
 from homeostat.resources import comparison
-
-
-class Unknown:
-    """Stands for a value that is known only once another resource exists; passes every constraint."""
-
-    def __repr__(self) -> str:
-        return "(known after creation)"
-
-
-UNKNOWN: Final = Unknown()
+from homeostat.templates.tree import UNKNOWN
 
 
 class Kind(StrEnum):

@@ -11,6 +11,7 @@ from alembic.config import Config
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.pool import StaticPool
 
 from homeostat.model.errors import Transient
 
@@ -35,12 +36,11 @@ class Database:
     def _connect(self, pool_size: int) -> Engine:
         if not self.is_sqlite:
             return create_engine(self.url, pool_size=pool_size, max_overflow=20, pool_pre_ping=True)
-        engine = create_engine(
-            self.url,
-            pool_size=pool_size,
-            max_overflow=20,
-            connect_args={"timeout": 30, "check_same_thread": False},
-        )
+        arguments = {"timeout": 30, "check_same_thread": False}
+        if make_url(self.url).database in (None, "", ":memory:"):
+            engine = create_engine(self.url, poolclass=StaticPool, connect_args=arguments)
+        else:
+            engine = create_engine(self.url, pool_size=pool_size, max_overflow=20, connect_args=arguments)
         event.listen(engine, "connect", _sqlite_connected)
         event.listen(engine, "begin", _sqlite_begin)
         return engine

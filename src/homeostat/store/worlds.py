@@ -72,6 +72,9 @@ class Writes:
     properties: list[tuple[Resource, dict[str, Any]]] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
 
+    def __len__(self) -> int:
+        return len(self.inserted) + len(self.full) + len(self.outcomes) + len(self.removed)
+
     def insert(self, row: Resource) -> None:
         self.inserted[row.key] = row
 

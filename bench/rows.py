@@ -1,0 +1,55 @@
+"""The bare row traffic of creating resources: what no engine on this store could be faster than."""
+
+import tempfile
+import time
+from pathlib import Path
+
+from homeostat.model.observed import Observation, Presence
+from homeostat.model.plan import Event
+from homeostat.model.world import Resource, Seen
+from homeostat.store import shards, worlds
+from homeostat.store.database import Database, sqlite_url
+from homeostat.store.stacks import EMPTY, NewStack, add
+from homeostat.store.worlds import Writes
+
+BATCH = 500
+
+
+def bare_row_rate(n: int) -> float:
+    """Resources a second: insert with intent, outcome, observation, two events; epoch and version checked; batches."""
+    with tempfile.TemporaryDirectory() as folder:
+        db = Database(sqlite_url(Path(folder) / "rows.db"), time.time)
+        db.migrate()
+        with db.write() as tx:
+            add(db, tx, NewStack("s", "p", "n"), EMPTY, time.time(), 3600.0)
+            lease = shards.claim(tx, "s", 0, "bench", time.time(), 600.0)
+        if lease is None:
+            raise RuntimeError("the shard could not be claimed")
+        started = time.perf_counter()
+        for start in range(0, n, BATCH):
+            _batch(db, lease, range(start, min(start + BATCH, n)))
+        seconds = time.perf_counter() - started
+        db.close()
+    return n / seconds
+
+
+def _batch(db: Database, lease: shards.Lease, numbers: range) -> None:
+    rows = [Resource(f"k{i:011d}", "s", 0, f"r{i}", "OS::Heat::TestResource", properties={"value": "v"}) for i in numbers]
+    intended = Writes(events=[_event(row, "IN_PROGRESS") for row in rows])
+    outcome = Writes(events=[_event(row, "COMPLETE") for row in rows])
+    for row in rows:
+        intended.insert(row)
+    with db.write() as tx:
+        shards.renew(tx, lease, time.time(), 600.0)
+        worlds.record(db, tx, "s", intended, time.time())
+    for row in rows:
+        row.handle, row.status = row.key, "COMPLETE"
+        outcome.conclude(row)
+        outcome.seen[row.key] = (row, Seen(Observation(Presence.PRESENT, row.key, {"value": "v"}, 0.0), 1))
+    with db.write() as tx:
+        shards.renew(tx, lease, time.time(), 600.0)
+        worlds.record(db, tx, "s", outcome, time.time())
+
+
+def _event(row: Resource, status: str) -> Event:
+    return Event(row.name, "CREATE", status, "state changed", row.type, row.key, row.handle)
