@@ -68,7 +68,7 @@ def compile_template(
     version = version_of(document)
     sections = _sections(document, version)
     check_types(sections["resources"])
-    given = {**environment.get("parameters", {}), **(parameters or {})}
+    given = parse_environment({"parameters": {**environment.get("parameters", {}), **(parameters or {})}})["parameters"]
     known = resolve(
         sections["parameters"],
         Given(given, environment.get("parameter_defaults", {})),

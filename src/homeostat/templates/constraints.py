@@ -112,6 +112,8 @@ def _length(value: Any, description: str, _convert: Callable[[Any], Any]) -> Con
     low, high = _bounds(value, "length", int)
 
     def check(sized: Any) -> str | None:
+        if not isinstance(sized, str | list | dict):
+            return f"{sized} has no length"
         size = len(sized)
         inside = (low is None or size >= low) and (high is None or size <= high)
         return None if inside else f"length ({size}) is out of range (min: {low}, max: {high})"

@@ -61,8 +61,8 @@ def compile_definition(name: str, entry: Mapping[str, Any], reader: Reader, vers
 
     properties = _map(tree("properties"), (*path, "properties"))
     metadata = tree("metadata")
-    if not isinstance(metadata, Function):
-        metadata = metadata and _map(metadata, (*path, "metadata"))
+    if metadata is not None and not isinstance(metadata, Function):
+        metadata = _map(metadata, (*path, "metadata"))
     explicit = _depends_on(entry.get("depends_on"), reader, path)
     external_id = tree("external_id")
     deletion_policy = _deletion_policy(tree("deletion_policy"), version, path)

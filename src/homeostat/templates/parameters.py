@@ -264,6 +264,8 @@ def resolve(
     schemas = [ParameterSchema.parse(name, entry, version) for name, entry in section.items()]
     parameters = {each.name: each for each in _pseudo(identity)}
     for schema in schemas:
+        if schema.name in parameters:
+            raise _schema_error(schema.name, "the name is reserved for a parameter that is always there")
         parameters[schema.name] = _valued(schema, given, strict)
     return parameters
 

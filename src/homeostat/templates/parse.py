@@ -29,8 +29,8 @@ def parse_template(source: str | bytes | Mapping[str, Any], *, size_max: int = S
     """
     document = _parse(source, "Template", size_max)
     if not isinstance(document, dict):
-        found = "empty" if document is None else f"a {type(document).__name__}"
-        raise _malformed("Template", f"The template is not a JSON object or YAML mapping, it is {found}.")
+        found = "empty" if document is None else f"of type {type(document).__name__}"
+        raise _malformed("Template", f"The template is not a JSON object or YAML mapping but {found}.")
     return document
 
 

@@ -77,8 +77,8 @@ class Function:
     """A node: one call of an intrinsic function.
 
     arguments — a tree; path — of the node in the template.
-    Subclasses say what the function does: `check` the shape of its arguments, `apply` it to plain ones.
-    Both raise ValueError or TypeError with a text for the author of the template.
+    Subclasses say what the function does: `check` the shape of its arguments, `apply` it to plain ones. Both raise
+    ValueError or TypeError with a text for the author of the template.
     """
 
     name: str
@@ -87,7 +87,7 @@ class Function:
     context: Context = field(compare=False, repr=False)
 
     def check(self, arguments: Any) -> None:
-        """Refuse a wrong shape. Called once for each node; items of `arguments` may be nodes themselves."""
+        """Refuse a wrong shape. While compiling, items of `arguments` may be nodes themselves."""
 
     def apply(self, arguments: Any) -> Any:
         """Value of the function; `arguments` is plain data that passed `check`."""
@@ -106,17 +106,12 @@ class Function:
 
         Fails: Rejected with the path.
         """
-        if not isinstance(self.arguments, Function):
-            self.guarded(self.check, self.arguments)
-        if is_dynamic(self.arguments):
-            return self
         if self.context.unknown is not None and holds(self.arguments, self.context.unknown):
             return self.context.unknown
-        return self.fold()
-
-    def fold(self) -> Any:
-        """Value of a node whose arguments are plain data; nodes that ask resources give themselves."""
-        return self.guarded(self.apply, self.arguments)
+        if isinstance(self.arguments, Function):
+            return self
+        self.guarded(self.check, self.arguments)
+        return self if is_dynamic(self.arguments) else self.guarded(self.apply, self.arguments)
 
     def evaluate(self, scope: Scope) -> Any:
         """Value of the node now. Fails: Rejected with the path."""
@@ -124,8 +119,7 @@ class Function:
         unknown = scope.unknown
         if unknown is not None and holds(arguments, unknown):
             return unknown
-        if isinstance(self.arguments, Function):
-            self.guarded(self.check, arguments)
+        self.guarded(self.check, arguments)
         return self.guarded(self.apply, arguments)
 
     def guarded(self, step: Callable[[Any], Any], arguments: Any) -> Any:

@@ -22,8 +22,6 @@ class Repeat(Function):
             raise ValueError(f'The "for_each" of "{self.name}" must be a map of variables to lists')
 
     def apply(self, arguments: Any) -> Any:
-        if not isinstance(arguments["for_each"], dict):
-            raise ValueError(f'The "for_each" of "{self.name}" must be a map of variables to lists')
         variables = list(arguments["for_each"])
         lists = [self.items(variable, items) for variable, items in arguments["for_each"].items()]
         result = []
@@ -135,7 +133,6 @@ class MapReplace(Function):
             raise ValueError(form)
 
     def apply(self, arguments: Any) -> Any:
-        self.check(arguments)
         source, replace = arguments[0] or {}, arguments[1]
         keys, values = replace.get("keys") or {}, replace.get("values") or {}
         if not all(isinstance(each, dict) for each in (source, keys, values)):

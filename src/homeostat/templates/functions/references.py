@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from homeostat.model.errors import Rejected, dotted
-from homeostat.templates.tree import Function, Path, Scope, evaluate, holds, is_dynamic, traverse
+from homeostat.templates.tree import UNKNOWN, Function, Path, Scope, evaluate, holds, is_dynamic, traverse
 
 
 def reference_incorrect(name: str, path: Path) -> Rejected:
@@ -30,7 +30,7 @@ class GetParam(Function):
             raise Rejected("UserParameterMissing", f"The Parameter ({name}) was not provided.", path=self.path)
         value = self.context.parameters[name]
         # Clients rely on a path into nothing giving an empty text, not an error.
-        return value if value is self.context.unknown else traverse(value, path, missing="") if path else value
+        return value if value is UNKNOWN else traverse(value, path, missing="")
 
 
 class GetFile(Function):
@@ -67,8 +67,8 @@ class GetResource(Function):
         return (self.arguments,)
 
     def compiled(self) -> Any:
-        if self.arguments is self.context.unknown is not None:
-            return self.arguments
+        if self.arguments is UNKNOWN:
+            return UNKNOWN
         self.guarded(self.check, self.arguments)
         return _reference(self, self.arguments)
 
