@@ -174,7 +174,7 @@ class PoolMember(ResourceType):
         "subnet": _link("Subnet to reach it from.", "neutron.subnet"),
         "tags": listing("Tags.", update=True, same=comparison.includes),
     }
-    lifecycle = Lifecycle(READY | {"offline", "no_monitor"}, BUSY, broken={"error": Remedy.RECREATE})
+    lifecycle = Lifecycle(READY, BUSY, broken={"error": Remedy.RECREATE})
 
 
 class HealthMonitor(ResourceType):

@@ -9,9 +9,9 @@ from homeostat.resources.graph import mentioned, same
 from homeostat.resources.registry import resource_type
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Waits:
-    """Stands for a function of a template that waits for resources."""
+    """Stands for a function of a template that waits for resources; no two are equal, as their places differ."""
 
     names: tuple[str, ...]
 
