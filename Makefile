@@ -1,0 +1,53 @@
+# Every target sets up what it needs: a virtual environment in .venv, and for the tests a PostgreSQL server.
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+BIN := .venv/bin
+HOMEOSTAT_SEEDS ?= 40
+export HOMEOSTAT_SEEDS
+
+.PHONY: help
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: demo
+demo: .venv/installed-dev ## bring up a web tier on this machine, break it, watch it heal (about a minute)
+	$(BIN)/python -m homeostat.cli.demo
+
+.PHONY: test
+test: .venv/installed-dev ## run all tests; HOMEOSTAT_SEEDS=1000 plays more simulated histories, ARGS="-k store" chooses
+	scripts/postgresql
+	$(BIN)/python -m pytest $(ARGS)
+
+.PHONY: lint
+lint: .venv/installed-dev ## check style, types and the borders between packages
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+.PHONY: bench
+bench: .venv/installed-dev ## measure rates and growth; prints one JSON object a line
+	$(BIN)/python -m bench $(ARGS)
+
+.PHONY: docs
+docs: .venv/installed-docs ## write the generated reference pages and build the documentation into site/
+	$(BIN)/python docs/generate.py
+	$(BIN)/mkdocs build --strict
+
+.PHONY: lock
+lock: .venv/installed-dev .venv/installed-docs ## write requirements.lock from what is installed now
+	$(BIN)/python -m pip freeze --exclude-editable | LC_ALL=C sort > requirements.lock
+
+.PHONY: clean
+clean: ## remove everything that the other targets made
+	rm -rf .venv site build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests bench docs -name __pycache__ -prune -exec rm -rf {} +
+
+# The stamps are younger than the files that say what to install, or it is installed again.
+.venv/installed-%: pyproject.toml requirements.lock scripts/environment
+	scripts/environment $*
+	@touch $@
