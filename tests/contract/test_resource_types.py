@@ -1,0 +1,214 @@
+"""Resource types on the local cloud: what a type asks for is what it recognises again, at once and later."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from homeostat.clouds.local import LocalCloud
+from homeostat.clouds.port import Change, Intent, Operation
+from homeostat.model.observed import Condition, Observation, Remedy, Verdict
+from homeostat.resources.base import ResourceType, Thing
+from homeostat.resources.registry import resource_type, types
+
+PATIENCE_S = 20.0
+
+TEMPLATE: dict[str, tuple[str, dict[str, Any]]] = {
+    "lan": ("OS::Neutron::Net", {"name": "lan", "tags": ["blue"]}),
+    "outside": ("OS::Neutron::Net", {"name": "outside"}),
+    "far": ("OS::Neutron::Subnet", {"network": "@outside", "cidr": "192.0.2.0/24"}),
+    "near": (
+        "OS::Neutron::Subnet",
+        {
+            "network": "@lan",
+            "cidr": "10.7.0.0/24",
+            "gateway_ip": "10.7.0.1",
+            "dns_nameservers": ["192.0.2.53"],
+            "allocation_pools": [{"start": "10.7.0.10", "end": "10.7.0.99"}],
+            "host_routes": [{"destination": "10.9.0.0/16", "nexthop": "10.7.0.5"}],
+        },
+    ),
+    "web": (
+        "OS::Neutron::SecurityGroup",
+        {
+            "description": "web servers",
+            "rules": [
+                {"protocol": "tcp", "port_range_min": 80, "port_range_max": 80},
+                {"remote_mode": "remote_group_id"},
+            ],
+        },
+    ),
+    "port": (
+        "OS::Neutron::Port",
+        {
+            "network": "@lan",
+            "fixed_ips": [{"subnet": "@near", "ip_address": "10.7.0.20"}],
+            "security_groups": ["@web"],
+            "allowed_address_pairs": [{"ip_address": "10.7.0.77"}],
+        },
+    ),
+    "by_name": ("OS::Neutron::Port", {"network": "lan", "admin_state_up": False}),
+    "router": ("OS::Neutron::Router", {"external_gateway_info": {"network": "outside", "enable_snat": True}}),
+    "leg": ("OS::Neutron::RouterInterface", {"router": "@router", "subnet": "@near"}),
+    "key": ("OS::Nova::KeyPair", {"name": "me"}),
+    "server": (
+        "OS::Nova::Server",
+        {
+            "flavor": "m1.small",
+            "image": "cirros",
+            "key_name": "@key",
+            "networks": [{"port": "@port"}, {"network": "lan"}],
+            "metadata": {"role": "web", "rank": 1},
+            "tags": ["green"],
+        },
+    ),
+    "address": ("OS::Neutron::FloatingIP", {"floating_network": "@outside", "port_id": "@by_name"}),
+    "free_address": ("OS::Neutron::FloatingIP", {"floating_network": "outside"}),
+    "association": ("OS::Neutron::FloatingIPAssociation", {"floatingip_id": "@free_address", "port_id": "@port"}),
+    "volume": ("OS::Cinder::Volume", {"size": 1, "metadata": {"for": "data"}}),
+    "attachment": ("OS::Cinder::VolumeAttachment", {"instance_uuid": "@server", "volume_id": "@volume"}),
+    "balancer": ("OS::Octavia::LoadBalancer", {"vip_subnet": "@near"}),
+    "listener": ("OS::Octavia::Listener", {"loadbalancer": "@balancer", "protocol": "TCP", "protocol_port": 8081}),
+    "pool": (
+        "OS::Octavia::Pool",
+        {
+            "listener": "@listener",
+            "protocol": "TCP",
+            "lb_algorithm": "ROUND_ROBIN",
+            "session_persistence": {"type": "SOURCE_IP"},
+        },
+    ),
+    "member": ("OS::Octavia::PoolMember", {"pool": "@pool", "address": "10.7.0.20", "protocol_port": 80}),
+    "monitor": (
+        "OS::Octavia::HealthMonitor",
+        {"pool": "@pool", "type": "TCP", "delay": 1, "timeout": 1, "max_retries": 2},
+    ),
+}
+"""One thing of each type that lives in a cloud, in an order that works; `@name` is a reference."""
+
+
+@dataclass
+class Stack:
+    """Things of the template on a cloud."""
+
+    cloud: LocalCloud
+    things: dict[str, tuple[ResourceType, Thing]]
+
+    def make(self, name: str) -> None:
+        type_name, given = TEMPLATE[name]
+        kind = resource_type(type_name)
+        values = kind.complete(kind.check(self._resolved(given)))
+        spec = kind.spec(values, f"stack-{name}")
+        (answer,) = self.cloud.create(kind.kind, [Intent(f"token-{name}", spec)])
+        assert isinstance(answer, Observation), answer
+        self.things[name] = (kind, Thing(name, name, f"stack-{name}", values, answer, answer.handle))
+
+    def _resolved(self, tree: Any) -> Any:
+        if isinstance(tree, dict):
+            return {key: self._resolved(value) for key, value in tree.items()}
+        if isinstance(tree, list):
+            return [self._resolved(item) for item in tree]
+        if isinstance(tree, str) and tree.startswith("@"):
+            kind, thing = self.things[tree[1:]]
+            return kind.reference(thing)
+        return tree
+
+    def look(self, name: str) -> Verdict:
+        kind, thing = self.things[name]
+        (seen,) = self.cloud.observe(kind.kind, [thing.handle])
+        thing = replace(thing, seen=seen)
+        self.things[name] = (kind, thing)
+        return kind.judge(thing, 0.0)
+
+    def settle(self, name: str) -> Verdict:
+        """The first verdict on it that is not pending."""
+        give_up_at = time.monotonic() + PATIENCE_S
+        while (verdict := self.look(name)).condition is Condition.PENDING:
+            assert time.monotonic() < give_up_at, verdict
+            time.sleep(0.02)
+        return verdict
+
+    def change(self, name: str, **fields: Any) -> None:
+        """Somebody changes it outside."""
+        kind, thing = self.things[name]
+        spec = {**kind.spec(thing.properties, thing.physical_name), **fields}
+        (answer,) = self.cloud.update(kind.kind, [Change(thing.handle, spec, tuple(fields))])
+        assert isinstance(answer, Observation), answer
+
+    def repair(self, name: str, verdict: Verdict) -> None:
+        kind, thing = self.things[name]
+        spec = kind.spec(thing.properties, thing.physical_name)
+        changed = tuple(kind.renamed.get(each, each) for each in verdict.drifted)
+        (answer,) = self.cloud.update(kind.kind, [Change(thing.handle, spec, changed)])
+        assert isinstance(answer, Observation), answer
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    root: Path = tmp_path_factory.mktemp("cloud")
+    cloud = LocalCloud(root)
+    made = Stack(cloud, {})
+    try:
+        for name in TEMPLATE:
+            made.make(name)
+            assert made.settle(name).condition is Condition.READY, name
+        yield made
+    finally:
+        cloud.destroy()
+
+
+def test_the_template_has_every_type_of_a_cloud() -> None:
+    of_a_cloud = {name for name, each in types().items() if each.kind not in ("", "stack")}
+    assert {type_name for type_name, _ in TEMPLATE.values()} == of_a_cloud
+
+
+@pytest.mark.parametrize("name", TEMPLATE)
+def test_nothing_drifts_by_itself(stack: Stack, name: str) -> None:
+    verdict = stack.settle(name)
+    assert (verdict.condition, verdict.reason) == (Condition.READY, "")
+
+
+CHANGED: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
+    ("lan", {"admin_state_up": False}, ("admin_state_up",)),
+    ("near", {"dns_nameservers": ["192.0.2.1"]}, ("dns_nameservers",)),
+    ("web", {"rules": []}, ("rules",)),
+    ("by_name", {"admin_state_up": True}, ("admin_state_up",)),
+    ("router", {"external_gateway_info": None}, ("external_gateway_info",)),
+    ("server", {"metadata": {"role": "db"}, "tags": []}, ("metadata", "tags")),
+    ("volume", {"metadata": {}}, ("metadata",)),
+    ("member", {"weight": 9}, ("weight",)),
+    ("monitor", {"delay": 9}, ("delay",)),
+]
+
+
+@pytest.mark.parametrize(("name", "fields", "drifted"), CHANGED, ids=[case[0] for case in CHANGED])
+def test_what_is_changed_outside_drifts_until_it_is_repaired(
+    stack: Stack, name: str, fields: dict[str, Any], drifted: tuple[str, ...]
+) -> None:
+    stack.change(name, **fields)
+    verdict = stack.settle(name)
+    assert (verdict.condition, verdict.remedy, verdict.drifted) == (Condition.DRIFTED, Remedy.UPDATE, drifted)
+    stack.repair(name, verdict)
+    assert stack.settle(name).condition is Condition.READY
+
+
+@pytest.mark.parametrize("verb", ["stop", "pause"])
+def test_a_server_that_was_halted_says_what_brings_it_back(stack: Stack, verb: str) -> None:
+    kind, thing = stack.things["server"]
+    stack.cloud.operate(kind.kind, [Operation(thing.handle, verb)])
+    verdict = stack.settle("server")
+    assert (verdict.condition, verdict.remedy) == (Condition.BROKEN, Remedy.OPERATE)
+    stack.cloud.operate(kind.kind, [Operation(thing.handle, verdict.operation)])
+    assert stack.settle("server").condition is Condition.READY
+
+
+def test_addresses_of_a_server_by_name_and_id_of_the_network(stack: Stack) -> None:
+    assert stack.settle("server").condition is Condition.READY
+    kind, server = stack.things["server"]
+    networks = kind.attribute(server, "networks")
+    assert networks["lan"] == networks[stack.things["lan"][1].handle]
+    assert len(networks["lan"]) == 2
+    assert kind.attribute(server, "first_address") == networks["lan"][0]
