@@ -1,0 +1,176 @@
+"""The commands, their flags and their help."""
+
+import os
+from argparse import ArgumentParser, BooleanOptionalAction, Namespace, RawDescriptionHelpFormatter, _SubParsersAction
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from homeostat.cli.settings import ACCESS_MODES, CLOUDS, LOG_LEVELS, PORT, default_state
+
+DESCRIPTION = "Convergent, self-healing orchestration that speaks the OpenStack Orchestration API."
+EPILOG = """\
+first steps:
+  homeostat up examples/web-tier.yaml           create the stack, and a service if none runs; watch it come up
+  homeostat show web-tier                       its resources and outputs
+  homeostat up examples/web-tier.yaml -P message=Hello      change it
+  homeostat explain web-tier                    what is not at rest, and why
+  homeostat down web-tier                       delete it
+
+exit codes: 0 done, 1 the operation failed, 2 wrong usage, 3 no service answers.
+Flags shown with a [HOMEOSTAT_…] name can be given as that environment variable too.
+`homeostat COMMAND --help` tells more about each command."""
+
+Commands = Any
+"""What `add_subparsers` gives; argparse has no public name for it."""
+
+
+def parse(argv: Sequence[str] | None = None) -> Namespace:
+    """`command` and its flags. Exits with code 2 and a message when they are wrong."""
+    return parser().parse_args(argv)
+
+
+def parser() -> ArgumentParser:
+    root = ArgumentParser(
+        "homeostat", description=DESCRIPTION, epilog=EPILOG, formatter_class=RawDescriptionHelpFormatter
+    )
+    commands = root.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    _add_client_commands(commands)
+    _add_service_commands(commands)
+    return root
+
+
+# -- commands that talk to a service -----------------------------------------------------------------------------------
+
+
+def _add_client_commands(commands: Commands) -> None:
+    _add_up(commands)
+    watch = _client(commands, "watch", "show a stack live", "homeostat watch web-tier --until-complete")
+    watch.add_argument("name", metavar="NAME", help="name or id of the stack")
+    watch.add_argument("--until-complete", action="store_true", help="end when the stack is at rest, 1 if it failed")
+    _client(commands, "list", "list the stacks of the project", "homeostat list --json | jq -r '.[].stack_name'")
+    show = _client(commands, "show", "show a stack: parameters, resources, outputs", "homeostat show web-tier")
+    show.add_argument("name", metavar="NAME", help="name or id of the stack")
+    events = _client(commands, "events", "list what happened to a stack", "homeostat events web-tier -f")
+    events.add_argument("name", metavar="NAME", help="name or id of the stack")
+    events.add_argument("-f", "--follow", action="store_true", help="go on with what happens next, until interrupted")
+    explain = _client(
+        commands,
+        "explain",
+        "say what is not at rest, why, since when, and what would release it",
+        "homeostat explain web-tier\n  homeostat explain web-tier server_2",
+    )
+    explain.add_argument("name", metavar="NAME", help="name or id of the stack")
+    explain.add_argument("resource", metavar="RESOURCE", nargs="?", help="only this resource, at rest or not")
+    _add_down(commands)
+
+
+def _add_up(commands: Commands) -> None:
+    up = _client(
+        commands,
+        "up",
+        "create a stack, or update it if it exists, and watch it come up",
+        "homeostat up examples/hello.yaml\n"
+        "  homeostat up web.yaml shop -P message=Hello -P port=8080 -e production.yaml --rollback\n\n"
+        "A template states the whole wish: parameters that are not given take their defaults, on updates too.\n"
+        "Files named by get_file are read relative to the template. Without a service, one is started in the\n"
+        "background (homeostat serve --detach).",
+    )
+    up.add_argument("template", metavar="TEMPLATE", help="template file, - for standard input")
+    up.add_argument("name", metavar="NAME", nargs="?", help="name of the stack (default: the file's name)")
+    up.add_argument("-P", "--parameter", metavar="K=V", action="append", default=[], help="parameter; may be repeated")
+    up.add_argument(
+        "-e",
+        "--environment",
+        metavar="FILE",
+        action="append",
+        default=[],
+        type=Path,
+        help="environment; later ones win",
+    )
+    up.add_argument("--rollback", action=BooleanOptionalAction, help="go back to the last good state on failure")
+    up.add_argument("--timeout", metavar="MIN", type=int, help="minutes until the operation counts as failed")
+    up.add_argument("--no-wait", action="store_true", help="return as soon as the service has accepted it")
+
+
+def _add_down(commands: Commands) -> None:
+    down = _client(commands, "down", "delete a stack and all it made", "homeostat down web-tier -y")
+    down.add_argument("name", metavar="NAME", help="name or id of the stack")
+    down.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    down.add_argument("--no-wait", action="store_true", help="return as soon as the service has accepted it")
+
+
+def _client(commands: Commands, name: str, summary: str, example: str) -> ArgumentParser:
+    command = _command(commands, name, summary, example)
+    group = command.add_argument_group("service")
+    _add_state(group)
+    _option(group, "url", "", "where the service answers (default: the one of the state directory)", metavar="URL")
+    _option(group, "project", "", "project (default: the user HOMEOSTAT_USER, or `default`)", metavar="NAME")
+    command.add_argument("--json", action="store_true", help="print JSON, and nothing else")
+    return command
+
+
+# -- the service -------------------------------------------------------------------------------------------------------
+
+
+def _add_service_commands(commands: Commands) -> None:
+    serve = _service(
+        commands,
+        "serve",
+        "run the whole service: API and workers, each a process of its own",
+        "homeostat serve\n  homeostat serve --detach --port 0\n"
+        "  homeostat serve --database postgresql+psycopg://user:secret@db/homeostat --workers 2",
+    )
+    serve.add_argument("--detach", action="store_true", help="start it in the background and wait until it answers")
+    _option(serve, "workers", 1, "worker processes", type=int, metavar="N")
+    api = _service(commands, "api", "run an API process alone", "homeostat api --database postgresql+psycopg://…")
+    api.add_argument("--fd", type=int, help="listen on this inherited socket instead of --host and --port")
+    _service(commands, "worker", "run a worker process alone", "homeostat worker --database postgresql+psycopg://…")
+
+
+def _service(commands: Commands, name: str, summary: str, example: str) -> ArgumentParser:
+    command = _command(commands, name, summary, example)
+    command.set_defaults(workers=1, json=False)
+    _add_state(command)
+    _option(command, "database", "", "database URL (default: SQLite in the state directory)", metavar="URL")
+    _option(command, "cloud", "local", "where resources are made: on this machine, or in memory", choices=CLOUDS)
+    _option(command, "host", "127.0.0.1", "address to listen on", metavar="ADDRESS")
+    _option(command, "port", PORT, "port to listen on, 0 for any free one", type=int, metavar="PORT")
+    _option(
+        command, "access", "none", "who may use the API: this machine, or users with passwords", choices=ACCESS_MODES
+    )
+    _option(command, "htpasswd", None, "users of --access basic (bcrypt)", type=Path, metavar="FILE")
+    _option(command, "log-level", "info", "what is logged", choices=LOG_LEVELS)
+    command.add_argument(
+        "--log-json",
+        action="store_true",
+        default=bool(os.environ.get("HOMEOSTAT_LOG_JSON")),
+        help="log JSON, one object a line [HOMEOSTAT_LOG_JSON]",
+    )
+    return command
+
+
+# -- both --------------------------------------------------------------------------------------------------------------
+
+
+def _command(commands: "_SubParsersAction[ArgumentParser]", name: str, summary: str, example: str) -> ArgumentParser:
+    return commands.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=f"example:\n  {example}",
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+
+
+def _add_state(group: Any) -> None:
+    _option(group, "state-dir", default_state(), "directory of the service's state", type=Path, metavar="DIR")
+
+
+def _option(group: Any, name: str, default: Any, text: str, **more: Any) -> None:
+    """A flag whose default comes from the environment variable of the same name."""
+    variable = f"HOMEOSTAT_{name.upper().replace('-', '_')}"
+    shown = f" (default: {default})" if default not in (None, "") else ""
+    group.add_argument(
+        f"--{name}", default=os.environ.get(variable) or default, help=f"{text}{shown} [{variable}]", **more
+    )

@@ -1,0 +1,140 @@
+"""What `up` sends: the template, the files it names, environments and parameters, read from this machine."""
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from homeostat.cli.problems import Problem, Usage
+from homeostat.model.errors import Rejected
+from homeostat.templates import parse_environment, parse_template
+
+STANDARD_INPUT = "-"
+_TEMPLATE_SUFFIXES = (".yaml", ".yml", ".template")
+_REMOTE = ("http://", "https://")
+Named = tuple[str, bool]
+"""Name of a file as written, and whether it is a template."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A text, where it came from, and the directory its file names are relative to."""
+
+    name: str
+    text: str
+    directory: Path
+
+
+def stack_body(template: str, environments: Sequence[Path], parameters: Sequence[str]) -> dict[str, Any]:
+    """Template, environment, files and parameters as the API takes them.
+
+    Fails: Usage for files that cannot be read and parameters without `=`; Problem for text that is no template.
+    """
+    source = _read_template(template)
+    files: dict[str, str] = {}
+    _collect(_named(_checked(source, parse_template)), source, files)
+    environment: dict[str, Any] = {}
+    for path in environments:
+        environment_source = _read(str(path), Path())
+        for section, values in _checked(environment_source, parse_environment).items():
+            before = environment.get(section)
+            both_maps = isinstance(before, dict) and isinstance(values, dict)
+            environment[section] = before | values if both_maps else values
+        _collect(_registered(environment.get("resource_registry")), environment_source, files)
+    return {
+        "template": source.text,
+        "environment": environment,
+        "files": files,
+        "parameters": dict(_parameter(text) for text in parameters),
+    }
+
+
+def default_name(template: str) -> str:
+    """Name of a stack after its template's file. Fails: Usage when there is nothing to name it after."""
+    name = re.sub(r"[^A-Za-z0-9_.-]+", "-", Path(template).stem).lstrip("-_.0123456789")
+    if template == STANDARD_INPUT or not name:
+        raise Usage("the stack needs a name: homeostat up TEMPLATE NAME")
+    return name
+
+
+def _parameter(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise Usage(f"-P {text}: write it as -P NAME=VALUE")
+    return name, value
+
+
+def _read_template(template: str) -> Source:
+    if template == STANDARD_INPUT:
+        return Source("standard input", sys.stdin.read(), Path())
+    return _read(template, Path())
+
+
+def _read(name: str, directory: Path) -> Source:
+    if name.startswith(_REMOTE):
+        return Source(name, _fetched(name), directory)
+    path = directory / Path(name.removeprefix("file://")).expanduser()
+    try:
+        return Source(str(path), path.read_text(encoding="utf-8"), path.parent)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise Usage(f"cannot read {path}: {reason}") from error
+
+
+def _fetched(url: str) -> str:
+    try:
+        answer = httpx.get(url, follow_redirects=True, timeout=30.0)
+        answer.raise_for_status()
+    except httpx.HTTPError as error:
+        raise Usage(f"cannot read {url}: {error}") from error
+    return answer.text
+
+
+def _checked(source: Source, parse: Callable[[str], Mapping[str, Any]]) -> dict[str, Any]:
+    try:
+        return dict(parse(source.text))
+    except Rejected as error:
+        raise Problem(f"{source.name}: {error}") from error
+
+
+def _collect(named: Iterable[Named], source: Source, files: dict[str, str]) -> None:
+    """Read every file that is named by `source`, and those that templates among them name."""
+    for name, is_template in named:
+        found = _read(name, source.directory)
+        known = name in files
+        if files.setdefault(name, found.text) != found.text:
+            raise Problem(f"{source.name}: another template names another file {name}: rename one of the two")
+        if is_template and not known:
+            _collect(_named(_checked(found, parse_template)), found, files)
+
+
+def _named(part: Any) -> Iterator[Named]:
+    """Files of a template: in `get_file`, and types of resources that are templates."""
+    pending = [part]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, Mapping):
+            if isinstance(each.get("get_file"), str):
+                yield each["get_file"], False
+            yield from _templates([each.get("type")])
+            pending += each.values()
+        elif isinstance(each, list):
+            pending += each
+
+
+def _registered(registry: Any) -> Iterator[Named]:
+    """Templates that an environment names as types."""
+    values = registry.values() if isinstance(registry, Mapping) else ()
+    for value in values:
+        yield from _registered(value)
+    yield from _templates(values)
+
+
+def _templates(names: Iterable[Any]) -> Iterator[Named]:
+    for name in names:
+        if isinstance(name, str) and name.endswith(_TEMPLATE_SUFFIXES):
+            yield name, True

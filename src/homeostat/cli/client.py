@@ -1,0 +1,105 @@
+"""Client of the Orchestration API: requests and answers as the wire has them."""
+
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from homeostat.cli.problems import Fault, Unreachable
+from homeostat.cli.settings import ClientSettings
+
+Wire = dict[str, Any]
+NESTED_DEPTH_MAX = 5
+_TIMEOUT_S = 60.0
+_PAGE = 1000
+
+
+class Client:
+    """Speaks for one project. Fails: Fault when the service refuses, Unreachable when it does not answer."""
+
+    def __init__(self, url: str, settings: ClientSettings) -> None:
+        self.url = url
+        self._http = httpx.Client(
+            base_url=f"{url}/v1/{quote(settings.project, safe='')}",
+            auth=(settings.user, settings.password) if settings.user else None,
+            follow_redirects=True,
+            timeout=_TIMEOUT_S,
+        )
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._http.close()
+
+    def stacks(self) -> list[Wire]:
+        return list(self._ask("GET", "stacks")["stacks"])
+
+    def stack(self, name: str, *, outputs: bool = False) -> Wire:
+        """By name or id; a deleted stack is found by its id."""
+        params = {} if outputs else {"resolve_outputs": "false"}
+        return dict(self._ask("GET", f"stacks/{quote(name, safe='/')}", params=params)["stack"])
+
+    def find_stack(self, name: str) -> Wire | None:
+        """None when there is no such stack."""
+        try:
+            return self.stack(name)
+        except Fault as fault:
+            if fault.status == httpx.codes.NOT_FOUND:
+                return None
+            raise
+
+    def create(self, body: Mapping[str, Any]) -> str:
+        """Gives the id."""
+        return str(self._ask("POST", "stacks", json=body)["stack"]["id"])
+
+    def update(self, stack: Mapping[str, Any], body: Mapping[str, Any]) -> None:
+        self._ask("PUT", _path(stack), json=body)
+
+    def delete(self, stack: Mapping[str, Any]) -> None:
+        self._ask("DELETE", _path(stack))
+
+    def resources(self, stack: Mapping[str, Any]) -> list[Wire]:
+        """Those of nested stacks too."""
+        params = {"nested_depth": NESTED_DEPTH_MAX}
+        return list(self._ask("GET", f"{_path(stack)}/resources", params=params)["resources"])
+
+    def events(self, stack: Mapping[str, Any], after: str | None = None) -> Iterator[Wire]:
+        """Oldest first, those of nested stacks too; `after` — id of the last one known."""
+        while True:
+            params: Wire = {"sort_dir": "asc", "limit": _PAGE, "nested_depth": NESTED_DEPTH_MAX}
+            page = self._ask("GET", f"{_path(stack)}/events", params={**params, "marker": after} if after else params)
+            yield from page["events"]
+            if len(page["events"]) < _PAGE:
+                return
+            after = page["events"][-1]["id"]
+
+    def newest_event(self, stack: Mapping[str, Any]) -> str | None:
+        params = {"sort_dir": "desc", "limit": 1, "nested_depth": NESTED_DEPTH_MAX}
+        found = self._ask("GET", f"{_path(stack)}/events", params=params)["events"]
+        return str(found[0]["id"]) if found else None
+
+    def _ask(self, method: str, path: str, **more: Any) -> Wire:
+        try:
+            answer = self._http.request(method, path, **more)
+        except httpx.TransportError as error:
+            remedy = "start one with `homeostat serve --detach`, or name another with --url"
+            raise Unreachable(f"no service answers at {self.url} ({error}): {remedy}") from error
+        if answer.is_success:
+            return dict(answer.json()) if answer.headers.get("content-type", "").startswith("application/json") else {}
+        raise _fault(answer)
+
+
+def _path(stack: Mapping[str, Any]) -> str:
+    return f"stacks/{quote(stack['stack_name'], safe='')}/{stack['id']}"
+
+
+def _fault(answer: httpx.Response) -> Fault:
+    try:
+        error = answer.json()["error"]
+    except (ValueError, KeyError, TypeError):
+        return Fault(f"the service answered {answer.status_code} {answer.reason_phrase}", answer.status_code, "HTTP")
+    message = error.get("message") or f"the service answered {answer.status_code}; its log has the reason"
+    return Fault(message, answer.status_code, error.get("type") or "HTTP")

@@ -1,0 +1,210 @@
+"""The commands that talk to a service. Each gives the exit code."""
+
+import sys
+import time
+from argparse import Namespace
+from dataclasses import asdict
+
+from rich.console import Console
+from rich.text import Text
+
+from homeostat.cli import picture, views
+from homeostat.cli.arguments import parse
+from homeostat.cli.bodies import default_name, stack_body
+from homeostat.cli.client import Client, Wire
+from homeostat.cli.explain import explain as explained
+from homeostat.cli.following import Unseen, follow, look, view_for, write_json
+from homeostat.cli.problems import FAILED, OK, Problem, Unreachable, Usage
+from homeostat.cli.service import start_for_client
+from homeostat.cli.settings import ClientSettings, ServiceSettings
+from homeostat.cli.state import State
+from homeostat.cli.views import Snapshot
+
+
+def up(arguments: Namespace) -> int:
+    body = stack_body(arguments.template, arguments.environment, arguments.parameter)
+    name = arguments.name or default_name(arguments.template)
+    if arguments.rollback is not None:
+        body["disable_rollback"] = not arguments.rollback
+    if arguments.timeout is not None:
+        body["timeout_mins"] = arguments.timeout
+    with connect(arguments, start=True) as client:
+        before = client.find_stack(name)
+        after = client.newest_event(before) if before else None
+        if before is None:
+            identity = client.create({**body, "stack_name": name})
+        else:
+            identity = before["id"]
+            client.update(before, body)
+        if arguments.no_wait:
+            return _accepted(client, identity, arguments)
+        if arguments.json:
+            last = follow(client, identity, Unseen())
+        else:
+            with view_for(client, console(), as_json=False, after=after) as view:
+                last = follow(client, identity, view)
+        return _ended(client, last, arguments)
+
+
+def watch(arguments: Namespace) -> int:
+    with connect(arguments) as client:
+        stack = client.stack(arguments.name)
+        after = None if arguments.json else client.newest_event(stack)
+        with view_for(client, console(), as_json=arguments.json, after=after) as view:
+            last = follow(client, stack["id"], view, until_rest=arguments.until_complete)
+        return OK if last.gone or last.succeeded() else FAILED
+
+
+def list_(arguments: Namespace) -> int:
+    with connect(arguments) as client:
+        stacks = client.stacks()
+    if arguments.json:
+        write_json(stacks)
+    elif stacks:
+        console().print(picture.stacks_table(stacks))
+    else:
+        console().print("no stacks; make one: homeostat up TEMPLATE")
+    return OK
+
+
+def show(arguments: Namespace) -> int:
+    with connect(arguments) as client:
+        stack = client.stack(arguments.name, outputs=True)
+        resources = client.resources(stack)
+    if arguments.json:
+        write_json({"stack": stack, "resources": resources})
+        return OK
+    out = console()
+    out.print(Text.assemble((stack["stack_name"], "bold"), "  ", picture.status_text(stack["stack_status"])))
+    out.print(Text(f"{stack['id']}\n{stack['stack_status_reason']}", style="dim"))
+    parameters = [[name, str(value)] for name, value in stack["parameters"].items()]
+    out.print(picture.table(("parameter", "value"), parameters))
+    out.print(picture.resources_table(Snapshot.of(stack, resources).resources))
+    if stack.get("outputs"):
+        out.print(picture.outputs_table(stack["outputs"]))
+    return OK
+
+
+def events(arguments: Namespace) -> int:
+    with connect(arguments) as client:
+        stack = client.stack(arguments.name)
+        if arguments.follow:
+            with view_for(client, plain_console(), as_json=arguments.json, after=None) as view:
+                follow(client, stack["id"], view, until_rest=False)
+            return OK
+        found = list(client.events(stack))
+    if arguments.json:
+        write_json(found)
+    else:
+        for event in found:
+            console().print(picture.event_line(event), soft_wrap=True)
+    return OK
+
+
+def explain(arguments: Namespace) -> int:
+    with connect(arguments) as client:
+        snapshot = look(client, arguments.name)
+    found = explained(snapshot, time.time(), arguments.resource)
+    if arguments.resource and not found:
+        names = ", ".join(sorted(each.name for each in snapshot.resources)) or "none"
+        raise Problem(f"{snapshot.name} has no resource {arguments.resource}; it has: {names}")
+    if arguments.json:
+        write_json({"stack": snapshot.stack, "explanations": [asdict(each) for each in found]})
+        return OK
+    status = Text.assemble((snapshot.name, "bold"), " is ", picture.status_text(snapshot.stack["stack_status"]))
+    moving = sum(not each.at_rest for each in snapshot.resources)
+    console().print(status.append(f": {moving} of {len(snapshot.resources)} resources are not at rest"))
+    console().print(picture.explanations(found))
+    return OK
+
+
+def down(arguments: Namespace) -> int:
+    with connect(arguments) as client:
+        stack = client.stack(arguments.name)
+        if not arguments.yes:
+            _confirm(stack)
+        after = client.newest_event(stack)
+        client.delete(stack)
+        if arguments.no_wait:
+            return _accepted(client, stack["id"], arguments)
+        if arguments.json:
+            last = follow(client, stack["id"], Unseen())
+        else:
+            with view_for(client, console(), as_json=False, after=after) as view:
+                last = follow(client, stack["id"], view)
+        return _ended(client, last, arguments)
+
+
+def connect(arguments: Namespace, *, start: bool = False) -> Client:
+    """A client of the service that was named, or of the one of the state directory; `start` — start it if need be."""
+    settings = ClientSettings.of(arguments)
+    if settings.url:
+        return Client(settings.url, settings)
+    there = State(settings.state).running()
+    if there is None and not start:
+        remedy = "start one with `homeostat serve --detach`, or name one with --url"
+        raise Unreachable(f"no service has the state directory {settings.state}: {remedy}")
+    if there is None:
+        there = start_for_client(ServiceSettings.of(parse(["serve", "--state-dir", str(settings.state)])))
+        if not arguments.json:
+            console().print(f"no service was running: started one at {there.url}", style="dim")
+    return Client(there.url, settings)
+
+
+def report(problem: Problem, *, as_json: bool) -> None:
+    """Say what ended the command: on standard error, or as JSON where the answer would have been."""
+    if as_json:
+        write_json({"error": {"type": problem.kind, "message": str(problem)}})
+    else:
+        Console(stderr=True).print(Text.assemble(("homeostat: ", "red"), str(problem)), soft_wrap=True)
+
+
+def console() -> Console:
+    return Console(highlight=False)
+
+
+def plain_console() -> Console:
+    """Lines even on a terminal."""
+    return Console(highlight=False, force_terminal=False)
+
+
+def _confirm(stack: Wire) -> None:
+    if not sys.stdin.isatty():
+        raise Usage(f"deleting {stack['stack_name']} needs a yes: give -y")
+    answer = input(f"Delete stack {stack['stack_name']} ({stack['id']}) and all it made? [y/N] ")
+    if answer.strip().lower() not in ("y", "yes"):
+        raise Problem("nothing was deleted")
+
+
+def _accepted(client: Client, identity: str, arguments: Namespace) -> int:
+    stack = client.stack(identity)
+    if arguments.json:
+        write_json({"stack": stack})
+    else:
+        console().print(f"{stack['stack_name']} is {stack['stack_status']}: homeostat watch {stack['stack_name']}")
+    return OK
+
+
+def _ended(client: Client, last: Snapshot, arguments: Namespace) -> int:
+    """Report how the operation ended: outputs, or what failed and why."""
+    code = OK if last.succeeded() else FAILED
+    if arguments.json:
+        stack = client.stack(str(last.stack["id"]), outputs=True)
+        write_json({"stack": stack, "resources": client.resources(stack)})
+        return code
+    if last.gone:
+        console().print(Text.assemble((last.name, "bold"), " is deleted"))
+    elif code == OK:
+        outputs = client.stack(str(last.stack["id"]), outputs=True).get("outputs")
+        if outputs:
+            console().print(picture.outputs_table(outputs))
+    else:
+        raise Problem("\n".join(_failure(last)))
+    return code
+
+
+def _failure(last: Snapshot) -> list[str]:
+    failed = [each for each in last.resources if each.status == views.FAILED]
+    lines = [f"{last.name} is {last.stack['stack_status']}: {last.stack['stack_status_reason']}"]
+    lines += [f"  {each.name} ({each.type}) {each.action} failed: {each.reason}" for each in failed]
+    return [*lines, f"mend the cause and run the command again; `homeostat explain {last.name}` tells more"]

@@ -1,0 +1,131 @@
+"""Following a stack until it is at rest, shown as a live picture, as lines, or not at all."""
+
+import contextlib
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+
+from homeostat.cli.client import Client, Wire
+from homeostat.cli.picture import Durations, event_line, stack_picture
+from homeostat.cli.problems import Unreachable
+from homeostat.cli.views import Snapshot
+
+ASK_S = 0.2
+ASK_SHARE = 0.25
+"""Large stacks are asked for less often: asking takes at most this share of the time."""
+PATIENCE_S = 60.0
+"""How long a service that does not answer (it may be starting again) is waited for."""
+
+
+class View(Protocol):
+    """Shows a stack again and again."""
+
+    def show(self, snapshot: Snapshot) -> None: ...
+
+    def silence(self, error: Unreachable) -> None:
+        """The service does not answer now."""
+
+
+class LiveView:
+    """The tree, drawn in place."""
+
+    def __init__(self, console: Console) -> None:
+        self._durations = Durations()
+        self._console = console
+        self._newest: Snapshot | None = None
+        self._live = Live(console=console, get_renderable=self._picture, refresh_per_second=10)
+
+    def __enter__(self) -> "LiveView":
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def show(self, snapshot: Snapshot) -> None:
+        self._durations.see(snapshot.resources, time.time())
+        self._newest = snapshot
+
+    def silence(self, error: Unreachable) -> None:
+        """The picture stays as it is; its clocks go on."""
+
+    def _picture(self) -> RenderableType:
+        if self._newest is None:
+            return ""
+        return stack_picture(self._newest, self._durations, time.time(), self._console.height)
+
+
+class EventLines:
+    """A line an event, each once; `write` gets them as the wire has them."""
+
+    def __init__(self, client: Client, write: Callable[[Wire], None], after: str | None) -> None:
+        self._client = client
+        self._write = write
+        self._after = after
+
+    def show(self, snapshot: Snapshot) -> None:
+        for event in self._client.events(snapshot.stack, self._after):
+            self._write(event)
+            self._after = event["id"]
+
+    def silence(self, error: Unreachable) -> None:
+        """Events are stored; none is missed."""
+
+
+class Unseen:
+    """Shows nothing."""
+
+    def show(self, snapshot: Snapshot) -> None: ...
+
+    def silence(self, error: Unreachable) -> None: ...
+
+
+@contextlib.contextmanager
+def view_for(client: Client, console: Console, *, as_json: bool, after: str | None) -> Iterator[View]:
+    """A live picture on a terminal; otherwise lines, from the event `after` on."""
+    if as_json:
+        yield EventLines(client, write_json, after)
+    elif console.is_terminal:
+        with LiveView(console) as live:
+            yield live
+    else:
+        yield EventLines(client, lambda event: console.print(event_line(event), soft_wrap=True), after)
+
+
+def follow(client: Client, identity: str, view: View, *, until_rest: bool = True) -> Snapshot:
+    """Show the stack until it is at rest (or for ever). Gives the last snapshot.
+
+    Fails: Unreachable when the service stays away, Fault when the stack is not there.
+    """
+    answered_at = time.monotonic()
+    while True:
+        asked_at = time.monotonic()
+        try:
+            snapshot = look(client, identity)
+            view.show(snapshot)
+            answered_at = time.monotonic()
+        except Unreachable as error:
+            if time.monotonic() - answered_at > PATIENCE_S:
+                raise
+            view.silence(error)
+        else:
+            if snapshot.gone or (until_rest and snapshot.at_rest):
+                return snapshot
+        time.sleep(max(ASK_S, (time.monotonic() - asked_at) / ASK_SHARE))
+
+
+def look(client: Client, identity: str, *, outputs: bool = False) -> Snapshot:
+    """The stack with its resources, those of nested stacks too."""
+    stack = client.stack(identity, outputs=outputs)
+    return Snapshot.of(stack, client.resources(stack))
+
+
+def write_json(value: Any) -> None:
+    """One document on one line, at once: readers follow along."""
+    sys.stdout.write(json.dumps(value) + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,108 @@
+"""Runs the all-in-one service here or in the background, and finds the one that runs."""
+
+import logging
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+
+import httpx
+
+from homeostat.cli.problems import Problem, Unreachable
+from homeostat.cli.settings import ServiceSettings
+from homeostat.cli.state import Service, State
+from homeostat.cli.supervisor import Supervisor
+
+LOG = logging.getLogger(__name__)
+START_S = 60.0
+_ASK_S = 0.1
+
+
+def supervise(settings: ServiceSettings) -> None:
+    """Run API and workers until told to stop. The caller has claimed the state directory.
+
+    The listening socket is the supervisor's: while an API process is being replaced, callers wait; none is refused.
+    """
+    state = State(settings.state)
+    with listening(settings.host, settings.port) as server:
+        url = url_of(settings.host, server.getsockname()[1])
+        commands = {"api": ["api", "--fd", str(server.fileno())]}
+        numbers = range(1, settings.workers + 1)
+        commands |= {"worker" if settings.workers == 1 else f"worker-{number}": ["worker"] for number in numbers}
+
+        def announce(children: Mapping[str, int]) -> None:
+            state.announce(Service(os.getpid(), url, children))
+
+        LOG.info("serving at %s, state in %s", url, settings.state)
+        try:
+            Supervisor(commands, settings.environment(), announce, (server.fileno(),)).run()
+        finally:
+            state.retract()
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """Fails: Problem when the port cannot be had."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        remedy = "choose another with --port, or any free one with --port 0"
+        raise Problem(f"cannot listen on {host}:{port}: {error.strerror}; {remedy}") from error
+
+
+def url_of(host: str, port: int) -> str:
+    reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://[{reachable}]:{port}" if ":" in reachable else f"http://{reachable}:{port}"
+
+
+def start_detached(settings: ServiceSettings) -> Service:
+    """Start the service in the background and wait until it (or one that was quicker) answers.
+
+    Fails: Problem with the end of its log when it ends before that, Unreachable when it takes too long.
+    """
+    state = State(settings.state)
+    state.make()
+    with open(state.log, "ab") as log:
+        begin = log.tell()
+        child = subprocess.Popen(
+            [sys.executable, "-m", "homeostat", "serve"],
+            env={**os.environ, **settings.environment()},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline:
+        there = state.running()
+        if there is not None and answers(there.url):
+            return there
+        if child.poll() is not None and state.running() is None:
+            raise Problem(f"the service did not start:\n{_said(state, begin)}")
+        time.sleep(_ASK_S)
+    raise Unreachable(f"the service does not answer after {START_S:.0f} s; see {state.log}")
+
+
+def start_for_client(settings: ServiceSettings) -> Service:
+    """Like `start_detached`, on another port when the usual one is taken."""
+    try:
+        listening(settings.host, settings.port).close()
+    except Problem:
+        settings = replace(settings, port=0)
+    return start_detached(settings)
+
+
+def answers(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/healthcheck", timeout=5.0).is_success
+    except httpx.TransportError:
+        return False
+
+
+def _said(state: State, begin: int) -> str:
+    with open(state.log, "rb") as log:
+        log.seek(begin)
+        return log.read().decode(errors="replace").strip()[-2000:]

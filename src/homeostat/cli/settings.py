@@ -1,0 +1,112 @@
+"""Settings of the service and of a client, read from flags and `HOMEOSTAT_*` variables by `arguments.py`."""
+
+import os
+from argparse import Namespace
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from homeostat.cli.problems import Usage
+
+PORT = 8004
+CLOUDS = ("local", "simulated")
+ACCESS_MODES = ("none", "basic")
+LOG_LEVELS = ("debug", "info", "warning", "error")
+
+
+def default_state() -> str:
+    """`$XDG_STATE_HOME/homeostat`, or `~/.local/state/homeostat`."""
+    return str(Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "homeostat")
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceSettings:
+    """How a service runs. state — directory of all it keeps; database — SQLAlchemy URL, empty for SQLite in `state`;
+    port — 0 for any free one; workers — worker processes; htpasswd — users file for access `basic`."""
+
+    state: Path
+    database: str = ""
+    cloud: str = "local"
+    host: str = "127.0.0.1"
+    port: int = PORT
+    access: str = "none"
+    htpasswd: Path | None = None
+    workers: int = 1
+    log_level: str = "info"
+    log_json: bool = False
+
+    @classmethod
+    def of(cls, arguments: Namespace) -> "ServiceSettings":
+        settings = cls(
+            state=arguments.state_dir.expanduser().absolute(),
+            database=arguments.database,
+            cloud=arguments.cloud,
+            host=arguments.host,
+            port=arguments.port,
+            access=arguments.access,
+            htpasswd=arguments.htpasswd,
+            workers=arguments.workers,
+            log_level=arguments.log_level,
+            log_json=arguments.log_json,
+        )
+        settings.check()
+        return settings
+
+    def check(self) -> None:
+        """Fails: Usage naming the flag that does not fit (argparse does not look at what variables bring)."""
+        for flag, value, known in (
+            ("--cloud", self.cloud, CLOUDS),
+            ("--access", self.access, ACCESS_MODES),
+            ("--log-level", self.log_level, LOG_LEVELS),
+        ):
+            if value not in known:
+                raise Usage(f"{flag} {value}: choose one of {', '.join(known)}")
+        if self.access == "basic" and self.htpasswd is None:
+            raise Usage("--access basic needs --htpasswd FILE (make one with: htpasswd -B -c FILE USER)")
+        if self.access == "basic" and self.htpasswd is not None and not self.htpasswd.is_file():
+            raise Usage(f"--htpasswd {self.htpasswd}: there is no such file")
+        if self.access == "none" and not is_loopback(self.host):
+            raise Usage(f"--access none serves this machine only, not {self.host}: use --access basic --htpasswd FILE")
+        if self.cloud == "simulated" and self.workers > 1:
+            raise Usage("--cloud simulated lives in the memory of one worker: leave --workers at 1")
+
+    def environment(self) -> dict[str, str]:
+        """The same settings as variables, for the processes of the service (a password does not show in `ps`)."""
+        return {
+            "HOMEOSTAT_STATE_DIR": str(self.state),
+            "HOMEOSTAT_DATABASE": self.database,
+            "HOMEOSTAT_CLOUD": self.cloud,
+            "HOMEOSTAT_HOST": self.host,
+            "HOMEOSTAT_PORT": str(self.port),
+            "HOMEOSTAT_ACCESS": self.access,
+            "HOMEOSTAT_HTPASSWD": str(self.htpasswd or ""),
+            "HOMEOSTAT_WORKERS": str(self.workers),
+            "HOMEOSTAT_LOG_LEVEL": self.log_level,
+            "HOMEOSTAT_LOG_JSON": "1" if self.log_json else "",
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSettings:
+    """Whom a client speaks to. url — without path, empty for the service of `state`; user, password — HTTP basic."""
+
+    state: Path
+    url: str = ""
+    project: str = "default"
+    user: str = ""
+    password: str = ""
+
+    @classmethod
+    def of(cls, arguments: Namespace, environ: Mapping[str, str] = os.environ) -> "ClientSettings":
+        user = environ.get("HOMEOSTAT_USER", "")
+        return cls(
+            state=arguments.state_dir.expanduser().absolute(),
+            url=arguments.url.rstrip("/").removesuffix("/v1"),
+            project=arguments.project or user or "default",
+            user=user,
+            password=environ.get("HOMEOSTAT_PASSWORD", ""),
+        )
+
+
+def is_loopback(host: str) -> bool:
+    return host in ("localhost", "::1") or host.startswith("127.")

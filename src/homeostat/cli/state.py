@@ -1,0 +1,105 @@
+"""The state directory: what a service keeps there, and which service has it now.
+
+service.json   process ids and address of the running service     service.lock   held for as long as it lives
+service.log    what a detached service says                       homeostat.db   SQLite, unless a URL is given
+cloud/         the local cloud
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from homeostat.cli.problems import Problem
+
+_PATIENCE_S = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A running service. pid — of its supervisor; children — process ids by name."""
+
+    pid: int
+    url: str
+    children: Mapping[str, int] = field(default_factory=dict)
+
+
+class State:
+    """One state directory; made, for its owner alone, when it is claimed."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.log = root / "service.log"
+        self.database = root / "homeostat.db"
+        self.cloud = root / "cloud"
+        self._service = root / "service.json"
+        self._lock = root / "service.lock"
+
+    def running(self) -> Service | None:
+        """The service that has this directory; None when none does, whatever a dead one has left."""
+        if not self._is_claimed():
+            return None
+        try:
+            return Service(**json.loads(self._service.read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            return None
+
+    @contextlib.contextmanager
+    def claim(self) -> Iterator[None]:
+        """Have the directory to oneself. Fails: Problem that names who has it."""
+        self.make()
+        descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            if not _locked(descriptor):
+                raise Problem(self._occupied())
+            self._service.unlink(missing_ok=True)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def make(self) -> None:
+        self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def announce(self, service: Service) -> None:
+        """Say who serves; readers see the old text or the new one, never a part."""
+        partial = self._service.with_suffix(".new")
+        partial.write_text(json.dumps(asdict(service)), encoding="utf-8")
+        partial.replace(self._service)
+
+    def retract(self) -> None:
+        self._service.unlink(missing_ok=True)
+
+    def _is_claimed(self) -> bool:
+        try:
+            descriptor = os.open(self._lock, os.O_RDWR)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
+
+    def _occupied(self) -> str:
+        there = self.running()
+        who = f"a service (process {there.pid}, {there.url})" if there else "another service that is starting"
+        return f"{who} has the state directory {self.root} already: stop it first, or choose another with --state-dir"
+
+
+def _locked(descriptor: int) -> bool:
+    """Tries for a moment: whoever asks whether a service runs holds the lock for an instant."""
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.01)

@@ -1,0 +1,73 @@
+"""Which resource is drawn below which: what it was made on last, or the resource whose nested stack it belongs to."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from homeostat.cli.views import Key, ResourceView
+
+INDENT_MAX = 12
+"""Deeper branches are drawn at this depth: a chain of a thousand has to fit on a screen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the tree; prefix — its branches."""
+
+    prefix: str
+    resource: ResourceView
+
+
+def requirements(resources: Sequence[ResourceView]) -> Mapping[Key, tuple[Key, ...]]:
+    """What each resource needs, from what the wire says each is required by."""
+    found: dict[Key, list[Key]] = defaultdict(list)
+    for resource in resources:
+        for name in resource.required_by:
+            found[resource.stack, name].append(resource.key)
+    return {key: tuple(needs) for key, needs in found.items()}
+
+
+def arrange(resources: Sequence[ResourceView]) -> list[Line]:
+    """All resources as a tree. A resource hangs on the one of its requirements that lies deepest."""
+    needs = requirements(resources)
+    by_key = {resource.key: resource for resource in resources}
+    owners = {resource.nested: resource.key for resource in resources if resource.nested}
+    depths = _depths(by_key, needs)
+    below: dict[Key | None, list[Key]] = defaultdict(list)
+    for resource in resources:
+        known = [key for key in needs.get(resource.key, ()) if key in by_key]
+        above = max(known, key=depths.__getitem__, default=owners.get(resource.stack))
+        below[above].append(resource.key)
+    return _drawn(by_key, below)
+
+
+def _depths(resources: Mapping[Key, ResourceView], needs: Mapping[Key, tuple[Key, ...]]) -> dict[Key, int]:
+    """Length of the longest chain of requirements, without recursion."""
+    depths = dict.fromkeys(resources, 0)
+    left = {key: sum(each in resources for each in needs.get(key, ())) for key in resources}
+    ready = [key for key, count in left.items() if not count]
+    while ready:
+        key = ready.pop()
+        for name in resources[key].required_by:
+            dependant = (key[0], name)
+            if dependant not in resources:
+                continue
+            depths[dependant] = max(depths[dependant], depths[key] + 1)
+            left[dependant] -= 1
+            if not left[dependant]:
+                ready.append(dependant)
+    return depths
+
+
+def _drawn(resources: Mapping[Key, ResourceView], below: Mapping[Key | None, Sequence[Key]]) -> list[Line]:
+    lines: list[Line] = []
+    pending = [(key, "", "") for key in reversed(below.get(None, ()))]
+    while pending:
+        key, branch, stem = pending.pop()
+        lines.append(Line(branch, resources[key]))
+        inner = stem if len(stem) < 2 * INDENT_MAX else stem[: 2 * INDENT_MAX]
+        children = below.get(key, ())
+        for number, child in reversed(list(enumerate(children))):
+            last = number == len(children) - 1
+            pending.append((child, inner + ("└ " if last else "├ "), inner + ("  " if last else "│ ")))
+    return lines

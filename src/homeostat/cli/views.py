@@ -1,0 +1,138 @@
+"""Values that the pictures are made of: stacks and resources as the wire gives them, read into types."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+IN_PROGRESS = "IN_PROGRESS"
+COMPLETE = "COMPLETE"
+FAILED = "FAILED"
+
+Key = tuple[str, str]
+"""Stack id and resource name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceView:
+    """One resource. parent — key name of the owning resource in the parent stack; waiting — what it waits for, as the
+    service says; seen — status that the cloud last gave; seen_at, since — seconds since the epoch."""
+
+    stack: str
+    name: str
+    type: str
+    action: str
+    status: str
+    reason: str = ""
+    handle: str = ""
+    required_by: tuple[str, ...] = ()
+    since: float | None = None
+    parent: str = ""
+    nested: str = ""
+    waiting: str = ""
+    presence: str = ""
+    seen: str = ""
+    seen_at: float | None = None
+
+    @property
+    def key(self) -> Key:
+        return self.stack, self.name
+
+    @property
+    def at_rest(self) -> bool:
+        return self.status == COMPLETE and not self.begins
+
+    @property
+    def begins(self) -> bool:
+        """Wanted, and nothing was done for it yet."""
+        return self.action == "INIT" and self.status == COMPLETE
+
+    @property
+    def state(self) -> str:
+        return "waiting to begin" if self.begins else f"{self.action} {self.status}"
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A stack at one moment; `stack` is the wire's object."""
+
+    stack: Mapping[str, Any]
+    resources: Sequence[ResourceView] = ()
+
+    @classmethod
+    def of(cls, stack: Mapping[str, Any], resources: Iterable[Mapping[str, Any]]) -> "Snapshot":
+        """From what the wire says."""
+        return cls(stack, [read_resource(wire) for wire in resources])
+
+    @property
+    def name(self) -> str:
+        return str(self.stack["stack_name"])
+
+    @property
+    def action(self) -> str:
+        return str(self.stack["stack_status"]).partition("_")[0]
+
+    @property
+    def status(self) -> str:
+        return str(self.stack["stack_status"]).partition("_")[2]
+
+    @property
+    def at_rest(self) -> bool:
+        return self.status != IN_PROGRESS
+
+    @property
+    def gone(self) -> bool:
+        return (self.action, self.status) == ("DELETE", COMPLETE)
+
+    def succeeded(self) -> bool:
+        """At rest where the user wanted it: a rollback is not."""
+        return self.status == COMPLETE and self.action != "ROLLBACK"
+
+
+def read_resource(wire: Mapping[str, Any]) -> ResourceView:
+    action, _, status = wire["resource_status"].partition("_")
+    links = {link["rel"]: link["href"] for link in wire.get("links", ())}
+    observed = wire.get("observed") or {}
+    properties = observed.get("properties") or {}
+    return ResourceView(
+        stack=_last(links.get("stack", "")),
+        name=wire["resource_name"],
+        type=wire["resource_type"],
+        action=action,
+        status=status,
+        reason=wire.get("resource_status_reason") or "",
+        handle=wire.get("physical_resource_id") or "",
+        required_by=tuple(wire.get("required_by") or ()),
+        since=seconds(wire.get("updated_time") or wire.get("creation_time")),
+        parent=wire.get("parent_resource") or "",
+        nested=_last(links.get("nested", "")),
+        waiting=wire.get("waiting") or "",
+        presence=observed.get("presence") or "",
+        seen=str(properties.get("status") or ""),
+        seen_at=seconds(observed.get("seen_at")),
+    )
+
+
+def seconds(at: str | float | None) -> float | None:
+    """Seconds since the epoch of a time on the wire."""
+    if at is None or isinstance(at, (int, float)):
+        return at
+    return datetime.fromisoformat(at).timestamp()
+
+
+def lasting(duration_s: float) -> str:
+    """`0.4s`, `12s`, `3m 05s`, `2h 10m`, `3d 4h`: what fits in a column."""
+    if duration_s < 9.95:
+        return f"{max(0.0, duration_s):.1f}s"
+    whole = int(duration_s)
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m {whole % 60:02d}s"
+    if whole < 86400:
+        return f"{whole // 3600}h {whole % 3600 // 60:02d}m"
+    return f"{whole // 86400}d {whole % 86400 // 3600}h"
+
+
+def _last(url: str) -> str:
+    return url.rstrip("/").rpartition("/")[2]

@@ -1,0 +1,130 @@
+"""Composition root: the only place where ports meet adapters.
+
+What a process needs is imported when its command runs: a client command starts without loading the engine.
+"""
+
+import contextlib
+import logging
+import signal
+import sys
+import threading
+import time
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from homeostat.cli import commands
+from homeostat.cli.arguments import parse
+from homeostat.cli.logs import start_logging
+from homeostat.cli.problems import OK, Problem
+from homeostat.cli.service import start_detached, supervise
+from homeostat.cli.settings import ServiceSettings
+from homeostat.cli.state import State
+
+if TYPE_CHECKING:
+    from homeostat.clouds.port import Cloud
+    from homeostat.store.database import Database
+
+LOG = logging.getLogger(__name__)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command. Gives the exit code (see `cli.problems`)."""
+    arguments = parse(argv)
+    try:
+        return COMMANDS[arguments.command](arguments)
+    except Problem as problem:
+        commands.report(problem, as_json=arguments.json)
+        return problem.code
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+
+
+def serve(arguments: Namespace) -> int:
+    settings = ServiceSettings.of(arguments)
+    state = State(settings.state)
+    with state.claim():
+        if not arguments.detach:
+            start_logging(settings.log_level, settings.log_json)
+            migrate(settings)
+            supervise(settings)
+            return OK
+    service = start_detached(settings)
+    sys.stdout.write(f"Homeostat answers at {service.url} (process {service.pid}, log {state.log})\n")
+    return OK
+
+
+def api(arguments: Namespace) -> int:
+    from homeostat.api.server import run_api
+
+    settings = ServiceSettings.of(arguments)
+    start_logging(settings.log_level, settings.log_json)
+    with contextlib.closing(database(settings)) as db:
+        run_api(db)
+    return OK
+
+
+def worker(arguments: Namespace) -> int:
+    """One worker, until SIGTERM or SIGINT; what it has begun it finishes, and gives its shards back."""
+    from homeostat.convergence.clock import Entropy, SystemClock
+    from homeostat.convergence.pass_ import Limits
+    from homeostat.convergence.worker import Worker
+
+    settings = ServiceSettings.of(arguments)
+    start_logging(settings.log_level, settings.log_json)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    with contextlib.closing(database(settings)) as db, contextlib.closing(cloud(settings)) as there:
+        each = Worker(db, there, SystemClock(), Entropy(), Limits())
+        each.start()
+        stop.wait()
+        each.stop()
+    return OK
+
+
+def migrate(settings: ServiceSettings) -> None:
+    """Bring the database to this version before any process uses it. Fails: Problem when it cannot be used."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        with contextlib.closing(database(settings)) as db:
+            db.migrate()
+    except (SQLAlchemyError, ImportError) as error:
+        raise Problem(f"the database cannot be used, look at --database: {error}") from error
+
+
+def database(settings: ServiceSettings) -> "Database":
+    from homeostat.store.database import Database, sqlite_url
+
+    state = State(settings.state)
+    state.make()
+    return Database(settings.database or sqlite_url(state.database), time.time)
+
+
+def cloud(settings: ServiceSettings) -> "Cloud":
+    from homeostat.clouds.local import LocalCloud
+    from homeostat.clouds.simulated import SimulatedCloud
+
+    adapters: Mapping[str, Callable[[], Cloud]] = {
+        "local": lambda: LocalCloud(State(settings.state).cloud),
+        "simulated": lambda: SimulatedCloud(time.time),
+    }
+    return adapters[settings.cloud]()
+
+
+COMMANDS: Mapping[str, Callable[[Namespace], int]] = {
+    "serve": serve,
+    "api": api,
+    "worker": worker,
+    "up": commands.up,
+    "watch": commands.watch,
+    "list": commands.list_,
+    "show": commands.show,
+    "events": commands.events,
+    "explain": commands.explain,
+    "down": commands.down,
+}
+
+if __name__ == "__main__":
+    sys.exit(main())
