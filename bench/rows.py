@@ -34,7 +34,9 @@ def bare_row_rate(n: int) -> float:
 
 
 def _batch(db: Database, lease: shards.Lease, numbers: range) -> None:
-    rows = [Resource(f"k{i:011d}", "s", 0, f"r{i}", "OS::Heat::TestResource", properties={"value": "v"}) for i in numbers]
+    rows = [
+        Resource(f"k{i:011d}", "s", 0, f"r{i}", "OS::Heat::TestResource", properties={"value": "v"}) for i in numbers
+    ]
     intended = Writes(events=[_event(row, "IN_PROGRESS") for row in rows])
     outcome = Writes(events=[_event(row, "COMPLETE") for row in rows])
     for row in rows:

@@ -70,7 +70,11 @@ class Interruptible:
 
 
 class InterruptibleCloud:
-    """The cloud as one worker sees it: it may die before a call is sent, and after it was carried out."""
+    """The cloud as one worker sees it: it may die or freeze before a call is sent, and after it was carried out.
+
+    Where a cloud cannot tell a token it has seen, nobody can help a worker that freezes for longer than its lease
+    between its last look at the lease and the sending: there, checking and sending are one step.
+    """
 
     def __init__(self, cloud: SimulatedCloud) -> None:
         self._cloud = cloud
@@ -85,7 +89,8 @@ class InterruptibleCloud:
         method = getattr(self._cloud, name)
 
         def call(*arguments: Any) -> Any:
-            pause()
+            if name != "create" or self._cloud.weather.idempotent:
+                pause()
             answer = method(*arguments)
             pause()
             return answer
@@ -145,9 +150,7 @@ class SimulatedWorker:
             return
         chosen = self._rng.choice(due)
         with self._db.write() as tx:
-            lease = shards.claim(
-                tx, chosen.stack_id, chosen.number, self.name, self._clock.now(), self.limits.lease_s
-            )
+            lease = shards.claim(tx, chosen.stack_id, chosen.number, self.name, self._clock.now(), self.limits.lease_s)
         if lease is None:
             return
         try:

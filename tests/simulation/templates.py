@@ -4,7 +4,13 @@ import copy
 import random
 from typing import Any
 
-TYPES = ("OS::Heat::TestResource", "OS::Nova::Server", "OS::Cinder::Volume", "OS::Heat::RandomString", "OS::Neutron::Net")
+TYPES = (
+    "OS::Heat::TestResource",
+    "OS::Nova::Server",
+    "OS::Cinder::Volume",
+    "OS::Heat::RandomString",
+    "OS::Neutron::Net",
+)
 
 
 def grow(rng: random.Random) -> dict[str, Any]:

@@ -60,6 +60,7 @@ class SimulatedWorld:
             build_s=rng.choice((0.0, 3.0)),
             delete_s=rng.choice((0.0, 2.0)),
             listing_lag_s=rng.choice((0.0, 2.0)),
+            idempotent=rng.random() < 0.5,
             faults=faults,
         )
 

@@ -15,6 +15,7 @@ from homeostat.convergence.clock import Clock
 from homeostat.convergence.definitions import Definitions
 from homeostat.convergence.performing import Clouds, Performer
 from homeostat.model.desired import Identity
+from homeostat.model.errors import Superseded
 from homeostat.model.plan import Record, Step, Verb
 from homeostat.model.status import ROLLED_BACK_ON_FAILURE, Status
 from homeostat.model.world import Resource, World
@@ -83,6 +84,7 @@ class Pass:
         self._writes = Writes()
         self._failed = ""
         self._wakes = lease.wakes
+        self._mine_until = 0.0
         self._world = self._load()
         self._frontier = Frontier(self._world, passes.keys)
 
@@ -116,6 +118,8 @@ class Pass:
         p, frontier = self._p, self._frontier
         started = p.clock.monotonic()
         self._time_out()
+        for row in self._world.rows.values():
+            self._notice_failure(row)
         while not self._failed:
             now = p.clock.now()
             steps = frontier.steps(now, p.limits.batch)
@@ -160,7 +164,7 @@ class Pass:
         """Perform, and put the outcomes into the next transaction. What no cloud hears of needs no stored intent."""
         now_of = self._p.clock.now
         writes = self._writes
-        for step, answer in self._p.performer.perform(self._world, acts):
+        for step, answer in self._p.performer.perform(self._world, acts, self._check_lease):
             record = outcome.conclude(self._world, step, answer, now_of())
             writes.events.extend(record.events)
             if record.removed:
@@ -180,17 +184,27 @@ class Pass:
             self._writes.properties.append((row, properties))
 
     def _notice_failure(self, row: Resource) -> None:
-        """The first failure of this revision fails the stack at once; what runs is finished and judged later."""
+        """The first failure of this revision fails the stack at once; what runs is finished and judged later.
+
+        Asked of every row at the start too: a crash may have come between storing the row and failing the stack."""
         stack = self._world.stack
-        if row.failed and row.revision == stack.revision and stack.status == Status.IN_PROGRESS and not self._failed:
+        mine = row.failed and row.revision == stack.revision and row.replaced_by is None
+        if mine and stack.status == Status.IN_PROGRESS and not self._failed:
             self._failed = f"Resource {row.action} failed: {row.reason}"
+
+    def _check_lease(self) -> None:
+        """A worker that was frozen after its last write must not act: somebody else may have gone on already."""
+        if self._p.clock.monotonic() >= self._mine_until:
+            raise Superseded(f"the lease of shard {self._lease.stack_id}/{self._lease.number} ran out")
 
     def _commit(self, now: float) -> None:
         with self._p.db.write() as tx:
             self._store(tx, now)
 
     def _store(self, tx: Connection, now: float) -> None:
+        renewed_at = self._p.clock.monotonic()
         self._wakes = shards.renew(tx, self._lease, self._p.db.now_of(tx), self._p.limits.lease_s)
+        self._mine_until = renewed_at + self._p.limits.lease_s
         writes, self._writes = self._writes, Writes()
         worlds.record(self._p.db, tx, self._lease.stack_id, writes, now)
 

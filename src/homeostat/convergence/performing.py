@@ -8,10 +8,11 @@ from concurrent.futures import Executor
 from homeostat.clouds.port import Answer, Change, Cloud, Intent, Operation
 from homeostat.convergence.children import STACK, Children
 from homeostat.convergence.clock import Clock, Entropy
-from homeostat.model.errors import HomeostatError, Uncertain
-from homeostat.model.observed import Observation, Presence
+from homeostat.model.errors import HomeostatError, Superseded, Uncertain
+from homeostat.model.observed import Condition, Observation, Presence
 from homeostat.model.plan import Step, Verb
 from homeostat.model.world import World
+from homeostat.planner.scope import thing_of
 from homeostat.resources.registry import resource_type
 
 LOG = logging.getLogger(__name__)
@@ -36,8 +37,13 @@ class Performer:
         self._entropy = entropy
         self._executor = executor
 
-    def perform(self, world: World, steps: Sequence[Step]) -> list[tuple[Step, Answer]]:
-        """One answer a step; never raises for what a cloud does wrong."""
+    def perform(
+        self, world: World, steps: Sequence[Step], check_lease: Callable[[], None]
+    ) -> list[tuple[Step, Answer]]:
+        """One answer a step; never raises for what a cloud does wrong.
+
+        check_lease — raises Superseded when this worker must not act any more; asked right before each call that acts.
+        """
         if not steps:
             return []
         batches: dict[tuple[Verb, str], list[Step]] = defaultdict(list)
@@ -46,42 +52,49 @@ class Performer:
 
         def run(batch: tuple[tuple[Verb, str], list[Step]]) -> list[tuple[Step, Answer]]:
             (verb, kind), members = batch
-            return list(zip(members, self._answers(world, verb, kind, members), strict=True))
+            return list(zip(members, self._answers(world, verb, kind, members, check_lease), strict=True))
 
         outside = self._executor is not None and len(batches) > 1
         results = self._executor.map(run, batches.items()) if outside and self._executor else map(run, batches.items())
         return [each for batch in results for each in batch]
 
-    def _answers(self, world: World, verb: Verb, kind: str, steps: list[Step]) -> Sequence[Answer]:
+    def _answers(
+        self, world: World, verb: Verb, kind: str, steps: list[Step], check_lease: Callable[[], None]
+    ) -> Sequence[Answer]:
         try:
             if kind == "":
-                return [self._embodied(verb, step) for step in steps]
+                return [self._embodied(world, verb, step) for step in steps]
             if kind == STACK:
                 return [self._children.perform(world, step) for step in steps]
-            return self._call(self._clouds(world.stack.project), verb, kind, steps)
+            return self._call(self._clouds(world.stack.project), verb, kind, steps, check_lease)
+        except Superseded:
+            raise
         except HomeostatError as error:
             return [error] * len(steps)
         except Exception as error:
             LOG.exception("%s of %d %s: the adapter failed", verb, len(steps), kind)
             return [Uncertain(f"{verb} of {kind}: {error!r}")] * len(steps)
 
-    def _embodied(self, verb: Verb, step: Step) -> Answer:
+    def _embodied(self, world: World, verb: Verb, step: Step) -> Answer:
         """Things that live in the service alone."""
         now = self._clock.now()
-        if verb in (Verb.DELETE, Verb.FIND):
-            return Observation(Presence.ABSENT, seen_at=now)
-        kind = resource_type(step.row.type)
-        values = kind.complete(step.row.properties)
-        return Observation(
-            Presence.PRESENT,
-            step.row.key,
-            kind.embody(values, step.row.token, self._entropy.read),
-            seen_at=now,
-        )
+        row, kind = step.row, resource_type(step.row.type)
+        if verb is Verb.FIND:
+            return Observation(Presence.ABSENT, row.handle, seen_at=now)
+        if verb is Verb.DELETE:
+            row.acted_at = now
+            thing = thing_of(world, row, kind)
+            lingers = kind.judge(thing, now).condition is Condition.PENDING
+            return thing.seen if lingers else Observation(Presence.ABSENT, row.handle, seen_at=now)
+        body = kind.embody(kind.complete(row.properties), row.token, self._entropy.read)
+        return Observation(Presence.PRESENT, row.key, body, now)
 
-    def _call(self, cloud: Cloud, verb: Verb, kind: str, steps: list[Step]) -> Sequence[Answer]:
+    def _call(
+        self, cloud: Cloud, verb: Verb, kind: str, steps: list[Step], check_lease: Callable[[], None]
+    ) -> Sequence[Answer]:
         if verb is Verb.CREATE:
-            return self._create(cloud, kind, steps)
+            return self._create(cloud, kind, steps, check_lease)
+        check_lease()
         if verb is Verb.FIND:
             return cloud.find(kind, [step.row.token for step in steps])
         if verb is Verb.UPDATE:
@@ -90,7 +103,7 @@ class Performer:
             return cloud.operate(kind, [Operation(step.row.handle, step.operation) for step in steps])
         return cloud.delete(kind, [step.row.handle for step in steps])
 
-    def _create(self, cloud: Cloud, kind: str, steps: list[Step]) -> Sequence[Answer]:
+    def _create(self, cloud: Cloud, kind: str, steps: list[Step], check_lease: Callable[[], None]) -> Sequence[Answer]:
         """Create; first look for what an earlier, unanswered try may have made (CV18)."""
         doubtful = [step for step in steps if step.operation == "find"]
         found: dict[str, Observation] = {}
@@ -100,6 +113,7 @@ class Performer:
         missing = [step for step in steps if step.row.key not in found]
         answers: list[Answer] = []
         if missing:
+            check_lease()
             answers = list(cloud.create(kind, [Intent(step.row.token, step.spec) for step in missing]))
         created = iter(answers)
         return [found[step.row.key] if step.row.key in found else next(created) for step in steps]

@@ -218,7 +218,7 @@ class Decider:
         spec = kind.spec(kind.complete(row.properties), physical_name(self.world.stack.name, row.name, row.key))
         if row.action == Action.CREATE:
             return Step(Verb.CREATE, row, row.reason, spec, operation="find")
-        return Step(Verb.UPDATE, row, row.reason, spec, changed=tuple(row.properties))
+        return Step(Verb.UPDATE, row, row.reason, spec, changed=tuple(spec))
 
     # -- after a failure ---------------------------------------------------------------------------------------------
 
@@ -261,8 +261,11 @@ class Decider:
             return Waiting(row.name, Why.BACKOFF, (), verdict.reason, row.updated_at, due_at, row.key)
         noticed = outcome.event_of(row, Status.FAILED, verdict.reason, Action.CHECK)
         row.reason = verdict.reason
-        gone = verdict.condition is Condition.ABSENT
-        step = self._create(definition, now, row) if gone else self._delete_first(definition, row, now)
+        if verdict.condition is Condition.ABSENT:
+            step = self._create(definition, now, row)
+            row.action, row.status, row.updated_at = Action.CHECK, Status.FAILED, now
+        else:
+            step = self._delete_first(definition, row, now)
         step.events.insert(0, noticed)
         return step
 
@@ -274,6 +277,8 @@ class Decider:
             return self._recreate(definition, row, verdict, now)
         if verdict.remedy is Remedy.UPDATE:
             return self._repair(row, verdict, now)
+        if not row.busy:
+            row.action = Action.CHECK
         record = outcome.fail(row, outcome.failure_text(row, verdict.reason), now)
         return Step(Verb.RECORD, row, events=record.events)
 
@@ -284,7 +289,8 @@ class Decider:
         kind = resource_type(row.type)
         name = physical_name(self.world.stack.name, row.name, row.key)
         spec = kind.spec(kind.complete(row.properties), name)
-        return self._heal(row, verdict, now, Step(Verb.UPDATE, row, spec=spec, changed=verdict.drifted or tuple(spec)))
+        fields = tuple(kind.renamed.get(each, each) for each in verdict.drifted)
+        return self._heal(row, verdict, now, Step(Verb.UPDATE, row, spec=spec, changed=fields or tuple(spec)))
 
     def _heal(self, row: Resource, verdict: Verdict, now: float, step: Step) -> Decision:
         """Intend an act that brings a thing back; the second and later ones in a row at growing intervals."""
@@ -367,9 +373,19 @@ class Decider:
         if reason:
             return self._replace(want.definition, row, now)
         name = physical_name(self.world.stack.name, row.name, row.key)
-        step = Step(Verb.UPDATE, row, spec=want.kind.spec(after, name), changed=tuple(sorted(changed)))
+        asked, spec = want.kind.spec(before, name), want.kind.spec(after, name)
+        fields = sorted(field for field in asked.keys() | spec.keys() if asked.get(field) != spec.get(field))
+        step = Step(Verb.UPDATE, row, spec=spec, changed=tuple(fields))
         row.attempts = 0
         self._intend(step, want, Action.UPDATE, outcome.CHANGED, now)
+        return step if fields or not want.kind.kind else self._updated_without_asking(step, now)
+
+    def _updated_without_asking(self, step: Step, now: float) -> Step:
+        """What changed is of no concern to the cloud (a policy of ours): the row alone moves on."""
+        row = step.row
+        row.acted_at = now
+        step.verb = Verb.RECORD
+        step.events.extend(outcome.complete(self.world, row, now).events)
         return step
 
     # -- what should not exist ---------------------------------------------------------------------------------------
@@ -412,7 +428,7 @@ class Decider:
         if verdict.remedy is Remedy.ASK:
             record = outcome.fail(row, outcome.failure_text(row, verdict.reason), now)
             return Step(Verb.RECORD, row, events=record.events)
-        return Waiting(row.name, Why.BUILDING, (), "it is being deleted", row.updated_at, key=row.key)
+        return Waiting(row.name, Why.BUILDING, (), "it is being deleted", row.updated_at, verdict.due_at, row.key)
 
     def _forget(self, row: Resource, reason: str) -> Step:
         record = outcome.removed(row, reason)

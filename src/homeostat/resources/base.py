@@ -62,7 +62,8 @@ class ResourceType:
 
     kind — kind of the cloud port; "" for types that live in the service alone (their object is what `embody`
     gives). update_policy — schema of that section. can_snapshot — deletion policy Snapshot is possible.
-    open_schema — accepts any property and attribute. lifecycle — reading of `status`. renamed — property ->
+    told_once — fields that the cloud tells only in its answer to the creation. open_schema — accepts any property
+    and attribute. lifecycle — reading of `status`. renamed — property ->
     field of the cloud's object, where the two differ. twins — deprecated property -> the one in its place.
     """
 
@@ -72,6 +73,7 @@ class ResourceType:
     properties: ClassVar[Schema] = {}
     attributes: ClassVar[Mapping[str, Attribute]] = {}
     update_policy: ClassVar[Schema] = {}
+    told_once: ClassVar[tuple[str, ...]] = ()
     can_snapshot: ClassVar[bool] = False
     open_schema: ClassVar[bool] = False
     lifecycle: ClassVar[Lifecycle] = Lifecycle()

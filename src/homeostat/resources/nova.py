@@ -342,6 +342,7 @@ class KeyPair(ResourceType):
 
     name = "OS::Nova::KeyPair"
     kind = "keypair"
+    told_once = ("private_key",)
     description = "A key pair that may log in to servers."
     properties = {
         "name": text("Name of the key pair.", required=True, constraints=(length(1, 255),)),

@@ -158,7 +158,7 @@ def take_for_observation(tx: Connection, now: float, limit: int, again_s: float)
         .limit(limit)
     )
     taken: list[tuple[str, int]] = []
-    for stack_id, number in tx.execute(chosen).tuples().all():
+    for stack_id, number in tx.execute(chosen).all():
         row = tx.execute(
             update(table)
             .where(table.c.stack_id == stack_id, table.c.number == number, table.c.observe_at <= now)

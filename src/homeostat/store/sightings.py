@@ -66,13 +66,13 @@ def in_shards(tx: Connection, shards: Sequence[tuple[str, int]], types: Sequence
         tuple_(_resource.c.stack_id, _resource.c.shard).in_(list(shards)),
         _resource.c.type.in_(types),
     )
-    return [Watched(*values) for values in tx.execute(_watched().where(where)).tuples()]
+    return [Watched(*values) for values in tx.execute(_watched().where(where))]
 
 
 def by_handle(tx: Connection, handles: Sequence[str], types: Sequence[str]) -> list[Watched]:
     """Things with these handles, of these types (different clouds may use one handle for different things)."""
     where = and_(_resource.c.handle.in_(list(handles)), _resource.c.type.in_(types))
-    return [Watched(*values) for values in tx.execute(_watched().where(where)).tuples()]
+    return [Watched(*values) for values in tx.execute(_watched().where(where))]
 
 
 _LOOK = (
@@ -100,7 +100,7 @@ def record(db: Database, tx: Connection, looks: Sequence[tuple[Watched, Observat
             "of_key": thing.key,
             "of_handle": thing.handle,
             "new_presence": look.presence.value,
-            "new_object": dict(look.properties) if look.present else dict(thing.seen or {}),
+            "new_object": remembered(thing, look) if look.present else dict(thing.seen or {}),
             "new_reason": look.reason,
             "new_seen_at": look.seen_at,
         }
@@ -110,12 +110,24 @@ def record(db: Database, tx: Connection, looks: Sequence[tuple[Watched, Observat
         tx.execute(_LOOK, rows)
 
 
+def remembered(thing: Watched, look: Observation) -> dict[str, Any]:
+    """What was seen, with the fields that a cloud tells only once (a private key) kept from before."""
+    once = {
+        name: (thing.seen or {})[name] for name in resource_type(thing.type).told_once if name in (thing.seen or {})
+    }
+    return {**once, **look.properties}
+
+
 def record_properties(
     db: Database, tx: Connection, stack_id: str, looks: Sequence[tuple[Watched, Observation]]
 ) -> None:
-    """Store the observed values of the properties that the template sets (CV1)."""
+    """Store the observed values of the properties that the template sets (CV1), of rows that are still there."""
+    keys = select(_resource.c.key).where(_resource.c.key.in_([thing.key for thing, _ in looks]))
+    alive = set(tx.execute(db.for_update(keys)).scalars())
     observed = []
     for thing, look in looks:
+        if thing.key not in alive:
+            continue
         kind = resource_type(thing.type)
         seen = Thing(thing.key, thing.name, thing.name, kind.complete(thing.properties), look, thing.handle)
         observed.append((thing.key, thing.name, kind.observed_properties(seen)))
@@ -128,4 +140,4 @@ def differs(thing: Watched, look: Observation) -> bool:
         return False
     if look.presence.value != thing.presence:
         return True
-    return look.present and dict(look.properties) != thing.seen
+    return look.present and remembered(thing, look) != thing.seen

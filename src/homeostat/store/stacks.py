@@ -164,7 +164,7 @@ def desired_of(tx: Connection, stack_id: str, number: int) -> Desired:
         chosen = select(schema.file.c.hash, schema.file.c.content).where(
             schema.file.c.hash.in_(set(row.files.values()))
         )
-        contents = dict(tx.execute(chosen).tuples().all())
+        contents = {row.hash: row.content for row in tx.execute(chosen)}
     files = {name: contents[hash_] for name, hash_ in row.files.items()}
     return Desired(row.kind, row.template, row.parameters, row.environment, files)
 

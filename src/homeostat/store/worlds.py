@@ -107,7 +107,7 @@ def load_rows(tx: Connection, stack_id: str, number: int) -> tuple[dict[str, Res
     rows: dict[str, Resource] = {}
     seen: dict[str, Seen] = {}
     width = len(COLUMNS)
-    for values in tx.execute(chosen).tuples():
+    for values in tx.execute(chosen):
         row = Resource(*values[:width])
         rows[row.key] = row
         presence, handle, thing, seen_at, reason, count = values[width:]

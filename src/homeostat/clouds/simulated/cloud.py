@@ -27,12 +27,13 @@ class Faults:
 @dataclass(slots=True)
 class Weather:
     """How the cloud behaves. build_s — until a thing that builds is ready; delete_s — until a deleted one is gone;
-    listing_lag_s — until a new one is seen; quota — things there may be, None for no limit."""
+    listing_lag_s — until a new one is seen; quota — things there may be, None for no limit; idempotent — a token makes one thing only."""
 
     build_s: float = 0.0
     delete_s: float = 0.0
     listing_lag_s: float = 0.0
     quota: int | None = None
+    idempotent: bool = True
     faults: Faults = field(default_factory=Faults)
 
 
@@ -50,7 +51,7 @@ class SimulatedCloud:
     """A cloud of plain data.
 
     Takes: now — seconds since the epoch; weather — how it behaves; seed — of its faults.
-    created — every creation ever made as (kind, token), for checking that nothing is made twice.
+    doubled — (kind, token) of every creation made while another thing with that token was there: nothing is to be in it.
     """
 
     name = "simulated"
@@ -59,7 +60,8 @@ class SimulatedCloud:
     def __init__(self, now: Callable[[], float], weather: Weather | None = None, seed: int = 0) -> None:
         self.weather = weather or Weather()
         self.listing_lag_s = self.weather.listing_lag_s
-        self.created: list[tuple[str, str]] = []
+        self.doubled: list[tuple[str, str]] = []
+        self._number = 0
         self._now = now
         self._random = random.Random(seed)
         self._things: dict[tuple[str, str], _Thing] = {}
@@ -187,11 +189,16 @@ class SimulatedCloud:
         self._by_token.pop((thing.kind, thing.token), None)
 
     def _create(self, kind: str, intent: Intent) -> Answer:
+        made = self._by_token.get((kind, intent.token))
+        if made is not None and self._present(kind, made) is not None:
+            if self.weather.idempotent:
+                return self._true_look(kind, made)
+            self.doubled.append((kind, intent.token))
         quota = self.weather.quota
         if quota is not None and len(self._things) >= quota:
             return Terminal(f"Quota exceeded: {quota} things are allowed")
-        self.created.append((kind, intent.token))
-        number = len(self.created)
+        self._number += 1
+        number = self._number
         handle = str(intent.spec["name"]) if kind == "keypair" else f"{kind}-{number}"
         if (kind, handle) in self._things:
             return Terminal(f"there is a {kind} named {handle} already")

@@ -1,0 +1,179 @@
+"""What the APIs read: stacks listed, filtered and paged; resources of stacks. All inside the transaction given."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, Text, and_, func, literal, or_, select, tuple_, type_coerce
+
+from homeostat.model.observed import Observation, Presence
+from homeostat.model.world import Resource, Seen
+from homeostat.store import schema
+from homeostat.store.worlds import COLUMNS
+
+NAMES_MAX = 500
+"""More names than this are not worth a query of their own: all rows are read then."""
+
+_stack = schema.stack
+_resource = schema.resource
+_observed = schema.resource_observed
+
+
+@dataclass(frozen=True, slots=True)
+class Tags:
+    """Wanted tags: all of `every`, one of `some`; not all of `not_every`, none of `none_of`. Empty: no matter."""
+
+    every: Sequence[str] = ()
+    some: Sequence[str] = ()
+    not_every: Sequence[str] = ()
+    none_of: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Which stacks, in which order.
+
+    only — column -> values of which the stack has one; order — columns, the id decides what they leave open;
+    marker — id of the stack after which to begin (an unknown one counts as none); hidden_tags — stacks with one of
+    these are left out; deleted, nested — include such stacks.
+    """
+
+    project: str
+    only: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    tags: Tags = Tags()
+    hidden_tags: Collection[str] = ()
+    deleted: bool = False
+    nested: bool = False
+    order: Sequence[str] = ("created_at",)
+    newest_first: bool = True
+    marker: str | None = None
+    limit: int | None = None
+
+
+def stacks_page(tx: Connection, listing: Listing) -> list[Row[Any]]:
+    columns = [*(_orderable(_stack.c[name]) for name in listing.order), _stack.c.id]
+    chosen = select(_stack).where(*_conditions(listing))
+    if listing.marker is not None:
+        marker = tx.execute(select(*columns).where(_stack.c.id == listing.marker)).first()
+        if marker is not None:
+            here, there = tuple_(*columns), tuple_(*(literal(value) for value in marker))
+            chosen = chosen.where(here < there if listing.newest_first else here > there)
+    chosen = chosen.order_by(*(column.desc() if listing.newest_first else column.asc() for column in columns))
+    return list(tx.execute(chosen.limit(listing.limit) if listing.limit else chosen))
+
+
+def stacks_count(tx: Connection, listing: Listing) -> int:
+    """How many there are on all pages."""
+    return int(tx.execute(select(func.count()).select_from(_stack).where(*_conditions(listing))).scalar_one())
+
+
+def _orderable(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Databases disagree on the place of nulls, and comparing with them gives nothing."""
+    return func.coalesce(column, 0.0) if column is _stack.c.updated_at else column
+
+
+def _conditions(listing: Listing) -> list[ColumnElement[bool]]:
+    found = [_stack.c.project == listing.project]
+    if not listing.deleted:
+        found.append(_stack.c.deleted_at.is_(None))
+    if not listing.nested:
+        found.append(_stack.c.parent_id.is_(None))
+    found += [_stack.c[column].in_(values) for column, values in listing.only.items()]
+    tags = listing.tags
+    if tags.every:
+        found.append(and_(*map(_tagged, tags.every)))
+    if tags.some:
+        found.append(or_(*map(_tagged, tags.some)))
+    if tags.not_every:
+        found.append(~and_(*map(_tagged, tags.not_every)))
+    none_of = [*tags.none_of, *listing.hidden_tags]
+    if none_of:
+        found.append(~or_(*map(_tagged, none_of)))
+    return found
+
+
+def _tagged(tag: str) -> ColumnElement[bool]:
+    """Tags are stored as a JSON list; none holds a comma, so `,"tag"` is found in `,"a","tag"]` only where it is one."""
+    stored = func.coalesce(type_coerce(_stack.c.tags, Text), "[]")
+    items = literal(",").concat(func.substr(stored, 2))
+    wanted = "," + schema.Json().process_bind_param(tag, None)
+    return func.replace(items, wanted, "") != items
+
+
+def descendants(tx: Connection, stack: Row[Any], depth: int) -> list[Row[Any]]:
+    """Live stacks below a stack, down to so many levels, parents first."""
+    if depth <= 0:
+        return []
+    chosen = (
+        select(_stack)
+        .where(_stack.c.root_id == stack.root_id, _stack.c.deleted_at.is_(None))
+        .where(_stack.c.depth > stack.depth, _stack.c.depth <= stack.depth + depth)
+        .order_by(_stack.c.depth, _stack.c.created_at, _stack.c.id)
+    )
+    known = {stack.id}
+    found = []
+    for row in tx.execute(chosen):
+        if row.parent_id in known:
+            known.add(row.id)
+            found.append(row)
+    return found
+
+
+def resources(
+    tx: Connection, stack_id: str, names: Collection[str] | None = None
+) -> tuple[dict[str, Resource], dict[str, Seen]]:
+    """Rows of a stack, or those of some names, and their newest observations, by key, in the order they were made."""
+    chosen = (
+        select(
+            *(_resource.c[name] for name in COLUMNS),
+            *(_observed.c[name] for name in ("presence", "handle", "object", "seen_at", "reason", "number")),
+        )
+        .outerjoin(_observed, _observed.c.key == _resource.c.key)
+        .where(_resource.c.stack_id == stack_id)
+        .order_by(_resource.c.shard, _resource.c.born, _resource.c.key)
+    )
+    if names is not None and len(names) <= NAMES_MAX:
+        chosen = chosen.where(_resource.c.name.in_(names))
+    rows: dict[str, Resource] = {}
+    seen: dict[str, Seen] = {}
+    width = len(COLUMNS)
+    for values in tx.execute(chosen).tuples():
+        row = Resource(*values[:width])
+        rows[row.key] = row
+        presence, handle, thing, seen_at, reason, number = values[width:]
+        if presence is not None:
+            seen[row.key] = Seen(Observation(Presence(presence), handle, thing, seen_at, reason), number)
+    return rows, seen
+
+
+def observed_properties(
+    tx: Connection, stack_id: str, names: Collection[str] | None = None
+) -> dict[str, dict[str, Any]]:
+    """Key of a row -> property -> its observed value (CV1)."""
+    table = schema.resource_properties_observed
+    chosen = select(table.c.id, table.c.prop_name, table.c.prop_value).where(table.c.stack_id == stack_id)
+    if names is not None and len(names) <= NAMES_MAX:
+        chosen = chosen.where(table.c.resource_name.in_(names))
+    found: dict[str, dict[str, Any]] = {}
+    for key, name, value in tx.execute(chosen).tuples():
+        found.setdefault(key, {})[name] = value
+    return found
+
+
+def described_revision(tx: Connection, stack_id: str) -> int:
+    """Newest revision that says something: deleting and rolling back to nothing leave an empty one behind."""
+    table = schema.revision
+    chosen = select(func.max(table.c.number)).where(table.c.stack_id == stack_id, table.c.kind != "empty")
+    return int(tx.execute(chosen).scalar_one() or 0)
+
+
+def workers(tx: Connection, now: float) -> list[tuple[str, float]]:
+    """Workers that own a shard now, and when their last lease ends."""
+    table = schema.shard
+    chosen = (
+        select(table.c.owner, func.max(table.c.lease_until))
+        .where(table.c.lease_until > now, table.c.owner.is_not(None))
+        .group_by(table.c.owner)
+        .order_by(table.c.owner)
+    )
+    return [(owner, float(until)) for owner, until in tx.execute(chosen).tuples()]
