@@ -39,16 +39,24 @@ def loopback_block(cidr: Network, taken: Sequence[ipaddress.IPv4Network], seed: 
         return cidr
     host_bits = min(cidr.max_prefixlen - cidr.prefixlen, 32 - _WIDEST if cidr.version == 4 else 12)
     size = 1 << host_bits
-    low, high = _FIRST << 16, _LAST << 16
-    count = (high - low) // size
-    start = zlib.crc32(seed.encode()) % count
-    base = int(LOOPBACK.network_address)
-    for step in range(count):
-        offset = low + (start + step) % count * size
-        block = ipaddress.IPv4Network((base + offset, 32 - host_bits))
-        if not any(block.overlaps(other) for other in taken):
-            return block
-    raise Transient(f"no loopback block of {size} addresses is free: delete subnets that are no longer needed")
+    first, last = int(LOOPBACK[_FIRST << 16]), int(LOOPBACK[_LAST << 16])
+    busy = sorted((int(block[0]), int(block[-1])) for block in taken)
+    start = first + zlib.crc32(seed.encode()) % ((last - first) // size) * size
+    free = _first_gap(busy, start, last, size) or _first_gap(busy, first, last, size)
+    if free is None:
+        raise Transient(f"no loopback block of {size} addresses is free: delete subnets that are no longer needed")
+    return ipaddress.IPv4Network((free, 32 - host_bits))
+
+
+def _first_gap(busy: Sequence[tuple[int, int]], start: int, end: int, size: int) -> int | None:
+    """Lowest multiple of `size` in [start, end) from which on `size` numbers are in none of the sorted ranges."""
+    at = start
+    for low, high in busy:
+        if at + size <= low:
+            break
+        if high >= at:
+            at = (high // size + 1) * size
+    return at if at + size <= end else None
 
 
 def choose(subnet: Mapping[str, Any], taken: Collection[str], wanted: str | None) -> str:

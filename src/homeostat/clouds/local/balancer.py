@@ -175,17 +175,14 @@ class Balancer:
     told: str = ""
 
     async def run(self) -> None:
-        read_at = 0
-        config: Config = {}
-        followed: list[int] | None = None
+        applied: Config = {}
         while True:
-            changed_at = os.stat(f"{self.directory}/config.json").st_mtime_ns
-            ports = listening(config["mirror"]["to"]) if config.get("mirror") else None
-            if changed_at != read_at or ports != followed:
-                with open(f"{self.directory}/config.json", encoding="utf-8") as file:
-                    config = json.load(file)
-                self.apply(mirrored(config, ports or []))
-                read_at, followed = changed_at, ports
+            # Read, not only looked at: two changes within one tick of the file system's clock have one time stamp.
+            with open(f"{self.directory}/config.json", encoding="utf-8") as file:
+                config = mirrored(json.load(file))
+            if config != applied:
+                self.apply(config)
+                applied = config
             for listener in self.listeners.values():
                 if listener.server is None:
                     await listener.bind()
@@ -243,11 +240,12 @@ class Balancer:
             self.told = text
 
 
-def mirrored(config: Config, ports: list[int]) -> Config:
-    """The configuration that serves, at the floating address, every port that the fixed address serves."""
+def mirrored(config: Config) -> Config:
+    """A mirror spelled out: at one address, every port on which somebody listens at the other."""
     mirror = config.get("mirror")
     if not mirror:
         return config
+    ports = listening(mirror["to"])
     listener = {"address": mirror["from"], "protocol": "TCP", "connection_limit": -1, "allowed_cidrs": []}
     member = {"address": mirror["to"], "weight": 1, "monitored": False}
     pool = {"algorithm": "ROUND_ROBIN", "monitor": None}

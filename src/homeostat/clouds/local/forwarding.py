@@ -8,12 +8,13 @@ Configuration, as in config.json of the thing's directory:
 """
 
 import json
-import os
 from collections.abc import Mapping
 from typing import Any
 
 from homeostat.clouds.local import processes
 from homeostat.clouds.local.tree import write_whole
+
+STATE = "state.json"
 
 
 def ensure(directory: str, configuration: Mapping[str, Any]) -> None:
@@ -24,13 +25,13 @@ def ensure(directory: str, configuration: Mapping[str, Any]) -> None:
         write_whole(path, text)
     if processes.life(directory) is None:
         processes.end([directory])
-        write_whole(f"{directory}/state.json", "{}")
+        write_whole(f"{directory}/{STATE}", "{}")
         processes.launch(directory, {}, processes.BALANCER)
 
 
 def state(directory: str) -> dict[str, Any]:
     """What it tells: {listeners: {id: problem or ""}, members: {id: operating status}}, or {}."""
-    text = _read(f"{directory}/state.json")
+    text = _read(f"{directory}/{STATE}")
     told: dict[str, Any] = json.loads(text) if text else {}
     return told
 
@@ -41,7 +42,3 @@ def _read(path: str) -> str:
             return file.read()
     except FileNotFoundError:
         return ""
-
-
-def configured(directory: str) -> bool:
-    return os.path.exists(f"{directory}/config.json")

@@ -6,14 +6,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from urllib.parse import unquote
 
-from homeostat.clouds.local import processes
+from homeostat.clouds.local import forwarding, processes
 from homeostat.clouds.local.tree import THING, Tree, scan
 from homeostat.clouds.port import Sighting
 
 _SCAN_S = 0.25
 LIVING = frozenset({"server", "load_balancer", "floating_ip"})
-STATE = "state.json"
-"""What a process in the directory tells of itself; a change of it is a change of the thing."""
 
 Signature = tuple[int, ...]
 
@@ -54,6 +52,7 @@ class Watcher:
         """What changed since the last look; new lives are watched from now on."""
         now = dict(self._present())
         changed = [sighting for sighting in {**self._known, **now} if self._known.get(sighting) != now.get(sighting)]
+        changed += [part for sighting in changed for part in self._told_of(sighting)]
         self._known = now
         watched = set(self._lives.values())
         unwatched = [sighting for sighting in now if sighting.kind in LIVING and sighting not in watched]
@@ -64,7 +63,17 @@ class Watcher:
             for entry in scan(f"{self._tree.root}/{kind}s"):
                 signature = _signature(f"{entry.path}/{THING}")
                 if signature:
-                    yield Sighting(kind, unquote(entry.name)), (*signature, *_signature(f"{entry.path}/{STATE}"))
+                    yield (
+                        Sighting(kind, unquote(entry.name)),
+                        (*signature, *_signature(f"{entry.path}/{forwarding.STATE}")),
+                    )
+
+    def _told_of(self, sighting: Sighting) -> Iterator[Sighting]:
+        """What a load balancer's process tells of: its state stands beside it, not beside its parts."""
+        if sighting.kind == "load_balancer":
+            told = forwarding.state(self._tree.directory(sighting.kind, sighting.handle))
+            yield from (Sighting("listener", id) for id in told.get("listeners", ()))
+            yield from (Sighting("pool_member", id) for id in told.get("members", ()))
 
     def _follow(self, sighting: Sighting) -> bool:
         """False when its guest died at this very moment."""
@@ -85,4 +94,4 @@ def _signature(path: str) -> Signature:
         stat = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         return ()
-    return stat.st_ino, stat.st_mtime_ns
+    return stat.st_ino, stat.st_mtime_ns, stat.st_size
