@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from homeostat.cli.views import Key, ResourceView
 
@@ -35,7 +36,8 @@ def arrange(resources: Sequence[ResourceView]) -> list[Line]:
     depths = _depths(by_key, needs)
     below: dict[Key | None, list[Key]] = defaultdict(list)
     for resource in resources:
-        known = [key for key in needs.get(resource.key, ()) if key in by_key]
+        # In a ring (dependencies being turned round) nothing lies deeper than anything else.
+        known = [key for key in needs.get(resource.key, ()) if depths.get(key, inf) < depths[resource.key]]
         above = max(known, key=depths.__getitem__, default=owners.get(resource.stack))
         below[above].append(resource.key)
     return _drawn(by_key, below)

@@ -1,0 +1,122 @@
+"""A real service for the commands to talk to, and a way to run them."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from homeostat.cli.state import Service, State
+from homeostat.clouds.local import LocalCloud
+
+Found = TypeVar("Found")
+WAIT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A command that has ended."""
+
+    code: int
+    out: str
+    err: str
+
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """One state directory; commands run with it, and with no other setting of this machine."""
+
+    root: Path
+
+    @property
+    def state(self) -> State:
+        return State(self.root)
+
+    def start(self, *arguments: str) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            [sys.executable, "-m", "homeostat", *arguments],
+            env=self.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *arguments: str) -> Ended:
+        with self.start(*arguments) as command:
+            out, err = command.communicate(timeout=WAIT_S)
+        return Ended(command.returncode, out, err)
+
+    def environment(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("HOMEOSTAT_", "OS_"))}
+        return {**kept, "HOMEOSTAT_STATE_DIR": str(self.root), "COLUMNS": "160"}
+
+    def running(self) -> Service:
+        service = self.state.running()
+        assert service is not None, "no service runs"
+        return service
+
+    def stop(self) -> None:
+        """End the service and all that its cloud runs."""
+        service = self.state.running()
+        if service is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(service.pid, signal.SIGTERM)
+            until(lambda: self.state.running() is None)
+        if self.state.cloud.exists():
+            LocalCloud(self.state.cloud).destroy()
+
+
+@contextlib.contextmanager
+def home_below(directory: Path) -> Iterator[Home]:
+    found = Home(directory / "state")
+    try:
+        yield found
+    finally:
+        found.stop()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    """A state directory in which nothing runs yet; whatever a test starts in it is stopped."""
+    with home_below(tmp_path) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    """A service on the simulated cloud, shared by the tests of a module."""
+    with home_below(tmp_path_factory.mktemp("service")) as found:
+        started = found.run("serve", "--detach", "--port", "0", "--cloud", "simulated")
+        assert started.code == 0, started.err
+        yield found
+
+
+def until(ask: Callable[[], Found | None], within_s: float = WAIT_S) -> Found:
+    """What `ask` gives, as soon as it is something."""
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        if found := ask():
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"waited {within_s} s in vain")
+
+
+def lives(pid: int) -> bool:
+    """A process that has ended but was not collected counts as dead."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state not in ("Z", "X")
