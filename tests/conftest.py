@@ -1,0 +1,56 @@
+"""Databases for the tests: SQLite files, and PostgreSQL on a server of the tests' own."""
+
+import itertools
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from sqlalchemy import make_url
+
+from homeostat.store.database import Database, sqlite_url
+from tests import postgresql
+
+_NUMBERS = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def postgresql_url() -> Iterator[str]:
+    """A PostgreSQL server that lives as long as the session. Without one, tests are skipped; in CI they fail."""
+    programs = postgresql.find_programs()
+    if programs is None:
+        message = "no PostgreSQL server programs: install the package 'postgresql' (or put initdb into PATH)"
+        if os.environ.get("CI") == "true":
+            pytest.fail(message)
+        pytest.skip(message)
+    with postgresql.running(programs) as url:
+        yield url
+
+
+@pytest.fixture
+def postgresql_database_url(postgresql_url: str) -> str:
+    """An empty database of its own on the session's server."""
+    server = make_url(postgresql_url)
+    name = f"homeostat_{next(_NUMBERS)}"
+    with psycopg.connect(host=server.query["host"], user=server.username, dbname="postgres", autocommit=True) as admin:
+        admin.execute(f"CREATE DATABASE {name}")
+    return server.set(database=name).render_as_string(hide_password=False)
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty database, once of each kind that the service runs on."""
+    if request.param == "sqlite":
+        return sqlite_url(tmp_path / "homeostat.sqlite")
+    return str(request.getfixturevalue("postgresql_database_url"))
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    """A migrated database, once of each kind that the service runs on."""
+    database = Database(database_url, time.time)
+    database.migrate()
+    yield database
+    database.close()

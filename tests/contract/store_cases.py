@@ -1,0 +1,94 @@
+"""Stacks, shards and rows for the store's contract suite, and threads that begin together."""
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from sqlalchemy import Connection, update
+
+from homeostat.model.plan import Event
+from homeostat.model.status import Action
+from homeostat.model.world import Resource
+from homeostat.store import schema, shards, stacks
+from homeostat.store.database import Database
+from homeostat.store.shards import Lease
+from homeostat.store.stacks import Desired, NewStack
+
+NOW = 1_800_000_000.0
+TIMEOUT_S = 3600.0
+LEASE_S = 5.0
+TEMPLATE = Desired("template", {"heat_template_version": "2021-04-16"})
+
+
+def add_stack(
+    db: Database, name: str = "web", *, shard_count: int = 1, project: str = "p", at: float = NOW, **more: Any
+) -> str:
+    """A new stack; its id is `<project>-<name>` unless `id` is given."""
+    stack_id = more.pop("id", f"{project}-{name}")
+    desired = Desired("template", TEMPLATE.template, shards=shard_count)
+    with db.write() as tx:
+        stacks.add(db, tx, NewStack(stack_id, project, name, **more), desired, at, TIMEOUT_S)
+    return stack_id
+
+
+def revise(
+    db: Database, stack_id: str, desired: Desired = TEMPLATE, action: str = Action.UPDATE, at: float = NOW
+) -> int:
+    with db.write() as tx:
+        return stacks.revise(db, tx, locked(db, tx, stack_id), action, desired, at, TIMEOUT_S)
+
+
+def locked(db: Database, tx: Connection, stack_id: str) -> Any:
+    row = stacks.lock(db, tx, stack_id)
+    assert row is not None
+    return row
+
+
+def stack_row(db: Database, stack_id: str) -> Any:
+    with db.read() as tx:
+        row = stacks.get(tx, stack_id)
+    assert row is not None
+    return row
+
+
+def shard_row(db: Database, stack_id: str, number: int = 0) -> Any:
+    with db.read() as tx:
+        row = shards.get(tx, stack_id, number)
+    assert row is not None
+    return row
+
+
+def claim(db: Database, stack_id: str, number: int = 0, owner: str = "w", at: float = NOW) -> Lease:
+    with db.write() as tx:
+        lease = shards.claim(tx, stack_id, number, owner, at, LEASE_S)
+    assert lease is not None
+    return lease
+
+
+def come_to_rest(db: Database, tx: Connection, stack_id: str, number: int, revision: int, at: float = NOW) -> Any:
+    """What the end of a pass does when all of the shard is as it should be; gives what `stacks.settle` gives."""
+    table = schema.shard
+    mine = (table.c.stack_id == stack_id, table.c.number == number)
+    tx.execute(update(table).where(*mine).values(settled_revision=revision, failures=0))
+    return stacks.settle(db, tx, stack_id, revision, at)
+
+
+def resource(key: str, stack_id: str, name: str = "a", shard: int = 0, **more: Any) -> Resource:
+    return Resource(key, stack_id, shard, name, "OS::Nova::Server", created_at=NOW, updated_at=NOW, **more)
+
+
+def event(name: str, status: str = "COMPLETE", action: str = "CREATE") -> Event:
+    return Event(name, action, status, "state changed", "OS::Nova::Server", key=f"{name}-key")
+
+
+def at_once(acts: Sequence[Callable[[], Any]]) -> list[Any]:
+    """Run these in threads that begin together; gives their results in order, raises what any of them raised."""
+    gate = threading.Barrier(len(acts))
+
+    def begin(act: Callable[[], Any]) -> Any:
+        gate.wait(timeout=30)
+        return act()
+
+    with ThreadPoolExecutor(len(acts)) as threads:
+        return [future.result() for future in [threads.submit(begin, act) for act in acts]]

@@ -1,0 +1,442 @@
+"""The store's contract, on SQLite and on PostgreSQL: stacks and revisions, rows, events, sightings."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import select, update
+from tests.contract.store_cases import (
+    NOW,
+    TIMEOUT_S,
+    add_stack,
+    at_once,
+    come_to_rest,
+    event,
+    locked,
+    resource,
+    revise,
+    shard_row,
+    stack_row,
+)
+
+from homeostat.model.errors import Rejected, Superseded
+from homeostat.model.observed import Observation, Presence
+from homeostat.model.plan import Event
+from homeostat.model.status import Action, Status
+from homeostat.model.world import Seen
+from homeostat.store import events, schema, sightings, stacks, worlds
+from homeostat.store.database import Database
+from homeostat.store.stacks import Desired
+from homeostat.store.worlds import Writes
+
+# -- the schema --------------------------------------------------------------------------------------------------------
+
+
+def test_migrations_make_the_schema_that_the_code_declares(database: Database) -> None:
+    with database.engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, schema.metadata) == []
+
+
+def test_migrating_again_changes_nothing(database: Database) -> None:
+    stack_id = add_stack(database)
+    database.migrate()
+    assert stack_row(database, stack_id).name == "web"
+
+
+def test_processes_that_start_together_migrate_once(database_url: str) -> None:
+    program = (
+        "import sys, time; from homeostat.store.database import Database; Database(sys.argv[1], time.time).migrate()"
+    )
+    command = [sys.executable, "-c", program, database_url]
+    processes = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    errors = [process.communicate(timeout=60)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0], errors
+    database = Database(database_url, lambda: NOW)
+    add_stack(database)
+    database.close()
+
+
+# -- stacks and revisions ----------------------------------------------------------------------------------------------
+
+
+def test_a_new_stack_is_in_progress_and_its_shards_are_due(database: Database) -> None:
+    stack_id = add_stack(database, shard_count=2)
+    row = stack_row(database, stack_id)
+    assert (row.revision, row.action, row.status) == (1, Action.CREATE, Status.IN_PROGRESS)
+    assert row.deadline == NOW + TIMEOUT_S
+    assert [shard_row(database, stack_id, number).wake_at for number in (0, 1)] == [NOW, NOW]
+    with database.read() as tx:
+        (started,) = events.page(tx, [stack_id])
+    assert (started.name, started.action, started.status) == ("web", Action.CREATE, Status.IN_PROGRESS)
+
+
+def test_a_live_name_is_taken_once_in_a_project(database: Database) -> None:
+    add_stack(database, id="first")
+    with pytest.raises(Rejected, match=r"The Stack \(web\) already exists\.") as refused:
+        add_stack(database, id="second")
+    assert refused.value.fault == "StackExists"
+    with database.read() as tx:
+        assert stacks.get(tx, "second") is None
+        assert events.page(tx, ["second"]) == []
+
+
+def test_a_name_is_free_in_other_projects_and_after_deletion(database: Database) -> None:
+    add_stack(database, id="first")
+    add_stack(database, id="other", project="q")
+    revision = revise(database, "first", stacks.EMPTY, Action.DELETE)
+    with database.write() as tx:
+        come_to_rest(database, tx, "first", 0, revision)
+    assert stack_row(database, "first").deleted_at == NOW
+    add_stack(database, id="third")
+    with database.read() as tx:
+        found = stacks.find(tx, "p", "web")
+        assert found is not None
+        assert found.id == "third"
+
+
+def test_one_of_many_concurrent_creations_of_a_name_wins(database: Database) -> None:
+    def create(number: int) -> str:
+        try:
+            return add_stack(database, id=f"s{number}")
+        except Rejected as error:
+            return error.fault
+
+    results = at_once([lambda number=number: create(number) for number in range(6)])
+    assert sorted(results)[:5] == ["StackExists"] * 5
+
+
+def test_a_revision_is_accepted_while_the_last_one_is_in_progress(database: Database) -> None:
+    stack_id = add_stack(database)
+    assert revise(database, stack_id, at=NOW + 5) == 2
+    row = stack_row(database, stack_id)
+    assert (row.revision, row.action, row.status, row.deadline) == (2, "UPDATE", "IN_PROGRESS", NOW + 5 + TIMEOUT_S)
+    assert shard_row(database, stack_id).wakes == 2
+
+
+def test_revisions_are_immutable_and_bring_their_files(database: Database) -> None:
+    stack_id = add_stack(database)
+    second = Desired("template", {"a": 1}, {"p": "x"}, {"parameter_defaults": {}}, {"f": "text", "g": "text"})
+    revise(database, stack_id, second)
+    revise(database, stack_id, Desired("template", {"a": 2}, files={"f": "other"}))
+    with database.read() as tx:
+        assert stacks.desired_of(tx, stack_id, 2) == second
+        assert stacks.desired_of(tx, stack_id, 3).files == {"f": "other"}
+        contents = tx.execute(select(schema.file.c.content).order_by("content")).scalars().all()
+    assert contents == ["other", "text"]
+
+
+def test_a_revision_that_does_not_exist_is_an_error(database: Database) -> None:
+    stack_id = add_stack(database)
+    with database.read() as tx, pytest.raises(LookupError, match="no revision 7"):
+        stacks.desired_of(tx, stack_id, 7)
+
+
+def test_a_revision_may_need_more_shards_and_never_drops_one_with_rows(database: Database) -> None:
+    stack_id = add_stack(database)
+    revise(database, stack_id, Desired(shards=3))
+    revise(database, stack_id, Desired(shards=1))
+    assert stack_row(database, stack_id).shards == 3
+    assert shard_row(database, stack_id, 2).wakes == 2
+
+
+# -- coming to rest ----------------------------------------------------------------------------------------------------
+
+
+def test_a_stack_is_complete_when_its_last_shard_is(database: Database) -> None:
+    stack_id = add_stack(database, shard_count=2)
+    with database.write() as tx:
+        assert come_to_rest(database, tx, stack_id, 0, 1) is None
+    assert stack_row(database, stack_id).status == Status.IN_PROGRESS
+    with database.write() as tx:
+        before = come_to_rest(database, tx, stack_id, 1, 1)
+    assert before.status == Status.IN_PROGRESS
+    row = stack_row(database, stack_id)
+    assert (row.status, row.complete_revision, row.deadline) == (Status.COMPLETE, 1, None)
+    assert row.reason == "Stack CREATE completed successfully"
+
+
+def test_rest_at_an_old_revision_completes_nothing(database: Database) -> None:
+    stack_id = add_stack(database)
+    revise(database, stack_id)
+    with database.write() as tx:
+        assert come_to_rest(database, tx, stack_id, 0, 1) is None
+    assert stack_row(database, stack_id).status == Status.IN_PROGRESS
+
+
+def test_settling_twice_tells_it_once(database: Database) -> None:
+    stack_id = add_stack(database)
+    for _ in range(2):
+        with database.write() as tx:
+            come_to_rest(database, tx, stack_id, 0, 1)
+    with database.read() as tx:
+        assert [each.status for each in events.page(tx, [stack_id])] == ["IN_PROGRESS", "COMPLETE"]
+
+
+def test_failure_of_the_newest_revision_fails_the_stack_and_wakes_its_shards(database: Database) -> None:
+    stack_id = add_stack(database)
+    with database.write() as tx:
+        before = stacks.fail(database, tx, stack_id, 1, "Resource CREATE failed: no", NOW)
+    assert before is not None
+    row = stack_row(database, stack_id)
+    assert (row.status, row.reason, row.complete_revision) == (Status.FAILED, "Resource CREATE failed: no", None)
+    assert shard_row(database, stack_id).wakes == 2
+
+
+def test_failure_of_an_old_revision_is_nobodys(database: Database) -> None:
+    stack_id = add_stack(database)
+    revise(database, stack_id)
+    with database.write() as tx:
+        assert stacks.fail(database, tx, stack_id, 1, "too late", NOW) is None
+    assert stack_row(database, stack_id).status == Status.IN_PROGRESS
+
+
+def test_rollback_goes_back_over_several_updates_to_the_last_complete_revision(database: Database) -> None:
+    good = Desired("template", {"good": True}, {"p": 1}, files={"f": "text"})
+    stack_id = add_stack(database)
+    revision = revise(database, stack_id, good)
+    with database.write() as tx:
+        come_to_rest(database, tx, stack_id, 0, revision)
+    revise(database, stack_id, Desired("template", {"bad": 1}))
+    revise(database, stack_id, Desired("template", {"bad": 2}))
+    with database.write() as tx:
+        number = stacks.roll_back(database, tx, locked(database, tx, stack_id), NOW, TIMEOUT_S)
+    row = stack_row(database, stack_id)
+    assert (row.action, row.status, row.revision, row.rollback_to) == ("ROLLBACK", "IN_PROGRESS", 5, 2)
+    with database.read() as tx:
+        assert stacks.desired_of(tx, stack_id, number) == good
+
+
+def test_rollback_of_a_stack_that_never_was_complete_goes_back_to_nothing(database: Database) -> None:
+    stack_id = add_stack(database)
+    with database.write() as tx:
+        number = stacks.roll_back(database, tx, locked(database, tx, stack_id), NOW, TIMEOUT_S)
+    with database.read() as tx:
+        assert stacks.desired_of(tx, stack_id, number) == stacks.EMPTY
+    assert stack_row(database, stack_id).rollback_to == 0
+
+
+def test_an_update_after_a_rollback_is_no_rollback(database: Database) -> None:
+    stack_id = add_stack(database)
+    with database.write() as tx:
+        stacks.roll_back(database, tx, locked(database, tx, stack_id), NOW, TIMEOUT_S)
+    revise(database, stack_id)
+    assert stack_row(database, stack_id).rollback_to is None
+
+
+# -- rows of a shard ---------------------------------------------------------------------------------------------------
+
+
+def record(database: Database, stack_id: str, writes: Writes) -> None:
+    with database.write() as tx:
+        worlds.record(database, tx, stack_id, writes, NOW)
+
+
+def load(database: Database, stack_id: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    with database.read() as tx:
+        return worlds.load_rows(tx, stack_id, 0)
+
+
+def test_rows_and_observations_come_back_as_they_were(database: Database) -> None:
+    stack_id = add_stack(database)
+    row = resource(
+        "key1",
+        stack_id,
+        handle="h",
+        requires=["key0"],
+        properties={"n": 1, "text": "ä", "deep": [{"x": None}]},
+        metadata={"m": True},
+        token="key1-4",
+        acted_at=NOW + 0.125,
+        attempts=2,
+        changed=9,
+    )
+    seen = Seen(Observation(Presence.PRESENT, "h", {"status": "active"}, NOW + 0.25, "why"), 3)
+    writes = Writes(properties=[(row, {"n": 1, "text": None})])
+    writes.insert(row)
+    writes.seen[row.key] = (row, seen)
+    record(database, stack_id, writes)
+    assert load(database, stack_id) == ({"key1": row}, {"key1": seen})
+
+
+def test_a_write_on_a_row_that_somebody_changed_is_superseded_and_stores_nothing(database: Database) -> None:
+    stack_id = add_stack(database)
+    first = Writes()
+    for key in ("key1", "key2"):
+        first.insert(resource(key, stack_id, key))
+    record(database, stack_id, first)
+    mine, _ = load(database, stack_id)
+    with database.write() as tx:
+        changed = schema.resource
+        tx.execute(
+            update(changed).where(changed.c.key == "key2").values(version=changed.c.version + 1, reason="marked")
+        )
+
+    late = Writes(events=[event("key1")])
+    late.insert(resource("key3", stack_id, "key3"))
+    for row in mine.values():
+        row.reason = "mine"
+        late.conclude(row)
+    with pytest.raises(Superseded, match="1 of 2 rows"):
+        record(database, stack_id, late)
+
+    rows, _ = load(database, stack_id)
+    assert {key: row.reason for key, row in rows.items()} == {"key1": "", "key2": "marked"}
+    with database.read() as tx:
+        assert events.page(tx, [stack_id], name="key1") == []
+
+
+def test_each_write_moves_the_version_in_the_row_and_in_memory(database: Database) -> None:
+    stack_id = add_stack(database)
+    row = resource("key1", stack_id)
+    writes = Writes()
+    writes.insert(row)
+    record(database, stack_id, writes)
+    for change in (Writes.intend, Writes.conclude):
+        writes = Writes()
+        row.reason = change.__name__
+        change(writes, row)
+        record(database, stack_id, writes)
+    assert row.version == 2
+    assert load(database, stack_id)[0] == {"key1": row}
+
+
+def test_a_removed_row_takes_its_observations_along(database: Database) -> None:
+    stack_id = add_stack(database)
+    row = resource("key1", stack_id)
+    writes = Writes(properties=[(row, {"n": 1})])
+    writes.insert(row)
+    writes.seen[row.key] = (row, Seen(Observation(Presence.PRESENT, "h")))
+    record(database, stack_id, writes)
+    writes = Writes()
+    writes.remove(row)
+    record(database, stack_id, writes)
+    with database.read() as tx:
+        for table in (schema.resource, schema.resource_observed, schema.resource_properties_observed):
+            assert tx.execute(select(table)).all() == []
+
+
+# -- events ------------------------------------------------------------------------------------------------------------
+
+
+def test_events_are_read_in_pages_in_the_order_they_happened(database: Database) -> None:
+    stack_id, other = add_stack(database, "web"), add_stack(database, "db")
+    for number in range(5):
+        with database.write() as tx:
+            events.append(tx, stack_id, [event(f"r{number}")], NOW + number)
+            events.append(tx, other, [event("elsewhere")], NOW + number)
+    names: list[str] = []
+    after = None
+    with database.read() as tx:
+        while page := events.page(tx, [stack_id], after=after, limit=2):
+            names += [each.name for each in page]
+            after = page[-1].seq
+        newest = events.page(tx, [stack_id], newest_first=True, limit=2)
+        earlier = events.page(tx, [stack_id], newest_first=True, limit=2, after=newest[-1].seq)
+    assert names == ["web", "r0", "r1", "r2", "r3", "r4"]
+    assert [each.name for each in [*newest, *earlier]] == ["r4", "r3", "r2", "r1"]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [
+        ({"name": "b"}, ["b", "b"]),
+        ({"only": {"status": ["FAILED"]}}, ["b"]),
+        ({"only": {"action": ["CREATE"], "name": ["a", "b"]}}, ["a", "b"]),
+        ({"order_by": "name"}, ["a", "b", "b", "web"]),
+    ],
+)
+def test_events_are_filtered_and_sorted(database: Database, chosen: dict[str, Any], expected: list[str]) -> None:
+    stack_id = add_stack(database)
+    with database.write() as tx:
+        happened: list[Event] = [event("b", "FAILED", "UPDATE"), event("a"), event("b")]
+        events.append(tx, stack_id, happened, NOW)
+    with database.read() as tx:
+        assert [each.name for each in events.page(tx, [stack_id], **chosen)] == expected
+
+
+# -- sightings ---------------------------------------------------------------------------------------------------------
+
+
+def observed(database: Database, stack_id: str, seen_at: float = NOW) -> sightings.Watched:
+    """A server with handle `h`, seen active at `seen_at`."""
+    row = resource("key1", stack_id, handle="h", properties={"name": "n"})
+    writes = Writes()
+    writes.insert(row)
+    writes.seen[row.key] = (row, Seen(Observation(Presence.PRESENT, "h", {"status": "active"}, seen_at), 1))
+    record(database, stack_id, writes)
+    with database.read() as tx:
+        (watched,) = sightings.by_handle(tx, ["h"], ["OS::Nova::Server"])
+        assert sightings.in_shards(tx, [(stack_id, 0)], ["OS::Nova::Server"]) == [watched]
+        assert sightings.by_handle(tx, ["h"], ["OS::Cinder::Volume"]) == []
+    return watched
+
+
+@pytest.mark.parametrize(
+    ("seen_at", "status", "number"),
+    [
+        pytest.param(NOW + 1, "stopped", 2, id="a newer look replaces an older one"),
+        pytest.param(NOW, "active", 1, id="a look of the same moment is no news"),
+        pytest.param(NOW - 1, "active", 1, id="an older look never replaces a newer one"),
+    ],
+)
+def test_the_newest_look_stays(database: Database, seen_at: float, status: str, number: int) -> None:
+    stack_id = add_stack(database)
+    watched = observed(database, stack_id)
+    look = Observation(Presence.PRESENT, "h", {"status": "stopped"}, seen_at)
+    with database.write() as tx:
+        sightings.record(database, tx, [(watched, look)])
+    seen = load(database, stack_id)[1]["key1"]
+    assert (seen.observation.properties, seen.number) == ({"status": status}, number)
+
+
+def test_a_look_at_a_thing_that_was_replaced_meanwhile_is_dropped(database: Database) -> None:
+    stack_id = add_stack(database)
+    watched = observed(database, stack_id)
+    row = load(database, stack_id)[0]["key1"]
+    row.handle = "new"
+    writes = Writes()
+    writes.conclude(row)
+    writes.seen[row.key] = (row, Seen(Observation(Presence.PRESENT, "new", {"status": "active"}, NOW), 2))
+    record(database, stack_id, writes)
+    with database.write() as tx:
+        sightings.record(database, tx, [(watched, Observation(Presence.ABSENT, "h", seen_at=NOW + 9))])
+    assert load(database, stack_id)[1]["key1"].observation.presence is Presence.PRESENT
+
+
+def test_an_absent_thing_is_remembered_as_it_last_was(database: Database) -> None:
+    stack_id = add_stack(database)
+    watched = observed(database, stack_id)
+    with database.write() as tx:
+        sightings.record(database, tx, [(watched, Observation(Presence.ABSENT, "h", seen_at=NOW + 1, reason="gone"))])
+    seen = load(database, stack_id)[1]["key1"].observation
+    assert (seen.presence, seen.properties, seen.reason) == (Presence.ABSENT, {"status": "active"}, "gone")
+
+
+# -- transactions ------------------------------------------------------------------------------------------------------
+
+
+def test_a_transaction_that_fails_leaves_nothing(database: Database) -> None:
+    stack_id = add_stack(database)
+
+    def fail_half_way() -> None:
+        with database.write() as tx:
+            events.append(tx, stack_id, [event("a")], NOW)
+            raise ValueError("half way")
+
+    with pytest.raises(ValueError, match="half way"):
+        fail_half_way()
+    with database.read() as tx:
+        assert events.page(tx, [stack_id], name="a") == []
+
+
+def test_a_reader_sees_one_moment_and_does_not_wait_for_writers(database: Database) -> None:
+    stack_id = add_stack(database)
+    with database.read() as tx:
+        assert stacks.get(tx, stack_id).revision == 1  # type: ignore[union-attr]
+        revise(database, stack_id)
+        assert stacks.get(tx, stack_id).revision == 1  # type: ignore[union-attr]
+    assert stack_row(database, stack_id).revision == 2

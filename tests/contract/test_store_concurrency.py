@@ -1,0 +1,203 @@
+"""The store's contract under concurrency, on SQLite and on PostgreSQL: threads with transactions of their own."""
+
+import pytest
+from tests.contract.store_cases import (
+    LEASE_S,
+    NOW,
+    TEMPLATE,
+    TIMEOUT_S,
+    add_stack,
+    at_once,
+    claim,
+    come_to_rest,
+    event,
+    locked,
+    resource,
+    revise,
+    shard_row,
+    stack_row,
+)
+
+from homeostat.model.errors import Superseded
+from homeostat.model.status import Action, Status
+from homeostat.store import events, shards, stacks, worlds
+from homeostat.store.database import Database
+from homeostat.store.worlds import Writes
+
+ROUNDS = 15
+
+
+def end_of_pass(database: Database, lease: shards.Lease, revision: int) -> bool:
+    """A pass that found everything at rest: locks the stack, then its shard. Did this complete the stack?"""
+    with database.write() as tx:
+        locked(database, tx, lease.stack_id)
+        wakes = shards.renew(tx, lease, NOW, LEASE_S)
+        completed = come_to_rest(database, tx, lease.stack_id, lease.number, revision) is not None
+        shards.release(tx, lease, wakes, None)
+    return completed
+
+
+def middle_of_pass(database: Database, lease: shards.Lease, writes: Writes) -> None:
+    """A pass that stores outcomes: its shard only."""
+    with database.write() as tx:
+        shards.renew(tx, lease, NOW, LEASE_S)
+        worlds.record(database, tx, lease.stack_id, writes, NOW)
+
+
+def test_a_shard_is_claimed_by_one_of_many(database: Database) -> None:
+    def try_to_claim(stack_id: str, owner: str) -> bool:
+        with database.write() as tx:
+            return shards.claim(tx, stack_id, 0, owner, NOW, LEASE_S) is not None
+
+    for number in range(ROUNDS):
+        stack_id = add_stack(database, f"s{number}")
+        won = at_once([lambda owner=f"w{n}", of=stack_id: try_to_claim(of, owner) for n in range(4)])
+        assert won.count(True) == 1
+        assert shard_row(database, stack_id).epoch == 1
+
+
+def test_the_last_two_shards_complete_the_stack_once(database: Database) -> None:
+    for number in range(ROUNDS):
+        stack_id = add_stack(database, f"s{number}", shard_count=2)
+        leases = [claim(database, stack_id, shard) for shard in (0, 1)]
+        completed = at_once([lambda lease=lease: end_of_pass(database, lease, 1) for lease in leases])
+        assert sorted(completed) == [False, True]
+        assert stack_row(database, stack_id).status == Status.COMPLETE
+        with database.read() as tx:
+            told = events.page(tx, [stack_id], only={"status": ["COMPLETE"]})
+        assert len(told) == 1
+
+
+def test_two_observers_never_take_the_same_shard(database: Database) -> None:
+    stack_id = add_stack(database, shard_count=60)
+
+    def take_all() -> list[int]:
+        taken: list[int] = []
+        while True:
+            with database.write() as tx:
+                found = shards.take_for_observation(tx, NOW, 4, 60.0)
+            if not found:
+                return taken
+            taken += [number for _, number in found]
+
+    with database.write() as tx:
+        for number in range(60):
+            shards.observe_at(tx, stack_id, number, NOW - number)
+    first, second = at_once([take_all, take_all])
+    assert sorted(first + second) == list(range(60))
+
+
+def test_users_and_passes_get_along(database: Database) -> None:
+    """Revisions come while shards settle: no deadlock, nobody's write is lost, and the newest revision completes."""
+    stack_id = add_stack(database, shard_count=2)
+
+    def change_my_mind() -> None:
+        for _ in range(ROUNDS):
+            revise(database, stack_id)
+
+    def keep_settling(number: int) -> None:
+        for _ in range(ROUNDS):
+            with database.write() as tx:
+                lease = shards.claim(tx, stack_id, number, f"w{number}", NOW, LEASE_S)
+            if lease is not None:
+                end_of_pass(database, lease, int(stack_row(database, stack_id).revision))
+
+    at_once([change_my_mind, lambda: keep_settling(0), lambda: keep_settling(1)])
+    row = stack_row(database, stack_id)
+    assert row.revision == 1 + ROUNDS
+    for number in (0, 1):
+        with database.write() as tx:
+            come_to_rest(database, tx, stack_id, number, row.revision)
+    assert stack_row(database, stack_id).status == Status.COMPLETE
+
+
+def test_users_and_passes_that_store_outcomes_get_along(database: Database) -> None:
+    """An outcome is stored with its event, which belongs to the stack, by somebody who holds the shard alone."""
+    stack_id = add_stack(database)
+    lease = claim(database, stack_id)
+
+    def store_outcomes() -> None:
+        for number in range(ROUNDS):
+            writes = Writes(events=[event(f"r{number}")])
+            writes.insert(resource(f"key{number}", stack_id, f"r{number}"))
+            middle_of_pass(database, lease, writes)
+
+    def change_my_mind() -> None:
+        for _ in range(ROUNDS):
+            revise(database, stack_id)
+
+    at_once([store_outcomes, change_my_mind])
+    assert stack_row(database, stack_id).revision == 1 + ROUNDS
+    with database.read() as tx:
+        assert len(worlds.load_rows(tx, stack_id, 0)[0]) == ROUNDS
+
+
+def test_concurrent_revisions_are_numbered_one_after_the_other(database: Database) -> None:
+    stack_id = add_stack(database)
+    numbers = at_once([lambda: revise(database, stack_id) for _ in range(6)])
+    assert sorted(numbers) == [2, 3, 4, 5, 6, 7]
+    assert shard_row(database, stack_id).wakes == 7
+
+
+def test_a_rollback_never_overtakes_a_newer_intent(database: Database) -> None:
+    """Whoever comes second finds that its revision is not the newest any more, and does nothing."""
+
+    def fail_and_roll_back(stack_id: str) -> bool:
+        with database.write() as tx:
+            before = stacks.fail(database, tx, stack_id, 1, "no", NOW)
+            if before is not None:
+                stacks.roll_back(database, tx, before, NOW, TIMEOUT_S)
+            return before is not None
+
+    for number in range(ROUNDS):
+        stack_id = add_stack(database, f"s{number}")
+        failed, _ = at_once(
+            [
+                lambda of=stack_id: fail_and_roll_back(of),
+                lambda of=stack_id: revise(database, of, TEMPLATE),
+            ]
+        )
+        row = stack_row(database, stack_id)
+        assert (row.action, row.revision) == (Action.UPDATE, 3 if failed else 2)
+
+
+def test_a_stale_owner_and_a_new_one_do_not_both_write(database: Database) -> None:
+    """The old owner wakes up after its lease ran out, at the very moment at which the new one begins."""
+
+    def write(lease: shards.Lease, name: str) -> bool:
+        writes = Writes()
+        writes.insert(resource(f"{lease.stack_id}-{name}", lease.stack_id, name))
+        try:
+            middle_of_pass(database, lease, writes)
+        except Superseded:
+            return False
+        return True
+
+    def take_over(stack_id: str) -> shards.Lease:
+        return claim(database, stack_id, owner="new", at=NOW + LEASE_S)
+
+    for number in range(ROUNDS):
+        stack_id = add_stack(database, f"s{number}")
+        stale = claim(database, stack_id, owner="old")
+        try:
+            wrote, lease = at_once(
+                [lambda lease=stale: write(lease, "old"), lambda of=stack_id: take_over(of)],
+            )
+        except AssertionError:
+            continue
+        assert write(lease, "new")
+        assert not write(stale, "too-late")
+        with database.read() as tx:
+            names = {row.name for row in worlds.load_rows(tx, stack_id, 0)[0].values()}
+        assert names == ({"old", "new"} if wrote else {"new"})
+
+
+@pytest.mark.postgresql
+def test_a_user_s_transaction_keeps_nobody_from_claiming(postgresql_database_url: str) -> None:
+    database = Database(postgresql_database_url, lambda: NOW)
+    database.migrate()
+    stack_id = add_stack(database)
+    with database.write() as tx:
+        locked(database, tx, stack_id)
+        assert claim(database, stack_id).epoch == 1
+    database.close()

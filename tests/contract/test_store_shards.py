@@ -1,0 +1,222 @@
+"""The store's contract, on SQLite and on PostgreSQL: leases, wake-ups and fair order of shards."""
+
+import pytest
+from tests.contract.store_cases import LEASE_S, NOW, add_stack, claim, shard_row
+
+from homeostat.model.errors import Superseded
+from homeostat.store import schema, shards
+from homeostat.store.database import Database
+from homeostat.store.shards import DRIFT, GARBAGE, HEAL, USER
+
+LATER = NOW + LEASE_S + 1
+
+
+def release(db: Database, lease: shards.Lease, wake_at: float | None = None) -> bool:
+    with db.write() as tx:
+        return shards.release(tx, lease, lease.wakes, wake_at)
+
+
+def wake(db: Database, stack_id: str, at: float = NOW, priority: int = USER) -> None:
+    with db.write() as tx:
+        shards.wake(tx, stack_id, at, priority)
+
+
+def due(db: Database, at: float = NOW, limit: int = 100) -> list[tuple[str, int]]:
+    with db.read() as tx:
+        return [(row.stack_id, row.number) for row in shards.due(tx, at, limit)]
+
+
+def asleep(db: Database, name: str, project: str = "p") -> str:
+    """A stack whose shard has nothing to do."""
+    stack_id = add_stack(db, name, project=project)
+    release(db, claim(db, stack_id))
+    return stack_id
+
+
+# -- one owner at a time -----------------------------------------------------------------------------------------------
+
+
+def test_a_claimed_shard_is_nobody_elses_until_its_lease_runs_out(database: Database) -> None:
+    stack_id = add_stack(database)
+    first = claim(database, stack_id, owner="w1")
+    with database.write() as tx:
+        assert shards.claim(tx, stack_id, 0, "w2", NOW + LEASE_S - 1, LEASE_S) is None
+    assert due(database, NOW + LEASE_S - 1) == []
+    second = claim(database, stack_id, owner="w2", at=LATER)
+    assert second.epoch == first.epoch + 1
+
+
+def test_a_stale_owner_writes_nothing(database: Database) -> None:
+    stack_id = add_stack(database)
+    stale = claim(database, stack_id, owner="w1")
+    claim(database, stack_id, owner="w2", at=LATER)
+    before = shard_row(database, stack_id)
+
+    with pytest.raises(Superseded, match=f"newer owner than epoch {stale.epoch}"), database.write() as tx:
+        shards.renew(tx, stale, LATER, LEASE_S)
+    assert release(database, stale, NOW) is False
+    with database.write() as tx:
+        shards.set_aside(tx, stale, "a bug", LATER + 99)
+    with database.write() as tx:
+        shards.renew_all(tx, "w1", LATER, 1000.0)
+
+    assert shard_row(database, stack_id) == before
+
+
+def test_a_renewed_lease_lasts_longer(database: Database) -> None:
+    stack_id = add_stack(database)
+    lease = claim(database, stack_id)
+    with database.write() as tx:
+        assert shards.renew(tx, lease, NOW + 4, LEASE_S) == lease.wakes
+    assert due(database, NOW + 8) == []
+    assert due(database, NOW + 4 + LEASE_S) == [(stack_id, 0)]
+
+
+def test_a_heartbeat_renews_the_living_leases_of_its_owner(database: Database) -> None:
+    mine, others, expired = (add_stack(database, name) for name in ("a", "b", "c"))
+    claim(database, mine, owner="me", at=NOW + 4)
+    claim(database, others, owner="you", at=NOW + 4)
+    claim(database, expired, owner="me")
+    with database.write() as tx:
+        shards.renew_all(tx, "me", NOW + 6, LEASE_S)
+    until = {stack_id: shard_row(database, stack_id).lease_until for stack_id in (mine, others, expired)}
+    assert until == {mine: NOW + 6 + LEASE_S, others: NOW + 4 + LEASE_S, expired: NOW + LEASE_S}
+
+
+def test_a_shard_that_met_a_bug_rests_and_keeps_the_reason(database: Database) -> None:
+    stack_id = add_stack(database)
+    lease = claim(database, stack_id)
+    with database.write() as tx:
+        shards.set_aside(tx, lease, "KeyError('x')", NOW + 30)
+    row = shard_row(database, stack_id)
+    assert (row.owner, row.wake_at, row.reason) == (None, NOW + 30, "KeyError('x')")
+
+
+# -- wake-ups ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_shard_is_not_claimed_before_it_is_woken(database: Database) -> None:
+    stack_id = asleep(database, "web")
+    with database.write() as tx:
+        assert shards.claim(tx, stack_id, 0, "w", LATER, LEASE_S) is None
+    wake(database, stack_id, at=LATER)
+    with database.write() as tx:
+        assert shards.claim(tx, stack_id, 0, "w", LATER - 1, LEASE_S) is None
+    assert claim(database, stack_id, at=LATER)
+
+
+def test_a_wake_up_during_a_pass_is_not_lost(database: Database) -> None:
+    stack_id = add_stack(database)
+    lease = claim(database, stack_id)
+    wake(database, stack_id, at=NOW + 1)
+    assert release(database, lease, wake_at=None)
+    assert due(database, NOW + 1) == [(stack_id, 0)]
+
+
+def test_a_shard_given_back_sleeps_until_it_wants_to_be_woken(database: Database) -> None:
+    stack_id = add_stack(database)
+    release(database, claim(database, stack_id), wake_at=NOW + 9)
+    assert due(database, NOW + 8) == []
+    assert due(database, NOW + 9) == [(stack_id, 0)]
+
+
+@pytest.mark.parametrize(
+    ("before", "asked", "after"),
+    [
+        pytest.param(NOW + 9, NOW + 5, NOW + 5, id="earlier wins"),
+        pytest.param(NOW + 5, NOW + 9, NOW + 5, id="later changes nothing"),
+        pytest.param(None, NOW + 9, NOW + 9, id="asleep"),
+    ],
+)
+def test_the_earliest_wake_up_counts(database: Database, before: float | None, asked: float, after: float) -> None:
+    stack_id = add_stack(database)
+    release(database, claim(database, stack_id), wake_at=before)
+    wake(database, stack_id, at=asked)
+    assert shard_row(database, stack_id).wake_at == after
+
+
+def test_a_wake_up_names_its_shards(database: Database) -> None:
+    stack_id = add_stack(database, shard_count=3)
+    with database.write() as tx:
+        shards.wake(tx, stack_id, NOW, USER, [0, 2])
+    assert [shard_row(database, stack_id, number).wakes for number in range(3)] == [2, 1, 2]
+
+
+def test_the_next_wake_is_the_earliest_claimable_time(database: Database) -> None:
+    first, second = asleep(database, "a"), asleep(database, "b")
+    with database.read() as tx:
+        assert shards.next_wake(tx) is None
+    wake(database, first, at=NOW)
+    claim(database, first)
+    wake(database, second, at=NOW + 99)
+    with database.read() as tx:
+        assert shards.next_wake(tx) == NOW + LEASE_S
+
+
+# -- who comes first ---------------------------------------------------------------------------------------------------
+
+
+def test_urgent_work_goes_first_whatever_its_age(database: Database) -> None:
+    names = {"garbage": (GARBAGE, NOW - 9), "drift": (DRIFT, NOW - 7), "heal": (HEAL, NOW - 5), "user": (USER, NOW)}
+    for name, (priority, at) in names.items():
+        wake(database, asleep(database, name), at, priority)
+    assert [stack_id for stack_id, _ in due(database)] == ["p-user", "p-heal", "p-drift", "p-garbage"]
+
+
+def test_the_most_urgent_of_several_wake_ups_counts(database: Database) -> None:
+    stack_id = asleep(database, "web")
+    for priority in (DRIFT, USER, GARBAGE):
+        wake(database, stack_id, priority=priority)
+    assert shard_row(database, stack_id).priority == USER
+
+
+def test_a_project_that_is_served_lets_others_go_first(database: Database) -> None:
+    """CV17: a large stack does not starve small ones."""
+    large = add_stack(database, "large", project="busy", shard_count=9, at=NOW - 60)
+    small = add_stack(database, "small", project="quiet")
+    claim(database, large, 0)
+    assert due(database)[0] == (small, 0)
+
+
+def test_among_equals_the_oldest_wake_up_goes_first(database: Database) -> None:
+    for name, age in (("young", 1), ("old", 9), ("middle", 5)):
+        wake(database, asleep(database, name), NOW - age)
+    assert [stack_id for stack_id, _ in due(database)] == ["p-old", "p-middle", "p-young"]
+    assert due(database, limit=1) == [("p-old", 0)]
+
+
+# -- observation -------------------------------------------------------------------------------------------------------
+
+
+def test_a_shard_is_taken_for_observation_when_it_is_due_and_then_later_again(database: Database) -> None:
+    stack_id = add_stack(database)
+    with database.write() as tx:
+        shards.observe_at(tx, stack_id, 0, NOW)
+        assert shards.next_observation(tx) == NOW
+        assert shards.take_for_observation(tx, NOW - 1, 10, 60.0) == []
+        assert shards.take_for_observation(tx, NOW, 10, 60.0) == [(stack_id, 0)]
+        assert shards.take_for_observation(tx, NOW, 10, 60.0) == []
+        assert shards.next_observation(tx) == NOW + 60
+
+
+def test_the_longest_due_are_observed_first(database: Database) -> None:
+    stack_id = add_stack(database, shard_count=3)
+    with database.write() as tx:
+        for number, at in enumerate((NOW - 1, NOW - 9, NOW - 5)):
+            shards.observe_at(tx, stack_id, number, at)
+        assert sorted(shards.take_for_observation(tx, NOW, 2, 60.0)) == [(stack_id, 1), (stack_id, 2)]
+
+
+def test_what_has_nothing_to_look_at_is_not_observed(database: Database) -> None:
+    stack_id = add_stack(database)
+    with database.write() as tx:
+        shards.observe_at(tx, stack_id, 0, NOW)
+        shards.observe_at(tx, stack_id, 0, None)
+        assert shards.take_for_observation(tx, NOW, 10, 60.0) == []
+
+
+def test_shards_go_with_their_stack(database: Database) -> None:
+    stack_id = add_stack(database, shard_count=2)
+    with database.write() as tx:
+        tx.execute(schema.stack.delete().where(schema.stack.c.id == stack_id))
+        assert shards.of_stack(tx, stack_id) == []

@@ -1,0 +1,106 @@
+"""A PostgreSQL server of the tests' own: in a temporary directory, on a Unix socket, gone when they end."""
+
+import contextlib
+import ctypes
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+
+PLACES = ("/usr/lib/postgresql/*/bin", "/usr/local/bin")
+START_S = 60.0
+FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "deadlock_timeout=100ms", "listen_addresses=")
+PR_SET_PDEATHSIG = 1
+
+
+def find_programs() -> Path | None:
+    """Directory of `initdb` and `postgres`: from PATH, else the newest of the usual places."""
+    found = shutil.which("initdb")
+    if found is not None:
+        return Path(found).resolve().parent
+    places = [each for pattern in PLACES for each in Path("/").glob(pattern.lstrip("/"))]
+    return max((place for place in places if (place / "initdb").exists()), default=None)
+
+
+@contextlib.contextmanager
+def running(programs: Path) -> Iterator[str]:
+    """Start a server; gives a SQLAlchemy URL of a user that may create databases. Fails: RuntimeError with its log."""
+    root = Path(tempfile.mkdtemp(prefix="homeostat-postgresql-"))
+    try:
+        account = _account()
+        if account is not None:
+            os.chown(root, account.pw_uid, account.pw_gid)
+        _run_initdb(programs, root, account)
+        with _server(programs, root, account) as server:
+            _wait(server, root)
+            yield f"postgresql+psycopg://homeostat@/postgres?host={root}"
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def _account() -> pwd.struct_passwd | None:
+    """PostgreSQL refuses to run as root: root runs it as somebody else."""
+    if os.getuid() != 0:
+        return None
+    for name in ("postgres", "nobody"):
+        with contextlib.suppress(KeyError):
+            return pwd.getpwnam(name)
+    raise RuntimeError("PostgreSQL does not run as root, and there is neither a user postgres nor a user nobody")
+
+
+def _identity(account: pwd.struct_passwd | None) -> dict[str, object]:
+    if account is None:
+        return {}
+    return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+
+
+def _run_initdb(programs: Path, root: Path, account: pwd.struct_passwd | None) -> None:
+    command = [programs / "initdb", "--pgdata", root / "data", "--username=homeostat", "--auth=trust"]
+    command += ["--encoding=UTF8", "--locale=C", "--no-sync"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, **_identity(account))  # type: ignore[call-overload]
+    if done.returncode != 0:
+        raise RuntimeError(f"initdb failed: {done.stderr}")
+
+
+@contextlib.contextmanager
+def _server(programs: Path, root: Path, account: pwd.struct_passwd | None) -> Iterator[subprocess.Popen[bytes]]:
+    command = [programs / "postgres", "-D", root / "data", "-k", root]
+    command += [part for setting in FAST for part in ("-c", setting)]
+    with (root / "log").open("wb") as log:
+        server = subprocess.Popen(
+            command,
+            cwd=root,
+            stdout=log,
+            stderr=log,
+            preexec_fn=_end_with_the_tests,
+            **_identity(account),  # type: ignore[call-overload]
+        )
+    try:
+        yield server
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.wait(timeout=START_S)
+
+
+def _end_with_the_tests() -> None:
+    """Not even killed tests leave a server behind."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGINT)
+
+
+def _wait(server: subprocess.Popen[bytes], root: Path) -> None:
+    give_up_at = time.monotonic() + START_S
+    while True:
+        try:
+            psycopg.connect(host=str(root), user="homeostat", dbname="postgres").close()
+            return
+        except psycopg.OperationalError as error:
+            if server.poll() is not None or time.monotonic() > give_up_at:
+                raise RuntimeError(f"PostgreSQL did not start: {(root / 'log').read_text()}") from error
+            time.sleep(0.05)
