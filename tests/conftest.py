@@ -34,7 +34,9 @@ def postgresql_database_url(postgresql_url: str) -> str:
     """An empty database of its own on the session's server."""
     server = make_url(postgresql_url)
     name = f"homeostat_{next(_NUMBERS)}"
-    with psycopg.connect(host=server.query["host"], user=server.username, dbname="postgres", autocommit=True) as admin:
+    with psycopg.connect(
+        host=str(server.query["host"]), user=server.username, dbname="postgres", autocommit=True
+    ) as admin:
         admin.execute(f"CREATE DATABASE {name}")
     return server.set(database=name).render_as_string(hide_password=False)
 

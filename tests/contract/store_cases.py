@@ -25,7 +25,7 @@ def add_stack(
     db: Database, name: str = "web", *, shard_count: int = 1, project: str = "p", at: float = NOW, **more: Any
 ) -> str:
     """A new stack; its id is `<project>-<name>` unless `id` is given."""
-    stack_id = more.pop("id", f"{project}-{name}")
+    stack_id: str = more.pop("id", f"{project}-{name}")
     desired = Desired("template", TEMPLATE.template, shards=shard_count)
     with db.write() as tx:
         stacks.add(db, tx, NewStack(stack_id, project, name, **more), desired, at, TIMEOUT_S)

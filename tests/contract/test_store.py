@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from functools import partial
 from typing import Any
 
 import pytest
@@ -105,7 +106,7 @@ def test_one_of_many_concurrent_creations_of_a_name_wins(database: Database) -> 
         except Rejected as error:
             return error.fault
 
-    results = at_once([lambda number=number: create(number) for number in range(6)])
+    results = at_once([partial(create, number) for number in range(6)])
     assert sorted(results)[:5] == ["StackExists"] * 5
 
 
