@@ -1,0 +1,19 @@
+"""The demonstration is a test: every check it makes must hold."""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.demo
+def test_the_demo_holds_and_leaves_nothing_behind() -> None:
+    before = set(Path(tempfile.gettempdir()).glob("homeostat-demo-*"))
+    run = subprocess.run(
+        [sys.executable, "-m", "homeostat.cli.demo"], capture_output=True, text=True, timeout=200, check=False
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "All of it held" in run.stdout
+    assert set(Path(tempfile.gettempdir()).glob("homeostat-demo-*")) == before

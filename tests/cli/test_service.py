@@ -1,0 +1,125 @@
+"""The service's processes: start, refusal, restart, end."""
+
+import os
+import signal
+import socket
+from pathlib import Path
+
+import httpx
+
+from tests.cli.conftest import Home, lives, until
+from tests.cli.templates import QUICK
+
+PAGE = """
+heat_template_version: rocky
+resources:
+  server:
+    type: OS::Nova::Server
+    properties:
+      image: local
+      flavor: m1.tiny
+      user_data_format: RAW
+      user_data: "#!/bin/sh\\nexec python3 -m http.server --bind $HOMEOSTAT_ADDRESS 8000"
+outputs:
+  url: {value: {str_replace: {template: "http://A:8000/", params: {A: {get_attr: [server, first_address]}}}}}
+"""
+
+
+def template(directory: Path, text: str) -> str:
+    path = directory / "template.yaml"
+    path.write_text(text)
+    return str(path)
+
+
+def serving(url: str) -> bool:
+    try:
+        return httpx.get(url, timeout=1.0).is_success
+    except httpx.TransportError:
+        return False
+
+
+def test_up_starts_a_service_and_servers_outlive_it(home: Home, tmp_path: Path) -> None:
+    created = home.run("up", template(tmp_path, PAGE), "page")
+    assert created.code == 0, created.err
+    service = home.running()
+    assert f"started one at {service.url}" in created.out
+    [output] = home.run("show", "page", "--json").json()["stack"]["outputs"]
+    url = output["output_value"]
+    until(lambda: serving(url))
+
+    os.kill(service.pid, signal.SIGKILL)
+    until(lambda: not any(lives(pid) for pid in (service.pid, *service.children.values())), within_s=5.0)
+    assert serving(url), "what the service made outlives it"
+    assert home.run("list").code == 3
+
+    assert home.run("serve", "--detach", "--port", "0").code == 0
+    gone = home.run("down", "page", "-y")
+    assert gone.code == 0, gone.err
+    assert not serving(url)
+
+
+def test_a_second_instance_is_refused(service: Home) -> None:
+    for arguments in (["serve"], ["serve", "--detach"]):
+        refused = service.run(*arguments, "--port", "0", "--cloud", "simulated")
+        assert refused.code == 1
+        assert "has the state directory" in refused.err
+        assert "--state-dir" in refused.err
+    assert service.run("list").code == 0
+
+
+def test_a_worker_that_dies_starts_again(service: Home, tmp_path: Path) -> None:
+    before = service.running()
+    os.kill(before.children["worker"], signal.SIGKILL)
+    until(lambda: service.running().children["worker"] != before.children["worker"])
+    after = service.running()
+    assert (after.pid, after.children["api"]) == (before.pid, before.children["api"])
+    created = service.run("up", template(tmp_path, QUICK), "after-a-death")
+    assert created.code == 0, created.err
+
+
+def test_no_request_is_refused_while_the_api_starts_again(service: Home) -> None:
+    before = service.running()
+    os.kill(before.children["api"], signal.SIGKILL)
+    assert service.run("list").code == 0
+    assert service.running().children["api"] != before.children["api"]
+
+
+def test_stopping_leaves_no_process_and_says_so(home: Home) -> None:
+    started = home.run("serve", "--detach", "--port", "0", "--cloud", "simulated")
+    service = home.running()
+    assert service.url in started.out
+    os.kill(service.pid, signal.SIGTERM)
+    until(lambda: home.state.running() is None)
+    until(lambda: not any(lives(pid) for pid in (service.pid, *service.children.values())))
+    refused = home.run("list")
+    assert refused.code == 3
+    assert "homeostat serve --detach" in refused.err
+
+
+def test_a_url_that_nobody_serves(home: Home) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+    refused = home.run("list", "--url", url, "--json")
+    assert refused.code == 3
+    assert url in refused.json()["error"]["message"]
+
+
+def test_a_port_that_is_taken(home: Home) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        refused = home.run("serve", "--detach", "--port", str(port), "--cloud", "simulated")
+    assert refused.code == 1
+    assert f"cannot listen on 127.0.0.1:{port}" in refused.err
+    assert "--port 0" in refused.err
+
+
+def test_settings_that_do_not_fit(home: Home) -> None:
+    for arguments, words in (
+        (["--host", "0.0.0.0"], "--access basic"),
+        (["--access", "basic"], "--htpasswd"),
+        (["--cloud", "simulated", "--workers", "2"], "--workers"),
+        (["--database", "nonsense"], "--database"),
+    ):
+        refused = home.run("serve", *arguments)
+        assert refused.code in (1, 2)
+        assert words in refused.err
