@@ -39,6 +39,7 @@ GIVES = [
     ({"get_attr": ["other", "nets", "lan", 0]}, "10.0.0.5", LATEST, "a path in an attribute"),
     ({"get_attr": ["other", "nets", "wan", 0]}, None, LATEST, "a path that leads nowhere is null"),
     ({"get_attr": ["other", "nets", {"get_param": ["tree", "x"]}]}, None, LATEST, "a path of an empty text"),
+    ({"get_attr": ["other", "nets", LIVE]}, None, LATEST, "a path that is not known yet"),
     ({"get_attr": ["other", {"get_param": "OS::stack_name"}]}, None, LATEST, "an attribute it does not have"),
     ({"get_attr": ["other", "nets", "lan", "0"]}, "10.0.0.5", "2013-05-23", "a path followed afterwards"),
     # list_join
@@ -195,7 +196,7 @@ REFUSES = [
     ({"get_attr": []}, INVALID, "must be of the form", "empty"),
     ({"get_attr": [IP, "a"]}, INVALID, "The resource name in", "a name that is not known yet"),
     ({"get_attr": ["other", None]}, INVALID, "Path components", "null"),
-    ({"get_attr": ["other", LIVE]}, INVALID, "Path components", "null that was not known before"),
+    ({"get_attr": ["other", {"get_attr": ["other", "nets"]}]}, INVALID, "Path components", "a map found out late"),
     ({"list_join": ",a"}, INVALID, "[delimiter, list, ...]", "shape"),
     ({"list_join": [1, ["a"]]}, INVALID, "delimiter", "a number as delimiter"),
     ({"list_join": [",", "abc"]}, INVALID, "joins lists", "text is no list"),

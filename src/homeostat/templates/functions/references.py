@@ -106,6 +106,9 @@ class GetAttr(Function):
             arguments = evaluate(arguments, scope)
             if scope.unknown is not None and holds(arguments, scope.unknown):
                 return scope.unknown
+            # A step that another resource has not told yet leads nowhere, for now.
+            if None in arguments:
+                return None
             self.guarded(self.check, arguments)
         return self.ask(scope, arguments)
 
