@@ -67,7 +67,7 @@ def test_the_life_of_a_stack_in_json(service: Home, template: Template) -> None:
     accepted = ok(service.run("up", path, "machine", "-P", "word=second", "--no-wait", "--json")).json()
     assert accepted["stack"]["stack_name"] == "machine"
     followed = ok(service.run("watch", "machine", "--until-complete", "--json")).out.splitlines()
-    assert "UPDATE_COMPLETE" in [json.loads(line)["resource_status"] for line in followed]
+    assert json.loads(followed[-1])["stack"]["stack_status"] == "UPDATE_COMPLETE"
 
     assert "machine" in [each["stack_name"] for each in ok(service.run("list", "--json")).json()]
     assert ok(service.run("show", "machine", "--json")).json()["stack"]["parameters"]["word"] == "second"

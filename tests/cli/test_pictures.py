@@ -9,7 +9,7 @@ from rich.console import Console
 
 from homeostat.cli.bodies import default_name, stack_body
 from homeostat.cli.explain import explain
-from homeostat.cli.picture import Durations, stack_picture
+from homeostat.cli.picture import Durations, StackPicture
 from homeostat.cli.problems import Problem, Usage
 from homeostat.cli.tree import arrange
 from homeostat.cli.views import ResourceView, Snapshot, lasting, read_resource
@@ -37,7 +37,7 @@ def drawn(snapshot: Snapshot, height: int = 40) -> str:
     console = Console(width=120, height=height, record=True, file=io.StringIO(), force_terminal=False)
     durations = Durations()
     durations.see(snapshot.resources, NOW)
-    console.print(stack_picture(snapshot, durations, NOW, height))
+    console.print(StackPicture(snapshot).draw(durations, NOW, height))
     return console.export_text()
 
 

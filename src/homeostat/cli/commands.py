@@ -3,7 +3,9 @@
 import sys
 import time
 from argparse import Namespace
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
+from functools import partial
 
 from rich.console import Console
 from rich.text import Text
@@ -13,7 +15,17 @@ from homeostat.cli.arguments import parse
 from homeostat.cli.bodies import default_name, stack_body
 from homeostat.cli.client import Client, Wire
 from homeostat.cli.explain import explain as explained
-from homeostat.cli.following import Unseen, follow, look, view_for, write_json
+from homeostat.cli.following import (
+    EventLines,
+    SnapshotLines,
+    Unseen,
+    View,
+    follow,
+    look,
+    print_event,
+    view_for,
+    write_json,
+)
 from homeostat.cli.problems import FAILED, OK, Problem, Unreachable, Usage
 from homeostat.cli.service import start_for_client
 from homeostat.cli.settings import ClientSettings, ServiceSettings
@@ -38,19 +50,16 @@ def up(arguments: Namespace) -> int:
             client.update(before, body)
         if arguments.no_wait:
             return _accepted(client, identity, arguments)
-        if arguments.json:
-            last = follow(client, identity, Unseen())
-        else:
-            with view_for(client, console(), as_json=False, after=after) as view:
-                last = follow(client, identity, view)
-        return _ended(client, last, arguments)
+        return _ended(client, _followed(client, identity, arguments, after), arguments)
 
 
 def watch(arguments: Namespace) -> int:
     with connect(arguments) as client:
         stack = client.stack(arguments.name)
-        after = None if arguments.json else client.newest_event(stack)
-        with view_for(client, console(), as_json=arguments.json, after=after) as view:
+        shown: AbstractContextManager[View] = nullcontext(SnapshotLines())
+        if not arguments.json:
+            shown = view_for(client, console(), client.newest_event(stack))
+        with shown as view:
             last = follow(client, stack["id"], view, until_rest=arguments.until_complete)
         return OK if last.gone or last.succeeded() else FAILED
 
@@ -89,15 +98,15 @@ def events(arguments: Namespace) -> int:
     with connect(arguments) as client:
         stack = client.stack(arguments.name)
         if arguments.follow:
-            with view_for(client, plain_console(), as_json=arguments.json, after=None) as view:
-                follow(client, stack["id"], view, until_rest=False)
+            write = write_json if arguments.json else partial(print_event, console())
+            follow(client, stack["id"], EventLines(client, write, None), until_rest=False)
             return OK
         found = list(client.events(stack))
     if arguments.json:
         write_json(found)
     else:
         for event in found:
-            console().print(picture.event_line(event), soft_wrap=True)
+            print_event(console(), event)
     return OK
 
 
@@ -127,12 +136,7 @@ def down(arguments: Namespace) -> int:
         client.delete(stack)
         if arguments.no_wait:
             return _accepted(client, stack["id"], arguments)
-        if arguments.json:
-            last = follow(client, stack["id"], Unseen())
-        else:
-            with view_for(client, console(), as_json=False, after=after) as view:
-                last = follow(client, stack["id"], view)
-        return _ended(client, last, arguments)
+        return _ended(client, _followed(client, stack["id"], arguments, after), arguments)
 
 
 def connect(arguments: Namespace, *, start: bool = False) -> Client:
@@ -163,11 +167,6 @@ def console() -> Console:
     return Console(highlight=False)
 
 
-def plain_console() -> Console:
-    """Lines even on a terminal."""
-    return Console(highlight=False, force_terminal=False)
-
-
 def _confirm(stack: Wire) -> None:
     if not sys.stdin.isatty():
         raise Usage(f"deleting {stack['stack_name']} needs a yes: give -y")
@@ -183,6 +182,14 @@ def _accepted(client: Client, identity: str, arguments: Namespace) -> int:
     else:
         console().print(f"{stack['stack_name']} is {stack['stack_status']}: homeostat watch {stack['stack_name']}")
     return OK
+
+
+def _followed(client: Client, identity: str, arguments: Namespace, after: str | None) -> Snapshot:
+    """Show the stack until it is at rest; as JSON only its end is told."""
+    if arguments.json:
+        return follow(client, identity, Unseen())
+    with view_for(client, console(), after) as view:
+        return follow(client, identity, view)
 
 
 def _ended(client: Client, last: Snapshot, arguments: Namespace) -> int:

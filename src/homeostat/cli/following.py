@@ -5,13 +5,14 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Protocol
 
 from rich.console import Console, RenderableType
 from rich.live import Live
 
 from homeostat.cli.client import Client, Wire
-from homeostat.cli.picture import Durations, event_line, stack_picture
+from homeostat.cli.picture import Durations, StackPicture, event_line
 from homeostat.cli.problems import Unreachable
 from homeostat.cli.views import Snapshot
 
@@ -37,7 +38,7 @@ class LiveView:
     def __init__(self, console: Console) -> None:
         self._durations = Durations()
         self._console = console
-        self._newest: Snapshot | None = None
+        self._newest: StackPicture | None = None
         self._live = Live(console=console, get_renderable=self._picture, refresh_per_second=10)
 
     def __enter__(self) -> "LiveView":
@@ -49,7 +50,7 @@ class LiveView:
 
     def show(self, snapshot: Snapshot) -> None:
         self._durations.see(snapshot.resources, time.time())
-        self._newest = snapshot
+        self._newest = StackPicture(snapshot)
 
     def silence(self, error: Unreachable) -> None:
         """The picture stays as it is; its clocks go on."""
@@ -57,7 +58,7 @@ class LiveView:
     def _picture(self) -> RenderableType:
         if self._newest is None:
             return ""
-        return stack_picture(self._newest, self._durations, time.time(), self._console.height)
+        return self._newest.draw(self._durations, time.time(), self._console.height)
 
 
 class EventLines:
@@ -77,6 +78,22 @@ class EventLines:
         """Events are stored; none is missed."""
 
 
+class SnapshotLines:
+    """The stack and its resources as JSON, a line for every change."""
+
+    def __init__(self) -> None:
+        self._told: Any = None
+
+    def show(self, snapshot: Snapshot) -> None:
+        told = {"stack": snapshot.stack, "resources": snapshot.wires}
+        if told != self._told:
+            write_json(told)
+            self._told = told
+
+    def silence(self, error: Unreachable) -> None:
+        """The next change is told when there is an answer again."""
+
+
 class Unseen:
     """Shows nothing."""
 
@@ -86,15 +103,17 @@ class Unseen:
 
 
 @contextlib.contextmanager
-def view_for(client: Client, console: Console, *, as_json: bool, after: str | None) -> Iterator[View]:
-    """A live picture on a terminal; otherwise lines, from the event `after` on."""
-    if as_json:
-        yield EventLines(client, write_json, after)
-    elif console.is_terminal:
+def view_for(client: Client, console: Console, after: str | None) -> Iterator[View]:
+    """A live picture on a terminal; otherwise a line an event, from the event `after` on."""
+    if console.is_terminal:
         with LiveView(console) as live:
             yield live
     else:
-        yield EventLines(client, lambda event: console.print(event_line(event), soft_wrap=True), after)
+        yield EventLines(client, partial(print_event, console), after)
+
+
+def print_event(console: Console, event: Wire) -> None:
+    console.print(event_line(event), soft_wrap=True)
 
 
 def follow(client: Client, identity: str, view: View, *, until_rest: bool = True) -> Snapshot:

@@ -45,26 +45,32 @@ class Durations:
         return "" if took is None else lasting(took)
 
 
-def stack_picture(snapshot: Snapshot, durations: Durations, now: float, height: int) -> RenderableType:
-    """Head line with progress, and the tree of resources in at most `height` lines."""
-    lines = arrange(snapshot.resources)
-    room = max(3, height - 4)
-    hidden = 0
-    if len(lines) > room:
-        lines, hidden = _most_telling(lines, room - 1)
-    grid = Table.grid(padding=(0, 2))
-    for _ in range(4):
-        grid.add_column(no_wrap=True)
-    grid.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
-    needs = requirements(snapshot.resources)
-    moving = {each.key for each in snapshot.resources if not each.at_rest}
-    for line in lines:
-        blockers = [key[1] for key in needs.get(line.resource.key, ()) if key in moving]
-        grid.add_row(*_row(line, durations, now, blockers))
-    parts: list[RenderableType] = [_head(snapshot, now), grid]
-    if hidden:
-        parts.append(Text(f"… {hidden} more", style="dim"))
-    return Group(*parts)
+class StackPicture:
+    """One snapshot, to be drawn again and again: what costs time is done once."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._lines = arrange(snapshot.resources)
+        moving = {each.key for each in snapshot.resources if not each.at_rest}
+        needs = requirements(snapshot.resources)
+        self._blockers = {key: [need[1] for need in each if need in moving] for key, each in needs.items()}
+
+    def draw(self, durations: Durations, now: float, height: int) -> RenderableType:
+        """Head line with progress, and the tree of resources, in at most `height` lines."""
+        lines, hidden = self._lines, 0
+        room = max(3, height - 4)
+        if len(lines) > room:
+            lines, hidden = _most_telling(lines, room - 1)
+        grid = Table.grid(padding=(0, 2))
+        for _ in range(4):
+            grid.add_column(no_wrap=True)
+        grid.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+        for line in lines:
+            grid.add_row(*_row(line, durations, now, self._blockers.get(line.resource.key, ())))
+        parts: list[RenderableType] = [_head(self._snapshot, now), grid]
+        if hidden:
+            parts.append(Text(f"… {hidden} more", style="dim"))
+        return Group(*parts)
 
 
 def _most_telling(lines: Sequence[Line], room: int) -> tuple[list[Line], int]:

@@ -1,6 +1,6 @@
 """Values that the pictures are made of: stacks and resources as the wire gives them, read into types."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -54,15 +54,16 @@ class ResourceView:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A stack at one moment; `stack` is the wire's object."""
+    """A stack at one moment. stack, wires — it and its resources as on the wire; resources — the same, read."""
 
     stack: Mapping[str, Any]
     resources: Sequence[ResourceView] = ()
+    wires: Sequence[Mapping[str, Any]] = ()
 
     @classmethod
-    def of(cls, stack: Mapping[str, Any], resources: Iterable[Mapping[str, Any]]) -> "Snapshot":
+    def of(cls, stack: Mapping[str, Any], wires: Sequence[Mapping[str, Any]]) -> "Snapshot":
         """From what the wire says."""
-        return cls(stack, [read_resource(wire) for wire in resources])
+        return cls(stack, [read_resource(wire) for wire in wires], wires)
 
     @property
     def name(self) -> str:
