@@ -70,11 +70,7 @@ class Interruptible:
 
 
 class InterruptibleCloud:
-    """The cloud as one worker sees it: it may die or freeze before a call is sent, and after it was carried out.
-
-    Where a cloud cannot tell a token it has seen, nobody can help a worker that freezes for longer than its lease
-    between its last look at the lease and the sending: there, checking and sending are one step.
-    """
+    """The cloud as one worker sees it: it may die or freeze before a call is sent, and after it was carried out."""
 
     def __init__(self, cloud: SimulatedCloud) -> None:
         self._cloud = cloud
@@ -89,8 +85,7 @@ class InterruptibleCloud:
         method = getattr(self._cloud, name)
 
         def call(*arguments: Any) -> Any:
-            if name != "create" or self._cloud.weather.idempotent:
-                pause()
+            pause()
             answer = method(*arguments)
             pause()
             return answer
@@ -164,5 +159,6 @@ class SimulatedWorker:
     def _look(self) -> None:
         try:
             self._observer.round()
+            self._observer.sweep()
         except Transient:
             return

@@ -46,6 +46,7 @@ class SimulatedWorld:
         self.workers = [self._worker(number) for number in range(self.rng.randint(1, 3))]
         self.templates: dict[str, dict[str, Any]] = {}
         self.kills = 0
+        self._rested_at: float | None = None
         self._born = len(self.workers)
 
     def _weather(self) -> Weather:
@@ -190,11 +191,15 @@ class SimulatedWorld:
         with self.db.read() as tx:
             busy = tx.execute(select(schema.stack.c.id).where(schema.stack.c.status == Status.IN_PROGRESS)).first()
             due = tx.execute(select(schema.shard.c.number).where(schema.shard.c.wake_at.is_not(None))).first()
+            late = tx.execute(select(schema.forsaken.c.token)).first()
         if busy is not None or due is not None:
             self._rested_at = None
             return False
-        if getattr(self, "_rested_at", None) is None:
+        if self._rested_at is None:
             self._rested_at = self.clock.time
+        if late is not None:
+            self.clock.time += 5.0
+            return False
         return self.clock.time - self._rested_at > 45.0
 
     def rows(self) -> list[Any]:

@@ -14,14 +14,16 @@ from homeostat.convergence.performing import Clouds
 from homeostat.model.errors import Transient
 from homeostat.model.observed import Observation, Presence
 from homeostat.resources.registry import of_kind, resource_type, types
-from homeostat.store import shards, sightings
+from homeostat.store import forsaken, shards, sightings
 from homeostat.store.database import Database
 from homeostat.store.sightings import Watched
 
 LOG = logging.getLogger(__name__)
 SHARDS_MAX = 50
 """Shards looked at in one round: at most about 50,000 things."""
+TOKENS_MAX = 500
 IDLE_S = 0.2
+SWEEP_S = 1.0
 
 
 class Observer:
@@ -43,6 +45,29 @@ class Observer:
                 watched = sightings.in_shards(tx, taken, self._types)
             self.look(watched)
         return len(taken)
+
+    def sweep(self) -> int:
+        """Remove what requests that were given up have made after all (CV18). Gives the number of things removed."""
+        with self._db.write() as tx:
+            due = forsaken.take_due(tx, self._db.now_of(tx), TOKENS_MAX)
+            kept = forsaken.owned(tx, [each.token for each in due])
+        groups: dict[tuple[str, str], list[str]] = defaultdict(list)
+        for each in due:
+            if each.token not in kept:
+                groups[each.project, each.kind].append(each.token)
+        return sum(self._remove(project, kind, tokens) for (project, kind), tokens in groups.items())
+
+    def _remove(self, project: str, kind: str, tokens: list[str]) -> int:
+        cloud = self._clouds(project)
+        try:
+            found = [look.handle for look in cloud.find(kind, tokens) if look.present]
+            if found:
+                LOG.warning("removing %d %s that nobody waits for any more: %s", len(found), kind, found)
+                cloud.delete(kind, found)
+        except Transient as error:
+            LOG.warning("cannot look for late %s of project %s: %s", kind, project, error)
+            return 0
+        return len(found)
 
     def notice(self, seen: Iterable[Sighting]) -> None:
         """Look at what a cloud said has changed."""
@@ -99,6 +124,7 @@ class ObserverThreads:
         self._stop = threading.Event()
         self._threads = [
             threading.Thread(target=self._rounds, name="observer-rounds", daemon=True),
+            threading.Thread(target=self._sweeps, name="observer-sweeps", daemon=True),
             threading.Thread(target=self._notices, name="observer-notices", daemon=True),
         ]
 
@@ -120,6 +146,13 @@ class ObserverThreads:
                 looked = 0
             if not looked:
                 self._stop.wait(IDLE_S)
+
+    def _sweeps(self) -> None:
+        while not self._stop.wait(SWEEP_S):
+            try:
+                self._observer.sweep()
+            except Exception:
+                LOG.exception("a sweep failed; the next one tries again")
 
     def _notices(self) -> None:
         while not self._stop.is_set():

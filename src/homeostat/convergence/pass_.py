@@ -22,8 +22,9 @@ from homeostat.model.world import Resource, World
 from homeostat.planner import Frontier, outcome
 from homeostat.planner.scope import thing_of
 from homeostat.resources.registry import resource_type
-from homeostat.store import schema, shards, stacks, worlds
+from homeostat.store import forsaken, schema, shards, stacks, worlds
 from homeostat.store.database import Database
+from homeostat.store.forsaken import Forsaken
 from homeostat.store.shards import Lease
 from homeostat.store.worlds import Writes
 
@@ -72,7 +73,12 @@ class Passes:
         Fails: Superseded when a newer owner has the shard or a row was changed meanwhile; Transient when the database
         or cloud cannot be reached. In either case nothing is lost: the rows say how to go on.
         """
-        Pass(self, lease).run()
+        under_way = Pass(self, lease)
+        try:
+            under_way.run()
+        except Superseded:
+            under_way.disown()
+            raise
 
 
 class Pass:
@@ -85,6 +91,7 @@ class Pass:
         self._failed = ""
         self._wakes = lease.wakes
         self._mine_until = 0.0
+        self._made: list[Step] = []
         self._world = self._load()
         self._frontier = Frontier(self._world, passes.keys)
 
@@ -164,6 +171,7 @@ class Pass:
         """Perform, and put the outcomes into the next transaction. What no cloud hears of needs no stored intent."""
         now_of = self._p.clock.now
         writes = self._writes
+        self._made = [step for step in acts if step.verb is Verb.CREATE]
         for step, answer in self._p.performer.perform(self._world, acts, self._check_lease):
             record = outcome.conclude(self._world, step, answer, now_of())
             writes.events.extend(record.events)
@@ -174,7 +182,13 @@ class Pass:
                 if record.observation is not None:
                     self._observed(record.row)
                 self._notice_failure(record.row)
+            if record.forsaken:
+                writes.forsaken += self._forsaken(record.row, record.forsaken)
             self._frontier.apply(step, record)
+
+    def _forsaken(self, row: Resource, token: str) -> list[Forsaken]:
+        kind = resource_type(row.type).kind
+        return [Forsaken(token, kind, self._world.stack.project)] if kind not in ("", STACK) else []
 
     def _observed(self, row: Resource) -> None:
         kind = resource_type(row.type)
@@ -207,6 +221,13 @@ class Pass:
         self._mine_until = renewed_at + self._p.limits.lease_s
         writes, self._writes = self._writes, Writes()
         worlds.record(self._p.db, tx, self._lease.stack_id, writes, now)
+
+    def disown(self) -> None:
+        """Somebody else owns the shard now: what this pass has made since its last transaction may be nobody's."""
+        given_up = [each for step in self._made for each in self._forsaken(step.row, step.row.token)]
+        if given_up:
+            with self._p.db.write() as tx:
+                forsaken.add(self._p.db, tx, given_up, self._p.db.now_of(tx))
 
     # -- the end -----------------------------------------------------------------------------------------------------
 

@@ -92,28 +92,13 @@ class Performer:
     def _call(
         self, cloud: Cloud, verb: Verb, kind: str, steps: list[Step], check_lease: Callable[[], None]
     ) -> Sequence[Answer]:
-        if verb is Verb.CREATE:
-            return self._create(cloud, kind, steps, check_lease)
-        check_lease()
         if verb is Verb.FIND:
             return cloud.find(kind, [step.row.token for step in steps])
+        check_lease()
+        if verb is Verb.CREATE:
+            return cloud.create(kind, [Intent(step.row.token, step.spec) for step in steps])
         if verb is Verb.UPDATE:
             return cloud.update(kind, [Change(step.row.handle, step.spec, step.changed) for step in steps])
         if verb is Verb.OPERATE:
             return cloud.operate(kind, [Operation(step.row.handle, step.operation) for step in steps])
         return cloud.delete(kind, [step.row.handle for step in steps])
-
-    def _create(self, cloud: Cloud, kind: str, steps: list[Step], check_lease: Callable[[], None]) -> Sequence[Answer]:
-        """Create; first look for what an earlier, unanswered try may have made (CV18)."""
-        doubtful = [step for step in steps if step.operation == "find"]
-        found: dict[str, Observation] = {}
-        if doubtful:
-            looks = cloud.find(kind, [step.row.token for step in doubtful])
-            found = {step.row.key: look for step, look in zip(doubtful, looks, strict=True) if look.present}
-        missing = [step for step in steps if step.row.key not in found]
-        answers: list[Answer] = []
-        if missing:
-            check_lease()
-            answers = list(cloud.create(kind, [Intent(step.row.token, step.spec) for step in missing]))
-        created = iter(answers)
-        return [found[step.row.key] if step.row.key in found else next(created) for step in steps]

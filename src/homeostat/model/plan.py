@@ -55,12 +55,16 @@ class Step:
 
 @dataclass(slots=True)
 class Record:
-    """Outcome of a step, ready to be stored: the row is already changed in memory."""
+    """Outcome of a step, ready to be stored: the row is already changed in memory.
+
+    forsaken — token of a creation that was given up without an answer, if any.
+    """
 
     row: Resource
     events: list[Event] = field(default_factory=list)
     observation: Observation | None = None
     removed: bool = False
+    forsaken: str = ""
 
 
 class Why(StrEnum):

@@ -147,6 +147,8 @@ class Decider:
     def _intend(self, step: Step, want: Wanted, action: Action, reason: str, now: float) -> None:
         """Write the intent into the row, and the event that tells of it (law 3)."""
         row = step.row
+        if not (row.action == action and row.busy and row.version > 0):
+            step.events.append(outcome.event_of(row, Status.IN_PROGRESS, reason, action))
         row.action, row.status, row.reason = action, Status.IN_PROGRESS, reason
         row.revision = self.world.stack.revision
         row.properties, row.metadata, row.requires = want.values, want.metadata, want.requires
@@ -154,7 +156,6 @@ class Decider:
         row.acted_at = row.due_at = None
         row.resolved = self.world.stamp
         row.updated_at = now
-        step.events.append(outcome.event_of(row, Status.IN_PROGRESS, reason))
 
     def _waiting_for_predecessor(self, row: Resource) -> Waiting | None:
         old = self.world.rows.get(row.replaces or "")
@@ -209,16 +210,25 @@ class Decider:
         return None
 
     def _again(self, definition: Definition, row: Resource, now: float) -> Decision:
-        """The outcome of an intended act is not known: act again, after a look where it could make a second thing."""
-        trusted_at = row.updated_at + self.world.listing_lag_s if row.action == Action.CREATE else now
-        due_at = max(trusted_at, row.due_at or 0.0)
-        if due_at > now:
-            return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, due_at, row.key)
+        """The outcome of an intended act is not known: act again, after a look where that could make a second thing."""
+        if row.due_at is not None and row.due_at > now:
+            return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, row.due_at, row.key)
+        if row.action == Action.CREATE and row.token:
+            return self._find(row, now)
+        if row.action == Action.CREATE:
+            return self._begin(definition, row, now)
         kind = resource_type(row.type)
         spec = kind.spec(kind.complete(row.properties), physical_name(self.world.stack.name, row.name, row.key))
-        if row.action == Action.CREATE:
-            return Step(Verb.CREATE, row, row.reason, spec, operation="find")
         return Step(Verb.UPDATE, row, row.reason, spec, changed=tuple(spec))
+
+    def _find(self, row: Resource, now: float) -> Step | Waiting:
+        """Look for what a creation without an answer has made, once a cloud that lists late would show it."""
+        visible_at = row.updated_at + self.world.listing_lag_s
+        if visible_at > now:
+            return Waiting(
+                row.name, Why.BACKOFF, (), "its creation may have begun", row.updated_at, visible_at, row.key
+            )
+        return Step(Verb.FIND, row)
 
     # -- after a failure ---------------------------------------------------------------------------------------------
 
@@ -399,18 +409,7 @@ class Decider:
         if row.deletion_policy == DeletionPolicy.RETAIN:
             return self._forget(row, "kept, as its deletion policy says")
         if row.busy and row.action == Action.CREATE and row.acted_at is None:
-            visible_at = row.updated_at + self.world.listing_lag_s
-            if visible_at > now:
-                return Waiting(
-                    row.name,
-                    Why.BACKOFF,
-                    (),
-                    "its creation may have begun",
-                    row.updated_at,
-                    visible_at,
-                    row.key,
-                )
-            return Step(Verb.FIND, row)
+            return self._find(row, now) if row.token else self._forget(row, outcome.CHANGED)
         if row.handle == "":
             return self._forget(row, outcome.CHANGED)
         return self._delete(row, now)

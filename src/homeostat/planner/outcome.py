@@ -106,11 +106,13 @@ def removed(row: Resource, reason: str = CHANGED) -> Record:
 
 
 def _found(world: World, row: Resource, answer: Observation, now: float) -> Record:
-    """A creation whose answer was lost, of something that is no longer wanted."""
-    if answer.presence is Presence.ABSENT:
-        return removed(row)
+    """A creation whose answer was lost: what it made is taken over, or it is given up and its token with it."""
+    if answer.presence is not Presence.PRESENT:
+        given_up, row.token = row.token, ""
+        return Record(row, forsaken=given_up)
     row.handle = answer.handle
     row.acted_at = now
+    row.due_at = None
     look(world, row, answer)
     return Record(row, observation=answer)
 

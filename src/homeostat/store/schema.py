@@ -194,6 +194,18 @@ resource_properties_observed = Table(
     Index("ix_resource_properties_observed_stack", "stack_id"),
 )
 
+forsaken = Table(
+    "forsaken",
+    metadata,
+    Column("token", Text, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("project", Text, nullable=False),
+    Column("look_at", Double, nullable=False),
+    Column("until", Double, nullable=False),
+    Index("ix_forsaken_look_at", "look_at"),
+)
+"""Tokens of creations that were given up without an answer: what turns up under them late belongs to nobody."""
+
 event = Table(
     "event",
     metadata,

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import orjson
 from sqlalchemy import ColumnElement, Connection, Row, Text, and_, func, literal, or_, select, tuple_, type_coerce
 
 from homeostat.model.observed import Observation, Presence
@@ -93,10 +94,10 @@ def _conditions(listing: Listing) -> list[ColumnElement[bool]]:
 
 
 def _tagged(tag: str) -> ColumnElement[bool]:
-    """Tags are stored as a JSON list; none holds a comma, so `,"tag"` is found in `,"a","tag"]` only where it is one."""
+    """Tags are a JSON list and hold no commas: `,"tag"` is found in `,"a","tag"]` only where it is one of them."""
     stored = func.coalesce(type_coerce(_stack.c.tags, Text), "[]")
     items = literal(",").concat(func.substr(stored, 2))
-    wanted = "," + schema.Json().process_bind_param(tag, None)
+    wanted = f",{orjson.dumps(tag).decode()}"
     return func.replace(items, wanted, "") != items
 
 

@@ -12,8 +12,9 @@ from homeostat.model.errors import Superseded
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Event
 from homeostat.model.world import Resource, Seen
-from homeostat.store import events, schema
+from homeostat.store import events, forsaken, schema
 from homeostat.store.database import Database
+from homeostat.store.forsaken import Forsaken
 
 COLUMNS = tuple(each.name for each in fields(Resource))
 OUTCOME_COLUMNS = (
@@ -71,6 +72,7 @@ class Writes:
     seen: dict[str, tuple[Resource, Seen]] = field(default_factory=dict)
     properties: list[tuple[Resource, dict[str, Any]]] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
+    forsaken: list[Forsaken] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.inserted) + len(self.full) + len(self.outcomes) + len(self.removed)
@@ -137,6 +139,7 @@ def record(db: Database, tx: Connection, stack_id: str, writes: Writes, now: flo
         gone = [{"of_key": key} for key in writes.removed]
         tx.execute(delete(_resource).where(_resource.c.key == bindparam("of_key")), gone)
     _record_seen(db, tx, stack_id, writes)
+    forsaken.add(db, tx, writes.forsaken, now)
     events.append(tx, stack_id, writes.events, now)
 
 

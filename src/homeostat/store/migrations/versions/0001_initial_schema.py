@@ -17,6 +17,18 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("hash", name=op.f("pk_file")),
     )
     op.create_table(
+        "forsaken",
+        sa.Column("token", sa.Text(), nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("project", sa.Text(), nullable=False),
+        sa.Column("look_at", sa.Double(), nullable=False),
+        sa.Column("until", sa.Double(), nullable=False),
+        sa.PrimaryKeyConstraint("token", name=op.f("pk_forsaken")),
+    )
+    with op.batch_alter_table("forsaken", schema=None) as batch_op:
+        batch_op.create_index("ix_forsaken_look_at", ["look_at"], unique=False)
+
+    op.create_table(
         "stack",
         sa.Column("id", sa.Text(), nullable=False),
         sa.Column("project", sa.Text(), nullable=False),
@@ -146,10 +158,7 @@ def upgrade() -> None:
         sa.Column("created_at", sa.Double(), nullable=False),
         sa.Column("updated_at", sa.Double(), nullable=False),
         sa.ForeignKeyConstraint(
-            ["stack_id", "shard"],
-            ["shard.stack_id", "shard.number"],
-            name="fk_resource_shard",
-            ondelete="CASCADE",
+            ["stack_id", "shard"], ["shard.stack_id", "shard.number"], name="fk_resource_shard", ondelete="CASCADE"
         ),
         sa.PrimaryKeyConstraint("key", name=op.f("pk_resource")),
     )
@@ -223,4 +232,8 @@ def downgrade() -> None:
         batch_op.drop_index("ix_stack_listing")
 
     op.drop_table("stack")
+    with op.batch_alter_table("forsaken", schema=None) as batch_op:
+        batch_op.drop_index("ix_forsaken_look_at")
+
+    op.drop_table("forsaken")
     op.drop_table("file")

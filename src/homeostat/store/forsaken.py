@@ -1,0 +1,56 @@
+"""Creations given up without an answer (CV18): a request still on its way may make a thing that nobody waits for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, delete, select, update
+
+from homeostat.store import schema
+from homeostat.store.database import Database
+
+LOOK_S = 5.0
+"""Time between looks."""
+PATIENCE_S = 600.0
+"""How long after giving up a request may still turn up."""
+
+_forsaken = schema.forsaken
+_resource = schema.resource
+
+
+@dataclass(frozen=True, slots=True)
+class Forsaken:
+    """token — of the creation, `<row key>-<stamp>`; kind — of the cloud port."""
+
+    token: str
+    kind: str
+    project: str
+
+
+def add(db: Database, tx: Connection, given_up: Sequence[Forsaken], now: float) -> None:
+    """Remember them; one that is known already is watched anew."""
+    if not given_up:
+        return
+    times = {"look_at": now + LOOK_S, "until": now + PATIENCE_S}
+    rows = [{"token": each.token, "kind": each.kind, "project": each.project, **times} for each in given_up]
+    insert = db.insert(_forsaken)
+    later = {name: insert.excluded[name] for name in times}
+    tx.execute(insert.on_conflict_do_update(index_elements=["token"], set_=later), rows)
+
+
+def take_due(tx: Connection, now: float, limit: int) -> list[Forsaken]:
+    """Those to look for now; the next look is set, those whose time is over are dropped after this last one."""
+    chosen = select(_forsaken).where(_forsaken.c.look_at <= now).order_by(_forsaken.c.look_at).limit(limit)
+    rows = list(tx.execute(chosen))
+    tokens = [row.token for row in rows]
+    if tokens:
+        due = _forsaken.c.token.in_(tokens)
+        tx.execute(delete(_forsaken).where(due, _forsaken.c.until <= now))
+        tx.execute(update(_forsaken).where(due).values(look_at=now + LOOK_S))
+    return [Forsaken(row.token, row.kind, row.project) for row in rows]
+
+
+def owned(tx: Connection, tokens: Sequence[str]) -> set[str]:
+    """Those of the tokens that a row stands for after all: their things are to stay."""
+    keys = {token.rpartition("-")[0] for token in tokens}
+    rows = tx.execute(select(_resource.c.token).where(_resource.c.key.in_(keys)))
+    return {row.token for row in rows} & set(tokens)
