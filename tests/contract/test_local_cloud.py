@@ -267,6 +267,14 @@ def test_what_does_not_exist_is_refused_with_what_does(cloud: LocalCloud, wrong:
     assert cloud.find("server", ["t"])[0].presence is Presence.ABSENT
 
 
+def test_a_server_does_not_need_its_key_any_more(cloud: LocalCloud) -> None:
+    made(cloud, "keypair", name="key", public_key="ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJustAKeyForTest me")
+    web = server(cloud, key_name="key")
+    cloud.delete("keypair", ["key"])
+    (renamed,) = cloud.update("server", [Change(web.handle, {"name": "renamed"}, ("name",))])
+    assert isinstance(renamed, Observation)
+
+
 def test_images_can_be_added(cloud: LocalCloud, root: Path) -> None:
     (root / "images.json").write_text('["my-image"]')
     assert made(cloud, "server", name="web", image="my-image").properties["status"] == "active"
@@ -530,6 +538,14 @@ def test_a_listener_whose_port_is_taken_says_so_until_it_is_free(cloud: LocalClo
         eventually(lambda: seen(cloud, "listener", listener)["status"] == "error")
         assert "cannot listen on" in seen(cloud, "listener", listener)["fault"]
     eventually(lambda: seen(cloud, "listener", listener)["status"] == "active")
+
+
+def test_a_load_balancer_whose_members_are_all_dead_says_so(cloud: LocalCloud, webs: list[dict[str, Any]]) -> None:
+    made_ = balanced(cloud, webs)
+    eventually(lambda: got(made_["address"], 80))
+    cloud.operate("server", [Operation(web["id"], "stop") for web in webs])
+    with pytest.raises(urllib.error.HTTPError, match="503"):
+        urllib.request.urlopen(f"http://{made_['address']}:80/", timeout=10)
 
 
 def test_a_listener_without_members_says_that_nobody_is_there(cloud: LocalCloud) -> None:

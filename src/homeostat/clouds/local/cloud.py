@@ -57,13 +57,13 @@ class LocalCloud:
         return self._family(kind).find(tokens)
 
     def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
-        return self._family(kind).create(intents)
+        return self._swept(self._family(kind).create(intents))
 
     def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
-        return self._family(kind).update(changes)
+        return self._swept(self._family(kind).update(changes))
 
     def delete(self, kind: str, handles: Sequence[str]) -> list[Answer]:
-        return self._family(kind).delete(handles)
+        return self._swept(self._family(kind).delete(handles))
 
     def operate(self, kind: str, operations: Sequence[Operation]) -> list[Answer]:
         return self._family(kind).operate(operations)
@@ -84,6 +84,10 @@ class LocalCloud:
         directories = [entry.path for kind in self.kinds for entry in scan(f"{self._tree.root}/{kind}s")]
         processes.end(directories)
         shutil.rmtree(self._tree.root)
+
+    def _swept(self, answers: list[Answer]) -> list[Answer]:
+        self._tree.empty_trash()
+        return answers
 
     def _family(self, kind: str) -> Family:
         try:

@@ -133,6 +133,26 @@ def kill(pid: int, number: signal.Signals) -> None:
         os.kill(pid, number)
 
 
-def signal_all(directory: str, number: signal.Signals) -> None:
+def pause(directory: str) -> None:
+    """Stop all that belongs to the directory, also what is forked meanwhile. Fails: Transient when that takes long."""
+    deadline = time.monotonic() + _KILL_S
+    while running := [pid for pid in belonging([directory])[directory] if _state(pid) not in "TtZX"]:
+        for pid in running:
+            kill(pid, signal.SIGSTOP)
+        if time.monotonic() > deadline:
+            raise Transient(f"some processes of {directory} would not stop")
+        time.sleep(0.005)
+
+
+def resume(directory: str) -> None:
     for pid in belonging([directory])[directory]:
-        kill(pid, number)
+        kill(pid, signal.SIGCONT)
+
+
+def _state(pid: int) -> str:
+    """The letter of proc(5); X for one that is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return "X"

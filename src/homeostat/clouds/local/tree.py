@@ -71,18 +71,16 @@ class Tree:
         write_whole(f"{directory}/{THING}", json.dumps(asdict(record)))
 
     def remove(self, kind: str, id: str) -> None:
-        """At once as others see it: the directory is moved away first, then emptied."""
+        """At once as others see it: the directory is moved away; `empty_trash` does what takes time."""
         trash = f"{self.root}/.trash"
         os.makedirs(trash, exist_ok=True)
         with contextlib.suppress(FileNotFoundError):
             os.rename(self.directory(kind, id), f"{trash}/{uuid.uuid4().hex}")
-        self.empty_trash()
 
     def empty_trash(self) -> None:
-        """Also takes what an earlier process had moved away and not removed."""
-        if os.path.isdir(f"{self.root}/.trash"):
-            for entry in os.scandir(f"{self.root}/.trash"):
-                remove_tree(entry.path)
+        """Also of what an earlier process has left there. Not under a lock: others need not wait for it."""
+        for entry in scan(f"{self.root}/.trash"):
+            remove_tree(entry.path)
 
     def all(self, kind: str) -> dict[str, Record]:
         """Every record of a kind by id, oldest first; costs one stat each for those that did not change."""

@@ -1,5 +1,6 @@
 """Notices of the local cloud: deaths by pidfd, within milliseconds; changed records by looking again."""
 
+import errno
 import os
 import select
 import time
@@ -84,6 +85,10 @@ class Watcher:
             descriptor = os.pidfd_open(alive.pid)
         except ProcessLookupError:
             return False
+        except OSError as error:
+            if error.errno != errno.EMFILE:
+                raise
+            return True  # more guests than this process may have files open: this one's death is not noticed at once
         self._lives[descriptor] = sighting
         self._poll.register(descriptor, select.POLLIN)
         return True
