@@ -10,7 +10,7 @@ from homeostat.convergence.clock import Clock, Entropy
 from homeostat.convergence.definitions import with_implied
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Rejected, stack_not_found
-from homeostat.model.status import Action, Status
+from homeostat.model.status import Action, Status, joined
 from homeostat.resources.registry import resource_type
 from homeostat.resources.schema import UNKNOWN
 from homeostat.store import stacks
@@ -101,6 +101,10 @@ class Intake:
         check(compiled)
         return compiled
 
+    def validate(self, identity: Identity, intent: Intent) -> Compiled:
+        """Check a template without storing anything; parameters may lack values. Fails: like `compile`."""
+        return self.compile(identity, self._replacing(intent), strict=False)
+
     def create(self, project: str, owner: str | None, name: str, intent: Intent) -> str:
         """Store a new stack and set the engine to work. Gives its id."""
         if intent.template is None:
@@ -158,6 +162,25 @@ class Intake:
                 return
             nothing = replace(stacks.EMPTY, shards=int(row.shards))
             stacks.revise(self._db, tx, row, Action.DELETE, nothing, self._clock.now(), self.quotas.timeout_s)
+
+    def cancel(self, stack_id: str, *, roll_back: bool) -> None:
+        """Stop what is going on: go back to the last COMPLETE revision, or stay as it is and be FAILED.
+
+        Fails: Rejected (NotSupported) where nothing can be cancelled.
+        """
+        cancellable = (Action.UPDATE,) if roll_back else (Action.UPDATE, Action.CREATE)
+        with self._db.write() as tx:
+            row = stacks.lock(self._db, tx, stack_id)
+            if row is None or row.deleted_at is not None:
+                raise stack_not_found(stack_id)
+            if row.action not in cancellable or row.status != Status.IN_PROGRESS:
+                state = joined(row.action, row.status)
+                raise Rejected("NotSupported", f"Cancelling update when stack is {state} is not supported.")
+            now = self._clock.now()
+            if roll_back:
+                stacks.roll_back(self._db, tx, row, now, self.quotas.timeout_s)
+            else:
+                stacks.fail(self._db, tx, stack_id, row.revision, f"Stack {row.action} cancelled", now)
 
     def _revise(self, stack_id: str, action: str, desired: Desired, changes: Mapping[str, Any]) -> int:
         with self._db.write() as tx:

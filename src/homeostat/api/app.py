@@ -1,0 +1,140 @@
+"""The application: routes, what surrounds them, and how errors become answers."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from sqlalchemy import text
+from starlette.exceptions import HTTPException
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import BaseRoute, Match, Route
+
+from homeostat.api import faults
+from homeostat.api.answers import Json, nothing
+from homeostat.api.asking import Service
+from homeostat.api.auth import Access
+from homeostat.api.graphs import Graphs
+from homeostat.api.intake import Intake
+from homeostat.api.middleware import BodyLimit, Faults, Guard, RequestId, Versions, version_of, versions_answer
+from homeostat.api.orchestration import ROUTERS
+from homeostat.api.orchestration.about import VERSION
+from homeostat.convergence.clock import Clock
+from homeostat.model.errors import Rejected, Transient
+from homeostat.store.database import Database
+
+LOG = logging.getLogger(__name__)
+DESCRIPTION = """The OpenStack Orchestration API, version 1.
+
+Every error is answered with a fault (see its schema): `error.type` names the kind of mistake, `error.message` the place
+and the remedy. Creating, updating and deleting are accepted at once; `stack_status` tells how far it has come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """body_bytes_max — of a request's body; hidden_tags — stacks with one of these are listed only on demand."""
+
+    body_bytes_max: int = 1_048_576
+    hidden_tags: tuple[str, ...] = ()
+
+
+def create_app(
+    db: Database,
+    intake: Intake,
+    clock: Clock,
+    *,
+    access: Access,
+    limits: Limits = Limits(),
+    access_log: bool = False,
+) -> FastAPI:
+    """An ASGI application that answers from this database. It starts no threads of its own."""
+    app = FastAPI(
+        title="Homeostat",
+        version=VERSION,
+        description=DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        default_response_class=Json,
+    )
+    app.state.service = Service(db, intake, clock, Graphs(), limits.hidden_tags)
+    for router in ROUTERS:
+        app.include_router(router)
+    _add_service_routes(app)
+    _add_error_handlers(app)
+    # The one added last is the outermost.
+    app.add_middleware(BodyLimit, bytes_max=limits.body_bytes_max)
+    app.add_middleware(Guard, access=access)
+    app.add_middleware(Versions)
+    app.add_middleware(Faults)
+    app.add_middleware(RequestId, access_log=access_log)
+    return app
+
+
+def _add_service_routes(app: FastAPI) -> None:
+    @app.get("/", summary="List API versions", status_code=300, tags=["service"])
+    @app.get("/versions", summary="List API versions (also at the root)", status_code=300, tags=["service"])
+    async def list_versions(request: Request) -> Response:
+        return versions_answer(request)
+
+    @app.get("/v1", summary="Show the API version", tags=["service"])
+    @app.get("/v1/", include_in_schema=False)
+    async def show_version(request: Request) -> Response:
+        return Json({"version": version_of(request)})
+
+    @app.get("/healthcheck", summary="Does the service answer, and its database?", tags=["service"])
+    def check_health() -> Response:
+        service: Service = app.state.service
+        with service.db.read() as tx:
+            tx.execute(text("SELECT 1"))
+        return PlainTextResponse("OK")
+
+
+def _add_error_handlers(app: FastAPI) -> None:
+    @app.exception_handler(Rejected)
+    async def refuse(request: Request, error: Rejected) -> Response:
+        return faults.rejected(error)
+
+    @app.exception_handler(Transient)
+    async def put_off(request: Request, error: Transient) -> Response:
+        LOG.warning("%s %s put off (%s): %s", request.method, request.url.path, request.state.request_id, error)
+        return faults.transient(error)
+
+    @app.exception_handler(RequestValidationError)
+    async def refuse_parameter(request: Request, error: RequestValidationError) -> Response:
+        return faults.rejected(Rejected("HTTPBadRequest", _parameter_error(error.errors()[0])))
+
+    @app.exception_handler(HTTPException)
+    async def refuse_address(request: Request, error: HTTPException) -> Response:
+        if error.status_code == 405:
+            return _other_method(request)
+        if error.status_code == 404:
+            return PlainTextResponse("404 Not Found: there is nothing at this address.\n", 404)
+        return faults.rejected(Rejected("HTTPBadRequest", str(error.detail)))
+
+
+def _parameter_error(error: Any) -> str:
+    """The first thing wrong with the query, in one sentence."""
+    message = error["msg"].removeprefix("Value error, ")
+    return f"Invalid value {error['input']!r} for {error['loc'][-1]}: {message}"
+
+
+def _other_method(request: Request) -> Response:
+    routes = [route for router in ROUTERS for route in router.routes]
+    allowed = sorted(_methods(routes, request))
+    if request.method == "OPTIONS":
+        return nothing(204, {"Allow": ", ".join(allowed)})
+    message = f"The method {request.method} is not allowed here; allowed are: {', '.join(allowed)}"
+    return faults.fault(405, "HTTPMethodNotAllowed", message)
+
+
+def _methods(routes: Sequence[BaseRoute], request: Request) -> set[str]:
+    """What the routes of this address understand."""
+    return {
+        method
+        for route in routes
+        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE
+        for method in route.methods or ()
+    }

@@ -1,0 +1,118 @@
+"""What handlers are given: the service, who asks, and the body."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import orjson
+from fastapi import Depends, Path, Request
+from pydantic import BaseModel, BeforeValidator
+from sqlalchemy import Connection, Row
+
+from homeostat.api.auth import Caller
+from homeostat.api.graphs import Graphs
+from homeostat.api.intake import Intake
+from homeostat.convergence.clock import Clock
+from homeostat.model.errors import Rejected, stack_not_found
+from homeostat.store import stacks
+from homeostat.store.database import Database
+
+MALFORMED = "The server could not comply with the request since it is either malformed or otherwise incorrect."
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What answers are made of. hidden_tags — stacks with one of these are listed only on demand."""
+
+    db: Database
+    intake: Intake
+    clock: Clock
+    graphs: Graphs
+    hidden_tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request. base — address of the API with version, as the caller sees it; path — what it asked for."""
+
+    service: Service
+    caller: Caller
+    project: str
+    base: str
+
+    @property
+    def db(self) -> Database:
+        return self.service.db
+
+    def stack(self, tx: Connection, name: str, stack_id: str) -> Row[Any]:
+        """The stack with this name and id (a deleted one too). Fails: Rejected (EntityNotFound)."""
+        row = stacks.get(tx, stack_id)
+        if row is None or row.name != name or row.project != self.project:
+            raise stack_not_found(f"{name}/{stack_id}")
+        return row
+
+    def live_stack(self, tx: Connection, name: str, stack_id: str) -> Row[Any]:
+        row = self.stack(tx, name, stack_id)
+        if row.deleted_at is not None:
+            raise stack_not_found(f"{name}/{stack_id}")
+        return row
+
+    def url(self, project: str, *parts: str) -> str:
+        return "/".join([self.base, *(quote(part, safe="") for part in (project, *parts))])
+
+    def stack_url(self, stack: Any) -> str:
+        """stack — anything with project, name and id."""
+        return self.url(stack.project, "stacks", stack.name, stack.id)
+
+
+async def _asked(request: Request, project: Annotated[str, Path(description="Id of the project.")]) -> Asked:
+    base = f"{str(request.base_url).rstrip('/')}/v1"
+    return Asked(request.app.state.service, request.state.caller, project, base)
+
+
+Ask = Annotated[Asked, Depends(_asked)]
+StackName = Annotated[str, Path(description="Name of the stack.")]
+StackId = Annotated[str, Path(description="Id of the stack.")]
+ResourceName = Annotated[str, Path(description="Name of the resource in its template.")]
+
+
+async def _body(request: Request) -> Mapping[str, Any] | None:
+    """The JSON object sent, or None: clients send all sorts of things where nothing is expected."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    raw = await request.body()
+    if kind not in ("application/json", "text/plain", "") or not raw.startswith(b"{"):
+        return None
+    try:
+        return dict(orjson.loads(raw))
+    except orjson.JSONDecodeError as error:
+        raise Rejected("HTTPBadRequest", f"Malformed JSON in the body: {error}") from error
+
+
+async def _required_body(request: Request) -> Mapping[str, Any]:
+    body = await _body(request)
+    if body is None:
+        raise Rejected("HTTPBadRequest", MALFORMED)
+    return body
+
+
+Body = Annotated[Mapping[str, Any], Depends(_required_body)]
+MaybeBody = Annotated[Mapping[str, Any] | None, Depends(_body)]
+
+
+def described_body(model: type[BaseModel], *, required: bool = True) -> dict[str, Any]:
+    """For a route's `openapi_extra`: a body that is read leniently, by `Body`, and so not by the framework."""
+    schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
+    return {"requestBody": {"required": required, "content": {"application/json": {"schema": schema}}}}
+
+
+def flag(value: Any) -> bool:
+    """A boolean as clients send it. Fails: ValueError."""
+    word = str(value).strip().lower()
+    if word not in ("true", "false"):
+        raise ValueError(f'Unrecognized value "{value}", acceptable values are: true, false')
+    return word == "true"
+
+
+Flag = Annotated[bool, BeforeValidator(flag)]
+"""Strictly `true` or `false`, in any case of letters."""

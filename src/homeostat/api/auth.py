@@ -1,0 +1,180 @@
+"""Who may ask: the access modes. Each says who the caller is; whether a caller may do something is decided elsewhere.
+
+`none` — anybody on this machine; `basic` — users and bcrypt hashes in a file. Another mode is another class with the
+methods of `Access`.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import ipaddress
+import logging
+import os
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import bcrypt
+
+from homeostat.model.errors import Rejected
+
+LOG = logging.getLogger(__name__)
+REMEMBERED_S = 60.0
+"""How long a verified password is believed without computing its (slow) hash again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """user — name of who asks, None when nobody is asked; project — the only one it may act in, None for any."""
+
+    user: str | None = None
+    project: str | None = None
+
+    def check_project(self, project: str) -> None:
+        """Fails: Rejected (InvalidTenant) for a project of others."""
+        if self.project is not None and self.project != project:
+            message = f"The project {project} is not yours; use {self.project} in the endpoint instead."
+            raise Rejected("InvalidTenant", message)
+
+
+class Access(Protocol):
+    """One access mode. slow — `caller` may compute for longer than an event loop can wait."""
+
+    challenge: str
+    """Value of WWW-Authenticate in a 401."""
+    slow: bool
+
+    def check_host(self, host: str) -> None:
+        """Fails: ValueError when serving on this address would be unsafe."""
+
+    def caller(self, headers: Mapping[str, str]) -> Caller:
+        """Who asks, by the headers of a request (lower-case names). Fails: Rejected (HTTPUnauthorized)."""
+
+
+class NoAccess:
+    """Everybody may do everything in any project: for this machine alone."""
+
+    challenge = ""
+    slow = False
+
+    def check_host(self, host: str) -> None:
+        if not _is_loopback(host):
+            raise ValueError(
+                f"without access control the API serves loopback addresses only, not {host}: "
+                "listen on 127.0.0.1, or use access mode basic"
+            )
+
+    def caller(self, headers: Mapping[str, str]) -> Caller:
+        return Caller()
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """One line of the password file. hash — bcrypt's, in ASCII."""
+
+    hash: bytes
+    project: str
+
+
+class BasicAccess:
+    """HTTP basic authentication against a file of lines `user:bcrypt-hash[:project]`, read again when it changes.
+
+    The project of a user is of the user's name unless the file names another. Fails: ValueError naming the line, when
+    the file is wrong at the start; a file that becomes wrong later is not taken over (and that is logged).
+    """
+
+    challenge = 'Basic realm="homeostat", charset="UTF-8"'
+    slow = True
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._stamp = _stamp(path)
+        self._accounts = read_accounts(path)
+        self._secret = os.urandom(32)
+        self._believed: dict[bytes, float] = {}
+        self._decoy = bcrypt.hashpw(b"nobody", bcrypt.gensalt())
+
+    def check_host(self, host: str) -> None:
+        """Any address will do."""
+
+    def caller(self, headers: Mapping[str, str]) -> Caller:
+        given = _credentials(headers.get("authorization", ""))
+        if given is None:
+            raise Rejected("HTTPUnauthorized", "Authentication is needed: send user and password (HTTP basic).")
+        user, password = given
+        account = self._current().get(user)
+        # An unknown user costs the same time as a wrong password, so that names cannot be found out.
+        if not self._verified(password, account.hash if account else self._decoy) or account is None:
+            raise Rejected("HTTPUnauthorized", "The user is unknown or the password is wrong.")
+        return Caller(user, account.project)
+
+    def _current(self) -> Mapping[str, Account]:
+        with self._lock:
+            try:
+                stamp = _stamp(self._path)
+                if stamp != self._stamp:
+                    self._stamp = stamp
+                    self._accounts = read_accounts(self._path)
+            except (OSError, ValueError) as error:
+                LOG.error("the password file stays as it was: %s", error)
+            return self._accounts
+
+    def _verified(self, password: bytes, hashed: bytes) -> bool:
+        """Does the password fit? Right ones are remembered for a while, as digests that only this process can make."""
+        digest = hmac.digest(self._secret, hashed + b"\0" + password, hashlib.sha256)
+        now = time.monotonic()
+        with self._lock:
+            if self._believed.get(digest, 0.0) > now:
+                return True
+        # bcrypt reads 72 bytes; longer passwords were cut when they were stored.
+        fits = bcrypt.checkpw(password[:72], hashed)
+        if fits:
+            with self._lock:
+                self._believed = {each: until for each, until in self._believed.items() if until > now}
+                self._believed[digest] = now + REMEMBERED_S
+        return fits
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_mtime_ns, status.st_size
+
+
+def read_accounts(path: Path) -> dict[str, Account]:
+    """User -> account. Fails: OSError; ValueError naming the line that is wrong."""
+    accounts = {}
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        user, _, rest = line.strip().partition(":")
+        hashed, _, project = rest.partition(":")
+        if not user or not hashed.startswith(("$2a$", "$2b$", "$2y$")) or len(hashed) != 60:
+            remedy = "each line is user:hash or user:hash:project with a bcrypt hash, as `htpasswd -B` makes it"
+            raise ValueError(f"{path}, line {number}: {remedy}")
+        accounts[user] = Account(hashed.encode(), project or user)
+    return accounts
+
+
+def _credentials(header: str) -> tuple[str, bytes] | None:
+    scheme, _, encoded = header.partition(" ")
+    if scheme.lower() != "basic":
+        return None
+    try:
+        user, colon, password = base64.b64decode(encoded, validate=True).partition(b":")
+        return (user.decode(), password) if colon else None
+    except (binascii.Error, UnicodeDecodeError):
+        return None

@@ -1,0 +1,90 @@
+"""Desired graphs of stored revisions, kept in memory: revisions never change, and most requests ask for the newest."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from homeostat.convergence.definitions import with_implied
+from homeostat.model.desired import Definition, Identity
+from homeostat.resources import groups
+from homeostat.store import stacks, views
+from homeostat.store.stacks import Desired
+from homeostat.templates import Compiled, compile_template
+
+KEPT_MAX = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A revision as a whole.
+
+    compiled — None for groups, whose stacks have no template text, and for the empty revision; definitions — what
+    should exist; required_by — names of those that need a resource first, by its name.
+    """
+
+    desired: Desired
+    compiled: Compiled | None = None
+    definitions: Mapping[str, Definition] = field(default_factory=dict)
+    required_by: Mapping[str, list[str]] = field(default_factory=dict)
+
+
+class Graphs:
+    """Graphs by stack and revision. Safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[str, int], Graph] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def wanted(self, tx: Connection, stack: Row[Any]) -> Graph:
+        """What should exist by the newest revision."""
+        return self._get(tx, stack, int(stack.revision))
+
+    def described(self, tx: Connection, stack: Row[Any]) -> Graph:
+        """What the user last said: also for a stack that is being deleted, of which nothing should exist."""
+        wanted = self.wanted(tx, stack)
+        if wanted.desired.kind != "empty":
+            return wanted
+        number = views.described_revision(tx, stack.id)
+        return self._get(tx, stack, number) if number else wanted
+
+    def _get(self, tx: Connection, stack: Row[Any], number: int) -> Graph:
+        key = (stack.id, number)
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        graph = _graph(stacks.desired_of(tx, stack.id, number), Identity(stack.id, stack.name, stack.project))
+        with self._lock:
+            self._kept[key] = graph
+            while len(self._kept) > KEPT_MAX:
+                self._kept.popitem(last=False)
+        return graph
+
+
+def _graph(desired: Desired, identity: Identity) -> Graph:
+    if desired.kind == "empty":
+        return Graph(desired)
+    if desired.kind == "group":
+        return Graph(desired, definitions=_members(desired.template))
+    compiled = compile_template(
+        desired.template,
+        identity=identity,
+        parameters=desired.parameters,
+        environment=desired.environment,
+        files=desired.files,
+    )
+    definitions = with_implied(compiled.definitions)
+    required_by: dict[str, list[str]] = {}
+    for name, definition in definitions.items():
+        for required in definition.requires:
+            required_by.setdefault(required, []).append(name)
+    return Graph(desired, compiled, definitions, required_by)
+
+
+def _members(template: Mapping[str, Any]) -> Mapping[str, Definition]:
+    kind = template["resource_def"]["type"]
+    return {name: Definition(name, kind) for name in groups.member_names(template["count"], template["skip"])}

@@ -1,0 +1,172 @@
+"""What happens to every request before a route sees it: request id, version, access, size of the body."""
+
+import logging
+import re
+import time
+import uuid
+from typing import Any
+
+from anyio import to_thread
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from homeostat.api import faults
+from homeostat.api.answers import Json
+from homeostat.api.auth import Access, Caller
+from homeostat.model.errors import Rejected
+
+LOG = logging.getLogger("homeostat.api.access")
+MEDIA_TYPE = re.compile(r"application/vnd\.openstack\.orchestration-v1(\.0)?\b")
+_VERSION = re.compile(r"/(v\d+(?:\.\d+)?)(?=/|$)")
+DRAINED_FACTOR = 4
+"""A body up to so many times the limit is read to its end and thrown away, so that the client sees the answer."""
+
+
+class RequestId:
+    """Gives every request an id, in the answer and in what is logged. access_log — one line a request."""
+
+    def __init__(self, app: ASGIApp, *, access_log: bool) -> None:
+        self._app = app
+        self._access_log = access_log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = f"req-{uuid.uuid4()}"
+        started = time.monotonic()
+        code = 500
+
+        async def tagged(message: Message) -> None:
+            nonlocal code
+            if message["type"] == "http.response.start":
+                code = message["status"]
+                MutableHeaders(scope=message)["x-openstack-request-id"] = request_id
+            await send(message)
+
+        scope.setdefault("state", {})["request_id"] = request_id
+        await self._app(scope, receive, tagged)
+        if self._access_log:
+            spent_ms = round((time.monotonic() - started) * 1000, 1)
+            line = {"request_id": request_id, "method": scope["method"], "path": scope["path"], "code": code}
+            LOG.info("%(method)s %(path)s %(code)s in %(spent_ms)s ms (%(request_id)s)", line | {"spent_ms": spent_ms})
+
+
+class Versions:
+    """Brings every request to `/v1/…`, and answers those that name no version we speak with the list of ours."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        path = scope["path"]
+        version = _VERSION.match(path)
+        if path in ("", "/", "/versions") or (version and version[1] not in ("v1", "v1.0")):
+            await versions_answer(Request(scope))(scope, receive, send)
+            return
+        if version is None and MEDIA_TYPE.search(Headers(scope=scope).get("accept", "")):
+            scope = {**scope, "path": f"/v1{path}"}
+        elif version is not None and version[1] == "v1.0":
+            scope = {**scope, "path": f"/v1{path[version.end() :]}"}
+        await self._app(scope, receive, send)
+
+
+def version_of(request: Request) -> dict[str, Any]:
+    """The one version there is, as discovery shows it."""
+    href = f"{str(request.base_url).rstrip('/')}/v1/"
+    return {"id": "v1.0", "status": "CURRENT", "links": [{"rel": "self", "href": href}]}
+
+
+def versions_answer(request: Request) -> Json:
+    return Json({"versions": [version_of(request)]}, 300)
+
+
+class Guard:
+    """Lets requests to `/v1/{project}/…` pass for callers that may act in that project. Nothing else is guarded."""
+
+    def __init__(self, app: ASGIApp, *, access: Access) -> None:
+        self._app = app
+        self._access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"].startswith("/v1/"):
+            try:
+                caller = await self._caller(Headers(scope=scope))
+                caller.check_project(scope["path"].split("/")[2])
+            except Rejected as error:
+                await faults.rejected(error, self._access.challenge)(scope, receive, send)
+                return
+            scope["state"]["caller"] = caller
+        await self._app(scope, receive, send)
+
+    async def _caller(self, headers: Headers) -> Caller:
+        if self._access.slow:
+            return await to_thread.run_sync(self._access.caller, headers)
+        return self._access.caller(headers)
+
+
+class BodyLimit:
+    """Reads the body before the route does, and refuses one of more than `bytes_max` bytes without keeping it."""
+
+    def __init__(self, app: ASGIApp, *, bytes_max: int) -> None:
+        self._app = app
+        self._bytes_max = bytes_max
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] in ("GET", "HEAD", "OPTIONS"):
+            await self._app(scope, receive, send)
+            return
+        body = await self._read(int(Headers(scope=scope).get("content-length") or 0), receive)
+        if body is None:
+            message = f"Request limit exceeded: JSON body size exceeds maximum allowed size ({self._bytes_max} bytes)."
+            await faults.rejected(Rejected("RequestLimitExceeded", message))(scope, receive, send)
+            return
+        replay = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def replayed() -> Message:
+            return replay.pop() if replay else await receive()
+
+        await self._app(scope, replayed, send)
+
+    async def _read(self, announced: int, receive: Receive) -> bytes | None:
+        """The body; None if it is too large."""
+        if announced > self._bytes_max * DRAINED_FACTOR:
+            return None
+        parts: list[bytes] = []
+        size = 0
+        more = True
+        while more and size <= self._bytes_max * DRAINED_FACTOR:
+            message = await receive()
+            chunk = message.get("body", b"")
+            size += len(chunk)
+            if size <= self._bytes_max:
+                parts.append(chunk)
+            more = message.get("more_body", False)
+        return b"".join(parts) if size <= self._bytes_max else None
+
+
+class Faults:
+    """The last resort: what no handler expected is logged and answered with a 500; the service goes on."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        begun = False
+
+        async def watched(message: Message) -> None:
+            nonlocal begun
+            begun = begun or message["type"] == "http.response.start"
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        except Exception:
+            if scope["type"] != "http" or begun:
+                raise
+            LOG.exception("%s %s failed (%s)", scope["method"], scope["path"], scope["state"]["request_id"])
+            await faults.unexpected()(scope, receive, send)

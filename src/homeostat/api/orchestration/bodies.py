@@ -1,0 +1,190 @@
+"""Bodies of create, update and validate -> what intake takes."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from homeostat.api.asking import flag
+from homeostat.api.intake import Intent
+from homeostat.model.errors import Rejected
+from homeostat.templates import parse_environment
+
+STACK_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_.-]{0,254}")
+TAG_MAX = 80
+MERGED = ("parameters", "parameter_defaults")
+
+NOT_YET = {
+    "template_url": "Fetching a template by URL (send it as template; the client can read URLs)",
+    "files_container": "Reading files from an object store container (send them as files)",
+    "adopt_stack_data": "Stack Adopt",
+}
+
+
+class TemplateRequest(BaseModel):
+    """A template with all that goes into it."""
+
+    template: dict[str, Any] | str | None = Field(None, description="The template: an object, or JSON or YAML text.")
+    parameters: dict[str, Any] | None = Field(None, description="Values; they override those of the environment.")
+    environment: dict[str, Any] | str | None = Field(None, description="An object, or JSON or YAML text.")
+    files: dict[str, Any] | None = Field(None, description="Texts by name, for get_file.")
+    environment_files: list[str] | None = Field(
+        None, description="Names in files, to merge in order. The environment is not read then."
+    )
+
+
+class UpdateRequest(TemplateRequest):
+    """What a stack should become. Unknown keys are ignored."""
+
+    disable_rollback: bool | None = None
+    timeout_mins: int | None = Field(None, description="Minutes; 0 for the service's default.")
+    tags: str | list[str] | None = Field(None, description="Separated by commas.")
+    clear_parameters: list[str] | None = Field(None, description="PATCH only: stored values to forget.")
+    converge: bool | None = Field(None, description="Update only. Accepted, and always true: what is there counts.")
+
+
+class CreateRequest(UpdateRequest):
+    """A stack that should exist. Unknown keys are ignored."""
+
+    stack_name: str
+
+
+def read_name(body: Mapping[str, Any]) -> str:
+    name = body.get("stack_name")
+    if not name:
+        raise Rejected("HTTPBadRequest", "No stack name specified")
+    if not isinstance(name, str) or not STACK_NAME.fullmatch(name):
+        message = (
+            f'Invalid stack name {name}: it must begin with a letter, contain only letters, digits, "_", "-" and ".", '
+            "and be no longer than 255 characters."
+        )
+        raise Rejected("StackValidationFailed", message)
+    return name
+
+
+def read_intent(body: Mapping[str, Any]) -> Intent:
+    """Fails: Rejected naming the key that is wrong."""
+    for key, feature in NOT_YET.items():
+        if body.get(key):
+            raise Rejected("NotSupported", f"{feature} is not supported.")
+    files = _files(body)
+    return Intent(
+        template=_template(body),
+        parameters=_map(body, "parameters"),
+        environment=_environment(body, files),
+        files=files,
+        disable_rollback=_optional(body, "disable_rollback", flag),
+        timeout_mins=_optional(body, "timeout_mins", _minutes),
+        tags=_optional(body, "tags", _tags),
+        clear_parameters=tuple(_optional(body, "clear_parameters", _names) or ()),
+    )
+
+
+def refuse_converge(body: Mapping[str, Any]) -> None:
+    """Fails: Rejected when a creation asks for it."""
+    if body.get("converge"):
+        raise Rejected("HTTPBadRequest", "converge is an option of updates, not of create")
+
+
+def _optional(body: Mapping[str, Any], key: str, read: Callable[[Any], Any]) -> Any:
+    value = body.get(key)
+    if value is None:
+        return None
+    try:
+        return read(value)
+    except ValueError as error:
+        raise Rejected("HTTPBadRequest", f"{key}: {error}") from error
+
+
+def _map(body: Mapping[str, Any], key: str) -> dict[str, Any]:
+    value = body.get(key)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise Rejected("HTTPBadRequest", f"{key}: it must be a map, not {type(value).__name__}")
+    return value
+
+
+def _template(body: Mapping[str, Any]) -> Mapping[str, Any] | str | None:
+    template = body.get("template")
+    if template is None or template == "":
+        return None
+    if not isinstance(template, dict | str):
+        raise Rejected("HTTPBadRequest", f"template: it must be a map or text, not {type(template).__name__}")
+    return template
+
+
+def _files(body: Mapping[str, Any]) -> dict[str, str]:
+    files = _map(body, "files")
+    for name, content in files.items():
+        if not isinstance(content, str):
+            raise Rejected("HTTPBadRequest", f"files: the content of {name} must be text")
+    return files
+
+
+def _environment(body: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, Any]:
+    names = _optional(body, "environment_files", _names)
+    environment = _merged(names, files) if names else parse_environment(body.get("environment") or None)
+    registry = environment.get("resource_registry", {})
+    mapped = [name for name, value in registry.items() if value and name != "base_url"]
+    if mapped:
+        raise Rejected("NotSupported", f"Mapping types in resource_registry ({', '.join(mapped)}) is not supported.")
+    if environment.get("event_sinks"):
+        raise Rejected("NotSupported", "Sending events to event_sinks is not supported.")
+    return environment
+
+
+def _merged(names: Iterable[str], files: Mapping[str, str]) -> dict[str, Any]:
+    """One environment from several, later ones winning."""
+    environment: dict[str, Any] = {}
+    for name in names:
+        if name not in files:
+            raise Rejected("HTTPBadRequest", f"environment_files: {name} is not among the files")
+        for section, values in parse_environment(files[name]).items():
+            if section == "parameter_merge_strategies":
+                _check_strategies(name, values)
+            elif isinstance(values, dict):
+                kept = {key: value for key, value in values.items() if value is not None or section not in MERGED}
+                environment[section] = {**environment.get(section, {}), **kept}
+            else:
+                environment[section] = [*environment.get(section, []), *values]
+    return environment
+
+
+def _check_strategies(name: str, strategies: Mapping[str, Any]) -> None:
+    others = sorted({str(each) for each in strategies.values()} - {"overwrite"})
+    if others:
+        message = f"Merging parameters by {', '.join(others)} (in {name}) is not supported; only overwrite is."
+        raise Rejected("NotSupported", message)
+
+
+def _minutes(value: Any) -> int:
+    try:
+        minutes = int(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"'{value}' is not a whole number of minutes") from error
+    if minutes < 0 or isinstance(value, bool):
+        raise ValueError(f"'{value}' is not a number of minutes; it must be 0 or more")
+    return minutes
+
+
+def _tags(value: Any) -> list[str]:
+    tags = value.split(",") if isinstance(value, str) else _names(value)
+    return check_tags([tag.strip() for tag in tags if tag.strip()])
+
+
+def check_tags(tags: list[str]) -> list[str]:
+    """Fails: ValueError naming the tag."""
+    for tag in tags:
+        if len(tag) > TAG_MAX:
+            raise ValueError(f"the tag {tag} is longer than {TAG_MAX} characters")
+        if "," in tag:
+            raise ValueError(f"the tag {tag} holds a comma")
+    return tags
+
+
+def _names(value: Any) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise ValueError("it must be a list of texts")
+    return value

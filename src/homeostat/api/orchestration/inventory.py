@@ -1,0 +1,192 @@
+"""The resources of a stack as one picture: rows, what was seen of them, and what the newest revision wants."""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from homeostat.api.asking import Asked
+from homeostat.api.graphs import Graph
+from homeostat.api.orchestration.renderings import Wire, at, link
+from homeostat.model.errors import Rejected
+from homeostat.model.status import Action, Status, joined
+from homeostat.model.world import Resource, World
+from homeostat.planner.current import current_row
+from homeostat.planner.scope import RowScope, thing_of
+from homeostat.resources.base import ResourceType
+from homeostat.resources.registry import resource_type
+from homeostat.store import stacks, views
+
+CHILD_STACK = "stack"
+"""Kind of resources whose handle is the id of a stack."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One resource of a list. row — None for what should exist and has not been begun; leftovers — rows of the same
+    name that are on their way out."""
+
+    name: str
+    type: str
+    row: Resource | None
+    leftovers: tuple[Resource, ...] = ()
+    description: str = ""
+
+    @property
+    def action(self) -> str:
+        return self.row.action if self.row is not None else Action.INIT
+
+    @property
+    def status(self) -> str:
+        return self.row.status if self.row is not None else Status.COMPLETE
+
+
+class Inventory:
+    """Resources of one stack, or those of some names. Loaded once, in the transaction given."""
+
+    def __init__(self, tx: Connection, stack: Row[Any], graph: Graph, names: Collection[str] | None = None) -> None:
+        self.stack = stack
+        self._tx = tx
+        self._names = names
+        self._graph = graph
+        rows, seen = views.resources(tx, stack.id, names)
+        self._world = World(stacks.facts(stack), 0, graph.definitions, rows, seen)
+        self._by_name: dict[str, list[Resource]] = defaultdict(list)
+        for row in rows.values():
+            self._by_name[row.name].append(row)
+        self._current: dict[str, Resource] = {}
+        for name, alike in self._by_name.items():
+            current = current_row(alike, self._world.stack)
+            if current is not None:
+                self._current[name] = current
+        self._observed: Mapping[str, Mapping[str, Any]] | None = None
+
+    @property
+    def scope(self) -> RowScope:
+        """What outputs are resolved from."""
+        return RowScope(self._world, self._current)
+
+    def entries(self) -> list[Entry]:
+        """What should exist in the order of the template, then what is on its way out."""
+        wanted = self._graph.definitions
+        names = wanted if self._names is None else [name for name in wanted if name in self._names]
+        return [self._entry(name) for name in (*names, *(name for name in self._by_name if name not in wanted))]
+
+    def entry(self, name: str) -> Entry:
+        """Fails: Rejected (EntityNotFound)."""
+        if name not in self._graph.definitions and name not in self._by_name:
+            raise Rejected("EntityNotFound", f"The Resource ({name}) could not be found in Stack {self.stack.name}.")
+        return self._entry(name)
+
+    def _entry(self, name: str) -> Entry:
+        alike = self._by_name.get(name, [])
+        row = self._current.get(name) or max(alike, key=lambda each: each.born, default=None)
+        definition = self._graph.definitions.get(name)
+        kind = row.type if row is not None else definition.type if definition is not None else ""
+        leftovers = tuple(each for each in alike if each is not row)
+        if definition is not None and row is not None and row.leaving:
+            # The old one is going and the new one has not begun: the name is wanted, its row is a leftover.
+            row, leftovers, kind = None, tuple(alike), definition.type
+        return Entry(name, kind, row, leftovers, definition.description if definition is not None else "")
+
+    def wire(self, ask: Asked, entry: Entry) -> Wire:
+        """The resource object of a list."""
+        row, stack = entry.row, self.stack
+        begun_at = stack.updated_at or stack.created_at
+        shown: Wire = {
+            "resource_name": entry.name,
+            "logical_resource_id": entry.name,
+            "physical_resource_id": row.handle if row is not None else "",
+            "resource_type": entry.type,
+            "resource_status": joined(entry.action, entry.status),
+            "resource_status_reason": row.reason if row is not None else "",
+            "creation_time": at(row.created_at if row is not None else begun_at),
+            "updated_time": at(row.updated_at if row is not None else begun_at),
+            "required_by": self._graph.required_by.get(entry.name, []),
+            "links": self._links(ask, entry),
+            "observed": self._seen(row) if row is not None else None,
+        }
+        if stack.parent_name is not None:
+            shown["parent_resource"] = stack.parent_name
+        waiting = self._waiting(entry)
+        if waiting:
+            shown["waiting"] = waiting
+        if entry.leftovers:
+            shown["leftovers"] = [_leftover(each) for each in entry.leftovers]
+        return shown
+
+    def detail(self, ask: Asked, entry: Entry, with_attr: Sequence[str] = ()) -> Wire:
+        """The resource object with description and attributes. Fails: Rejected for an unknown attribute asked for."""
+        attributes = self._attributes(entry.row, with_attr) if entry.row is not None else {}
+        return {**self.wire(ask, entry), "description": entry.description, "attributes": attributes}
+
+    def _attributes(self, row: Resource, with_attr: Sequence[str]) -> Wire:
+        """All attributes; what the cloud itself says goes before what is declared, what was asked for before all."""
+        kind = resource_type(row.type)
+        thing = thing_of(self._world, row, kind)
+        values = {name: kind.attribute(thing, name) for name in kind.attributes if name != "show"}
+        if _of_cloud(kind):
+            values |= kind.show(thing) or {}
+        return values | {name: kind.resolve(thing, name) for name in with_attr}
+
+    def _links(self, ask: Asked, entry: Entry) -> list[Wire]:
+        stack = self.stack
+        links = [
+            link("self", ask.url(stack.project, "stacks", stack.name, stack.id, "resources", entry.name)),
+            link("stack", ask.stack_url(stack)),
+        ]
+        if entry.row is not None and entry.row.handle and resource_type(entry.row.type).kind == CHILD_STACK:
+            child = stacks.get(self._tx, entry.row.handle)
+            if child is not None:
+                links.append(link("nested", ask.stack_url(child)))
+        return links
+
+    def _seen(self, row: Resource) -> Wire | None:
+        """What was last seen of it, next to what is wanted."""
+        seen = self._world.seen.get(row.key)
+        if seen is None:
+            return None
+        if self._observed is None:
+            self._observed = views.observed_properties(self._tx, self.stack.id, self._names)
+        look = seen.observation
+        return {
+            "presence": look.presence.value,
+            "seen_at": at(look.seen_at),
+            "reason": look.reason,
+            "properties": dict(self._observed.get(row.key, {})),
+        }
+
+    def _waiting(self, entry: Entry) -> str:
+        """Why it does not move, or "" when it is where it should be."""
+        if entry.row is not None:
+            return entry.row.reason if entry.row.busy else ""
+        if self.stack.status == Status.FAILED:
+            return "an update of the stack, which has failed"
+        if entry.leftovers:
+            return f"{entry.leftovers[0].handle or entry.name}, which it replaces, to be gone"
+        definition = self._graph.definitions[entry.name]
+        undone = [name for name in definition.requires if not self._is_done(name)]
+        return f"the resources it requires: {', '.join(undone)}" if undone else "a worker"
+
+    def _is_done(self, name: str) -> bool:
+        row = self._current.get(name)
+        if row is None and self._names is not None and name not in self._names:
+            rows, _ = views.resources(self._tx, self.stack.id, [name])
+            row = current_row(rows.values(), self._world.stack)
+        return row is not None and row.action != Action.INIT and row.status == Status.COMPLETE
+
+
+def _leftover(row: Resource) -> Wire:
+    return {
+        "physical_resource_id": row.handle,
+        "resource_type": row.type,
+        "resource_status": joined(row.action, row.status),
+        "resource_status_reason": row.reason,
+        "updated_time": at(row.updated_at),
+    }
+
+
+def _of_cloud(kind: ResourceType) -> bool:
+    return kind.kind not in ("", CHILD_STACK)

@@ -1,0 +1,74 @@
+"""Stacks by name or id alone: redirects to the address with both, for all methods and the short sub-addresses.
+
+Clients repeat the same method there, and some only want to know the address.
+"""
+
+from typing import Annotated, Any
+
+from fastapi import Path, Request
+from sqlalchemy import Row
+from starlette.responses import Response
+
+from homeostat.api.answers import nothing
+from homeostat.api.asking import Ask, Asked
+from homeostat.api.orchestration.routing import answers, router
+from homeostat.model.errors import stack_not_found
+from homeostat.store import stacks
+
+ROUTER = router("stacks")
+ARN = "/stacks/arn:openstack:heat::{arn_project}:stacks/{stack_name}/{stack_id}"
+READ = ("resources", "events", "template", "actions", "environment", "files")
+POSTED = ("resources", "events", "template", "actions")
+FOUND = answers(None, "See the address in Location, with the same method.", 302)
+Stack = Annotated[str, Path(description="Name or id of the stack; deleted stacks are found by id.")]
+
+
+def _found(ask: Asked, row: Row[Any], request: Request, *below: str) -> Response:
+    query = f"?{request.url.query}" if request.url.query else ""
+    return nothing(302, {"Location": "/".join([ask.stack_url(row), *below]) + query})
+
+
+def _find(ask: Asked, name_or_id: str) -> Row[Any]:
+    with ask.db.read() as tx:
+        row = stacks.find(tx, ask.project, name_or_id)
+    if row is None:
+        raise stack_not_found(name_or_id)
+    return row
+
+
+def look_up(ask: Ask, stack: Stack, request: Request) -> Response:
+    return _found(ask, _find(ask, stack), request)
+
+
+def look_up_below(ask: Ask, stack: Stack, request: Request) -> Response:
+    return _found(ask, _find(ask, stack), request, request.url.path.rpartition("/")[2])
+
+
+def look_up_arn(ask: Ask, arn_project: str, stack_name: str, stack_id: str, request: Request) -> Response:
+    with ask.db.read() as tx:
+        row = stacks.get(tx, stack_id)
+    if row is None or (row.project, row.project, row.name) != (ask.project, arn_project, stack_name):
+        raise stack_not_found(f"{stack_name}/{stack_id}")
+    return _found(ask, row, request)
+
+
+def _add(path: str, method: str, handler: Any, summary: str) -> None:
+    place = path.replace("{stack}", "any").strip("/").replace("/", "_").split("arn:")[0] or "arn"
+    ROUTER.add_api_route(
+        path,
+        handler,
+        methods=[method],
+        summary=summary,
+        status_code=302,
+        responses=FOUND,
+        operation_id=f"{handler.__name__}_{place}_{method.lower()}",
+    )
+
+
+for _part in READ:
+    _add(f"/stacks/{{stack}}/{_part}", "GET", look_up_below, f"Find the {_part} of a stack by its name or id")
+for _part in POSTED:
+    _add(f"/stacks/{{stack}}/{_part}", "POST", look_up_below, f"Find the {_part} of a stack by its name or id")
+for _method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
+    _add("/stacks/{stack}", _method, look_up, "Find a stack by its name or id")
+    _add(ARN, _method, look_up_arn, "Find a stack by its ARN")

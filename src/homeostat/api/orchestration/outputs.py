@@ -1,0 +1,61 @@
+"""Outputs of a stack: resolved from rows on each look; one that cannot be resolved never fails the request."""
+
+import logging
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from homeostat.api.graphs import Graph
+from homeostat.api.orchestration.inventory import Inventory
+from homeostat.api.orchestration.renderings import Wire
+from homeostat.model.desired import Output
+from homeostat.model.errors import HomeostatError, Rejected
+from homeostat.planner.scope import RowScope
+from homeostat.templates import evaluate, requires
+
+LOG = logging.getLogger(__name__)
+
+
+def declared(graph: Graph) -> list[Wire]:
+    """Names and descriptions, without values."""
+    return [{"output_key": each.name, "description": each.description} for each in _outputs(graph)]
+
+
+def resolved(tx: Connection, stack: Row[Any], graph: Graph) -> list[Wire]:
+    """All outputs with their values; only the rows that they need are read."""
+    outputs = _outputs(graph)
+    if not outputs:
+        return []
+    scope = _scope(tx, stack, graph, outputs)
+    return [_resolved(stack, output, scope) for output in outputs]
+
+
+def resolved_one(tx: Connection, stack: Row[Any], graph: Graph, key: str) -> Wire:
+    """Fails: Rejected (NotFound)."""
+    for output in _outputs(graph):
+        if output.name == key:
+            return _resolved(stack, output, _scope(tx, stack, graph, [output]))
+    raise Rejected("NotFound", f"Specified output key {key} not found.")
+
+
+def _outputs(graph: Graph) -> list[Output]:
+    return list(graph.compiled.outputs.values()) if graph.compiled is not None else []
+
+
+def _scope(tx: Connection, stack: Row[Any], graph: Graph, outputs: list[Output]) -> RowScope:
+    names = {name for output in outputs for name in requires(output.value)}
+    return Inventory(tx, stack, graph, names).scope
+
+
+def _resolved(stack: Row[Any], output: Output, scope: RowScope) -> Wire:
+    shown: Wire = {"output_key": output.name, "description": output.description, "output_value": None}
+    if not output.active:
+        return shown
+    try:
+        shown["output_value"] = evaluate(output.value, scope)
+    except HomeostatError as error:
+        shown["output_error"] = str(error)
+    except Exception as error:
+        LOG.exception("output %s of stack %s cannot be resolved", output.name, stack.id)
+        shown["output_error"] = f"{type(error).__name__}: {error}"
+    return shown

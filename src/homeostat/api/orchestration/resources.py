@@ -1,0 +1,104 @@
+"""Resources of stacks: list, show, metadata."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from fastapi import Query, Request
+from pydantic import BaseModel, Field
+from sqlalchemy import Connection
+from starlette.responses import Response
+
+from homeostat.api.answers import Json
+from homeostat.api.asking import Ask, Asked, Flag, ResourceName, StackId, StackName
+from homeostat.api.orchestration import models
+from homeostat.api.orchestration.inventory import Entry, Inventory
+from homeostat.api.orchestration.renderings import Wire
+from homeostat.api.orchestration.routing import STACK, answers, router
+from homeostat.model.errors import Rejected
+from homeostat.model.status import joined
+from homeostat.store import views
+
+ROUTER = router("resources")
+DEPTH_MAX = 5
+
+
+class ResourceQuery(BaseModel):
+    """Which resources to list. Filters may be repeated, but for type: one of the values must fit."""
+
+    nested_depth: int = Field(0, ge=0, description=f"Levels of nested stacks to list, too; at most {DEPTH_MAX}.")
+    with_detail: Flag = Field(False, description="With descriptions and attributes.")
+    type: list[str] = Field([], max_length=1, description="Part of the type's name.")
+    name: list[str] = []
+    status: list[str] = Field([], description="COMPLETE, or joined with the action: CREATE_COMPLETE.")
+    action: list[str] = []
+    id: list[str] = Field([], description="Of the thing itself, like physical_resource_id.")
+    physical_resource_id: list[str] = []
+
+    def fits(self, entry: Entry) -> bool:
+        handle = entry.row.handle if entry.row is not None else ""
+        states = (entry.status, joined(entry.action, entry.status))
+        return (
+            all(part in entry.type for part in self.type)
+            and (not self.name or entry.name in self.name)
+            and (not self.action or entry.action in self.action)
+            and (not self.status or any(state in self.status for state in states))
+            and all(not wanted or handle in wanted for wanted in (self.id, self.physical_resource_id))
+        )
+
+
+@ROUTER.get(f"{STACK}/resources", summary="List the resources of a stack", responses=answers(models.Resources))
+def list_resources(
+    ask: Ask,
+    stack_name: StackName,
+    stack_id: StackId,
+    query: Annotated[ResourceQuery, Query()],
+    request: Request,
+) -> Response:
+    """What should exist, begun or not, and what is on its way out. Unknown parameters are refused."""
+    unknown = sorted(request.query_params.keys() - ResourceQuery.model_fields.keys())
+    if unknown:
+        raise Rejected("HTTPBadRequest", f"Invalid filter parameters {unknown}")
+    with ask.db.read() as tx:
+        top = ask.stack(tx, stack_name, stack_id)
+        found: list[Wire] = []
+        for stack in (top, *views.descendants(tx, top, min(query.nested_depth, DEPTH_MAX))):
+            found += _listed(ask, Inventory(tx, stack, ask.service.graphs.wanted(tx, stack)), query)
+    return Json({"resources": found})
+
+
+def _listed(ask: Asked, inventory: Inventory, query: ResourceQuery) -> list[Wire]:
+    entries = [entry for entry in inventory.entries() if query.fits(entry)]
+    if query.with_detail:
+        return [inventory.detail(ask, entry) for entry in entries]
+    return [inventory.wire(ask, entry) for entry in entries]
+
+
+@ROUTER.get(f"{STACK}/resources/{{resource_name}}", summary="Show a resource", responses=answers(models.ShownResource))
+def show_resource(
+    ask: Ask,
+    stack_name: StackName,
+    stack_id: StackId,
+    resource_name: ResourceName,
+    with_attr: Annotated[Sequence[str], Query(description="Attributes to show besides those always shown.")] = (),
+) -> Response:
+    with ask.db.read() as tx:
+        inventory = _inventory(ask, tx, stack_name, stack_id, resource_name)
+        shown = inventory.detail(ask, inventory.entry(resource_name), with_attr)
+    return Json({"resource": shown})
+
+
+@ROUTER.get(
+    f"{STACK}/resources/{{resource_name}}/metadata",
+    summary="Show the metadata of a resource",
+    responses=answers(models.Metadata),
+)
+def show_metadata(ask: Ask, stack_name: StackName, stack_id: StackId, resource_name: ResourceName) -> Response:
+    with ask.db.read() as tx:
+        entry = _inventory(ask, tx, stack_name, stack_id, resource_name).entry(resource_name)
+    return Json({"metadata": (entry.row.metadata if entry.row is not None else None) or {}})
+
+
+def _inventory(ask: Asked, tx: Connection, stack_name: str, stack_id: str, resource_name: str) -> Inventory:
+    """The one resource of that name, or nothing."""
+    stack = ask.stack(tx, stack_name, stack_id)
+    return Inventory(tx, stack, ask.service.graphs.wanted(tx, stack), [resource_name])

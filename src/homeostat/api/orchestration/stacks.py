@@ -1,0 +1,166 @@
+"""Stacks: list, create, look up, show, update, delete, and their templates, environments, files and outputs."""
+
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import Query, Request
+from starlette.datastructures import QueryParams
+from starlette.responses import Response
+
+from homeostat.api.answers import Json, nothing
+from homeostat.api.asking import Ask, Asked, Body, Flag, StackId, StackName, described_body
+from homeostat.api.faults import documented
+from homeostat.api.orchestration import models, outputs
+from homeostat.api.orchestration.bodies import CreateRequest, UpdateRequest, read_intent, read_name, refuse_converge
+from homeostat.api.orchestration.listing import StackQuery
+from homeostat.api.orchestration.renderings import is_deleted, link, stack_detail, stack_identity, stack_summary
+from homeostat.api.orchestration.routing import STACK, answers, router
+from homeostat.api.orchestration.texts import environment_of, template_of
+from homeostat.model.errors import Rejected
+from homeostat.store import stacks, views
+
+ROUTER = router("stacks")
+
+
+@ROUTER.get("/stacks", summary="List stacks", responses=answers(models.Stacks))
+def list_stacks(ask: Ask, query: Annotated[StackQuery, Query()], request: Request) -> Response:
+    if query.global_tenant:
+        raise Rejected("Forbidden", "You are not authorized to use global_index.")
+    listing = query.listing(ask.project, ask.service.hidden_tags)
+    with ask.db.read() as tx:
+        rows = views.stacks_page(tx, listing)
+        body: dict[str, Any] = {"stacks": [stack_summary(ask, row) for row in rows]}
+        if query.with_count:
+            body["count"] = views.stacks_count(tx, listing)
+    if listing.limit and len(rows) == listing.limit:
+        body["links"] = [link("next", _next_page(ask, request.query_params, rows[-1].id))]
+    return Json(body)
+
+
+def _next_page(ask: Asked, params: QueryParams, marker: str) -> str:
+    kept = [(name, value) for name, value in params.multi_items() if name != "marker"]
+    return f"{ask.url(ask.project, 'stacks')}?{urlencode([*kept, ('marker', marker)])}"
+
+
+@ROUTER.get("/stacks/detail", summary="List stacks, as shown one by one", responses=answers(models.Stacks))
+def list_stacks_detailed(ask: Ask) -> Response:
+    """Live stacks that are neither nested nor hidden; parameters are not read."""
+    with ask.db.read() as tx:
+        rows = views.stacks_page(tx, views.Listing(ask.project, hidden_tags=ask.service.hidden_tags))
+    return Json({"stacks": [stack_summary(ask, row) for row in rows]})
+
+
+@ROUTER.post(
+    "/stacks",
+    summary="Create a stack",
+    status_code=201,
+    responses=answers(models.CreatedStack, "Accepted; the stack is being created.", 201) | documented(409),
+    openapi_extra=described_body(CreateRequest),
+)
+def create_stack(ask: Ask, body: Body) -> Response:
+    name = read_name(body)
+    refuse_converge(body)
+    stack_id = ask.service.intake.create(ask.project, ask.caller.user, name, read_intent(body))
+    with ask.db.read() as tx:
+        row = stacks.get(tx, stack_id)
+    return Json({"stack": stack_identity(ask, row)}, 201, {"Location": ask.stack_url(row)})
+
+
+@ROUTER.get(STACK, summary="Show a stack", responses=answers(models.ShownStack))
+def show_stack(
+    ask: Ask,
+    stack_name: StackName,
+    stack_id: StackId,
+    resolve_outputs: Annotated[Flag, Query(description="Give the values of the outputs, too.")] = True,
+) -> Response:
+    """Deleted stacks are shown, too."""
+    with ask.db.read() as tx:
+        row = ask.stack(tx, stack_name, stack_id)
+        graph = ask.service.graphs.described(tx, row)
+        body = stack_detail(ask, row, graph)
+        if resolve_outputs and not is_deleted(row):
+            body["outputs"] = outputs.resolved(tx, row, graph)
+    return Json({"stack": body})
+
+
+@ROUTER.put(
+    STACK,
+    summary="Update a stack",
+    status_code=202,
+    responses=answers(None, "Accepted; the stack is being updated.", 202),
+    openapi_extra=described_body(UpdateRequest),
+)
+def update_stack(ask: Ask, stack_name: StackName, stack_id: StackId, body: Body) -> Response:
+    """Replaces template, parameters, environment, files and tags as a whole; accepted whatever is going on."""
+    return _update(ask, stack_name, stack_id, body, patch=bool(body.get("existing")))
+
+
+@ROUTER.patch(
+    STACK,
+    summary="Update parts of a stack",
+    status_code=202,
+    responses=answers(None, "Accepted; the stack is being updated.", 202),
+    openapi_extra=described_body(UpdateRequest),
+)
+def patch_stack(ask: Ask, stack_name: StackName, stack_id: StackId, body: Body) -> Response:
+    """Keeps what the body leaves out."""
+    return _update(ask, stack_name, stack_id, body, patch=True)
+
+
+def _update(ask: Asked, stack_name: str, stack_id: str, body: Body, *, patch: bool) -> Response:
+    intent = read_intent(body)
+    with ask.db.read() as tx:
+        ask.live_stack(tx, stack_name, stack_id)
+    ask.service.intake.update(stack_id, intent, patch=patch)
+    return nothing(202)
+
+
+@ROUTER.delete(
+    STACK,
+    summary="Delete a stack",
+    status_code=204,
+    responses=answers(None, "Accepted; the stack is being deleted.", 204),
+)
+def delete_stack(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response:
+    with ask.db.read() as tx:
+        ask.live_stack(tx, stack_name, stack_id)
+    ask.service.intake.delete(stack_id)
+    return nothing()
+
+
+@ROUTER.get(f"{STACK}/template", summary="Show the template of a stack", responses=answers(dict[str, Any]))
+def show_template(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response:
+    with ask.db.read() as tx:
+        graph = ask.service.graphs.described(tx, ask.stack(tx, stack_name, stack_id))
+    return Json(template_of(graph))
+
+
+@ROUTER.get(f"{STACK}/environment", summary="Show the environment of a stack", responses=answers(models.Environment))
+def show_environment(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response:
+    """Values of hidden parameters are not shown."""
+    with ask.db.read() as tx:
+        graph = ask.service.graphs.described(tx, ask.stack(tx, stack_name, stack_id))
+    return Json(environment_of(graph))
+
+
+@ROUTER.get(f"{STACK}/files", summary="Show the files of a stack", responses=answers(dict[str, str]))
+def show_files(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response:
+    with ask.db.read() as tx:
+        graph = ask.service.graphs.described(tx, ask.stack(tx, stack_name, stack_id))
+    return Json(dict(graph.desired.files))
+
+
+@ROUTER.get(f"{STACK}/outputs", summary="List the outputs of a stack", responses=answers(models.OutputNames))
+def list_outputs(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response:
+    """Names and descriptions, without values."""
+    with ask.db.read() as tx:
+        graph = ask.service.graphs.described(tx, ask.live_stack(tx, stack_name, stack_id))
+    return Json({"outputs": outputs.declared(graph)})
+
+
+@ROUTER.get(f"{STACK}/outputs/{{output_key}}", summary="Show an output", responses=answers(models.ShownOutput))
+def show_output(ask: Ask, stack_name: StackName, stack_id: StackId, output_key: str) -> Response:
+    with ask.db.read() as tx:
+        row = ask.live_stack(tx, stack_name, stack_id)
+        output = outputs.resolved_one(tx, row, ask.service.graphs.described(tx, row), output_key)
+    return Json({"output": output})

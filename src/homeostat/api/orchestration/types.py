@@ -1,0 +1,96 @@
+"""Resource types and what templates may hold: for writers of templates, and for forms made from them."""
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+from fastapi import Path, Query
+from starlette.responses import Response
+
+from homeostat.api.answers import Json
+from homeostat.api.asking import Ask, Flag
+from homeostat.api.orchestration import models
+from homeostat.api.orchestration.routing import answers, router
+from homeostat.api.orchestration.typetemplates import type_template
+from homeostat.resources.base import ResourceType
+from homeostat.resources.registry import listed, resource_type
+from homeostat.templates import functions_of, versions
+
+ROUTER = router("types")
+SUPPORTED = {"status": "SUPPORTED", "message": None, "version": None, "previous_status": None}
+TypeName = Annotated[str, Path(description="Name of the resource type.")]
+
+
+class Support(StrEnum):
+    UNKNOWN = "UNKNOWN"
+    SUPPORTED = "SUPPORTED"
+    DEPRECATED = "DEPRECATED"
+    UNSUPPORTED = "UNSUPPORTED"
+    HIDDEN = "HIDDEN"
+
+
+class TemplateType(StrEnum):
+    CFN = "cfn"
+    HOT = "hot"
+
+
+@ROUTER.get("/resource_types", summary="List resource types", responses=answers(models.ResourceTypes))
+def list_types(
+    ask: Ask,
+    name: Annotated[str, Query(description="Regular expression for the beginning of the name.")] = "",
+    support_status: Support | None = None,
+    with_description: Flag = False,
+) -> Response:
+    names = listed(name) if support_status in (None, Support.SUPPORTED) else []
+    if not with_description:
+        return Json({"resource_types": names})
+    return Json(
+        {"resource_types": [{"resource_type": each, "description": resource_type(each).description} for each in names]}
+    )
+
+
+@ROUTER.get("/resource_types/{type_name}", summary="Show a resource type", responses=answers(models.ResourceSchema))
+def show_type(ask: Ask, type_name: TypeName) -> Response:
+    return Json(_schema(resource_type(type_name)))
+
+
+def _schema(kind: ResourceType) -> dict[str, Any]:
+    return {
+        "resource_type": kind.name,
+        "description": kind.description,
+        "properties": {name: each.wire() for name, each in kind.properties.items() if not each.hidden},
+        "attributes": {name: each.wire() for name, each in kind.attributes.items()},
+        "support_status": SUPPORTED,
+    }
+
+
+@ROUTER.get(
+    "/resource_types/{type_name}/template",
+    summary="Make a template that has one resource of a type",
+    responses=answers(dict[str, Any]),
+)
+def make_type_template(ask: Ask, type_name: TypeName, template_type: TemplateType = TemplateType.CFN) -> Response:
+    return Json(type_template(resource_type(type_name), hot=template_type is TemplateType.HOT))
+
+
+@ROUTER.get("/template_versions", summary="List template versions", responses=answers(models.TemplateVersions))
+def list_versions(ask: Ask) -> Response:
+    found = [{"version": name, "type": kind, "aliases": aliases} for name, kind, aliases in versions()]
+    return Json({"template_versions": found})
+
+
+@ROUTER.get(
+    "/template_versions/{version}/functions",
+    summary="List the functions of a template version",
+    responses=answers(models.TemplateFunctions),
+)
+def list_functions(
+    ask: Ask,
+    version: Annotated[str, Path(description="With its key: heat_template_version.2021-04-16.")],
+    with_condition_func: Annotated[Flag, Query(description="Also those for conditions only.")] = False,
+) -> Response:
+    found = [
+        {"functions": name, "description": description}
+        for name, description, only_conditions in functions_of(version)
+        if with_condition_func or not only_conditions
+    ]
+    return Json({"template_functions": found})

@@ -1,0 +1,72 @@
+"""Serves the API with uvicorn in this process."""
+
+import logging
+import socket
+from dataclasses import dataclass, field
+
+import uvicorn
+
+from homeostat.api.app import Limits, create_app
+from homeostat.api.auth import Access
+from homeostat.api.intake import Intake, Quotas
+from homeostat.convergence.clock import Clock, Entropy
+from homeostat.store.database import Database
+
+GRACE_S = 10
+"""How long running requests may take to finish when the process is told to stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiSettings:
+    """host, port — where to listen, unless a socket is handed over; access_log — one line a request."""
+
+    host: str = "127.0.0.1"
+    port: int = 8004
+    limits: Limits = field(default_factory=Limits)
+    quotas: Quotas = field(default_factory=Quotas)
+    access_log: bool = False
+
+
+def run_api(
+    db: Database,
+    clock: Clock,
+    entropy: Entropy,
+    access: Access,
+    settings: ApiSettings = ApiSettings(),
+    listening: socket.socket | None = None,
+) -> None:
+    """Answer until SIGTERM or SIGINT; running requests are finished then.
+
+    Takes: db — migrated; listening — a bound socket to serve instead of host and port.
+    Fails: ValueError when the access mode does not allow this address.
+    """
+    access.check_host(listening.getsockname()[0] if listening is not None else settings.host)
+    server(db, clock, entropy, access, settings).run(sockets(listening))
+
+
+def server(db: Database, clock: Clock, entropy: Entropy, access: Access, settings: ApiSettings) -> uvicorn.Server:
+    """The server, not yet running."""
+    app = create_app(
+        db,
+        Intake(db, clock, entropy, settings.quotas),
+        clock,
+        access=access,
+        limits=settings.limits,
+        access_log=settings.access_log,
+    )
+    config = uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        lifespan="off",
+        log_config=None,
+        log_level=logging.WARNING,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=GRACE_S,
+    )
+    return uvicorn.Server(config)
+
+
+def sockets(listening: socket.socket | None) -> list[socket.socket] | None:
+    return None if listening is None else [listening]
