@@ -6,6 +6,7 @@ What a process needs is imported when its command runs: a client command starts 
 import contextlib
 import logging
 import signal
+import socket
 import sys
 import threading
 import time
@@ -16,12 +17,13 @@ from typing import TYPE_CHECKING
 from homeostat.cli import commands
 from homeostat.cli.arguments import parse
 from homeostat.cli.logs import start_logging
-from homeostat.cli.problems import OK, Problem
+from homeostat.cli.problems import OK, Problem, Usage
 from homeostat.cli.service import start_detached, supervise
 from homeostat.cli.settings import ServiceSettings
 from homeostat.cli.state import State
 
 if TYPE_CHECKING:
+    from homeostat.api.auth import Access
     from homeostat.clouds.port import Cloud
     from homeostat.store.database import Database
 
@@ -46,6 +48,7 @@ def serve(arguments: Namespace) -> int:
     with state.claim():
         if not arguments.detach:
             start_logging(settings.log_level, settings.log_json)
+            access(settings)
             migrate(settings)
             supervise(settings)
             return OK
@@ -55,12 +58,16 @@ def serve(arguments: Namespace) -> int:
 
 
 def api(arguments: Namespace) -> int:
-    from homeostat.api.server import run_api
+    """One API process, until SIGTERM or SIGINT."""
+    from homeostat.api.server import ApiSettings, run_api
+    from homeostat.convergence.clock import Entropy, SystemClock
 
     settings = ServiceSettings.of(arguments)
     start_logging(settings.log_level, settings.log_json)
+    there = ApiSettings(host=settings.host, port=settings.port)
+    listening = None if arguments.fd is None else socket.socket(fileno=arguments.fd)
     with contextlib.closing(database(settings)) as db:
-        run_api(db)
+        run_api(db, SystemClock(), Entropy(), access(settings), there, listening)
     return OK
 
 
@@ -100,6 +107,18 @@ def database(settings: ServiceSettings) -> "Database":
     state = State(settings.state)
     state.make()
     return Database(settings.database or sqlite_url(state.database), time.time)
+
+
+def access(settings: ServiceSettings) -> "Access":
+    """Fails: Usage naming the line of the users file that is wrong."""
+    from homeostat.api.auth import BasicAccess, NoAccess
+
+    if settings.htpasswd is None or settings.access == "none":
+        return NoAccess()
+    try:
+        return BasicAccess(settings.htpasswd)
+    except (OSError, ValueError) as error:
+        raise Usage(f"--htpasswd: {error}") from error
 
 
 def cloud(settings: ServiceSettings) -> "Cloud":

@@ -23,7 +23,7 @@ from homeostat.model.errors import Terminal, Transient
 from homeostat.model.observed import Observation, Presence
 
 PATIENCE_S = 20.0
-SEEN_WITHIN_S = 0.5
+SEEN_WITHIN_S = 1.0
 WEB = f"""#!/bin/sh
 echo "$HOMEOSTAT_NAME" > index.html
 exec {sys.executable} -S -m http.server 8080 --bind $HOMEOSTAT_ADDRESS

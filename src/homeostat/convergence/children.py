@@ -46,6 +46,8 @@ class Children:
                 return self._create(tx, world, step, now)
             if child is None:
                 return Observation(Presence.ABSENT, step.row.handle, seen_at=now)
+            if step.verb in (Verb.CREATE, Verb.FIND):
+                return _observe(tx, child.id, now)
             if step.verb is Verb.DELETE:
                 stacks.revise(
                     self._db,

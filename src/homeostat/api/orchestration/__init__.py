@@ -19,6 +19,7 @@ from homeostat.api.orchestration import (
 
 ROUTERS = (
     unsupported.ROUTER,
+    lookup.BELOW,
     stacks.ROUTER,
     lookup.ROUTER,
     resources.ROUTER,

@@ -5,7 +5,7 @@ Clients repeat the same method there, and some only want to know the address.
 
 from typing import Annotated, Any
 
-from fastapi import Path, Request
+from fastapi import APIRouter, Path, Request
 from sqlalchemy import Row
 from starlette.responses import Response
 
@@ -16,6 +16,8 @@ from homeostat.model.errors import stack_not_found
 from homeostat.store import stacks
 
 ROUTER = router("stacks")
+BELOW = router("stacks")
+"""Routes that must come before those with name and id, which look the same."""
 ARN = "/stacks/arn:openstack:heat::{arn_project}:stacks/{stack_name}/{stack_id}"
 READ = ("resources", "events", "template", "actions", "environment", "files")
 POSTED = ("resources", "events", "template", "actions")
@@ -52,9 +54,9 @@ def look_up_arn(ask: Ask, arn_project: str, stack_name: str, stack_id: str, requ
     return _found(ask, row, request)
 
 
-def _add(path: str, method: str, handler: Any, summary: str) -> None:
+def _add(to: APIRouter, path: str, method: str, handler: Any, summary: str) -> None:
     place = path.replace("{stack}", "any").strip("/").replace("/", "_").split("arn:")[0] or "arn"
-    ROUTER.add_api_route(
+    to.add_api_route(
         path,
         handler,
         methods=[method],
@@ -66,9 +68,9 @@ def _add(path: str, method: str, handler: Any, summary: str) -> None:
 
 
 for _part in READ:
-    _add(f"/stacks/{{stack}}/{_part}", "GET", look_up_below, f"Find the {_part} of a stack by its name or id")
+    _add(BELOW, f"/stacks/{{stack}}/{_part}", "GET", look_up_below, f"Find the {_part} of a stack by its name or id")
 for _part in POSTED:
-    _add(f"/stacks/{{stack}}/{_part}", "POST", look_up_below, f"Find the {_part} of a stack by its name or id")
+    _add(BELOW, f"/stacks/{{stack}}/{_part}", "POST", look_up_below, f"Find the {_part} of a stack by its name or id")
 for _method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
-    _add("/stacks/{stack}", _method, look_up, "Find a stack by its name or id")
-    _add(ARN, _method, look_up_arn, "Find a stack by its ARN")
+    _add(ROUTER, "/stacks/{stack}", _method, look_up, "Find a stack by its name or id")
+    _add(ROUTER, ARN, _method, look_up_arn, "Find a stack by its ARN")
