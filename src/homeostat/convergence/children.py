@@ -5,7 +5,7 @@ The child lives in the same database, so making it and knowing of it are one tra
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from sqlalchemy import Connection, Row, select
 
@@ -29,6 +29,16 @@ STACK = "stack"
 """Kind of resources whose reality is a child stack."""
 
 
+class Guard(Protocol):
+    """Ownership of the shard that acts (law 4)."""
+
+    def check(self) -> None:
+        """Fails: Superseded when this worker must not act any more, as far as it can tell by its own clock."""
+
+    def fence(self, tx: Connection) -> None:
+        """Fails: Superseded when somebody else owns the shard; for acts that are transactions themselves."""
+
+
 class Children:
     """Performs steps on child stacks. timeout_s — for children, which stay within their parent's time anyway."""
 
@@ -38,29 +48,29 @@ class Children:
         self._entropy = entropy
         self._timeout_s = timeout_s
 
-    def perform(self, world: World, step: Step) -> Answer:
+    def perform(self, world: World, step: Step, guard: Guard) -> Answer:
+        """Carry out one step, if its owner still owns the parent's shard. Fails: Superseded if not; nothing is done.
+
+        The parent's shard is checked last: whoever takes a child and its parent takes the child first.
+        """
         with self._db.write() as tx:
-            now = self._clock.now()
-            child = self._child(tx, step)
-            if step.verb is Verb.CREATE and child is None:
-                return self._create(tx, world, step, now)
-            if child is None:
-                return Observation(Presence.ABSENT, step.row.handle, seen_at=now)
-            if step.verb in (Verb.CREATE, Verb.FIND):
-                return _observe(tx, child.id, now)
-            if step.verb is Verb.DELETE:
-                stacks.revise(
-                    self._db,
-                    tx,
-                    child,
-                    Action.DELETE,
-                    replace(stacks.EMPTY, shards=child.shards),
-                    now,
-                    self._timeout_s,
-                )
-            elif step.verb is Verb.UPDATE:
-                stacks.revise(self._db, tx, child, Action.UPDATE, self._desired(world, step), now, self._timeout_s)
-            return Observation(Presence.PRESENT, child.id, {"status": "in_progress"}, now)
+            answer = self._perform(tx, world, step)
+            guard.fence(tx)
+            return answer
+
+    def _perform(self, tx: Connection, world: World, step: Step) -> Answer:
+        now = self._clock.now()
+        child = self._child(tx, step)
+        if step.verb is Verb.CREATE and child is None:
+            return self._create(tx, world, step, now)
+        if child is None:
+            return Observation(Presence.ABSENT, step.row.handle, seen_at=now)
+        if step.verb in (Verb.CREATE, Verb.FIND):
+            return _observe(tx, child.id, now)
+        desired = self._desired(world, step) if step.verb is Verb.UPDATE else replace(stacks.EMPTY, shards=child.shards)
+        action = Action.UPDATE if step.verb is Verb.UPDATE else Action.DELETE
+        stacks.revise(self._db, tx, child, action, desired, now, self._timeout_s)
+        return Observation(Presence.PRESENT, child.id, {"status": "in_progress"}, now)
 
     def _child(self, tx: Connection, step: Step) -> Row[Any] | None:
         table = schema.stack

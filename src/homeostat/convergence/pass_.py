@@ -172,7 +172,7 @@ class Pass:
         now_of = self._p.clock.now
         writes = self._writes
         self._made = [step for step in acts if step.verb is Verb.CREATE]
-        for step, answer in self._p.performer.perform(self._world, acts, self._check_lease):
+        for step, answer in self._p.performer.perform(self._world, acts, self):
             record = outcome.conclude(self._world, step, answer, now_of())
             writes.events.extend(record.events)
             if record.removed:
@@ -206,10 +206,14 @@ class Pass:
         if mine and stack.status == Status.IN_PROGRESS and not self._failed:
             self._failed = f"Resource {row.action} failed: {row.reason}"
 
-    def _check_lease(self) -> None:
+    def check(self) -> None:
         """A worker that was frozen after its last write must not act: somebody else may have gone on already."""
         if self._p.clock.monotonic() >= self._mine_until:
             raise Superseded(f"the lease of shard {self._lease.stack_id}/{self._lease.number} ran out")
+
+    def fence(self, tx: Connection) -> None:
+        """Check the epoch inside a transaction of somebody else's."""
+        shards.renew(tx, self._lease, self._p.db.now_of(tx), self._p.limits.lease_s)
 
     def _commit(self, now: float) -> None:
         with self._p.db.write() as tx:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 
 from homeostat.clouds.port import Answer, Change, Cloud, Intent, Operation
-from homeostat.convergence.children import STACK, Children
+from homeostat.convergence.children import STACK, Children, Guard
 from homeostat.convergence.clock import Clock, Entropy
 from homeostat.model.errors import HomeostatError, Superseded, Uncertain
 from homeostat.model.observed import Condition, Observation, Presence
@@ -37,12 +37,10 @@ class Performer:
         self._entropy = entropy
         self._executor = executor
 
-    def perform(
-        self, world: World, steps: Sequence[Step], check_lease: Callable[[], None]
-    ) -> list[tuple[Step, Answer]]:
+    def perform(self, world: World, steps: Sequence[Step], guard: Guard) -> list[tuple[Step, Answer]]:
         """One answer a step; never raises for what a cloud does wrong.
 
-        check_lease — raises Superseded when this worker must not act any more; asked right before each call that acts.
+        Fails: Superseded when `guard` says so; it is asked right before each call that acts.
         """
         if not steps:
             return []
@@ -52,21 +50,19 @@ class Performer:
 
         def run(batch: tuple[tuple[Verb, str], list[Step]]) -> list[tuple[Step, Answer]]:
             (verb, kind), members = batch
-            return list(zip(members, self._answers(world, verb, kind, members, check_lease), strict=True))
+            return list(zip(members, self._answers(world, verb, kind, members, guard), strict=True))
 
         outside = self._executor is not None and len(batches) > 1
         results = self._executor.map(run, batches.items()) if outside and self._executor else map(run, batches.items())
         return [each for batch in results for each in batch]
 
-    def _answers(
-        self, world: World, verb: Verb, kind: str, steps: list[Step], check_lease: Callable[[], None]
-    ) -> Sequence[Answer]:
+    def _answers(self, world: World, verb: Verb, kind: str, steps: list[Step], guard: Guard) -> Sequence[Answer]:
         try:
             if kind == "":
                 return [self._embodied(world, verb, step) for step in steps]
             if kind == STACK:
-                return [self._children.perform(world, step) for step in steps]
-            return self._call(self._clouds(world.stack.project), verb, kind, steps, check_lease)
+                return [self._children.perform(world, step, guard) for step in steps]
+            return self._call(self._clouds(world.stack.project), verb, kind, steps, guard)
         except Superseded:
             raise
         except HomeostatError as error:
@@ -89,12 +85,10 @@ class Performer:
         body = kind.embody(kind.complete(row.properties), row.token, self._entropy.read)
         return Observation(Presence.PRESENT, row.key, body, now)
 
-    def _call(
-        self, cloud: Cloud, verb: Verb, kind: str, steps: list[Step], check_lease: Callable[[], None]
-    ) -> Sequence[Answer]:
+    def _call(self, cloud: Cloud, verb: Verb, kind: str, steps: list[Step], guard: Guard) -> Sequence[Answer]:
         if verb is Verb.FIND:
             return cloud.find(kind, [step.row.token for step in steps])
-        check_lease()
+        guard.check()
         if verb is Verb.CREATE:
             return cloud.create(kind, [Intent(step.row.token, step.spec) for step in steps])
         if verb is Verb.UPDATE:
