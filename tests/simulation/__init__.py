@@ -1,1 +1,1 @@
-"""The simulation ring: a seed replays a whole world — users, workers, a cloud with faults, crashes — on virtual time."""
+"""The simulation ring: a seed replays a whole world — users, workers, a faulty cloud, crashes — on virtual time."""

@@ -18,7 +18,7 @@ from homeostat.store.database import Database
 
 @dataclass(frozen=True, slots=True)
 class Desired:
-    """Content of one revision. kind — `template`, `group` or `empty`; files — name -> text; shards — how many it needs."""
+    """Content of one revision. kind — `template`, `group` or `empty`; files — name -> text; shards — it needs."""
 
     kind: str = "empty"
     template: Mapping[str, Any] = field(default_factory=dict)
