@@ -11,12 +11,11 @@ import contextlib
 import json
 import os
 import re
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 from homeostat.clouds.local import networks, processes
 from homeostat.clouds.local.catalogue import Catalogue
@@ -35,20 +34,20 @@ _VARIABLE_SIZE_MAX = 4096
 
 class Servers(Family):
     kind = "server"
-    _verbs: ClassVar[Mapping[str, str]] = {
-        "start": "_start",
-        "stop": "_stop",
-        "reboot": "_reboot",
-        "pause": "_pause",
-        "unpause": "_unpause",
-        "lock": "_lock",
-        "unlock": "_unlock",
-        "rebuild": "_rebuild",
-    }
 
     def __init__(self, tree: Tree) -> None:
         super().__init__(tree)
         self._catalogue = Catalogue(tree.root)
+        self._verbs: Mapping[str, Callable[[Record, Mapping[str, Any]], None]] = {
+            "start": self._start,
+            "stop": self._stop,
+            "reboot": self._reboot,
+            "pause": self._pause,
+            "unpause": self._unpause,
+            "lock": self._lock,
+            "unlock": self._unlock,
+            "rebuild": self._rebuild,
+        }
         self._pool = ThreadPoolExecutor(8, thread_name_prefix="local-server")
 
     def close(self) -> None:
@@ -63,7 +62,8 @@ class Servers(Family):
             "pid": None,
             "lives": 0,
             "wipe": False,
-            "ports": None,
+            "ports": [],
+            "plugged": False,
         }
         return {**built, **self._checked(look, spec, frozenset(spec))}
 
@@ -71,7 +71,7 @@ class Servers(Family):
         refuse_if_locked(record, "updated")
         facts = {**record.facts, **self._checked(look, spec, changed)}
         if "networks" in changed:
-            facts["ports"] = None
+            facts["plugged"] = False
         if changed & {"image", "user_data"}:
             facts.update(_reborn(wipe=True))
         return facts
@@ -148,7 +148,7 @@ class Servers(Family):
 
     def _plugged(self, look: Look, record: Record | None) -> Record | None:
         """The record with its ports, made where they are missing; a new server that cannot have them goes."""
-        if record is None or record.facts["ports"] is not None:
+        if record is None or record.facts["plugged"]:
             return record
         try:
             ports = [port.id for port in self._ports(look, record)]
@@ -158,7 +158,7 @@ class Servers(Family):
                 look.drop(record)
             raise
         networks.release_ports(look, record, keep=tuple(ports))
-        plugged = replace(record, facts={**record.facts, "ports": ports})
+        plugged = replace(record, facts={**record.facts, "ports": ports, "plugged": True})
         look.store(plugged)
         return plugged
 
@@ -207,10 +207,9 @@ class Servers(Family):
     def _live(self, record: Record) -> None:
         """Start the guest. Whatever an earlier life has left behind is ended first."""
         directory = self.tree.directory("server", record.id)
-        fresh = record.facts["lives"] == 0
-        if not fresh:
+        if record.facts["lives"]:
             processes.end([directory])
-        if record.facts["ports"] is None:
+        if not record.facts["plugged"]:
             with self.tree.lock():
                 look = Look(self.tree)
                 self._plugged(look, look.get("server", record.id))
@@ -261,7 +260,7 @@ class Servers(Family):
             raise Terminal(f"A server knows no operation {operation.verb!r}; it knows {', '.join(self._verbs)}")
         with self._held(operation.handle) as record:
             if record is not None and not record.facts.get("deleting"):
-                getattr(self, verb)(record, operation.arguments)
+                verb(record, operation.arguments)
         return self.observe([operation.handle])[0]
 
     def _start(self, record: Record, arguments: Mapping[str, Any]) -> None:
@@ -348,8 +347,8 @@ class Servers(Family):
         by_network: dict[str, list[dict[str, Any]]] = {}
         for network, entry in addresses:
             by_network.setdefault(network, []).append(entry)
-        status, fault = self._status(record, directory)
         alive = processes.life(directory)
+        status, fault = _status(record, alive)
         return {
             "metadata": {},
             **record.spec,
@@ -363,26 +362,10 @@ class Servers(Family):
             "pid": alive.pid if alive else None,
         }
 
-    def _status(self, record: Record, directory: str) -> tuple[str, str | None]:
-        facts = record.facts
-        if facts.get("deleting"):
-            return "deleting", None
-        alive = processes.life(directory)
-        if alive and not facts["wipe"]:
-            running = "active" if alive.booted else "building"
-            return ("paused" if facts["power"] == "paused" else running), None
-        if facts["power"] == "stopped":
-            return "stopped", None
-        if facts["pid"] is not None:
-            return "stopped", f"its process ended (was pid {facts['pid']})"
-        if time.time() - facts["begun_at"] < _BUILD_S:
-            return "building", None
-        return "stopped", "it was being started when whoever did so went away"
-
     def _addresses(self, look: Look, record: Record) -> list[tuple[str, dict[str, Any]]]:
         """(network name, entry of `addresses`), in the order of the ports."""
         found = []
-        for id in record.facts["ports"] or ():
+        for id in record.facts["ports"]:
             port = look.get("port", id)
             network = look.get("network", port.facts["network_id"]) if port else None
             if port is None or network is None:
@@ -391,6 +374,23 @@ class Servers(Family):
                 entry = {"addr": fixed["ip_address"], "version": 4, "port": port.id, "network": network.id}
                 found.append((network.spec.get("name") or network.id, {**entry, "mac": port.facts["mac_address"]}))
         return found
+
+
+def _status(record: Record, alive: processes.Life | None) -> tuple[str, str | None]:
+    """Status and fault."""
+    facts = record.facts
+    if facts.get("deleting"):
+        return "deleting", None
+    if alive and not facts["wipe"]:
+        running = "active" if alive.booted else "building"
+        return ("paused" if facts["power"] == "paused" else running), None
+    if facts["power"] == "stopped":
+        return "stopped", None
+    if facts["pid"] is not None:
+        return "stopped", f"its process ended (was pid {facts['pid']})"
+    if time.time() - facts["begun_at"] < _BUILD_S:
+        return "building", None
+    return "stopped", "it was being started when whoever did so went away"
 
 
 def _reborn(**facts: Any) -> Facts:
@@ -418,9 +418,8 @@ def _own_port(look: Look, record: Record, entry: Mapping[str, Any]) -> dict[str,
 
 
 def _link(target: str, path: str) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        if not os.path.islink(path) and os.path.isdir(path):
-            shutil.rmtree(path)
-        else:
-            os.unlink(path)
-    os.symlink(target, path)
+    """A link to `target`, unless the user's script has put something else there."""
+    if os.path.islink(path):
+        os.unlink(path)
+    if not os.path.exists(path):
+        os.symlink(target, path)
