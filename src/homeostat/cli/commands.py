@@ -32,6 +32,8 @@ from homeostat.cli.settings import ClientSettings, ServiceSettings
 from homeostat.cli.state import State
 from homeostat.cli.views import Snapshot
 
+WIDE = 240
+
 
 def up(arguments: Namespace) -> int:
     body = stack_body(arguments.template, arguments.environment, arguments.parameter)
@@ -164,7 +166,9 @@ def report(problem: Problem, *, as_json: bool) -> None:
 
 
 def console() -> Console:
-    return Console(highlight=False)
+    """A terminal has a width; a file or a pipe takes lines as long as they are."""
+    out = Console(highlight=False)
+    return out if out.is_terminal else Console(highlight=False, width=WIDE)
 
 
 def _confirm(stack: Wire) -> None:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from homeostat.cli.explain import Explanation
 from homeostat.cli.tree import Line, arrange, requirements
-from homeostat.cli.views import FAILED, IN_PROGRESS, Key, ResourceView, Snapshot, lasting, seconds
+from homeostat.cli.views import COMPLETE, FAILED, IN_PROGRESS, Key, ResourceView, Snapshot, lasting, seconds
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _FRAMES_S = 10
@@ -142,14 +142,14 @@ def event_line(event: Mapping[str, Any]) -> Text:
     return text.append(event["resource_name"]).append(f"  {reason}" if reason else "", style="dim")
 
 
-def table(columns: Sequence[str], rows: Rows, title: str = "") -> RenderableType:
-    """The last column takes what does not fit on several lines."""
-    found = Table(box=SIMPLE_HEAD, title=title or None, title_justify="left", title_style="bold", pad_edge=False)
+def table(columns: Sequence[str], rows: Rows) -> RenderableType:
+    """With an empty line before it. What does not fit in its column goes on in the next line."""
+    found = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim")
     for column in columns:
         found.add_column(column, overflow="fold")
     for row in rows:
         found.add_row(*row)
-    return found
+    return Group("", found)
 
 
 def stacks_table(stacks: Sequence[Mapping[str, Any]]) -> RenderableType:
@@ -167,10 +167,14 @@ def stacks_table(stacks: Sequence[Mapping[str, Any]]) -> RenderableType:
 
 def resources_table(resources: Sequence[ResourceView]) -> RenderableType:
     rows: Rows = [
-        [each.name, each.type, status_text(f"{each.action}_{each.status}"), each.handle, each.waiting or each.reason]
+        [each.name, each.type, status_text(f"{each.action}_{each.status}"), each.handle, _reason(each)]
         for each in resources
     ]
     return table(("resource", "type", "status", "id", "reason"), rows)
+
+
+def _reason(resource: ResourceView) -> str:
+    return resource.waiting or ("" if resource.status == COMPLETE else resource.reason)
 
 
 def outputs_table(outputs: Sequence[Mapping[str, Any]]) -> RenderableType:
