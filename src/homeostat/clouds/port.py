@@ -42,7 +42,8 @@ Objects by kind (fields beyond these are allowed; `status` words in lower case)
   health_monitor: {id, status, pool, type, delay, timeout, max_retries, http_method, url_path, expected_codes,
     admin_state_up}
 
-Operations by kind: server — start, stop, reboot, pause, unpause, lock, unlock, rebuild.
+Operations by kind: server — start, stop, reboot, pause, unpause, lock, unlock, rebuild; load_balancer, floating_ip — start
+(where a process of theirs can die: their status is then `stopped`).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
