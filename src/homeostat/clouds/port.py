@@ -7,7 +7,7 @@ Rules for adapters
 * Arguments and answers are plain data (str, int, float, bool, None, list, dict) in the words of the table below.
 * A batch answers item by item, in the order asked; one item's failure is a value in the list, never an exception.
   An exception from the call itself means that the whole batch is `Transient` (not sent) or `Uncertain` (perhaps sent).
-* `create` is idempotent on the token where the cloud can be: asked twice with one token, it answers with the same thing.
+* `create` is idempotent on the token where the cloud can be: asked twice with one token, it gives the same thing.
   In any case the thing carries its token so that `find` can tell of it after a crash (CV18).
 * A create answers as soon as the cloud has accepted it; the thing may still be building (`status`).
 * Deleting what is absent is done, not an error. A delete may take time: the answer is then a PRESENT observation whose
@@ -42,8 +42,8 @@ Objects by kind (fields beyond these are allowed; `status` words in lower case)
   health_monitor: {id, status, pool, type, delay, timeout, max_retries, http_method, url_path, expected_codes,
     admin_state_up}
 
-Operations by kind: server — start, stop, reboot, pause, unpause, lock, unlock, rebuild; load_balancer, floating_ip — start
-(where a process of theirs can die: their status is then `stopped`).
+Operations by kind: server — start, stop, reboot, pause, unpause, lock, unlock, rebuild; load_balancer and floating_ip —
+start (where a process of theirs can die: their status is then `stopped`).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
