@@ -112,7 +112,9 @@ class SimulatedWorker:
         self._passes = Passes(
             database, lambda _project: seen_cloud, performer, children, clock, entropy.keys(), self.limits
         )
-        self._observer = Observer(database, lambda _project: seen_cloud, clock, self.limits.look_steady_s)
+        self._observer = Observer(
+            database, lambda _project: seen_cloud, clock, self.limits.look_steady_s, self.limits.look_busy_s
+        )
         self._db = db
         self._clock = clock
         self._rng = rng

@@ -27,24 +27,35 @@ SWEEP_S = 1.0
 
 
 class Observer:
-    """Looks at the things of all shards. again_s — when a shard is looked at again unless a pass wants it sooner."""
+    """Looks at the things of all shards. steady_s, busy_s — when a shard is looked at again: where all is at rest, and
+    where something is in progress."""
 
-    def __init__(self, db: Database, clouds: Clouds, clock: Clock, again_s: float) -> None:
+    def __init__(self, db: Database, clouds: Clouds, clock: Clock, steady_s: float, busy_s: float) -> None:
         self._db = db
         self._clouds = clouds
         self._clock = clock
-        self._again_s = again_s
+        self._steady_s = steady_s
+        self._busy_s = busy_s
         self._types = sorted(name for name, each in types().items() if each.kind not in ("", "stack"))
 
     def round(self) -> int:
         """Look at everything that is due; what cannot be reached stays as it is. Gives the number of shards."""
         with self._db.write() as tx:
-            taken = shards.take_for_observation(tx, self._db.now_of(tx), SHARDS_MAX, self._again_s)
+            taken = shards.take_for_observation(tx, self._db.now_of(tx), SHARDS_MAX, self._steady_s)
         if taken:
             with self._db.read() as tx:
                 watched = sightings.in_shards(tx, taken, self._types)
             self.look(watched)
+            self._again_soon({(thing.stack_id, thing.shard) for thing in watched if thing.busy})
         return len(taken)
+
+    def _again_soon(self, busy: set[tuple[str, int]]) -> None:
+        """What is being built is looked at again soon, even when this look brought no news."""
+        if busy:
+            with self._db.write() as tx:
+                at = self._db.now_of(tx) + self._busy_s
+                for stack_id, number in sorted(busy):
+                    shards.observe_at(tx, stack_id, number, at)
 
     def sweep(self) -> int:
         """Remove what requests that were given up have made after all (CV18). Gives the number of things removed."""

@@ -43,7 +43,7 @@ class Worker:
             namespace="taskflow.jobboards",
         )
         self._conductor = ShardConductor(self.name, board, passes, passes_max)
-        observer = Observer(db, lambda _project: cloud, clock, limits.look_steady_s)
+        observer = Observer(db, lambda _project: cloud, clock, limits.look_steady_s, limits.look_busy_s)
         self._observers = ObserverThreads(observer, cloud)
         self._stop = threading.Event()
         self._threads = [

@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, and_, bindparam, or_, select, tuple_, update
 
 from homeostat.model.observed import Observation, Presence
+from homeostat.model.status import Status
 from homeostat.resources.base import Thing
 from homeostat.resources.registry import resource_type
 from homeostat.store import schema, worlds
@@ -31,6 +32,7 @@ class Watched:
     type: str
     handle: str
     acted_at: float | None
+    busy: bool
     properties: Mapping[str, Any]
     presence: str | None
     seen: Mapping[str, Any] | None
@@ -47,6 +49,7 @@ def _watched() -> Any:
             _resource.c.type,
             _resource.c.handle,
             _resource.c.acted_at,
+            (_resource.c.status == Status.IN_PROGRESS).label("busy"),
             _resource.c.properties,
             _observed.c.presence,
             _observed.c.object,

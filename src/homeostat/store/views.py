@@ -138,7 +138,7 @@ def resources(
     rows: dict[str, Resource] = {}
     seen: dict[str, Seen] = {}
     width = len(COLUMNS)
-    for values in tx.execute(chosen).tuples():
+    for values in tx.execute(chosen):
         row = Resource(*values[:width])
         rows[row.key] = row
         presence, handle, thing, seen_at, reason, number = values[width:]
@@ -156,7 +156,7 @@ def observed_properties(
     if names is not None and len(names) <= NAMES_MAX:
         chosen = chosen.where(table.c.resource_name.in_(names))
     found: dict[str, dict[str, Any]] = {}
-    for key, name, value in tx.execute(chosen).tuples():
+    for key, name, value in tx.execute(chosen):
         found.setdefault(key, {})[name] = value
     return found
 
@@ -177,4 +177,4 @@ def workers(tx: Connection, now: float) -> list[tuple[str, float]]:
         .group_by(table.c.owner)
         .order_by(table.c.owner)
     )
-    return [(owner, float(until)) for owner, until in tx.execute(chosen).tuples()]
+    return [(owner, float(until)) for owner, until in tx.execute(chosen)]
