@@ -406,10 +406,10 @@ class Decider:
             return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, row.due_at, row.key)
         if row.leaving:
             return self._leaving(row, now)
-        if row.deletion_policy == DeletionPolicy.RETAIN:
-            return self._forget(row, "kept, as its deletion policy says")
         if row.busy and row.action == Action.CREATE and row.acted_at is None:
             return self._find(row, now) if row.token else self._forget(row, outcome.CHANGED)
+        if row.deletion_policy == DeletionPolicy.RETAIN:
+            return self._forget(row, "kept, as its deletion policy says")
         if row.handle == "":
             return self._forget(row, outcome.CHANGED)
         return self._delete(row, now)

@@ -73,6 +73,7 @@ class NetworkingType(ResourceType):
         ready=frozenset({"active", "down", "n/a"}),
         busy=frozenset({"build", "building", "deleting"}),
         broken={"error": Remedy.RECREATE},
+        operations={"stopped": "start"},
     )
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
