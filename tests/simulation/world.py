@@ -125,7 +125,12 @@ class SimulatedWorld:
         name = f"s{len(self.templates)}"
         template = grow(self.rng)
         rollback = self.rng.random() < 0.5
-        stack_id = self.intake.create(PROJECT, None, name, Intent(template, disable_rollback=not rollback))
+        stack_id = self.intake.create(
+            PROJECT,
+            None,
+            name,
+            Intent(template, disable_rollback=not rollback, timeout_mins=self.rng.choice((None, None, 1))),
+        )
         self.templates[stack_id] = template
         self.story.tell(self.clock.time, f"create {name} rollback={rollback} {template['resources']}")
 

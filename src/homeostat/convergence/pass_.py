@@ -163,6 +163,8 @@ class Pass:
                 writes.intend(step.row)
             for row in step.also:
                 writes.intend(row)
+            if step.forsaken:
+                writes.forsaken += self._forsaken(step.row, step.forsaken)
             if step.verb is Verb.RECORD:
                 self._notice_failure(step.row)
                 self._frontier.apply(step, Record(step.row, removed=step.removed))

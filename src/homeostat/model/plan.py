@@ -38,7 +38,8 @@ class Step:
 
     verb RECORD — nothing to perform, only the row's new state to store. spec, changed — for the cloud (see
     `clouds.port.Change`); operation — for OPERATE; inserted — the row is new; removed — the row goes away;
-    events — to store with the intent.
+    events — to store with the intent; also — other rows that change with it; forsaken — token of a creation that is
+    given up without an answer.
     """
 
     verb: Verb
@@ -51,6 +52,7 @@ class Step:
     removed: bool = False
     events: list[Event] = field(default_factory=list)
     also: "list[Resource]" = field(default_factory=list)
+    forsaken: str = ""
 
 
 @dataclass(slots=True)

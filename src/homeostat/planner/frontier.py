@@ -174,7 +174,10 @@ class Frontier:
         for row in self.world.rows.values():
             if row.busy:
                 record = outcome.fail(row, outcome.failure_text(row, f"{row.action} timed out"), now)
-                steps.append(Step(Verb.RECORD, row, events=record.events))
+                step = Step(Verb.RECORD, row, events=record.events)
+                if row.handle == "":
+                    step.forsaken, row.token = row.token, ""
+                steps.append(step)
         return steps
 
     # -- telling -----------------------------------------------------------------------------------------------------
