@@ -29,6 +29,7 @@ def main() -> None:
                 tell(figure)
     for (shape, operation), figures in by_operation.items():
         growth(f"{operation}.{shape}", figures)
+    compare(by_operation)
     show("bare_rows", bare_row_rate(10_000), "resources/s", 10_000)
 
 
@@ -47,12 +48,22 @@ def tell(figure: Figure) -> None:
 
 
 def growth(name: str, figures: list[Figure]) -> None:
-    """Exponent of the growth of time between the two largest sizes: 1 is linear."""
+    """Exponent of the growth between the two largest sizes: 1 is linear. That of CPU time disregards the neighbours."""
     if len(figures) < 2:
         return
     small, large = sorted(figures, key=lambda figure: figure.n)[-2:]
-    exponent = math.log(large.seconds / small.seconds) / math.log(large.n / small.n)
-    show(f"{name}.growth", exponent, "exponent", large.n)
+    ratio = math.log(large.n / small.n)
+    show(f"{name}.growth", math.log(large.seconds / small.seconds) / ratio, "exponent", large.n)
+    show(f"{name}.growth_cpu", math.log(large.cpu_s / small.cpu_s) / ratio, "exponent", large.n)
+
+
+def compare(by_operation: dict[tuple[str, str], list[Figure]], n: int = 1_000) -> None:
+    """What a resource of a chain costs, as a multiple of an independent one."""
+    flat = [figure for figure in by_operation["independent", "create"] if figure.n == n]
+    chained = [figure for figure in by_operation["chain", "create"] if figure.n == n]
+    for one, other in zip(flat, chained, strict=True):
+        show("create.chain_to_independent", other.seconds / one.seconds, "ratio", n)
+        show("create.chain_to_independent_cpu", other.cpu_s / one.cpu_s, "ratio", n)
 
 
 if __name__ == "__main__":

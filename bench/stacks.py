@@ -48,6 +48,12 @@ def chain(n: int, changed: str = "") -> Template:
     return _template(resources, changed)
 
 
+def clouded(n: int, changed: str = "") -> Template:
+    """Independent things of a cloud: their intents are stored before the cloud hears of them."""
+    resources = {f"r{i}": {"type": "OS::Cinder::Volume", "properties": {"size": 1}} for i in range(n)}
+    return _template(resources, changed)
+
+
 def _template(resources: Template, changed: str) -> Template:
     if changed:
         name = f"r{len(resources) - 1}"
@@ -55,7 +61,7 @@ def _template(resources: Template, changed: str) -> Template:
     return {"heat_template_version": "2018-08-31", "resources": resources}
 
 
-SHAPES: dict[str, Callable[..., Template]] = {"independent": independent, "chain": chain}
+SHAPES: dict[str, Callable[..., Template]] = {"independent": independent, "chain": chain, "clouded": clouded}
 
 
 class Engine:
