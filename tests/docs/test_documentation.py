@@ -1,0 +1,128 @@
+"""The documentation is true: its examples run, its templates compile, its generated pages are up to date."""
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from docs import generate
+from homeostat.api.intake import check
+from homeostat.cli.state import State
+from homeostat.clouds.local import LocalCloud
+from homeostat.model.desired import Identity
+from homeostat.templates import compile_template, parse_template
+from tests.docs.pages import DOCS, Command, commands, files, templates
+
+ROOT = DOCS.parent
+PAGES = sorted(path for path in DOCS.rglob("*.md") if path.parent.name != "adr")
+RUN = [path for path in PAGES if commands(path)]
+MARK = "=== end of command"
+SESSION_S = 120
+
+
+def name_of(path: object) -> str:
+    return str(path.relative_to(DOCS)) if isinstance(path, Path) else ""
+
+
+# -- examples ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    """A directory to type commands in; whatever they start is ended."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    yield tmp_path
+    state = State(tmp_path / "state")
+    service = state.running()
+    if service is not None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(service.pid, signal.SIGKILL)
+    if state.cloud.exists():
+        LocalCloud(state.cloud).destroy()
+
+
+def environment(home: Path, port: int) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("HOMEOSTAT_", "OS_"))}
+    programs = str(Path(sys.executable).parent)
+    state = {"HOMEOSTAT_STATE_DIR": str(home / "state"), "HOMEOSTAT_PORT": str(port), "COLUMNS": "160"}
+    return {**kept, **state, "PATH": f"{programs}:{os.environ['PATH']}"}
+
+
+def free_port() -> int:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return int(listening.getsockname()[1])
+
+
+def typed(page: Path, home: Path, more: dict[str, str]) -> list[tuple[Command, str, int]]:
+    """Type the page's commands into one shell; gives each with what it printed and its exit code."""
+    port = free_port()
+    wanted = commands(page)
+    for name, content in files(page).items():
+        (home / name).write_text(content, encoding="utf-8")
+    script = "".join(f"{each.text}\necho; echo '{MARK}' $?\n" for each in wanted).replace("8004", str(port))
+    done = subprocess.run(
+        ["bash"],
+        input=script,
+        cwd=home,
+        env={**environment(home, port), **more},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=SESSION_S,
+    )
+    printed = re.findall(rf"(.*?)\n{MARK} (\d+)\n", done.stdout.replace(str(port), "8004"), re.DOTALL)
+    assert len(printed) == len(wanted), done.stdout
+    return [(each, text, int(code)) for each, (text, code) in zip(wanted, printed, strict=True)]
+
+
+@pytest.mark.parametrize("page", RUN, ids=name_of)
+def test_the_commands_of_a_page_print_what_it_says(page: Path, home: Path, request: pytest.FixtureRequest) -> None:
+    more = {}
+    if page.stem == "postgresql":
+        more["DATABASE"] = request.getfixturevalue("postgresql_database_url")
+    for command, printed, code in typed(page, home, more):
+        assert code == 0, f"$ {command.text}\n{printed}"
+        expected = "\n".join(command.expected)
+        assert command.explains(printed), f"$ {command.text}\n--- expected\n{expected}\n--- printed\n{printed}"
+
+
+def test_a_page_that_says_something_else_is_found() -> None:
+    command = Command("ls", ["a …", "…", "z"])
+    assert command.explains("a  b\nc\nd\nz\n")
+    assert not command.explains("a  b\nc\nd\n")
+    assert not command.explains("x\nz\n")
+
+
+@pytest.mark.parametrize("page", [path for path in PAGES if list(templates(path))], ids=name_of)
+def test_the_templates_of_a_page_compile(page: Path) -> None:
+    for text in templates(page):
+        check(compile_template(parse_template(text), identity=Identity("id", "name", "project")))
+
+
+# -- reference ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_generated_pages_are_up_to_date() -> None:
+    assert generate.outdated() == [], "run `make docs`"
+
+
+@pytest.mark.parametrize("page", [*PAGES, *DOCS.glob("adr/*.md"), *ROOT.glob("*.md")], ids=lambda path: path.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    links = [link.partition("#")[0] for link in re.findall(r"\]\(([^)]+)\)", text) if "://" not in link]
+    missing = [link for link in links if link and not (page.parent / link).exists()]
+    assert missing == []
+
+
+def test_every_page_is_in_the_table_of_contents() -> None:
+    contents = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    pages = [str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")]
+    assert [page for page in pages if page not in contents] == []
