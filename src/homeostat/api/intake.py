@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import orjson
 from sqlalchemy import Connection, Row
 
 from homeostat.convergence.clock import Clock, Entropy
@@ -13,7 +14,7 @@ from homeostat.model.errors import Rejected, stack_not_found
 from homeostat.model.status import Action, Status, joined
 from homeostat.resources.registry import resource_type
 from homeostat.resources.schema import UNKNOWN
-from homeostat.store import stacks
+from homeostat.store import stacks, views
 from homeostat.store.database import Database
 from homeostat.store.stacks import Desired, NewStack
 from homeostat.templates import Compiled, compile_template, evaluate, parse_template
@@ -69,11 +70,20 @@ def check(compiled: Compiled) -> Mapping[str, Definition]:
         except Rejected as error:
             raise Rejected("StackValidationFailed", error.detail, path=("resources", name, "type")) from error
         given = definition.properties if definition.static else evaluate(definition.properties, scope)
-        kind.check(given, ("resources", name, "properties"))
+        check_storable(kind.check(given, ("resources", name, "properties")), "resources", name, "properties")
         if definition.deletion_policy == "Snapshot" and not kind.can_snapshot:
             message = '"Snapshot" deletion policy not supported'
             raise Rejected("StackValidationFailed", message, path=("resources", name, "deletion_policy"))
     return with_implied(compiled.definitions)
+
+
+def check_storable(tree: Any, *path: str) -> None:
+    """Fails: Rejected when a number is too large for the store (and for most clients)."""
+    try:
+        orjson.dumps(tree, default=lambda _: None, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS)
+    except TypeError as error:
+        message = f"a number does not fit in 64 bits ({error}); write it as text"
+        raise Rejected("HTTPBadRequest", message, path=path) from error
 
 
 class Intake:
@@ -87,6 +97,8 @@ class Intake:
 
     def compile(self, identity: Identity, desired: Desired, *, strict: bool = True) -> Compiled:
         """The desired graph of a revision, checked. Fails: Rejected naming the place and the remedy."""
+        check_storable(desired.template, "template")
+        check_storable([desired.parameters, desired.environment], "parameters")
         compiled = compile_template(
             desired.template,
             identity=identity,
@@ -138,13 +150,15 @@ class Intake:
         """
         with self._db.read() as tx:
             row = self._live(tx, stack_id)
-            before = stacks.desired_of(tx, stack_id, row.revision)
+            said = views.described_revision(tx, stack_id)
+            before = stacks.desired_of(tx, stack_id, said)
         if row.action in (Action.SUSPEND, Action.DELETE):
             doing = "suspended" if row.action == Action.SUSPEND else "being deleted"
             raise Rejected("NotSupported", f"Updating a stack when it is {doing} is not supported.")
         desired = _patched(before, intent) if patch else self._replacing(intent)
         compiled = self.compile(Identity(row.id, row.name, row.project), desired)
-        self._check_immutable(Identity(row.id, row.name, row.project), before, compiled)
+        if said == row.revision:
+            self._check_immutable(Identity(row.id, row.name, row.project), before, compiled)
         changes: dict[str, Any] = {"tags": intent.tags} if intent.tags is not None or not patch else {}
         if intent.disable_rollback is not None:
             changes["disable_rollback"] = intent.disable_rollback

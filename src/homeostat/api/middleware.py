@@ -16,7 +16,8 @@ from homeostat.api.answers import Json
 from homeostat.api.auth import Access, Caller
 from homeostat.model.errors import Rejected
 
-LOG = logging.getLogger("homeostat.api.access")
+LOG = logging.getLogger(__name__)
+ACCESS_LOG = logging.getLogger("homeostat.api.access")
 MEDIA_TYPE = re.compile(r"application/vnd\.openstack\.orchestration-v1(\.0)?\b")
 _VERSION = re.compile(r"/(v\d+(?:\.\d+)?)(?=/|$)")
 DRAINED_FACTOR = 4
@@ -50,7 +51,9 @@ class RequestId:
         if self._access_log:
             spent_ms = round((time.monotonic() - started) * 1000, 1)
             line = {"request_id": request_id, "method": scope["method"], "path": scope["path"], "code": code}
-            LOG.info("%(method)s %(path)s %(code)s in %(spent_ms)s ms (%(request_id)s)", line | {"spent_ms": spent_ms})
+            ACCESS_LOG.info(
+                "%(method)s %(path)s %(code)s in %(spent_ms)s ms (%(request_id)s)", line | {"spent_ms": spent_ms}
+            )
 
 
 class Versions:

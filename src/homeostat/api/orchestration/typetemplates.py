@@ -20,7 +20,7 @@ class Dialect:
     keys: Mapping[str, str]
 
     def parameter(self, prop: Property) -> Wire:
-        entry: Wire = {self.keys["type"]: self.types[prop.kind]}
+        entry: Wire = {self.keys["type"]: self.types[Kind.MAP if _is_deep(prop) else prop.kind]}
         if prop.description:
             entry[self.keys["description"]] = prop.description
         if prop.default is not None:
@@ -93,6 +93,11 @@ CFN = Dialect(
         "get_attr": "Fn::GetAtt",
     },
 )
+
+
+def _is_deep(prop: Property) -> bool:
+    """A list whose items are no texts does not fit in a comma separated parameter."""
+    return prop.kind is Kind.LIST and prop.items is not None and prop.items.kind in (Kind.MAP, Kind.LIST, Kind.ANY)
 
 
 def type_template(kind: ResourceType, *, hot: bool) -> Wire:

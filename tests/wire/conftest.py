@@ -1,0 +1,62 @@
+import itertools
+import time
+from collections.abc import Iterator
+
+import heatclient.client
+import httpx
+import openstack
+import pytest
+from heatclient.v1.client import Client as HeatClient
+from keystoneauth1.noauth import NoAuth
+from keystoneauth1.session import Session
+
+from homeostat.api.auth import NoAccess
+from homeostat.clouds.simulated import SimulatedCloud
+from tests.wire.running import Running, database, serving, working
+
+_NUMBERS = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """One service for all tests; they keep out of each other's way by projects."""
+    cloud = SimulatedCloud(time.time)
+    with (
+        database(tmp_path_factory.mktemp("service")) as db,
+        working(db, cloud),
+        serving(db, NoAccess()) as url,
+    ):
+        yield Running(url, db, cloud)
+
+
+@pytest.fixture
+def project() -> str:
+    """A project of the test's own."""
+    return f"project-{next(_NUMBERS)}"
+
+
+@pytest.fixture
+def endpoint(service: Running, project: str) -> str:
+    return service.endpoint(project)
+
+
+@pytest.fixture
+def http(endpoint: str) -> Iterator[httpx.Client]:
+    """Plain requests below the project."""
+    with httpx.Client(base_url=endpoint, timeout=30.0) as client:
+        yield client
+
+
+@pytest.fixture
+def heat(endpoint: str) -> HeatClient:
+    """python-heatclient as the command line makes it."""
+    session = Session(auth=NoAuth(endpoint=endpoint))
+    return heatclient.client.Client("1", session=session, service_type="orchestration")
+
+
+@pytest.fixture
+def sdk(endpoint: str) -> Iterator[openstack.connection.Connection]:
+    with openstack.connect(
+        load_yaml_config=False, load_envvars=False, auth_type="none", auth={"endpoint": endpoint}
+    ) as connection:
+        yield connection

@@ -1,0 +1,90 @@
+"""A running service for the tests: real HTTP, a real worker, a database file, and a cloud in memory."""
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from homeostat.api.auth import Access
+from homeostat.api.server import ApiSettings, server
+from homeostat.clouds.simulated import SimulatedCloud
+from homeostat.convergence.clock import Entropy, SystemClock
+from homeostat.convergence.pass_ import Limits
+from homeostat.convergence.worker import Worker
+from homeostat.store.database import Database, sqlite_url
+
+PATIENCE_S = 60.0
+LOOK_S = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """url — of the API without version."""
+
+    url: str
+    db: Database
+    cloud: SimulatedCloud
+
+    def endpoint(self, project: str) -> str:
+        return f"{self.url}/v1/{project}"
+
+
+@contextlib.contextmanager
+def serving(db: Database, access: Access, settings: ApiSettings | None = None) -> Iterator[str]:
+    """The API on a free port. Gives its address."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    one = server(db, SystemClock(), Entropy(), access, settings or ApiSettings())
+    thread = threading.Thread(target=one.run, args=([listening],), name="api")
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        one.should_exit = True
+        thread.join()
+        listening.close()
+
+
+@contextlib.contextmanager
+def database(directory: Path) -> Iterator[Database]:
+    with contextlib.closing(Database(sqlite_url(directory / "homeostat.db"), time.time)) as db:
+        db.migrate()
+        yield db
+
+
+@contextlib.contextmanager
+def working(db: Database, cloud: SimulatedCloud) -> Iterator[None]:
+    worker = Worker(db, cloud, SystemClock(), Entropy(), Limits(look_busy_s=0.1))
+    worker.start()
+    try:
+        yield
+    finally:
+        worker.stop()
+
+
+def until(condition: Callable[[], Any], what: str) -> Any:
+    """The first true value of `condition`, looked at again and again. Fails when it takes too long."""
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        found = condition()
+        if found:
+            return found
+        time.sleep(LOOK_S)
+    raise AssertionError(f"waited {PATIENCE_S:.0f} s in vain for {what}")
+
+
+def settled(http: httpx.Client, stack_id: str, *, status: str) -> dict[str, Any]:
+    """The stack once nothing is in progress; it must be in this state then."""
+
+    def at_rest() -> dict[str, Any] | None:
+        stack = http.get(f"stacks/{stack_id}", follow_redirects=True).json()["stack"]
+        return None if stack["stack_status"].endswith("IN_PROGRESS") else stack
+
+    stack = until(at_rest, f"stack {stack_id} to come to rest")
+    assert stack["stack_status"] == status, stack["stack_status_reason"]
+    return stack

@@ -1,0 +1,295 @@
+"""python-heatclient, as scripts use it."""
+
+import httpx
+import pytest
+from heatclient import exc
+from heatclient.v1.client import Client
+
+from tests.wire import templates
+from tests.wire.running import settled, until
+
+
+@pytest.fixture
+def hello(heat: Client, http: httpx.Client) -> str:
+    """Id of a complete stack called `hello`."""
+    stack_id = heat.stacks.create(stack_name="hello", template=templates.HELLO)["stack"]["id"]
+    settled(http, stack_id, status="CREATE_COMPLETE")
+    return str(stack_id)
+
+
+def test_a_stack_lives_and_dies(heat: Client, http: httpx.Client, hello: str) -> None:
+    stack = heat.stacks.get("hello")
+    assert (stack.id, stack.action, stack.status) == (hello, "CREATE", "COMPLETE")
+    assert stack.stack_status_reason == "Stack CREATE completed successfully"
+    assert stack.description == stack.template_description == "One thing, and what it says"
+    assert stack.parameters == {
+        "OS::project_id": stack.stack_user_project_id,
+        "OS::stack_id": hello,
+        "OS::stack_name": "hello",
+        "password": "******",
+        "word": "hello",
+    }
+    assert [each.stack_name for each in heat.stacks.list()] == ["hello"]
+    heat.stacks.delete("hello")
+    settled(http, hello, status="DELETE_COMPLETE")
+    assert list(heat.stacks.list()) == []
+    assert [each.id for each in heat.stacks.list(show_deleted=True)] == [hello]
+    with pytest.raises(exc.HTTPNotFound):
+        heat.stacks.get("hello")
+    with pytest.raises(exc.HTTPNotFound):
+        heat.stacks.delete(f"hello/{hello}")
+
+
+def test_updates(heat: Client, http: httpx.Client, hello: str) -> None:
+    """PUT forgets what it does not say, PATCH keeps it."""
+
+    def said() -> str:
+        return str(heat.stacks.output_show("hello", "said")["output"]["output_value"])
+
+    heat.stacks.update("hello", template=templates.HELLO, parameters={"word": "one"}, tags="red,blue")
+    assert settled(http, hello, status="UPDATE_COMPLETE")["tags"] == ["red", "blue"]
+    assert said() == "one"
+    heat.stacks.update("hello", existing=True)
+    assert settled(http, hello, status="UPDATE_COMPLETE")["tags"] == ["red", "blue"]
+    assert said() == "one"
+    heat.stacks.update("hello", existing=True, parameters={"word": "two"})
+    settled(http, hello, status="UPDATE_COMPLETE")
+    assert said() == "two"
+    heat.stacks.update("hello", existing=True, clear_parameters=["word"])
+    settled(http, hello, status="UPDATE_COMPLETE")
+    assert said() == "hello"
+    heat.stacks.update("hello", template=templates.HELLO)
+    assert settled(http, hello, status="UPDATE_COMPLETE")["tags"] == []
+
+
+def test_what_was_given_is_given_back(heat: Client, http: httpx.Client) -> None:
+    template = {
+        "heat_template_version": "2018-08-31",
+        "parameters": {"key": {"type": "string", "hidden": True}, "size": {"type": "number", "default": 1}},
+        "resources": {"it": {"type": "OS::Heat::TestResource", "properties": {"value": {"get_file": "note.txt"}}}},
+    }
+    environment = {"parameters": {"key": "secret"}, "parameter_defaults": {"size": 2}}
+    heat.stacks.create(
+        stack_name="given", template=template, environment=environment, files={"note.txt": "a note"}, timeout_mins=5
+    )
+    assert heat.stacks.template("given") == template
+    assert heat.stacks.files("given") == {"note.txt": "a note"}
+    shown = heat.stacks.environment("given")
+    assert shown["parameters"] == {"key": "******"}
+    assert shown["parameter_defaults"] == {"size": 2}
+    assert set(shown) == {
+        "parameters",
+        "parameter_defaults",
+        "resource_registry",
+        "event_sinks",
+        "encrypted_param_names",
+    }
+    stack = heat.stacks.get("given")
+    assert (stack.parameters["size"], stack.timeout_mins, stack.disable_rollback) == ("2", 5, True)
+
+
+def test_outputs(heat: Client, hello: str) -> None:
+    assert heat.stacks.output_list("hello") == {
+        "outputs": [
+            {"output_key": "said", "description": "What it says"},
+            {"output_key": "name", "description": "No description given"},
+        ]
+    }
+    said = heat.stacks.output_show("hello", "said")["output"]
+    assert said == {"output_key": "said", "description": "What it says", "output_value": "hello"}
+    assert len(heat.stacks.output_show("hello", "name")["output"]["output_value"]) == 8
+    with pytest.raises(exc.HTTPNotFound, match="nothing"):
+        heat.stacks.output_show("hello", "nothing")
+    assert not hasattr(heat.stacks.get("hello", resolve_outputs=False), "outputs")
+
+
+def test_resources(heat: Client, hello: str) -> None:
+    listed = {each.resource_name: each for each in heat.resources.list("hello")}
+    assert list(listed) == ["speaker", "name"]
+    assert listed["speaker"].resource_type == "OS::Heat::TestResource"
+    assert listed["speaker"].resource_status == "CREATE_COMPLETE"
+    assert listed["speaker"].required_by == ["name"]
+    shown = heat.resources.get("hello", "speaker", with_attr=["output"])
+    assert shown.attributes["output"] == "hello"
+    assert shown.observed["presence"] == "present"
+    assert heat.resources.metadata("hello", "name") == {"colour": "blue"}
+    assert heat.resources.metadata("hello", "speaker") == {}
+    with pytest.raises(exc.HTTPNotFound, match=r"The Resource \(nobody\) could not be found in Stack hello\."):
+        heat.resources.get("hello", "nobody")
+
+
+def test_filters_of_the_resource_list(heat: Client, hello: str) -> None:
+    cases = (
+        ({"type": "RandomString"}, ["name"], "part of a type"),
+        ({"name": "speaker"}, ["speaker"], "a name"),
+        ({"status": "COMPLETE"}, ["speaker", "name"], "a bare status"),
+        ({"status": "CREATE_COMPLETE"}, ["speaker", "name"], "action and status"),
+        ({"status": "UPDATE_COMPLETE"}, [], "another action"),
+        ({"action": "DELETE"}, [], "an action alone"),
+    )
+    for filters, expected, reason in cases:
+        found = [each.resource_name for each in heat.resources.list("hello", filters=filters)]
+        assert found == expected, reason
+    with pytest.raises(exc.HTTPBadRequest, match="Invalid filter parameters"):
+        heat.resources.list("hello", filters={"colour": "blue"})
+
+
+def test_nested_stacks(heat: Client, http: httpx.Client) -> None:
+    stack_id = heat.stacks.create(stack_name="group", template=templates.GROUP)["stack"]["id"]
+    settled(http, stack_id, status="CREATE_COMPLETE")
+    listed = list(heat.resources.list("group", nested_depth=2, with_detail=True))
+    assert [each.resource_name for each in listed] == ["crowd", "0", "1"]
+    assert [each.attributes.get("output") for each in listed[1:]] == ["member 0", "member 1"]
+    assert {each.parent_resource for each in listed[1:]} == {"crowd"}
+    nested = next(each["href"] for each in listed[0].links if each["rel"] == "nested")
+    child_id = nested.rpartition("/")[2]
+    assert listed[0].physical_resource_id == child_id
+    child = heat.stacks.get(child_id)
+    assert child.parent == stack_id
+    assert set(heat.stacks.template(child_id)["resources"]) == {"0", "1"}
+    assert heat.stacks.output_show("group", "said")["output"]["output_value"] == ["member 0", "member 1"]
+    assert [each.stack_name for each in heat.stacks.list()] == ["group"]
+    assert len(list(heat.stacks.list(show_nested=True))) == 2
+    heat.stacks.delete("group")
+    settled(http, stack_id, status="DELETE_COMPLETE")
+    assert heat.stacks.get(child_id).stack_status == "DELETE_COMPLETE"
+
+
+def test_events(heat: Client, hello: str) -> None:
+    everything = heat.events.list("hello", sort_dir="asc")
+    assert (everything[0].resource_name, everything[0].resource_status_reason) == ("hello", "Stack CREATE started")
+    assert (everything[-1].physical_resource_id, everything[-1].resource_status) == (hello, "CREATE_COMPLETE")
+    states = [each.resource_status for each in everything if each.resource_name == "speaker"]
+    assert states == ["CREATE_IN_PROGRESS", "CREATE_COMPLETE"]
+    newest_first = heat.events.list("hello")
+    assert [each.id for each in newest_first] == [each.id for each in reversed(everything)]
+    page = heat.events.list("hello", sort_dir="asc", marker=everything[1].id, limit=2)
+    assert [each.id for each in page] == [each.id for each in everything[2:4]]
+    of_one = heat.events.list("hello", resource_name="speaker")
+    one = heat.events.get("hello", "speaker", of_one[0].id)
+    assert (one.resource_type, one.resource_properties) == ("OS::Heat::TestResource", {"value": "hello"})
+    with pytest.raises(exc.HTTPNotFound):
+        heat.events.get("hello", "speaker", everything[0].id)
+    with pytest.raises(exc.HTTPNotFound):
+        heat.events.list("hello", resource_name="nobody")
+
+
+def test_events_of_nested_stacks(heat: Client, http: httpx.Client) -> None:
+    stack_id = heat.stacks.create(stack_name="group", template=templates.GROUP)["stack"]["id"]
+    settled(http, stack_id, status="CREATE_COMPLETE")
+    found = heat.events.list("group", nested_depth=1, sort_dir="asc")
+    assert {"group", "crowd", "0", "1"} <= {each.resource_name for each in found}
+    roots = {link["href"].rpartition("/")[2] for each in found for link in each.links if link["rel"] == "root_stack"}
+    assert roots == {stack_id}
+
+
+def test_a_failure_is_told(heat: Client, http: httpx.Client) -> None:
+    stack_id = heat.stacks.create(stack_name="failing", template=templates.FAILING)["stack"]["id"]
+    stack = settled(http, stack_id, status="CREATE_FAILED")
+    assert "resources.bad" in stack["stack_status_reason"]
+    states = {each.resource_name: each.resource_status for each in heat.resources.list("failing")}
+    assert states == {"good": "CREATE_COMPLETE", "bad": "CREATE_FAILED", "never": "INIT_COMPLETE"}
+    assert heat.stacks.get("failing").stack_status == "CREATE_FAILED"
+
+
+def test_a_failed_creation_is_rolled_back(heat: Client, http: httpx.Client) -> None:
+    created = heat.stacks.create(stack_name="failing", template=templates.FAILING, disable_rollback=False)
+    stack_id = created["stack"]["id"]
+    until(lambda: heat.stacks.get(stack_id).stack_status == "ROLLBACK_COMPLETE", "the rollback")
+    assert list(heat.resources.list(stack_id)) == []
+    heat.stacks.update(stack_id, template=templates.HELLO)
+    settled(http, stack_id, status="UPDATE_COMPLETE")
+
+
+def test_what_was_rolled_back_can_be_mended(heat: Client, http: httpx.Client) -> None:
+    """There is nothing to go back to, and yet a way on: the template that failed, with other values."""
+    template = """
+heat_template_version: 2018-08-31
+parameters: {fail: {type: boolean, default: true, immutable: true}}
+resources: {it: {type: OS::Heat::TestResource, properties: {fail: {get_param: fail}}}}
+"""
+    created = heat.stacks.create(stack_name="mended", template=template, disable_rollback=False)
+    stack_id = created["stack"]["id"]
+    until(lambda: heat.stacks.get(stack_id).stack_status == "ROLLBACK_COMPLETE", "the rollback")
+    heat.stacks.update(stack_id, existing=True, parameters={"fail": False})
+    settled(http, stack_id, status="UPDATE_COMPLETE")
+    with pytest.raises(exc.HTTPBadRequest, match="immutable"):
+        heat.stacks.update(stack_id, existing=True, parameters={"fail": True})
+
+
+def test_what_waits_says_why(heat: Client) -> None:
+    heat.stacks.create(stack_name="endless", template=templates.ENDLESS)
+
+    def begun() -> bool:
+        return heat.resources.get("endless", "slow").resource_status == "CREATE_IN_PROGRESS"
+
+    until(begun, "the slow resource to begin")
+    until(lambda: "for ever" in heat.resources.get("endless", "slow").waiting, "a reason")
+    later = heat.resources.get("endless", "later")
+    assert (later.resource_status, later.physical_resource_id) == ("INIT_COMPLETE", "")
+    assert later.waiting == "the resources it requires: slow"
+
+
+def test_an_update_is_cancelled(heat: Client, http: httpx.Client, hello: str) -> None:
+    slow = templates.HELLO.replace("{value: {get_param: word}}", "{value: changed, wait_secs: 3600}")
+    with pytest.raises(exc.HTTPBadRequest, match="Cancelling update when stack is CREATE_COMPLETE is not supported"):
+        heat.actions.cancel_update("hello")
+    heat.stacks.update("hello", template=slow)
+    heat.actions.cancel_without_rollback("hello")
+    stack = settled(http, hello, status="UPDATE_FAILED")
+    assert stack["stack_status_reason"] == "Stack UPDATE cancelled"
+    heat.stacks.update("hello", template=slow)
+    heat.actions.cancel_update("hello")
+    settled(http, hello, status="ROLLBACK_COMPLETE")
+    assert heat.stacks.output_show("hello", "said")["output"]["output_value"] == "hello"
+
+
+@pytest.mark.parametrize("action", ["check", "suspend", "resume"])
+def test_actions_that_are_not_there_yet(heat: Client, hello: str, action: str) -> None:
+    with pytest.raises(exc.HTTPBadRequest, match=f"action {action} is not supported yet"):
+        getattr(heat.actions, action)("hello")
+
+
+def test_types_and_templates(heat: Client) -> None:
+    names = [each.resource_type for each in heat.resource_types.list()]
+    assert "OS::Heat::TestResource" in names
+    assert names == sorted(names)
+    described = heat.resource_types.list(filters={"name": "OS::Nova::Server$"}, with_description=True)
+    assert [each.resource_type for each in described] == ["OS::Nova::Server"]
+    shown = heat.resource_types.get("OS::Heat::RandomString")
+    assert shown["properties"]["length"]["constraints"] == [{"range": {"min": 1, "max": 512}}]
+    assert shown["attributes"]["value"]["type"] == "string"
+    with pytest.raises(exc.HTTPNotFound, match=r"The Resource Type \(OS::No::Thing\) could not be found"):
+        heat.resource_types.get("OS::No::Thing")
+    versions = {each.version: each for each in heat.template_versions.list()}
+    assert versions["heat_template_version.2021-04-16"].aliases == ["heat_template_version.wallaby"]
+    functions = [each.functions for each in heat.template_versions.get("heat_template_version.2018-08-31")]
+    assert "get_attr" in functions
+    assert "equals" not in functions
+    more = heat.template_versions.get("heat_template_version.2018-08-31", with_condition_func=True)
+    assert "equals" in [each.functions for each in more]
+    with pytest.raises(exc.HTTPNotFound):
+        heat.template_versions.get("heat_template_version.1999-01-01")
+
+
+@pytest.mark.parametrize(("template_type", "resources"), [("hot", "resources"), ("cfn", "Resources")])
+def test_a_template_of_a_type(heat: Client, template_type: str, resources: str) -> None:
+    made = heat.resource_types.generate_template("OS::Heat::RandomString", template_type)
+    assert list(made[resources]) == ["RandomString"]
+    if template_type == "hot":
+        assert heat.stacks.validate(template=made)["Parameters"]["length"]["Default"] == 32
+
+
+def test_validation(heat: Client) -> None:
+    answer = heat.stacks.validate(template=templates.HELLO, environment={"parameters": {"password": "x"}})
+    assert answer["Description"] == "One thing, and what it says"
+    assert answer["Parameters"]["password"]["NoEcho"] == "true"
+    assert answer["Environment"]["parameters"] == {"password": "******"}
+    missing = "heat_template_version: 2018-08-31\nparameters: {p: {type: string}}"
+    assert heat.stacks.validate(template=missing, show_nested=True)["NestedParameters"] == {}
+
+
+def test_about_the_service(heat: Client) -> None:
+    info = heat.build_info.build_info()
+    assert info["engine"]["revision"] == info["api"]["revision"] != ""
+    assert all(each.status == "up" for each in heat.services.list())
