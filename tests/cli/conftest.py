@@ -55,7 +55,11 @@ class Home:
 
     def run(self, *arguments: str) -> Ended:
         with self.start(*arguments) as command:
-            out, err = command.communicate(timeout=WAIT_S)
+            try:
+                out, err = command.communicate(timeout=WAIT_S)
+            except subprocess.TimeoutExpired:
+                command.kill()
+                raise
         return Ended(command.returncode, out, err)
 
     def environment(self) -> dict[str, str]:

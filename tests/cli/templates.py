@@ -23,6 +23,6 @@ resources:
 STUCK = """
 heat_template_version: rocky
 resources:
-  slow: {type: OS::Heat::TestResource, properties: {value: x, wait_secs: -1}}
+  slow: {type: OS::Heat::TestResource, properties: {value: x, action_wait_secs: {create: -1}}}
   after: {type: OS::Heat::TestResource, depends_on: slow}
 """
