@@ -1,0 +1,146 @@
+"""Who may ask."""
+
+import base64
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import bcrypt
+import heatclient.client
+import httpx
+import pytest
+from heatclient import exc
+from keystoneauth1.http_basic import HTTPBasicAuth
+from keystoneauth1.session import Session
+
+from homeostat.api.auth import BasicAccess, NoAccess, read_accounts
+from homeostat.api.server import ApiSettings, run_api
+from homeostat.convergence.clock import Entropy, SystemClock
+from homeostat.store.database import Database
+from tests.wire import templates
+from tests.wire.running import database, serving
+
+
+def line(user: str, password: str, project: str = "") -> str:
+    hashed = bcrypt.hashpw(password.encode(), bcrypt.gensalt(4)).decode()
+    return f"{user}:{hashed}:{project}\n" if project else f"{user}:{hashed}\n"
+
+
+@pytest.fixture
+def passwords(tmp_path: Path) -> Path:
+    path = tmp_path / "htpasswd"
+    path.write_text("# users\n\n" + line("ada", "love:lace") + line("bob", "builder", "site"))
+    return path
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[Database]:
+    with database(tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+def url(db: Database, passwords: Path) -> Iterator[str]:
+    with serving(db, BasicAccess(passwords)) as found:
+        yield found
+
+
+def test_a_genuine_client_signs_in(url: str) -> None:
+    session = Session(auth=HTTPBasicAuth(endpoint=f"{url}/v1/ada", username="ada", password="love:lace"))
+    heat = heatclient.client.Client("1", session=session, service_type="orchestration")
+    heat.stacks.create(stack_name="hello", template=templates.HELLO)
+    assert heat.stacks.get("hello").stack_owner == "ada"
+    wrong = Session(auth=HTTPBasicAuth(endpoint=f"{url}/v1/ada", username="ada", password="guess"))
+    with pytest.raises(exc.HTTPUnauthorized):
+        heatclient.client.Client("1", session=wrong, service_type="orchestration").stacks.get("hello")
+
+
+@pytest.mark.parametrize(
+    ("auth", "project", "code", "reason"),
+    [
+        (("ada", "love:lace"), "ada", 200, "the project of the user's name"),
+        (("bob", "builder"), "site", 200, "the project that the file names"),
+        (("bob", "builder"), "bob", 403, "not the one of the name then"),
+        (("ada", "love:lace"), "site", 403, "not that of others"),
+        (("ada", "love"), "ada", 401, "a wrong password"),
+        (("eve", "love:lace"), "ada", 401, "an unknown user"),
+        (None, "ada", 401, "nobody"),
+    ],
+)
+def test_users_and_projects(url: str, auth: tuple[str, str] | None, project: str, code: int, reason: str) -> None:
+    for _again in range(2):
+        answer = httpx.get(f"{url}/v1/{project}/stacks", auth=auth)
+        assert answer.status_code == code, reason
+        assert ("www-authenticate" in answer.headers) == (code == 401)
+        if code != 200:
+            assert answer.json()["error"]["type"] == {401: "HTTPUnauthorized", 403: "InvalidTenant"}[code]
+
+
+@pytest.mark.parametrize("header", ["Basic", "Basic !", "Bearer x", "Basic " + base64.b64encode(b"ada").decode(), "é"])
+def test_credentials_that_are_none(url: str, header: str) -> None:
+    answer = httpx.get(f"{url}/v1/ada/stacks", headers={"authorization": header.encode()})
+    assert answer.status_code == 401
+
+
+def test_what_is_open_to_all(url: str) -> None:
+    assert httpx.get(url).status_code == 300
+    assert httpx.get(f"{url}/healthcheck").status_code == 200
+    assert httpx.get(f"{url}/openapi.json").status_code == 200
+
+
+def test_unknown_addresses_are_guarded(url: str) -> None:
+    assert httpx.get(f"{url}/v1/ada/nothing").status_code == 401
+    assert httpx.get(f"{url}/v1.0/ada/stacks").status_code == 401
+    accept = {"accept": "application/vnd.openstack.orchestration-v1"}
+    assert httpx.get(f"{url}/ada/stacks", headers=accept).status_code == 401
+
+
+def test_the_file_is_read_again(url: str, passwords: Path) -> None:
+    def code(user: str, password: str) -> int:
+        return httpx.get(f"{url}/v1/ada/stacks", auth=(user, password)).status_code
+
+    assert code("ada", "love:lace") == 200
+    passwords.write_text(line("ada", "countess of"))
+    assert (code("ada", "love:lace"), code("ada", "countess of")) == (401, 200)
+    passwords.write_text("ada:plain text\n")
+    assert code("ada", "countess of") == 200, "a wrong file is not taken over"
+    passwords.unlink()
+    assert code("ada", "countess of") == 200
+
+
+@pytest.mark.parametrize("text", ["ada:secret\n", "ada\n", ":$2b$04$x\n", "ada:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n"])
+def test_files_that_are_wrong(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "htpasswd"
+    path.write_text(f"# users\n{text}")
+    with pytest.raises(ValueError, match=r"line 2: .*htpasswd -B"):
+        read_accounts(path)
+
+
+def test_without_access_control_for_this_machine_alone(db: Database) -> None:
+    for host in ("127.0.0.1", "::1", "localhost", "127.8.9.1"):
+        NoAccess().check_host(host)
+    for host in ("0.0.0.0", "::", "192.0.2.1", "example.org", ""):
+        with pytest.raises(ValueError, match="loopback"):
+            run_api(db, SystemClock(), Entropy(), NoAccess(), ApiSettings(host=host, port=0))
+
+
+def test_long_passwords(db: Database, tmp_path: Path) -> None:
+    """bcrypt knows 72 bytes; what `htpasswd` cut must still fit."""
+    password = "x" * 100
+    path = tmp_path / "long"
+    path.write_text(line("ada", password[:72]))
+    with serving(db, BasicAccess(path)) as url:
+        assert httpx.get(f"{url}/v1/ada/stacks", auth=("ada", password)).status_code == 200
+
+
+def test_verified_passwords_are_remembered(db: Database, tmp_path: Path) -> None:
+    """A hash takes a second here; a minute of requests must not take as long as that many hashes."""
+    path = tmp_path / "slow"
+    path.write_text(f"ada:{bcrypt.hashpw(b'x', bcrypt.gensalt(13)).decode()}\n")
+    with serving(db, BasicAccess(path)) as url, httpx.Client(base_url=f"{url}/v1/ada", auth=("ada", "x")) as http:
+        started = time.monotonic()
+        assert http.get("stacks").status_code == 200
+        first_s = time.monotonic() - started
+        started = time.monotonic()
+        assert all(http.get("stacks").status_code == 200 for _ in range(10))
+        assert time.monotonic() - started < 5 * first_s

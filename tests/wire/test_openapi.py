@@ -1,0 +1,60 @@
+"""The OpenAPI document tells of every route."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.wire.running import Running
+
+FAULTS = {"400", "401", "403", "404", "405", "500", "503"}
+OPEN = {"/", "/versions", "/v1", "/healthcheck"}
+
+
+@pytest.fixture(scope="module")
+def document(service: Running) -> dict[str, Any]:
+    return dict(httpx.get(f"{service.url}/openapi.json").json())
+
+
+def operations(document: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
+    return [(path, method, each) for path, found in document["paths"].items() for method, each in found.items()]
+
+
+def test_every_operation_is_documented(document: dict[str, Any]) -> None:
+    found = operations(document)
+    assert len(found) > 60
+    for path, method, operation in found:
+        place = f"{method} {path}"
+        assert operation["summary"], place
+        codes = set(operation["responses"])
+        assert any(code.startswith(("2", "3")) for code in codes), place
+        if path not in OPEN:
+            assert codes >= FAULTS, place
+            assert {each["name"] for each in operation["parameters"] if each["in"] == "path"} >= {"project"}, place
+        if method in ("put", "patch") and operation["summary"].startswith("Update"):
+            assert operation["requestBody"]["content"]["application/json"]["schema"], place
+
+
+def test_operations_have_names_of_their_own(document: dict[str, Any]) -> None:
+    names = [operation["operationId"] for _, _, operation in operations(document)]
+    assert len(names) == len(set(names))
+
+
+def test_references_lead_somewhere(document: dict[str, Any]) -> None:
+    """Each `$ref` names a schema that is there."""
+
+    def references(part: Any) -> set[str]:
+        if isinstance(part, dict):
+            here = {part["$ref"]} if isinstance(part.get("$ref"), str) else set()
+            return here.union(*(references(each) for each in part.values()))
+        return set().union(*(references(each) for each in part)) if isinstance(part, list) else set()
+
+    known = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
+    assert references(document["paths"]) | references(document["components"]) <= known
+
+
+def test_successes_have_bodies(document: dict[str, Any]) -> None:
+    for path, method, operation in operations(document):
+        described = path not in OPEN and "not supported" not in operation["summary"]
+        if method == "get" and "200" in operation["responses"] and described:
+            assert operation["responses"]["200"]["content"]["application/json"]["schema"], f"{method} {path}"
