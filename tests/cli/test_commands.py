@@ -87,17 +87,17 @@ def test_a_failure_names_resource_reason_and_remedy(service: Home, template: Tem
     assert "homeostat explain failing" in failed.err
 
     explained = ok(service.run("explain", "failing")).out
-    assert "mend the cause" in explained
+    assert "mending the cause" in explained
     assert service.run("watch", "failing", "--until-complete").code == 1
     ok(service.run("down", "failing", "-y"))
 
 
 def test_explain_tells_what_is_waited_for(service: Home, template: Template) -> None:
     ok(service.run("up", template(STUCK), "stuck", "--no-wait"))
-    until(lambda: "slow (CREATE IN_PROGRESS)" in service.run("explain", "stuck", "after").out)
+    until(lambda: "slow (CREATE IN PROGRESS)" in service.run("explain", "stuck", "after").out)
     found = ok(service.run("explain", "stuck", "--json")).json()["explanations"]
     slow, after = found
-    assert (slow["name"], slow["state"]) == ("slow", "CREATE IN_PROGRESS")
+    assert (slow["name"], slow["state"]) == ("slow", "CREATE IN PROGRESS")
     assert slow["waiting_s"] is not None
     assert (after["name"], after["released_by"]) == ("after", "slow coming to rest")
 

@@ -90,6 +90,13 @@ class TestPicture:
         assert "waits" in text
         assert "for net" in text
 
+    def test_a_long_reason_is_cut_and_nothing_else(self) -> None:
+        failed = view("server_with_a_rather_long_name", "CREATE_FAILED", reason="No valid host " * 20)
+        [_, line] = drawn(snapshot(failed)).splitlines()
+        assert "server_with_a_rather_long_name" in line
+        assert "create failed" in line
+        assert line.endswith("…")
+
     def test_a_picture_higher_than_the_screen_keeps_what_is_not_at_rest(self) -> None:
         resting = [view(f"r{number}") for number in range(100)]
         text = drawn(snapshot(*resting, view("bad", "CREATE_FAILED", reason="boom")), height=20)
@@ -112,7 +119,7 @@ EXPLAINED = [
     (
         "what was not begun waits for its requirements",
         [view("net", "CREATE_IN_PROGRESS", ("port",)), view("port", "INIT_COMPLETE")],
-        ("port", "net (CREATE IN_PROGRESS)", "net coming to rest"),
+        ("port", "net (CREATE IN PROGRESS)", "net coming to rest"),
     ),
     (
         "a failed requirement has to be mended",
@@ -149,10 +156,10 @@ class TestExplain:
         assert "at rest" in found.waits_for
 
     def test_tells_since_when_and_what_was_seen(self) -> None:
-        resource = view("a", "CREATE_IN_PROGRESS", since=988.0, presence="PRESENT", seen="building", seen_at=999.5)
+        resource = view("a", "CREATE_IN_PROGRESS", since=988.0, presence="present", seen="no route", seen_at=999.5)
         [found] = explain(snapshot(resource), NOW)
         assert found.waiting_s == 12.0
-        assert found.seen == "present, status building, 0.5s ago"
+        assert found.seen == "present, no route; nothing new for 0.5s"
 
     def test_causes_come_before_what_waits_for_them(self) -> None:
         waiting, cause = view("a", "INIT_COMPLETE"), view("z", "CREATE_FAILED", ("a",), reason="no")
@@ -182,13 +189,13 @@ def test_a_resource_is_read_from_the_wire() -> None:
             "observed": {
                 "presence": "present",
                 "seen_at": "1970-01-01T00:16:40Z",
-                "properties": {"status": "building"},
+                "reason": "no route",
             },
         }
     )
     assert read.key == ("1234", "server")
     assert (read.action, read.status, read.since) == ("CREATE", "IN_PROGRESS", NOW)
-    assert (read.waiting, read.presence, read.seen, read.seen_at) == ("building", "present", "building", NOW)
+    assert (read.waiting, read.presence, read.seen, read.seen_at) == ("building", "present", "no route", NOW)
 
 
 class TestBodies:

@@ -51,7 +51,7 @@ def _verdict(snapshot: Snapshot, resource: ResourceView, blockers: Sequence[Reso
     """Rank, what it waits for, what would release it."""
     if resource.status == FAILED:
         reason = resource.reason or "no reason was given"
-        return 0, f"you: {reason}", f"mend the cause, then `homeostat up` the template again ({snapshot.name})"
+        return 0, f"you, because {reason}", f"mending the cause, then `homeostat up` with {snapshot.name} again"
     if resource.at_rest:
         return 4, "nothing: it is at rest", "nothing is needed"
     if resource.begins and blockers:
@@ -60,10 +60,10 @@ def _verdict(snapshot: Snapshot, resource: ResourceView, blockers: Sequence[Reso
         release = f"mending {', '.join(failed)}" if failed else f"{_listed(blockers)} coming to rest"
         return 2, names, release
     if resource.begins and snapshot.at_rest:
-        return 3, f"the stack, which is {snapshot.stack['stack_status']}", f"`homeostat up` ({snapshot.name})"
+        return 3, f"the stack, which is {snapshot.stack['stack_status']}", f"`homeostat up` with {snapshot.name} again"
     if resource.begins:
         return 3, "its turn: nothing holds it", "a worker taking it up, usually within a second"
-    doing = resource.waiting or resource.reason or f"its {resource.action.lower()} to be carried out"
+    doing = resource.waiting or f"its {resource.action.lower()} to be carried out"
     return 1, doing, _release(resource)
 
 
@@ -80,8 +80,8 @@ def _listed(blockers: Sequence[ResourceView]) -> str:
 
 
 def _seen(resource: ResourceView, now: float) -> str:
+    """A look that brings nothing new is not recorded."""
     if not resource.presence:
         return ""
-    words = [resource.presence.lower(), *([f"status {resource.seen}"] if resource.seen else [])]
-    ago = [] if resource.seen_at is None else [f"{lasting(now - resource.seen_at)} ago"]
-    return ", ".join([*words, *ago])
+    since = "" if resource.seen_at is None else f"; nothing new for {lasting(now - resource.seen_at)}"
+    return f"{resource.presence}{f', {resource.seen}' if resource.seen else ''}{since}"

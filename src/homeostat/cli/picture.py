@@ -61,12 +61,13 @@ class StackPicture:
         room = max(3, height - 4)
         if len(lines) > room:
             lines, hidden = _most_telling(lines, room - 1)
+        rows = [_row(line, durations, now, self._blockers.get(line.resource.key, ())) for line in lines]
         grid = Table.grid(padding=(0, 2))
         for _ in range(4):
             grid.add_column(no_wrap=True)
-        grid.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
-        for line in lines:
-            grid.add_row(*_row(line, durations, now, self._blockers.get(line.resource.key, ())))
+        grid.add_column()  # the only one that gives way on a narrow screen
+        for row in rows:
+            grid.add_row(*row)
         parts: list[RenderableType] = [_head(self._snapshot, now), grid]
         if hidden:
             parts.append(Text(f"… {hidden} more", style="dim"))
@@ -99,7 +100,7 @@ def _head(snapshot: Snapshot, now: float) -> RenderableType:
     return head
 
 
-def _row(line: Line, durations: Durations, now: float, blockers: Sequence[str]) -> Sequence[RenderableType]:
+def _row(line: Line, durations: Durations, now: float, blockers: Sequence[str]) -> Sequence[Text]:
     resource = line.resource
     symbol, style = _symbol(resource, now)
     name = Text.assemble(
@@ -108,9 +109,11 @@ def _row(line: Line, durations: Durations, now: float, blockers: Sequence[str]) 
     return (
         name,
         Text(resource.type.removeprefix("OS::"), style="dim"),
-        Text("waits" if resource.begins else f"{resource.action} {resource.status}".lower(), style=style),
+        Text("waits" if resource.begins else resource.state.lower(), style=style),
         Text(durations.of(resource, now), style="dim"),
-        Text(_why(resource, blockers), style="red" if resource.status == FAILED else "dim"),
+        Text(
+            _why(resource, blockers), "red" if resource.status == FAILED else "dim", no_wrap=True, overflow="ellipsis"
+        ),
     )
 
 

@@ -8,6 +8,8 @@ from typing import Any
 IN_PROGRESS = "IN_PROGRESS"
 COMPLETE = "COMPLETE"
 FAILED = "FAILED"
+UNTOLD = "state changed"
+"""What the wire says when there is no reason to give."""
 
 Key = tuple[str, str]
 """Stack id and resource name."""
@@ -16,7 +18,8 @@ Key = tuple[str, str]
 @dataclass(frozen=True, slots=True)
 class ResourceView:
     """One resource. parent — key name of the owning resource in the parent stack; waiting — what it waits for, as the
-    service says; seen — status that the cloud last gave; seen_at, since — seconds since the epoch."""
+    service says; presence, seen, seen_at — what the last look that brought news told; since, seen_at — seconds since
+    the epoch."""
 
     stack: str
     name: str
@@ -49,7 +52,7 @@ class ResourceView:
 
     @property
     def state(self) -> str:
-        return "waiting to begin" if self.begins else f"{self.action} {self.status}"
+        return "waiting to begin" if self.begins else f"{self.action} {self.status}".replace("_", " ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,7 @@ def read_resource(wire: Mapping[str, Any]) -> ResourceView:
     action, _, status = wire["resource_status"].partition("_")
     links = {link["rel"]: link["href"] for link in wire.get("links", ())}
     observed = wire.get("observed") or {}
-    properties = observed.get("properties") or {}
+    waiting = wire.get("waiting") or ""
     return ResourceView(
         stack=_last(links.get("stack", "")),
         name=wire["resource_name"],
@@ -107,9 +110,9 @@ def read_resource(wire: Mapping[str, Any]) -> ResourceView:
         since=seconds(wire.get("updated_time") or wire.get("creation_time")),
         parent=wire.get("parent_resource") or "",
         nested=_last(links.get("nested", "")),
-        waiting=wire.get("waiting") or "",
+        waiting="" if waiting == UNTOLD else waiting,
         presence=observed.get("presence") or "",
-        seen=str(properties.get("status") or ""),
+        seen=observed.get("reason") or "",
         seen_at=seconds(observed.get("seen_at")),
     )
 
