@@ -27,7 +27,8 @@ class Faults:
 @dataclass(slots=True)
 class Weather:
     """How the cloud behaves. build_s — until a thing that builds is ready; delete_s — until a deleted one is gone;
-    listing_lag_s — until a new one is seen; quota — things there may be, None for no limit; idempotent — a token makes one thing only."""
+    listing_lag_s — until a new one is seen; quota — things there may be, None for no limit; idempotent — one token
+    makes one thing only."""
 
     build_s: float = 0.0
     delete_s: float = 0.0
@@ -51,7 +52,7 @@ class SimulatedCloud:
     """A cloud of plain data.
 
     Takes: now — seconds since the epoch; weather — how it behaves; seed — of its faults.
-    doubled — (kind, token) of every creation made while another thing with that token was there: nothing is to be in it.
+    doubled — (kind, token) of every creation made while another thing with that token was there: to stay empty.
     """
 
     name = "simulated"
