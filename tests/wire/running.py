@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 
 from homeostat.api.auth import Access
-from homeostat.api.server import ApiSettings, server
+from homeostat.api.server import ApiSettings, run, server
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.convergence.clock import Entropy, SystemClock
 from homeostat.convergence.pass_ import Limits
@@ -40,7 +40,7 @@ def serving(db: Database, access: Access, settings: ApiSettings | None = None) -
     """The API on a free port. Gives its address."""
     listening = socket.create_server(("127.0.0.1", 0))
     one = server(db, SystemClock(), Entropy(), access, settings or ApiSettings())
-    thread = threading.Thread(target=one.run, args=([listening],), name="api")
+    thread = threading.Thread(target=run, args=(one, listening), name="api")
     thread.start()
     try:
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"

@@ -2,13 +2,13 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from homeostat.convergence.definitions import with_implied
+from homeostat.convergence.definitions import MEMBERS_PER_SHARD, with_implied
 from homeostat.model.desired import Definition, Identity
 from homeostat.resources import groups
 from homeostat.store import stacks, views
@@ -30,6 +30,12 @@ class Graph:
     compiled: Compiled | None = None
     definitions: Mapping[str, Definition] = field(default_factory=dict)
     required_by: Mapping[str, list[str]] = field(default_factory=dict)
+
+    def shards_of(self, names: Collection[str]) -> frozenset[int] | None:
+        """Shards in which resources of these names can be; None for any."""
+        if self.desired.kind != "group" or not all(name.isdecimal() for name in names):
+            return None
+        return frozenset(int(name) // MEMBERS_PER_SHARD for name in names)
 
 
 class Graphs:
@@ -69,7 +75,7 @@ def _graph(desired: Desired, identity: Identity) -> Graph:
     if desired.kind == "empty":
         return Graph(desired)
     if desired.kind == "group":
-        return Graph(desired, definitions=_members(desired.template))
+        return Graph(desired, definitions=Members(desired.template))
     compiled = compile_template(
         desired.template,
         identity=identity,
@@ -85,6 +91,30 @@ def _graph(desired: Desired, identity: Identity) -> Graph:
     return Graph(desired, compiled, definitions, required_by)
 
 
-def _members(template: Mapping[str, Any]) -> Mapping[str, Definition]:
-    kind = template["resource_def"]["type"]
-    return {name: Definition(name, kind) for name in groups.member_names(template["count"], template["skip"])}
+class Members(Mapping[str, Definition]):
+    """Definitions of a group's members, names and types alone: made when asked for, since there may be a million.
+
+    Takes: template — of a group's revision.
+    """
+
+    def __init__(self, template: Mapping[str, Any]) -> None:
+        self._type: str = template["resource_def"]["type"]
+        self._count: int = template["count"]
+        self._skip = frozenset(template["skip"])
+
+    def __getitem__(self, name: str) -> Definition:
+        if name not in self:
+            raise KeyError(name)
+        return Definition(name, self._type)
+
+    def __contains__(self, name: object) -> bool:
+        if not isinstance(name, str) or not name.isdecimal() or str(int(name)) != name or name in self._skip:
+            return False
+        skipped = sum(int(other) < int(name) for other in self._skip if other.isdecimal())
+        return int(name) - skipped < self._count
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(groups.member_names(self._count, self._skip))
+
+    def __len__(self) -> int:
+        return self._count

@@ -13,7 +13,7 @@ from homeostat.store import schema
 from homeostat.store.worlds import COLUMNS
 
 NAMES_MAX = 500
-"""More names than this are not worth a query of their own: all rows are read then."""
+"""More names or keys than this are not worth a query of their own: all rows are read then."""
 
 _stack = schema.stack
 _resource = schema.resource
@@ -121,9 +121,12 @@ def descendants(tx: Connection, stack: Row[Any], depth: int) -> list[Row[Any]]:
 
 
 def resources(
-    tx: Connection, stack_id: str, names: Collection[str] | None = None
+    tx: Connection, stack_id: str, names: Collection[str] | None = None, shards: Collection[int] | None = None
 ) -> tuple[dict[str, Resource], dict[str, Seen]]:
-    """Rows of a stack, or those of some names, and their newest observations, by key, in the order they were made."""
+    """Rows of a stack and their newest observations, by key, in the order they were made.
+
+    Takes: names — only those of these names; shards — only those in these shards.
+    """
     chosen = (
         select(
             *(_resource.c[name] for name in COLUMNS),
@@ -135,6 +138,8 @@ def resources(
     )
     if names is not None and len(names) <= NAMES_MAX:
         chosen = chosen.where(_resource.c.name.in_(names))
+    if shards is not None:
+        chosen = chosen.where(_resource.c.shard.in_(shards))
     rows: dict[str, Resource] = {}
     seen: dict[str, Seen] = {}
     width = len(COLUMNS)
@@ -147,14 +152,13 @@ def resources(
     return rows, seen
 
 
-def observed_properties(
-    tx: Connection, stack_id: str, names: Collection[str] | None = None
-) -> dict[str, dict[str, Any]]:
-    """Key of a row -> property -> its observed value (CV1)."""
+def observed_properties(tx: Connection, stack_id: str, keys: Collection[str]) -> dict[str, dict[str, Any]]:
+    """Key of a row -> property -> its observed value (CV1), at least for these rows of the stack."""
     table = schema.resource_properties_observed
-    chosen = select(table.c.id, table.c.prop_name, table.c.prop_value).where(table.c.stack_id == stack_id)
-    if names is not None and len(names) <= NAMES_MAX:
-        chosen = chosen.where(table.c.resource_name.in_(names))
+    few = len(keys) <= NAMES_MAX
+    chosen = select(table.c.id, table.c.prop_name, table.c.prop_value).where(
+        table.c.id.in_(keys) if few else table.c.stack_id == stack_id
+    )
     found: dict[str, dict[str, Any]] = {}
     for key, name, value in tx.execute(chosen):
         found.setdefault(key, {})[name] = value

@@ -51,7 +51,7 @@ class Inventory:
         self._tx = tx
         self._names = names
         self._graph = graph
-        rows, seen = views.resources(tx, stack.id, names)
+        rows, seen = views.resources(tx, stack.id, names, graph.shards_of(names) if names is not None else None)
         self._world = World(stacks.facts(stack), 0, graph.definitions, rows, seen)
         self._by_name: dict[str, list[Resource]] = defaultdict(list)
         for row in rows.values():
@@ -149,7 +149,7 @@ class Inventory:
         if seen is None:
             return None
         if self._observed is None:
-            self._observed = views.observed_properties(self._tx, self.stack.id, self._names)
+            self._observed = views.observed_properties(self._tx, self.stack.id, self._world.seen)
         look = seen.observation
         return {
             "presence": look.presence.value,
