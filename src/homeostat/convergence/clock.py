@@ -3,7 +3,7 @@
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,16 +27,27 @@ class SystemClock:
 
 
 @dataclass(frozen=True, slots=True)
+class Keys:
+    """Endless supply of row keys: 12 characters, 60 bits. Safe to share between threads."""
+
+    read: Callable[[int], bytes]
+
+    def __iter__(self) -> "Keys":
+        return self
+
+    def __next__(self) -> str:
+        number = int.from_bytes(self.read(8), "big")
+        return "".join(ALPHABET[(number >> (5 * place)) & 31] for place in range(12))
+
+
+@dataclass(frozen=True, slots=True)
 class Entropy:
     """A source of randomness; `read(n)` gives n bytes."""
 
     read: Callable[[int], bytes] = os.urandom
 
-    def keys(self) -> Iterator[str]:
-        """Row keys: 12 characters, 60 bits."""
-        while True:
-            number = int.from_bytes(self.read(8), "big")
-            yield "".join(ALPHABET[(number >> (5 * place)) & 31] for place in range(12))
+    def keys(self) -> Keys:
+        return Keys(self.read)
 
     def stack_id(self) -> str:
         return str(uuid.UUID(bytes=self.read(16), version=4))
