@@ -39,6 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         commands.report(problem, as_json=arguments.json)
         return problem.code
     except KeyboardInterrupt:
+        commands.report_interrupt(arguments)
         return 128 + signal.SIGINT
 
 

@@ -48,6 +48,8 @@ def test_the_life_of_a_stack_in_words(service: Home, template: Template) -> None
     shown = ok(service.run("show", "plain")).out
     for word in ("UPDATE_COMPLETE", "OS::Nova::Server", "second", "What was asked for"):
         assert word in shown
+    assert ok(service.run("show", "plain", "--output", "word")).out == "second\n"
+    assert "it has: word" in service.run("show", "plain", "--output", "nothing").err
     told = ok(service.run("events", "plain")).out
     assert told.index("CREATE_COMPLETE       plain") < told.index("UPDATE_COMPLETE       plain")
     assert "0 of 2 resources are not at rest" in ok(service.run("explain", "plain")).out

@@ -49,8 +49,11 @@ def _add_client_commands(commands: Commands) -> None:
     watch.add_argument("name", metavar="NAME", help="name or id of the stack")
     watch.add_argument("--until-complete", action="store_true", help="end when the stack is at rest, 1 if it failed")
     _client(commands, "list", "list the stacks of the project", "homeostat list --json | jq -r '.[].stack_name'")
-    show = _client(commands, "show", "show a stack: parameters, resources, outputs", "homeostat show web-tier")
+    show = _client(
+        commands, "show", "show a stack: parameters, resources, outputs", "curl $(homeostat show web-tier --output url)"
+    )
     show.add_argument("name", metavar="NAME", help="name or id of the stack")
+    show.add_argument("--output", metavar="KEY", help="only the value of this output, for use in scripts")
     events = _client(commands, "events", "list what happened to a stack", "homeostat events web-tier -f")
     events.add_argument("name", metavar="NAME", help="name or id of the stack")
     events.add_argument("-f", "--follow", action="store_true", help="go on with what happens next, until interrupted")

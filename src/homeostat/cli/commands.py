@@ -82,6 +82,8 @@ def show(arguments: Namespace) -> int:
     with connect(arguments) as client:
         stack = client.stack(arguments.name, outputs=True)
         resources = client.resources(stack)
+    if arguments.output is not None:
+        return _show_output(stack, arguments)
     if arguments.json:
         write_json({"stack": stack, "resources": resources})
         return OK
@@ -93,6 +95,21 @@ def show(arguments: Namespace) -> int:
     out.print(picture.resources_table(Snapshot.of(stack, resources).resources))
     if stack.get("outputs"):
         out.print(picture.outputs_table(stack["outputs"]))
+    return OK
+
+
+def _show_output(stack: Wire, arguments: Namespace) -> int:
+    outputs = {each["output_key"]: each for each in stack.get("outputs") or ()}
+    if arguments.output not in outputs:
+        known = ", ".join(outputs) or "none"
+        raise Problem(f"{stack['stack_name']} has no output {arguments.output}; it has: {known}")
+    found = outputs[arguments.output]
+    if found.get("output_error"):
+        raise Problem(f"output {arguments.output}: {found['output_error']}")
+    if arguments.json:
+        write_json(found["output_value"])
+    else:
+        console().print(picture.shown(found), soft_wrap=True)
     return OK
 
 
@@ -163,6 +180,14 @@ def report(problem: Problem, *, as_json: bool) -> None:
         write_json({"error": {"type": problem.kind, "message": str(problem)}})
     else:
         Console(stderr=True).print(Text.assemble(("homeostat: ", "red"), str(problem)), soft_wrap=True)
+
+
+def report_interrupt(arguments: Namespace) -> None:
+    """Ctrl-C ends the watching; what was asked for goes on."""
+    if arguments.command in ("up", "down") and not arguments.json:
+        Console(stderr=True).print(
+            "interrupted; if the service has accepted it, it goes on: homeostat list", style="dim"
+        )
 
 
 def console() -> Console:

@@ -294,7 +294,7 @@ def main() -> int:
     except KeyboardInterrupt:
         out.print("\nstopped; all that it made is removed")
         return 128 + signal.SIGINT
-    out.print(f"\nAll of it held, in {time.monotonic() - begun_at:.0f} s. {NEXT}")
+    out.print(f"\nAll of it held, in {time.monotonic() - begun_at:.0f} s. {NEXT}", soft_wrap=True)
     return OK
 
 
