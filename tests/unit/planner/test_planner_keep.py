@@ -6,7 +6,6 @@ import pytest
 from tests.unit.planner.worlds import (
     LONG_AGO,
     NOW,
-    SERVER,
     TEST,
     VOLUME,
     absent,

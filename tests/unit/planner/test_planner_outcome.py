@@ -1,0 +1,124 @@
+"""What an answer of the cloud means for a row."""
+
+from typing import Any
+
+import pytest
+from tests.unit.planner.worlds import (
+    NOW,
+    row,
+    seen,
+    unanswered,
+    world,
+)
+
+from homeostat.model.errors import HomeostatError, Rejected, Terminal, Transient, Uncertain
+from homeostat.model.observed import Observation, Presence
+from homeostat.model.plan import Record, Step, Verb
+from homeostat.model.status import joined
+from homeostat.model.world import Resource
+from homeostat.planner import outcome
+
+ACTIVE = Observation(Presence.PRESENT, "h-new", {"status": "active"}, NOW)
+BUILDING = Observation(Presence.PRESENT, "h-new", {"status": "building"}, NOW)
+BROKEN = Observation(Presence.PRESENT, "h-new", {"status": "error", "fault": "no host"}, NOW)
+STRANGE = Observation(Presence.PRESENT, "h-new", {"status": "odd"}, NOW)
+GONE = Observation(Presence.ABSENT, "", seen_at=NOW)
+
+UPDATING = {"state": "UPDATE_IN_PROGRESS", "acted_at": None}
+DELETING = {"state": "DELETE_IN_PROGRESS", "acted_at": None}
+CASES: dict[str, tuple[Verb, Resource, Observation | HomeostatError, str]] = {
+    "made and ready": (Verb.CREATE, unanswered("a"), ACTIVE, "CREATE_COMPLETE h-new acted"),
+    "made, not ready": (Verb.CREATE, unanswered("a"), BUILDING, "CREATE_IN_PROGRESS h-new acted"),
+    "made, but broken: deciding knows the remedy": (
+        Verb.CREATE,
+        unanswered("a"),
+        BROKEN,
+        "CREATE_IN_PROGRESS h-new acted",
+    ),
+    "made, in a state that needs people": (Verb.CREATE, unanswered("a"), STRANGE, "CREATE_FAILED h-new acted"),
+    "refused for good": (Verb.CREATE, unanswered("a"), Terminal("quota"), "CREATE_FAILED"),
+    "the request was wrong": (Verb.CREATE, unanswered("a"), Rejected("NotSupported", "no"), "CREATE_FAILED"),
+    "not now": (Verb.CREATE, unanswered("a"), Transient("busy", 7), "CREATE_IN_PROGRESS +7"),
+    "perhaps": (Verb.CREATE, unanswered("a", attempts=1), Uncertain("lost"), "CREATE_IN_PROGRESS +2"),
+    "updated": (Verb.UPDATE, row("a", **UPDATING), ACTIVE, "UPDATE_COMPLETE h-new acted"),
+    "updated, but it is gone": (Verb.UPDATE, row("a", **UPDATING), GONE, "UPDATE_IN_PROGRESS h-a1 acted"),
+    "started": (Verb.OPERATE, row("a", **UPDATING), ACTIVE, "UPDATE_COMPLETE h-new acted"),
+    "found": (Verb.FIND, unanswered("a"), ACTIVE, "CREATE_IN_PROGRESS h-new acted"),
+    "not found: the token is given up": (Verb.FIND, unanswered("a"), GONE, "CREATE_IN_PROGRESS forsakes a1-1"),
+    "the cloud cannot be asked": (Verb.FIND, unanswered("a"), Transient("down", 3), "CREATE_IN_PROGRESS +3"),
+    "deleted": (Verb.DELETE, row("a", **DELETING), GONE, "removed"),
+    "being deleted": (Verb.DELETE, row("a", **DELETING), BUILDING, "DELETE_IN_PROGRESS h-a1 acted"),
+    "may not be deleted": (Verb.DELETE, row("a", **DELETING), Rejected("Forbidden", "locked"), "DELETE_FAILED h-a1"),
+    "cannot be deleted now": (Verb.DELETE, row("a", **DELETING), Transient("busy", 4), "DELETE_IN_PROGRESS h-a1 +4"),
+}
+
+
+def told(record: Record) -> str:
+    if record.removed:
+        return "removed"
+    mine = record.row
+    parts = [joined(mine.action, mine.status), mine.handle]
+    parts.append("acted" if mine.acted_at == NOW else "")
+    parts.append(f"+{mine.due_at - NOW:g}" if mine.due_at is not None else "")
+    parts.append(f"forsakes {record.forsaken}" if record.forsaken else "")
+    return " ".join(part for part in parts if part)
+
+
+@pytest.mark.parametrize("reason", CASES)
+def test_conclude(reason: str) -> None:
+    verb, mine, answer, expected = CASES[reason]
+    record = outcome.conclude(world(rows=[mine]), Step(verb, mine), answer, NOW)
+    assert told(record) == expected
+
+
+@pytest.mark.parametrize(
+    ("verb", "mine", "answer", "expected"),
+    [
+        (Verb.CREATE, unanswered("a"), ACTIVE, ["CREATE_COMPLETE state changed"]),
+        (Verb.CREATE, unanswered("a"), BUILDING, []),
+        (Verb.CREATE, unanswered("a"), Terminal("quota"), ["CREATE_FAILED Terminal: resources.a: quota"]),
+        (Verb.CREATE, unanswered("a"), Transient("busy"), []),
+        (Verb.DELETE, row("a", **DELETING), GONE, ["DELETE_COMPLETE state changed"]),
+    ],
+    ids=["complete", "no change of state", "failed", "tried again", "gone"],
+)
+def test_every_change_of_state_has_its_event(verb: Verb, mine: Resource, answer: Any, expected: list[str]) -> None:
+    record = outcome.conclude(world(rows=[mine]), Step(verb, mine), answer, NOW)
+    assert [f"{joined(each.action, each.status)} {each.reason}" for each in record.events] == expected
+
+
+def test_completion_lets_dependants_read_again() -> None:
+    mine = unanswered("a")
+    of = world(rows=[mine])
+    outcome.conclude(of, Step(Verb.CREATE, mine), ACTIVE, NOW)
+    assert mine.changed == of.stamp > 0
+
+
+def test_the_answer_becomes_the_newest_look_already_judged() -> None:
+    mine = row("a", **UPDATING, judged=6)
+    of = world(rows=[mine], looks={"a1": seen("stopped", 7)})
+    outcome.conclude(of, Step(Verb.UPDATE, mine), ACTIVE, NOW)
+    assert of.seen["a1"].observation is ACTIVE
+    assert mine.judged == of.seen["a1"].number == 8
+
+
+def test_backoff_grows_with_each_failure_that_time_mends() -> None:
+    mine = unanswered("a", attempts=0)
+    of = world(rows=[mine])
+    delays = []
+    for _ in range(4):
+        outcome.conclude(of, Step(Verb.CREATE, mine), Uncertain("lost"), NOW)
+        delays.append((mine.due_at or 0) - NOW)
+    assert delays == [1, 2, 4, 8]
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        ("it broke", "ResourceInError: resources.a: it broke"),
+        (Terminal("quota"), "Terminal: resources.a: quota"),
+    ],
+    ids=["a verdict", "an error"],
+)
+def test_failures_name_their_class_and_place(error: Exception | str, expected: str) -> None:
+    assert outcome.failure_text(row("a"), error) == expected
