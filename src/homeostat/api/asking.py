@@ -21,6 +21,10 @@ from homeostat.store.database import Database
 MALFORMED = "The server could not comply with the request since it is either malformed or otherwise incorrect."
 
 
+COUNT_MAX = 2**31 - 1
+"""Largest number that a caller may give: what every database can store and count to."""
+
+
 @dataclass(frozen=True, slots=True)
 class Service:
     """What answers are made of. hidden_tags — stacks with one of these are listed only on demand."""

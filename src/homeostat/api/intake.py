@@ -65,6 +65,8 @@ def check(compiled: Compiled) -> Mapping[str, Definition]:
     """Check every resource against its type, and give the graph. Fails: Rejected naming the place."""
     scope = Unborn()
     for name, definition in compiled.definitions.items():
+        if not name.isprintable():
+            raise Rejected("StackValidationFailed", f"Resource name may not contain control characters: {name!r}")
         try:
             kind = resource_type(definition.type)
         except Rejected as error:
@@ -78,11 +80,11 @@ def check(compiled: Compiled) -> Mapping[str, Definition]:
 
 
 def check_storable(tree: Any, *path: str) -> None:
-    """Fails: Rejected when a number is too large for the store (and for most clients)."""
+    """Fails: Rejected for numbers too large, and text that is no Unicode: neither the store nor clients take them."""
     try:
         orjson.dumps(tree, default=lambda _: None, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS)
     except TypeError as error:
-        message = f"a number does not fit in 64 bits ({error}); write it as text"
+        message = f"it holds a value that cannot be stored: {error}"
         raise Rejected("HTTPBadRequest", message, path=path) from error
 
 
@@ -243,12 +245,22 @@ def _patched(before: Desired, intent: Intent) -> Desired:
     """`before` with what `intent` brings on top; stored parameters that the new template lacks are dropped."""
     template = before.template if intent.template is None else intent.template
     parsed = template if isinstance(template, Mapping) else parse_template(template)
-    kept = {name: value for name, value in before.parameters.items() if name not in intent.clear_parameters}
-    declared = parsed.get("parameters") or {}
-    parameters = {name: value for name, value in kept.items() if name in declared} | dict(intent.parameters)
-    environment = {
-        section: {**(before.environment.get(section) or {}), **(intent.environment.get(section) or {})}
-        for section in {*before.environment, *intent.environment}
-        if isinstance(before.environment.get(section) or intent.environment.get(section) or {}, Mapping)
+    stored = _given(before.environment, before.parameters)
+    declared = parsed.get("parameters")
+    kept = {
+        name: value
+        for name, value in stored.items()
+        if name not in intent.clear_parameters and isinstance(declared, Mapping) and name in declared
     }
+    environment = {
+        section: {**before.environment.get(section, {}), **intent.environment.get(section, {})}
+        for section in {*before.environment, *intent.environment} - {"parameters"}
+        if isinstance(before.environment.get(section, intent.environment.get(section)), Mapping)
+    }
+    parameters = kept | _given(intent.environment, intent.parameters)
     return Desired("template", parsed, parameters, environment, {**before.files, **intent.files})
+
+
+def _given(environment: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Values that were given, those apart from the environment first."""
+    return {**environment.get("parameters", {}), **parameters}

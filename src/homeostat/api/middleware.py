@@ -98,6 +98,8 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"].startswith("/v1/"):
             try:
+                if "\0" in scope["path"] or b"%00" in scope["query_string"]:
+                    raise Rejected("HTTPBadRequest", "No address and no parameter may hold a NUL character.")
                 caller = await self._caller(Headers(scope=scope))
                 caller.check_project(scope["path"].split("/")[2])
             except Rejected as error:

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from homeostat.api.asking import flag
+from homeostat.api.asking import COUNT_MAX, flag
 from homeostat.api.intake import Intent
 from homeostat.model.errors import Rejected
 from homeostat.templates import parse_environment
@@ -75,7 +75,7 @@ def read_intent(body: Mapping[str, Any]) -> Intent:
         environment=_environment(body, files),
         files=files,
         disable_rollback=_optional(body, "disable_rollback", flag),
-        timeout_mins=_optional(body, "timeout_mins", _minutes),
+        timeout_mins=_optional(body, "timeout_mins", minutes),
         tags=_optional(body, "tags", _tags),
         clear_parameters=tuple(_optional(body, "clear_parameters", _names) or ()),
     )
@@ -120,12 +120,17 @@ def _files(body: Mapping[str, Any]) -> dict[str, str]:
     for name, content in files.items():
         if not isinstance(content, str):
             raise Rejected("HTTPBadRequest", f"files: the content of {name} must be text")
+        if "\0" in content:
+            raise Rejected("HTTPBadRequest", f"files: {name} holds a NUL character; encode what is no text (base64)")
     return files
 
 
 def _environment(body: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, Any]:
     names = _optional(body, "environment_files", _names)
-    environment = _merged(names, files) if names else parse_environment(body.get("environment") or None)
+    given = body.get("environment") or None
+    if given is not None and not isinstance(given, dict | str):
+        raise Rejected("HTTPBadRequest", f"environment: it must be a map or text, not {type(given).__name__}")
+    environment = _merged(names, files) if names else parse_environment(given)
     registry = environment.get("resource_registry", {})
     mapped = [name for name, value in registry.items() if value and name != "base_url"]
     if mapped:
@@ -159,14 +164,15 @@ def _check_strategies(name: str, strategies: Mapping[str, Any]) -> None:
         raise Rejected("NotSupported", message)
 
 
-def _minutes(value: Any) -> int:
+def minutes(value: Any) -> int:
+    """Fails: ValueError."""
     try:
-        minutes = int(value)
+        count = int(value)
     except (TypeError, ValueError) as error:
         raise ValueError(f"'{value}' is not a whole number of minutes") from error
-    if minutes < 0 or isinstance(value, bool):
-        raise ValueError(f"'{value}' is not a number of minutes; it must be 0 or more")
-    return minutes
+    if not 0 <= count <= COUNT_MAX or isinstance(value, bool):
+        raise ValueError(f"'{value}' is not a number of minutes from 0 to {COUNT_MAX}")
+    return count
 
 
 def _tags(value: Any) -> list[str]:

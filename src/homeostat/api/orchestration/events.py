@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Row
 from starlette.responses import Response
 
 from homeostat.api.answers import Json
-from homeostat.api.asking import Ask, Asked, ResourceName, StackId, StackName
+from homeostat.api.asking import COUNT_MAX, Ask, Asked, ResourceName, StackId, StackName
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.renderings import Wire, event_detail, event_id, event_item, event_seq
 from homeostat.api.orchestration.routing import STACK, answers, router
@@ -29,9 +29,9 @@ FILTERS = {
 class EventQuery(BaseModel):
     """Which events to list. Filters may be repeated: one of the values must fit."""
 
-    limit: int | None = Field(None, ge=0, description="Length of a page; 0 for all.")
+    limit: int | None = Field(None, ge=0, le=COUNT_MAX, description="Length of a page; 0 for all.")
     marker: str | None = Field(None, description="Id of the last event of the page before.")
-    nested_depth: int = Field(0, ge=0, description="Levels of nested stacks whose events to list, too.")
+    nested_depth: int = Field(0, ge=0, le=COUNT_MAX, description="Levels of nested stacks whose events to list, too.")
     sort_keys: list[str] = Field([], description=f"Of {', '.join(SORTABLE)}; others are ignored.")
     sort_dir: str | None = Field(None, pattern="^(asc|desc)$")
     resource_status: list[str] = []

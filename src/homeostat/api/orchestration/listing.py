@@ -5,8 +5,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from homeostat.api.asking import Flag, flag
-from homeostat.api.orchestration.bodies import check_tags
+from homeostat.api.asking import COUNT_MAX, Flag, flag
+from homeostat.api.orchestration.bodies import check_tags, minutes
 from homeostat.model.errors import Rejected
 from homeostat.store.views import Listing, Tags
 
@@ -35,7 +35,7 @@ COLUMNS = {
 class StackQuery(BaseModel):
     """Which stacks to list. Filters may be repeated: one of the values must fit."""
 
-    limit: int | None = Field(None, ge=0, description="Length of a page; 0 for all.")
+    limit: int | None = Field(None, ge=0, le=COUNT_MAX, description="Length of a page; 0 for all.")
     marker: str | None = Field(None, description="Id of the last stack of the page before.")
     sort_keys: list[str] = Field([], description=f"Of {', '.join(SORTABLE)}; others are ignored.")
     sort_dir: str | None = Field(None, pattern="^(asc|desc)$")
@@ -96,7 +96,7 @@ class StackQuery(BaseModel):
         if self.disable_rollback:
             narrow("disable_rollback", _converted("disable_rollback", self.disable_rollback, flag))
         if self.timeout_mins:
-            narrow("timeout_mins", _converted("timeout_mins", self.timeout_mins, int))
+            narrow("timeout_mins", _converted("timeout_mins", self.timeout_mins, minutes))
         return only
 
 

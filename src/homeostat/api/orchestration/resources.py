@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from starlette.responses import Response
 
 from homeostat.api.answers import Json
-from homeostat.api.asking import Ask, Asked, Flag, ResourceName, StackId, StackName
+from homeostat.api.asking import COUNT_MAX, Ask, Asked, Flag, ResourceName, StackId, StackName
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.inventory import Entry, Inventory
 from homeostat.api.orchestration.renderings import Wire
@@ -25,7 +25,9 @@ DEPTH_MAX = 5
 class ResourceQuery(BaseModel):
     """Which resources to list. Filters may be repeated, but for type: one of the values must fit."""
 
-    nested_depth: int = Field(0, ge=0, description=f"Levels of nested stacks to list, too; at most {DEPTH_MAX}.")
+    nested_depth: int = Field(
+        0, ge=0, le=COUNT_MAX, description=f"Levels of nested stacks to list, too; at most {DEPTH_MAX}."
+    )
     with_detail: Flag = Field(False, description="With descriptions and attributes.")
     type: list[str] = Field([], max_length=1, description="Part of the type's name.")
     name: list[str] = []
