@@ -90,6 +90,14 @@ class TestPicture:
         assert "waits" in text
         assert "for net" in text
 
+    def test_a_deletion_counts_what_is_gone(self) -> None:
+        durations = Durations()
+        durations.see([view("a"), view("b"), view("c")], NOW)
+        console = Console(width=120, record=True, file=io.StringIO())
+        left = snapshot(view("a"), status="DELETE_IN_PROGRESS")
+        console.print(StackPicture(left).draw(durations, NOW, 40))
+        assert "2/3" in console.export_text()
+
     def test_a_long_reason_is_cut_and_nothing_else(self) -> None:
         failed = view("server_with_a_rather_long_name", "CREATE_FAILED", reason="No valid host " * 20)
         [_, line] = drawn(snapshot(failed)).splitlines()

@@ -37,6 +37,10 @@ class Durations:
             begun = now if before is not None or resource.since is None else min(now, resource.since)
             self._known[resource.key] = (resource.state, begun, before is not None)
 
+    def gone(self, resources: Sequence[ResourceView]) -> int:
+        """How many of those seen before are no more."""
+        return len(self._known.keys() - {each.key for each in resources})
+
     def of(self, resource: ResourceView, now: float) -> str:
         """Of what is in progress: until now. Of what has come to rest while we looked: what it took."""
         if resource.status == IN_PROGRESS and resource.key in self._known:
@@ -68,7 +72,8 @@ class StackPicture:
         grid.add_column()  # the only one that gives way on a narrow screen
         for row in rows:
             grid.add_row(*row)
-        parts: list[RenderableType] = [_head(self._snapshot, now), grid]
+        gone = durations.gone(self._snapshot.resources) if self._snapshot.action == "DELETE" else None
+        parts: list[RenderableType] = [_head(self._snapshot, gone, now), grid]
         if hidden:
             parts.append(Text(f"… {hidden} more", style="dim"))
         return Group(*parts)
@@ -88,9 +93,10 @@ def _interest(resource: ResourceView) -> int:
     return 2 if resource.begins else 3
 
 
-def _head(snapshot: Snapshot, now: float) -> RenderableType:
-    total = len(snapshot.resources)
-    done = sum(each.at_rest for each in snapshot.resources)
+def _head(snapshot: Snapshot, gone: int | None, now: float) -> RenderableType:
+    """gone — how many resources are no more, when that is what is wanted."""
+    total = len(snapshot.resources) + (gone or 0)
+    done = sum(each.at_rest for each in snapshot.resources) if gone is None else gone
     begun = seconds(snapshot.stack.get("updated_time") or snapshot.stack.get("creation_time"))
     head = Table.grid(padding=(0, 2))
     bar = ProgressBar(total=max(total, 1), completed=done, width=24, complete_style=_colour(snapshot.status))
