@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Row, select
 
 from homeostat.clouds.port import Answer
 from homeostat.convergence.clock import Clock, Entropy
-from homeostat.convergence.definitions import group_desired
+from homeostat.convergence.definitions import group_desired, touched_shards
 from homeostat.model.errors import Terminal
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Step, Verb
@@ -69,7 +69,9 @@ class Children:
             return _observe(tx, child.id, now)
         desired = self._desired(world, step) if step.verb is Verb.UPDATE else replace(stacks.EMPTY, shards=child.shards)
         action = Action.UPDATE if step.verb is Verb.UPDATE else Action.DELETE
-        stacks.revise(self._db, tx, child, action, desired, now, self._timeout_s)
+        before = stacks.desired_of(tx, child.id, child.revision)
+        touched = touched_shards(before, desired)
+        stacks.revise(self._db, tx, child, action, desired, now, self._timeout_s, touched=touched)
         return Observation(Presence.PRESENT, child.id, {"status": "in_progress"}, now)
 
     def _child(self, tx: Connection, step: Step) -> Row[Any] | None:

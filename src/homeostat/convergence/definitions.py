@@ -103,17 +103,29 @@ def group_desired(spec: Mapping[str, Any]) -> Desired:
     spec — `{resource_def, index_var, count, skip}`.
     """
     template = {name: spec[name] for name in ("resource_def", "index_var", "count", "skip")}
-    names = groups.member_names(spec["count"], spec["skip"])
-    shards = max((int(name) // MEMBERS_PER_SHARD + 1 for name in names), default=1)
-    return Desired("group", template, shards=shards)
+    shards = -(-groups.names_end(spec["count"], spec["skip"]) // MEMBERS_PER_SHARD)
+    return Desired("group", template, shards=max(shards, 1))
 
 
 def group_members(template: Mapping[str, Any], shard: int) -> Graph:
+    """Definitions of the members whose numbers fall into one shard; what the others are costs nothing."""
+    low = shard * MEMBERS_PER_SHARD
     found = {}
-    for name in groups.member_names(template["count"], template["skip"]):
-        if int(name) // MEMBERS_PER_SHARD == shard:
-            member = groups.member_definition(template["resource_def"], name, template["index_var"])
-            found[name] = Definition(
-                name, member["type"], member.get("properties") or {}, member.get("metadata"), static=True
-            )
+    for name in groups.names_between(template["count"], set(template["skip"]), low, low + MEMBERS_PER_SHARD):
+        member = groups.member_definition(template["resource_def"], name, template["index_var"])
+        properties = member.get("properties") or {}
+        found[name] = Definition(name, member["type"], properties, member.get("metadata"), static=True)
     return found
+
+
+def touched_shards(before: Desired, after: Desired) -> set[int] | None:
+    """Shards of a group that differ between two revisions; None when all may (anything but a change of members)."""
+    if before.kind != "group" or after.kind != "group":
+        return None
+    old, new = before.template, after.template
+    if old["resource_def"] != new["resource_def"] or old["index_var"] != new["index_var"]:
+        return None
+    low, high = sorted((groups.names_end(old["count"], old["skip"]), groups.names_end(new["count"], new["skip"])))
+    grown = range(low // MEMBERS_PER_SHARD, -(-high // MEMBERS_PER_SHARD)) if low < high else range(0)
+    skipped = (int(name) // MEMBERS_PER_SHARD for name in set(old["skip"]) ^ set(new["skip"]) if name.isdigit())
+    return {*grown, *skipped}

@@ -12,6 +12,22 @@ def member_names(count: int, skip: Collection[str]) -> list[str]:
     return list(islice(free, count))
 
 
+def names_end(count: int, skip: Collection[str]) -> int:
+    """One more than the highest number among the names of `count` members; found without listing them."""
+    end = count
+    for number in sorted(int(name) for name in skip if name.isdigit()):
+        if number >= end:
+            break
+        end += 1
+    return end
+
+
+def names_between(count: int, skip: Collection[str], low: int, high: int) -> list[str]:
+    """Those of `member_names(count, skip)` whose number is at least `low` and below `high`."""
+    numbers = range(low, min(high, names_end(count, skip)))
+    return [name for name in map(str, numbers) if name not in skip]
+
+
 def member_definition(resource_def: Mapping[str, Any], name: str, index_var: str) -> dict[str, Any]:
     """One member's {type, properties[, metadata]}: `index_var` in values of properties becomes its name.
 

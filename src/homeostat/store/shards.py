@@ -1,10 +1,10 @@
 """Shards as units of ownership: leases with epochs, wake-ups, observation times (laws 1 and 4)."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, case, func, select, update
+from sqlalchemy import Connection, Row, case, func, or_, select, update
 
 from homeostat.model.errors import Superseded
 from homeostat.store import schema
@@ -32,10 +32,23 @@ def ensure(db: Database, tx: Connection, stack_id: str, project: str, count: int
         tx.execute(db.insert(schema.shard).on_conflict_do_nothing(), rows[start : start + 500])
 
 
-def wake(tx: Connection, stack_id: str, at: float, priority: int, numbers: Sequence[int] | None = None) -> None:
-    """Ask for a pass at time `at`, or earlier if one was asked for already. Carries no data (law 1)."""
+def wake(
+    tx: Connection,
+    stack_id: str,
+    at: float,
+    priority: int,
+    numbers: Sequence[int] | None = None,
+    unsettled_at: int | None = None,
+) -> None:
+    """Ask for a pass at time `at`, or earlier if one was asked for already. Carries no data (law 1).
+
+    numbers — only these shards; unsettled_at — only those that are not at rest at this revision, and the first, which
+    finds out when none is left.
+    """
     table = schema.shard
     where = [table.c.stack_id == stack_id]
+    if unsettled_at is not None:
+        where.append(or_(table.c.settled_revision < unsettled_at, table.c.number == 0))
     if numbers is not None:
         where.append(table.c.number.in_(numbers))
     sooner = case((table.c.wake_at < at, table.c.wake_at), else_=at)
@@ -43,6 +56,21 @@ def wake(tx: Connection, stack_id: str, at: float, priority: int, numbers: Seque
         (table.c.wake_at.is_(None), priority), (table.c.priority < priority, table.c.priority), else_=priority
     )
     tx.execute(update(table).where(*where).values(wake_at=sooner, wakes=table.c.wakes + 1, priority=urgent))
+
+
+def carry_over(tx: Connection, stack_id: str, revision: int, touched: Collection[int]) -> None:
+    """Shards at rest at the revision before that `revision` does not touch are at rest at it as well."""
+    table = schema.shard
+    tx.execute(
+        update(table)
+        .where(
+            table.c.stack_id == stack_id,
+            table.c.settled_revision == revision - 1,
+            table.c.failures == 0,
+            table.c.number.not_in(sorted(touched)),
+        )
+        .values(settled_revision=revision)
+    )
 
 
 def due(tx: Connection, now: float, limit: int) -> list[Row[Any]]:

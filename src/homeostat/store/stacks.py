@@ -1,7 +1,7 @@
 """Stacks and their revisions: what users asked for. Every function works inside the transaction it is given."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -100,10 +100,13 @@ def revise(
     now: float,
     timeout_s: float,
     changes: Mapping[str, Any] | None = None,
+    touched: Collection[int] | None = None,
 ) -> int:
     """Make `desired` the newest revision of a stack, whatever is going on (law 5). Gives its number.
 
-    Takes: stack — its row, read in this transaction by `lock`; changes — columns of `stack` to change with it.
+    Takes: stack — its row, read in this transaction by `lock`; changes — columns of `stack` to change with it;
+    touched — shards whose part of the desired state differs from before, None for all: the others, where they are at
+    rest, are not even woken (law 8).
     """
     number = int(stack.revision) + 1
     _store_revision(db, tx, stack.id, number, desired, now)
@@ -124,7 +127,11 @@ def revise(
         )
     )
     shards.ensure(db, tx, stack.id, stack.project, desired.shards)
-    shards.wake(tx, stack.id, now, shards.USER)
+    if touched is None:
+        shards.wake(tx, stack.id, now, shards.USER)
+    else:
+        shards.carry_over(tx, stack.id, number, touched)
+        shards.wake(tx, stack.id, now, shards.USER, unsettled_at=number)
     events.append(tx, stack.id, [stack_event(stack.id, stack.name, action, Status.IN_PROGRESS)], now)
     return number
 

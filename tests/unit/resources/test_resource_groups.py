@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.resources.groups import member_definition, member_names, skip_list
+from homeostat.resources.groups import member_definition, member_names, names_between, names_end, skip_list
 
 
 @pytest.mark.parametrize(
@@ -80,3 +80,13 @@ def test_skip_list(
     previous: list[str], policies: list[dict[str, Any]], mode: str, wanted: list[str], reason: str
 ) -> None:
     assert skip_list(previous, policies, mode, MEMBERS) == wanted
+
+
+@pytest.mark.parametrize("skip", [(), ("0",), ("2", "3", "9"), ("0", "1", "2"), ("50",), ("x",)])
+@pytest.mark.parametrize("count", [0, 1, 3, 10])
+def test_names_of_a_range_are_those_of_the_whole(count: int, skip: tuple[str, ...]) -> None:
+    """A shard of a group knows its members without listing all the others."""
+    names = member_names(count, skip)
+    assert names_end(count, skip) == max((int(name) + 1 for name in names), default=0)
+    for low, high in ((0, 4), (4, 8), (8, 100)):
+        assert names_between(count, skip, low, high) == [name for name in names if low <= int(name) < high]
