@@ -27,8 +27,8 @@ from homeostat.model.world import World
 from homeostat.planner import Frontier, outcome
 from homeostat.resources.registry import resource_type
 
-UPDATED = {"revision": 2, "action": "UPDATE", "settled_revision": 1}
-DELETING = {"revision": 2, "action": "DELETE", "settled_revision": 1}
+UPDATED: dict[str, Any] = {"revision": 2, "action": "UPDATE", "settled_revision": 1}
+DELETING: dict[str, Any] = {"revision": 2, "action": "DELETE", "settled_revision": 1}
 READY_WORD = {"server": "active", "volume": "available", "": None}
 
 
@@ -227,6 +227,24 @@ def test_time_out_fails_what_is_in_progress_and_nothing_else() -> None:
     steps = frontier.time_out(NOW)
     assert [told(step) for step in steps] == ["record UPDATE_FAILED", "record DELETE_FAILED"]
     assert steps[0].events[0].reason == "ResourceInError: resources.b: UPDATE timed out"
+
+
+def test_time_out_gives_up_the_token_of_a_creation_without_an_answer() -> None:
+    """What it made after all is looked for, and removed."""
+    mine = unanswered("a")
+    steps = Frontier(world([wanted("a")], [mine]), keys()).time_out(NOW)
+    assert steps[0].forsaken == "a1-1"
+    assert mine.token == ""
+
+
+def test_a_second_update_after_a_failed_replacement_keeps_the_old_one_meanwhile() -> None:
+    rows = [
+        row("a", born=1, replaced_by="a2"),
+        row("a", state="CREATE_FAILED", key="a2", born=2, revision=2, replaces="a1"),
+    ]
+    of = world([wanted("a", key_name="k")], rows, revision=3, action="UPDATE", settled_revision=1)
+    _, story = play(of)
+    assert story.index("create new1") < story.index("delete a1")
 
 
 # -- waiting ---------------------------------------------------------------------------------------------------------

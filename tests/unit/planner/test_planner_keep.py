@@ -331,6 +331,12 @@ def test_keep(
 DROPPED: dict[str, tuple[Resource, Seen | None, dict[str, Any], str]] = {
     "a thing that nobody wants": (row("a"), None, {}, "delete"),
     "still being built": (row("a", state="CREATE_IN_PROGRESS"), seen("building"), {}, "delete"),
+    "sent perhaps, and to be kept: look first, to tell its handle": (
+        unanswered("a", deletion_policy="Retain"),
+        None,
+        {},
+        "find",
+    ),
     "kept by its policy": (row("a", deletion_policy="Retain"), None, {}, "removed"),
     "nothing was ever made": (row("a", state="CREATE_FAILED", handle="", token=""), None, {}, "removed"),
     "reserved only": (row("a", state="INIT_COMPLETE", handle="", token=""), None, {}, "removed"),

@@ -24,8 +24,8 @@ BROKEN = Observation(Presence.PRESENT, "h-new", {"status": "error", "fault": "no
 STRANGE = Observation(Presence.PRESENT, "h-new", {"status": "odd"}, NOW)
 GONE = Observation(Presence.ABSENT, "", seen_at=NOW)
 
-UPDATING = {"state": "UPDATE_IN_PROGRESS", "acted_at": None}
-DELETING = {"state": "DELETE_IN_PROGRESS", "acted_at": None}
+UPDATING: dict[str, Any] = {"state": "UPDATE_IN_PROGRESS", "acted_at": None}
+DELETING: dict[str, Any] = {"state": "DELETE_IN_PROGRESS", "acted_at": None}
 CASES: dict[str, tuple[Verb, Resource, Observation | HomeostatError, str]] = {
     "made and ready": (Verb.CREATE, unanswered("a"), ACTIVE, "CREATE_COMPLETE h-new acted"),
     "made, not ready": (Verb.CREATE, unanswered("a"), BUILDING, "CREATE_IN_PROGRESS h-new acted"),

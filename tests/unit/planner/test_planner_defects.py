@@ -1,0 +1,187 @@
+"""Defects found by reading: each test says what should be, and fails until it is so."""
+
+from typing import Any
+
+import pytest
+from tests.unit.planner.worlds import (
+    LONG_AGO,
+    NOW,
+    TEST,
+    VOLUME,
+    drop,
+    events,
+    first_steps,
+    keep,
+    keys,
+    row,
+    seen,
+    told,
+    unanswered,
+    wanted,
+    world,
+)
+
+from homeostat.model.errors import Rejected, Transient
+from homeostat.model.observed import Observation, Presence
+from homeostat.model.plan import Record, Step, Verb
+from homeostat.model.world import World
+from homeostat.planner import Frontier, outcome
+
+UPDATED: dict[str, Any] = {"revision": 2, "action": "UPDATE", "settled_revision": 1}
+AT_REST: dict[str, Any] = {"status": "COMPLETE", "settled_revision": 1}
+
+
+def defect(reason: str) -> pytest.MarkDecorator:
+    return pytest.mark.xfail(strict=True, reason=reason)
+
+
+def until_an_act(of: World) -> list[str]:
+    """What is decided one after the other, up to the first thing that a cloud hears of."""
+    frontier, found = Frontier(of, keys()), []
+    while steps := frontier.steps(NOW, 1):
+        found.append(f"{steps[0].row.key}: {told(steps[0])}")
+        if steps[0].verb is not Verb.RECORD:
+            break
+        frontier.apply(steps[0], Record(steps[0].row, removed=steps[0].removed))
+    return found
+
+
+@defect("values that do not fit leave the row's revision and action as they were: it counts as an old failed creation")
+def test_a_healthy_thing_is_not_deleted_because_its_new_values_do_not_fit() -> None:
+    of = world([wanted("a", VOLUME, size="big")], [row("a", VOLUME)], **UPDATED)
+    assert until_an_act(of) == ["a1: record UPDATE_FAILED"]
+
+
+@defect("the same while it is still being built")
+def test_a_thing_being_built_is_not_deleted_because_its_new_values_do_not_fit() -> None:
+    look = {"a1": seen("creating")}
+    of = world([wanted("a", VOLUME, size="big")], [row("a", VOLUME, "UPDATE_IN_PROGRESS")], look, **UPDATED)
+    assert until_an_act(of) == ["a1: record UPDATE_FAILED"]
+
+
+@defect("a failure found at rest keeps the row's old revision, so that it is retried at once: by replacement")
+def test_what_only_people_can_help_is_not_replaced_by_itself() -> None:
+    """A volume in use that went to error may hold data (CV13); an update since has not touched it."""
+    look = {"a1": seen("error", 2, attachments=[{"id": "x"}])}
+    of = world([wanted("a", VOLUME)], [row("a", VOLUME)], look, revision=2, status="COMPLETE", settled_revision=2)
+    assert until_an_act(of) == ["a1: record CHECK_FAILED"]
+
+
+@defect("healing keeps the row's old revision too")
+def test_a_refused_repair_does_not_replace_the_thing() -> None:
+    described = {"size": 1, "description": "mine"}
+    look = {"a1": seen("available", 2, description="theirs")}
+    of = world(
+        [wanted("a", VOLUME, description="mine")],
+        [row("a", VOLUME, properties=described)],
+        look,
+        revision=2,
+        status="COMPLETE",
+        settled_revision=2,
+    )
+    frontier = Frontier(of, keys())
+    repair = frontier.steps(NOW, 10)[0]
+    assert told(repair) == "update"
+    record = outcome.conclude(of, repair, Rejected("Forbidden", "locked"), NOW)
+    frontier.apply(repair, record)
+    assert [told(step) for step in frontier.steps(NOW, 10)] == []
+
+
+@defect("every row that is FAILED is replaced, also where the thing was never touched")
+def test_a_rollback_keeps_a_volume_whose_update_was_refused() -> None:
+    """`Shrinking a volume is not supported` never reached the cloud; to roll back is to leave it alone."""
+    refused = row("a", VOLUME, "UPDATE_FAILED", properties={"size": 2}, revision=2)
+    of = world(
+        [wanted("a", VOLUME, size=2)], [refused], revision=3, action="ROLLBACK", rollback_to=1, settled_revision=1
+    )
+    assert "create in a new row" not in first_steps(of).values()
+
+
+@defect("what was asked for is forgotten: an update without an answer is asked for again with every field as changed")
+def test_an_update_asked_for_again_names_only_what_differs() -> None:
+    """Adapters rebuild a server when its image is among the changed fields."""
+    mine = row("a", properties={"image": "i", "flavor": "small"})
+    definition = wanted("a", metadata={"k": "v"})
+    of = world([definition], [mine], {"a1": seen("active", 1, image="i", flavor="small", metadata={})}, **UPDATED)
+    first = keep(of, definition)
+    assert isinstance(first, Step)
+    assert first.changed == ("metadata",)
+    outcome.conclude(of, first, Transient("busy", 0.1), NOW - 10)
+    again = keep(of, definition)
+    assert isinstance(again, Step)
+    assert again.changed == ("metadata",)
+
+
+@defect("an operation without an answer is followed by an update of every field")
+def test_an_operation_asked_for_again_is_the_operation() -> None:
+    definition = wanted("a")
+    of = world([definition], [row("a")], {"a1": seen("stopped", 2)}, **AT_REST)
+    first = keep(of, definition)
+    assert told(first) == "operate start"
+    assert isinstance(first, Step)
+    outcome.conclude(of, first, Transient("busy", 0.1), NOW - 10)
+    assert told(keep(of, definition)) == "operate start"
+
+
+@defect("a creation without an answer is FAILED, and trying again overwrites its token: what it made leaks")
+def test_a_creation_without_an_answer_is_not_forgotten_when_its_new_values_do_not_fit() -> None:
+    mine = unanswered("a", VOLUME)
+    failing = wanted("a", VOLUME, size="big")
+    first = keep(world([failing], [mine], **UPDATED), failing)
+    assert isinstance(first, Step)
+    assert told(first) == "find" or first.forsaken == "a1-1"
+
+
+@defect("only the row that a replacement names is held back for it, not the one before that")
+def test_the_old_one_stays_until_the_second_replacement_is_done() -> None:
+    """a1 serves; its replacement a2 is still building; the intent of a3, which replaces a2, is stored."""
+    rows = [
+        row("a", born=1, replaced_by="a2"),
+        row("a", state="CREATE_IN_PROGRESS", key="a2", born=2, revision=2, replaces="a1", replaced_by="a3"),
+        unanswered("a", key="a3", born=3, revision=3, replaces="a2"),
+    ]
+    look = {"a2": seen("building")}
+    of = world([wanted("a", key_name="k")], rows, look, revision=3, action="UPDATE", settled_revision=1)
+    assert "a1" not in first_steps(of)
+
+
+@defect("comparing with a newer revision passes over news, which nothing brings up again")
+def test_news_during_an_update_reach_dependants_that_were_done_before() -> None:
+    """a's address changed outside while b, which reads it, was already at the newest revision; c still builds."""
+    rows = [
+        row("a", changed=1),
+        row("b", TEST, requires=["a1"], resolved=2, revision=2),
+        row("c", state="CREATE_IN_PROGRESS", revision=2),
+    ]
+    looks = {"a1": seen("active", 2, address="10.0.0.9"), "b1": seen(None), "c1": seen("building")}
+    definitions = [wanted("a"), wanted("b", TEST, "a"), wanted("c")]
+    of = world(definitions, rows, looks, **UPDATED)
+    play = Frontier(of, keys())
+    play.steps(NOW, 100)
+    assert of.rows["a1"].judged == 2
+    assert of.rows["a1"].changed > of.rows["b1"].resolved or of.rows["b1"].resolved > 2
+
+
+@defect("each failure that time mends counts as a creation")
+def test_a_cloud_that_was_down_does_not_use_up_the_attempts() -> None:
+    mine = unanswered("a", attempts=1, updated_at=LONG_AGO)
+    of = world([wanted("a")], [mine])
+    for _ in range(5):
+        outcome.conclude(of, Step(Verb.FIND, mine), Transient("the cloud does not answer", 1.0), LONG_AGO)
+    broken = Observation(Presence.PRESENT, "h", {"status": "error"}, NOW)
+    outcome.conclude(of, Step(Verb.CREATE, mine), broken, LONG_AGO)
+    assert told(keep(of, wanted("a"))) == "record INIT_COMPLETE in a new row"
+
+
+@defect("the row is changed before it is asked whether its state changes")
+def test_trying_a_failed_creation_again_is_an_event() -> None:
+    mine = row("a", state="CREATE_FAILED", handle="", token="")
+    again = keep(world([wanted("a")], [mine], **UPDATED), wanted("a"))
+    assert told(again) == "create"
+    assert events(again) == ["a CREATE_IN_PROGRESS"]
+
+
+@defect("deletion policy Snapshot is accepted, and then nothing is kept")
+def test_a_thing_with_policy_snapshot_is_not_simply_deleted() -> None:
+    mine = row("a", VOLUME, deletion_policy="Snapshot")
+    assert told(drop(world([], [mine], **UPDATED), mine)) != "delete"
