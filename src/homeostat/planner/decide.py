@@ -309,11 +309,13 @@ class Decider:
         due_at = row.updated_at + delay_s(attempts - 2) if attempts > 2 else now
         if due_at > now:
             return Waiting(row.name, Why.BACKOFF, (), verdict.reason, row.updated_at, due_at, row.key)
-        step.events.append(outcome.event_of(row, Status.FAILED, verdict.reason, Action.CHECK))
-        row.action, row.status, row.reason = Action.UPDATE, Status.IN_PROGRESS, f"healing: {verdict.reason}"
+        row.reason = f"healing: {verdict.reason}"
+        if not (row.busy and row.action == Action.CREATE):
+            step.events.append(outcome.event_of(row, Status.FAILED, verdict.reason, Action.CHECK))
+            row.action, row.status = Action.UPDATE, Status.IN_PROGRESS
+            step.events.append(outcome.event_of(row, Status.IN_PROGRESS, row.reason))
         row.acted_at = row.due_at = None
         row.attempts, row.updated_at = attempts, now
-        step.events.append(outcome.event_of(row, Status.IN_PROGRESS, row.reason))
         return step
 
     # -- at rest -----------------------------------------------------------------------------------------------------
