@@ -1,5 +1,7 @@
 """The small parts of deciding: which row is current, names, backoff."""
 
+from typing import Any
+
 import pytest
 from tests.unit.planner.worlds import row, world
 
@@ -7,7 +9,7 @@ from homeostat.planner.backoff import delay_s
 from homeostat.planner.current import current_row
 from homeostat.planner.naming import NAME_LIMIT, physical_name, token
 
-CURRENT = {
+CURRENT: dict[str, Any] = {
     "nothing is there": ([], {}, None),
     "the only one": ([row("a")], {}, "a1"),
     "a replacement under way goes before the old one": (

@@ -1,0 +1,176 @@
+"""A whole service in one thread on virtual time: passes, observer and a simulated cloud over SQLite in memory."""
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any
+
+from sqlalchemy import select
+from tests.simulation.actors import VirtualClock
+
+from homeostat.api.intake import Intake, Intent, Quotas
+from homeostat.clouds.simulated import SimulatedCloud, Weather
+from homeostat.convergence.board import ShardBoard, ShardJob
+from homeostat.convergence.children import Children
+from homeostat.convergence.clock import Entropy
+from homeostat.convergence.conductor import run_pass
+from homeostat.convergence.observing import Observer
+from homeostat.convergence.pass_ import Limits, Passes
+from homeostat.convergence.performing import Performer
+from homeostat.model.status import Status, joined
+from homeostat.store import schema, shards, stacks
+from homeostat.store.database import Database
+
+PROJECT = "p"
+LIMITS = Limits(slice_s=1e9)
+
+
+class Service:
+    """Takes: weather — of the cloud; cloud — instead of a simulated one."""
+
+    def __init__(
+        self,
+        weather: Weather | None = None,
+        *,
+        cloud: Callable[[VirtualClock], SimulatedCloud] | None = None,
+        executor: Executor | None = None,
+    ) -> None:
+        self.clock = VirtualClock()
+        self.db = Database("sqlite://", self.clock.now)
+        schema.metadata.create_all(self.db.engine)
+        self.cloud = cloud(self.clock) if cloud is not None else SimulatedCloud(self.clock.now, weather)
+        numbers = iter(range(1, 1_000_000))
+        entropy = Entropy(lambda size: next(numbers).to_bytes(size, "big"))
+        self.intake = Intake(self.db, self.clock, entropy, Quotas())
+        self.children = Children(self.db, self.clock, entropy, LIMITS.stack_timeout_s)
+        self.performer = Performer(lambda _project: self.cloud, self.children, self.clock, entropy, executor)
+        self.passes = Passes(
+            self.db, lambda _project: self.cloud, self.performer, self.children, self.clock, entropy.keys(), LIMITS
+        )
+        self.observer = Observer(
+            self.db, lambda _project: self.cloud, self.clock, LIMITS.look_steady_s, LIMITS.look_busy_s
+        )
+        self.board = ShardBoard("shards", {"database": self.db, "lease_s": LIMITS.lease_s})
+
+    # -- users -------------------------------------------------------------------------------------------------------
+
+    def create(self, resources: dict[str, Any], **options: Any) -> str:
+        """A stack named web of these resources; what can be done at once is done. options — of the intent."""
+        options.setdefault("disable_rollback", True)
+        stack_id = self.intake.create(PROJECT, None, "web", Intent(template(resources), **options))
+        self.work()
+        return stack_id
+
+    def update(self, stack_id: str, resources: dict[str, Any], **options: Any) -> None:
+        self.intake.update(stack_id, Intent(template(resources), **options))
+        self.work()
+
+    def delete(self, stack_id: str) -> None:
+        self.intake.delete(stack_id)
+        self.work()
+
+    # -- the service -------------------------------------------------------------------------------------------------
+
+    def claim(self) -> ShardJob | None:
+        for job in self.board.iterjobs():
+            self.board.claim(job, "w")
+            return job
+        return None
+
+    def work(self, passes_max: int = 200) -> None:
+        """Run all passes that are due now."""
+        for _ in range(passes_max):
+            job = self.claim()
+            if job is None:
+                return
+            run_pass(self.passes, job)
+        raise AssertionError(f"more than {passes_max} passes without an end")
+
+    def live(self, seconds: float) -> None:
+        """Let time pass, from one due time to the next."""
+        end = self.clock.time + seconds
+        while True:
+            self.work()
+            self.observer.round()
+            self.observer.sweep()
+            self.work()
+            at = self._next()
+            if at is None or at > end:
+                self.clock.time = end
+                return
+            self.clock.time = max(at, self.clock.time + 0.01)
+
+    def rest(self, within_s: float = 300.0) -> None:
+        """Let time pass until no stack is in progress. Fails: AssertionError when one still is after so long."""
+        end = self.clock.time + within_s
+        while any(each.status == Status.IN_PROGRESS for each in self.stacks()):
+            if self.clock.time >= end:
+                raise AssertionError(f"still in progress: {[joined(s.action, s.status) for s in self.stacks()]}")
+            self.live(1.0)
+
+    def _next(self) -> float | None:
+        with self.db.read() as tx:
+            times = (shards.next_wake(tx), shards.next_observation(tx))
+        return min((at for at in times if at is not None), default=None)
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    def stacks(self) -> list[Any]:
+        with self.db.read() as tx:
+            return list(tx.execute(select(schema.stack).order_by(schema.stack.c.depth, schema.stack.c.created_at)))
+
+    def stack(self, stack_id: str) -> Any:
+        with self.db.read() as tx:
+            return stacks.get(tx, stack_id)
+
+    def state(self, stack_id: str) -> str:
+        row = self.stack(stack_id)
+        return joined(row.action, row.status)
+
+    def child(self) -> Any:
+        """The one live nested stack."""
+        (found,) = [each for each in self.stacks() if each.parent_id is not None and each.deleted_at is None]
+        return found
+
+    def rows(self, stack_id: str) -> list[Any]:
+        with self.db.read() as tx:
+            return list(tx.execute(select(schema.resource).where(schema.resource.c.stack_id == stack_id)))
+
+    def row(self, stack_id: str, name: str) -> Any:
+        (found,) = [each for each in self.rows(stack_id) if each.name == name]
+        return found
+
+    def states(self, stack_id: str) -> dict[str, str]:
+        return {each.name: joined(each.action, each.status) for each in self.rows(stack_id)}
+
+    def story(self, stack_id: str, name: str | None = None) -> list[str]:
+        """Events of the stack and its resources, or of one of them, in order."""
+        table = schema.event
+        with self.db.read() as tx:
+            found = list(tx.execute(select(table).where(table.c.stack_id == stack_id).order_by(table.c.seq)))
+        return [f"{each.name} {joined(each.action, each.status)}" for each in found if name in (None, each.name)]
+
+    def servers(self) -> list[str]:
+        return sorted(self.cloud.things("server"))
+
+
+def template(resources: dict[str, Any]) -> dict[str, Any]:
+    return {"heat_template_version": "2018-08-31", "resources": resources}
+
+
+def server(**properties: Any) -> dict[str, Any]:
+    return {"type": "OS::Nova::Server", "properties": {"image": "i", "flavor": "small", **properties}}
+
+
+def volume(**properties: Any) -> dict[str, Any]:
+    return {"type": "OS::Cinder::Volume", "properties": {"size": 1, **properties}}
+
+
+def double(**properties: Any) -> dict[str, Any]:
+    return {"type": "OS::Heat::TestResource", "properties": properties}
+
+
+def group(count: int, member: dict[str, Any] | None = None, **properties: Any) -> dict[str, Any]:
+    return {
+        "type": "OS::Heat::ResourceGroup",
+        "properties": {"count": count, "resource_def": member or server(name="m%index%"), **properties},
+    }
