@@ -1,12 +1,14 @@
 """python-heatclient, as scripts use it."""
 
+from typing import Any
+
 import httpx
 import pytest
 from heatclient import exc
 from heatclient.v1.client import Client
 
 from tests.wire import templates
-from tests.wire.running import settled, until
+from tests.wire.running import Running, settled, until
 
 
 @pytest.fixture
@@ -60,6 +62,21 @@ def test_updates(heat: Client, http: httpx.Client, hello: str) -> None:
     assert said() == "hello"
     heat.stacks.update("hello", template=templates.HELLO)
     assert settled(http, hello, status="UPDATE_COMPLETE")["tags"] == []
+
+
+def test_the_newest_value_wins(heat: Client, http: httpx.Client) -> None:
+    """Wherever it was given: apart, or in an environment."""
+    created = heat.stacks.create(stack_name="hello", template=templates.HELLO, parameters={"word": "apart"})
+    stack_id = created["stack"]["id"]
+    for given, expected in (
+        ({"environment": {"parameters": {"word": "in the environment"}}}, "in the environment"),
+        ({"environment": {"parameter_defaults": {"word": "by default"}}}, "in the environment"),
+        ({"clear_parameters": ["word"]}, "by default"),
+        ({"parameters": {"word": "apart"}, "environment": {"parameters": {"word": "lost"}}}, "apart"),
+    ):
+        heat.stacks.update("hello", existing=True, **given)
+        assert heat.stacks.get(stack_id).parameters["word"] == expected, given
+    settled(http, stack_id, status="UPDATE_COMPLETE")
 
 
 def test_what_was_given_is_given_back(heat: Client, http: httpx.Client) -> None:
@@ -228,6 +245,56 @@ def test_what_waits_says_why(heat: Client) -> None:
     later = heat.resources.get("endless", "later")
     assert (later.resource_status, later.physical_resource_id) == ("INIT_COMPLETE", "")
     assert later.waiting == "the resources it requires: slow"
+
+
+def test_what_was_seen_stands_next_to_what_is_wanted(heat: Client, http: httpx.Client, service: Running) -> None:
+    stack_id = heat.stacks.create(stack_name="server", template=templates.SERVER)["stack"]["id"]
+    settled(http, stack_id, status="CREATE_COMPLETE")
+    server = heat.resources.get("server", "server")
+    assert server.attributes["status"] == "active"
+    assert server.observed["presence"] == "present"
+    assert server.observed["properties"]["flavor"] == "m1.small"
+    service.cloud.vanish(server.physical_resource_id)
+
+    def healed() -> bool:
+        now = heat.resources.get("server", "server")
+        return now.physical_resource_id not in ("", server.physical_resource_id) and now.resource_status.endswith(
+            "COMPLETE"
+        )
+
+    until(healed, "a new server in the place of the one that is gone")
+    reasons = [each.resource_status for each in heat.events.list("server", resource_name="server", sort_dir="asc")]
+    assert "CHECK_FAILED" in reasons
+
+
+def test_what_is_on_its_way_out_is_shown(heat: Client) -> None:
+    """A replaced resource whose old one takes its time, and one that is no longer wanted at all."""
+    template = """
+heat_template_version: 2018-08-31
+parameters: {mark: {type: string}}
+resources:
+  replaced:
+    type: OS::Heat::TestResource
+    properties: {update_replace_value: {get_param: mark}, action_wait_secs: {delete: 3600}}
+"""
+    removed = "  removed: {type: OS::Heat::TestResource, properties: {action_wait_secs: {delete: 3600}}}"
+    heat.stacks.create(stack_name="leaving", template=template + removed, parameters={"mark": "a"})
+    until(lambda: heat.stacks.get("leaving").stack_status == "CREATE_COMPLETE", "the stack")
+    before = {each.resource_name: each.physical_resource_id for each in heat.resources.list("leaving")}
+    heat.stacks.update("leaving", template=template, parameters={"mark": "b"})
+
+    def leaving() -> dict[str, Any] | None:
+        found = {each.resource_name: each for each in heat.resources.list("leaving")}
+        gone = found["removed"].resource_status == "DELETE_IN_PROGRESS"
+        return found if gone and hasattr(found["replaced"], "leftovers") else None
+
+    found = until(leaving, "both to be on their way out")
+    assert found["replaced"].resource_status == "CREATE_COMPLETE"
+    (leftover,) = found["replaced"].leftovers
+    assert leftover["physical_resource_id"] == before["replaced"] != found["replaced"].physical_resource_id
+    assert leftover["resource_status"] == "DELETE_IN_PROGRESS"
+    assert found["removed"].waiting
+    assert heat.stacks.get("leaving").stack_status == "UPDATE_IN_PROGRESS"
 
 
 def test_an_update_is_cancelled(heat: Client, http: httpx.Client, hello: str) -> None:

@@ -101,6 +101,7 @@ class Members(Mapping[str, Definition]):
         self._type: str = template["resource_def"]["type"]
         self._count: int = template["count"]
         self._skip = frozenset(template["skip"])
+        self._end = groups.names_end(self._count, self._skip)
 
     def __getitem__(self, name: str) -> Definition:
         if name not in self:
@@ -108,10 +109,9 @@ class Members(Mapping[str, Definition]):
         return Definition(name, self._type)
 
     def __contains__(self, name: object) -> bool:
-        if not isinstance(name, str) or not name.isdecimal() or str(int(name)) != name or name in self._skip:
+        if not isinstance(name, str) or not name.isdecimal() or name in self._skip:
             return False
-        skipped = sum(int(other) < int(name) for other in self._skip if other.isdecimal())
-        return int(name) - skipped < self._count
+        return int(name) < self._end and str(int(name)) == name
 
     def __iter__(self) -> Iterator[str]:
         return iter(groups.member_names(self._count, self._skip))

@@ -7,11 +7,14 @@ from typing import Any
 import orjson
 from sqlalchemy import Connection, Row
 
+from homeostat.convergence.children import STACK
 from homeostat.convergence.clock import Clock, Entropy
 from homeostat.convergence.definitions import with_implied
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Rejected, stack_not_found
 from homeostat.model.status import Action, Status, joined
+from homeostat.resources import groups
+from homeostat.resources.base import ResourceType
 from homeostat.resources.registry import resource_type
 from homeostat.resources.schema import UNKNOWN
 from homeostat.store import stacks, views
@@ -65,18 +68,30 @@ def check(compiled: Compiled) -> Mapping[str, Definition]:
     """Check every resource against its type, and give the graph. Fails: Rejected naming the place."""
     scope = Unborn()
     for name, definition in compiled.definitions.items():
+        path = ("resources", name)
         if not name.isprintable():
             raise Rejected("StackValidationFailed", f"Resource name may not contain control characters: {name!r}")
-        try:
-            kind = resource_type(definition.type)
-        except Rejected as error:
-            raise Rejected("StackValidationFailed", error.detail, path=("resources", name, "type")) from error
         given = definition.properties if definition.static else evaluate(definition.properties, scope)
-        check_storable(kind.check(given, ("resources", name, "properties")), "resources", name, "properties")
+        kind = check_resource(definition.type, given, path)
         if definition.deletion_policy == "Snapshot" and not kind.can_snapshot:
             message = '"Snapshot" deletion policy not supported'
-            raise Rejected("StackValidationFailed", message, path=("resources", name, "deletion_policy"))
+            raise Rejected("StackValidationFailed", message, path=(*path, "deletion_policy"))
     return with_implied(compiled.definitions)
+
+
+def check_resource(type_name: str, given: Mapping[str, Any], path: tuple[str, ...]) -> ResourceType:
+    """Check properties, and those of the members of a group. Fails: Rejected naming the place."""
+    try:
+        kind = resource_type(type_name)
+    except Rejected as error:
+        raise Rejected("StackValidationFailed", error.detail, path=(*path, "type")) from error
+    values = kind.check(given, (*path, "properties"))
+    check_storable(values, *path, "properties")
+    one = values.get("resource_def") if kind.kind == STACK else None
+    if isinstance(one, Mapping) and one.get("type") is not UNKNOWN and one.get("properties") is not UNKNOWN:
+        member = groups.member_definition(one, "0", kind.complete(values)["index_var"])
+        check_resource(member["type"], member["properties"], (*path, "properties", "resource_def"))
+    return kind
 
 
 def check_storable(tree: Any, *path: str) -> None:

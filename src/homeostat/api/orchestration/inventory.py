@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Row
 from homeostat.api.asking import Asked
 from homeostat.api.graphs import Graph
 from homeostat.api.orchestration.renderings import Wire, at, link
+from homeostat.convergence.children import STACK
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action, Status, joined
 from homeostat.model.world import Resource, World
@@ -18,9 +19,6 @@ from homeostat.planner.scope import RowScope, thing_of
 from homeostat.resources.base import ResourceType
 from homeostat.resources.registry import resource_type
 from homeostat.store import stacks, views
-
-CHILD_STACK = "stack"
-"""Kind of resources whose handle is the id of a stack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +135,7 @@ class Inventory:
             link("self", ask.url(stack.project, "stacks", stack.name, stack.id, "resources", entry.name)),
             link("stack", ask.stack_url(stack)),
         ]
-        if entry.row is not None and entry.row.handle and resource_type(entry.row.type).kind == CHILD_STACK:
+        if entry.row is not None and entry.row.handle and resource_type(entry.row.type).kind == STACK:
             child = stacks.get(self._tx, entry.row.handle)
             if child is not None:
                 links.append(link("nested", ask.stack_url(child)))
@@ -189,4 +187,4 @@ def _leftover(row: Resource) -> Wire:
 
 
 def _of_cloud(kind: ResourceType) -> bool:
-    return kind.kind not in ("", CHILD_STACK)
+    return kind.kind not in ("", STACK)
