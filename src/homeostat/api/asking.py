@@ -38,7 +38,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One request. base — address of the API with version, as the caller sees it; path — what it asked for."""
+    """One request. project — the one it is about; base — address of the API with version, as the caller sees it."""
 
     service: Service
     caller: Caller

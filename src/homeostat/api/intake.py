@@ -165,6 +165,13 @@ class Intake:
 
         patch — keep what `intent` leaves out; otherwise it replaces everything.
         """
+        while True:
+            number = self._try_update(stack_id, intent, patch=patch)
+            if number is not None:
+                return number
+
+    def _try_update(self, stack_id: str, intent: Intent, *, patch: bool) -> int | None:
+        """One try; None when somebody else's revision came in between, on which this one must build."""
         with self._db.read() as tx:
             row = self._live(tx, stack_id)
             said = views.described_revision(tx, stack_id)
@@ -172,16 +179,13 @@ class Intake:
         if row.action in (Action.SUSPEND, Action.DELETE):
             doing = "suspended" if row.action == Action.SUSPEND else "being deleted"
             raise Rejected("NotSupported", f"Updating a stack when it is {doing} is not supported.")
+        if before.kind != "template":
+            raise Rejected("NotSupported", "Updating the stack of a group is not supported: update the group instead.")
         desired = _patched(before, intent) if patch else self._replacing(intent)
         compiled = self.compile(Identity(row.id, row.name, row.project), desired)
         if said == row.revision:
             self._check_immutable(Identity(row.id, row.name, row.project), before, compiled)
-        changes: dict[str, Any] = {"tags": intent.tags} if intent.tags is not None or not patch else {}
-        if intent.disable_rollback is not None:
-            changes["disable_rollback"] = intent.disable_rollback
-        if intent.timeout_mins is not None:
-            changes["timeout_mins"] = intent.timeout_mins
-        return self._revise(stack_id, Action.UPDATE, replace(desired, template=compiled.raw), changes)
+        return self._revise(row, replace(desired, template=compiled.raw), _changes(intent, patch=patch))
 
     def delete(self, stack_id: str) -> None:
         """The stack should not exist (CV12). Fails: Rejected (EntityNotFound) once it does not."""
@@ -213,12 +217,16 @@ class Intake:
             else:
                 stacks.fail(self._db, tx, stack_id, row.revision, f"Stack {row.action} cancelled", now)
 
-    def _revise(self, stack_id: str, action: str, desired: Desired, changes: Mapping[str, Any]) -> int:
+    def _revise(self, seen: Row[Any], desired: Desired, changes: Mapping[str, Any]) -> int | None:
+        """Store it; None when the stack is not at the revision any more at which it was seen."""
         with self._db.write() as tx:
-            row = stacks.lock(self._db, tx, stack_id)
-            if row is None or row.deleted_at is not None or row.action == Action.DELETE:
-                raise stack_not_found(stack_id)
-            return stacks.revise(self._db, tx, row, action, desired, self._clock.now(), self.quotas.timeout_s, changes)
+            row = stacks.lock(self._db, tx, seen.id)
+            if row is None or row.deleted_at is not None:
+                raise stack_not_found(seen.id)
+            if row.revision != seen.revision:
+                return None
+            now = self._clock.now()
+            return stacks.revise(self._db, tx, row, Action.UPDATE, desired, now, self.quotas.timeout_s, changes)
 
     def _live(self, tx: Connection, stack_id: str) -> Row[Any]:
         row = stacks.get(tx, stack_id)
@@ -254,6 +262,16 @@ class Intake:
                 "ImmutableParameterModified",
                 f"The following parameters are immutable and may not be updated: {', '.join(sorted(changed))}",
             )
+
+
+def _changes(intent: Intent, *, patch: bool) -> dict[str, Any]:
+    """Columns of the stack that change with an update: tags that are left out are cleared, except by a patch."""
+    changes: dict[str, Any] = {"tags": intent.tags} if intent.tags is not None or not patch else {}
+    if intent.disable_rollback is not None:
+        changes["disable_rollback"] = intent.disable_rollback
+    if intent.timeout_mins is not None:
+        changes["timeout_mins"] = intent.timeout_mins
+    return changes
 
 
 def _patched(before: Desired, intent: Intent) -> Desired:

@@ -16,7 +16,8 @@ class Resource:
     key — 12 letters and digits, also the end of the physical name; revision — of the stack when last acted on;
     requires — keys of the rows it was built on; properties — resolved ones as last asked of the cloud;
     token — what the cloud's object carries; acted_at — when the act was carried out, None from intent to outcome;
-    due_at — not before this; attempts — creations tried for this name in a row; born, changed, resolved — stamps of
+    due_at — not before this; attempts — creations tried for this name in a row; retries — acts in a row that time has
+    to mend; intent — what an update or operation is about: `{"changed": [fields]}` or `{"operation": verb}`; born, changed, resolved — stamps of
     the shard: when the row was made, when its reference or attributes last changed, when its inputs were last read;
     judged — number of the observation last judged. Times are seconds since the epoch.
     """
@@ -42,6 +43,8 @@ class Resource:
     acted_at: float | None = None
     due_at: float | None = None
     attempts: int = 0
+    retries: int = 0
+    intent: dict[str, Any] | None = None
     born: int = 0
     changed: int = 0
     resolved: int = 0

@@ -73,9 +73,7 @@ class Frontier:
 
     def _holders(self, row: Resource) -> set[Node]:
         """What must be done before this leftover may go: its replacement, and every row that was built on it."""
-        nodes: set[Node] = set()
-        if row.name in self.current and self.current[row.name].replaces == row.key:
-            nodes.add(row.name)
+        nodes: set[Node] = {row.name} if self._was_replaced(row) else set()
         for key in self._users.get(row.key, ()):
             user = self.world.rows.get(key)
             if user is None or user is row:
@@ -85,6 +83,15 @@ class Frontier:
             elif user.name in self.world.definitions:
                 nodes.add(user.name)
         return nodes
+
+    def _was_replaced(self, row: Resource) -> bool:
+        """Does the current row of the name replace this one, directly or by way of others?"""
+        later = self.current.get(row.name)
+        while later is not None and later.replaces is not None:
+            if later.replaces == row.key:
+                return True
+            later = self.world.rows.get(later.replaces)
+        return False
 
     # -- choosing ----------------------------------------------------------------------------------------------------
 
@@ -173,7 +180,7 @@ class Frontier:
         steps = []
         for row in self.world.rows.values():
             if row.busy:
-                record = outcome.fail(row, outcome.failure_text(row, f"{row.action} timed out"), now)
+                record = outcome.fail(self.world, row, outcome.failure_text(row, f"{row.action} timed out"), now)
                 step = Step(Verb.RECORD, row, events=record.events)
                 if row.handle == "":
                     step.forsaken, row.token = row.token, ""

@@ -30,13 +30,14 @@ def conclude(world: World, step: Step, answer: Observation | HomeostatError, now
     if isinstance(answer, Transient | Uncertain):
         return _try_again(row, answer, now)
     if isinstance(answer, HomeostatError):
-        return fail(row, failure_text(row, answer), now)
+        return fail(world, row, failure_text(row, answer), now)
     if step.verb is Verb.DELETE:
         return _deleted(world, row, answer, now)
     if step.verb is Verb.FIND:
         return _found(world, row, answer, now)
     row.acted_at = now
     row.due_at = None
+    row.retries = 0
     row.handle = answer.handle or row.handle
     look(world, row, answer)
     record = judged(world, row, now)
@@ -58,7 +59,7 @@ def judged(world: World, row: Resource, now: float) -> Record:
     if verdict.condition in (Condition.READY, Condition.DRIFTED):
         return complete(world, row, now)
     if verdict.condition is Condition.BROKEN and verdict.remedy is Remedy.ASK:
-        return fail(row, failure_text(row, verdict.reason), now)
+        return fail(world, row, failure_text(row, verdict.reason), now)
     row.reason = verdict.reason
     row.due_at = verdict.due_at
     return Record(row)
@@ -74,9 +75,10 @@ def complete(world: World, row: Resource, now: float) -> Record:
     return Record(row, [event_of(row, Status.COMPLETE, CHANGED)])
 
 
-def fail(row: Resource, reason: str, now: float) -> Record:
-    """The row needs a change of the desired state."""
+def fail(world: World, row: Resource, reason: str, now: float) -> Record:
+    """The row needs a change of the desired state: it is left alone until there is a newer revision."""
     row.status = Status.FAILED
+    row.revision = world.stack.revision
     row.reason = reason
     row.due_at = None
     row.updated_at = now
@@ -84,9 +86,9 @@ def fail(row: Resource, reason: str, now: float) -> Record:
 
 
 def _try_again(row: Resource, error: Transient | Uncertain, now: float) -> Record:
-    row.attempts += 1
+    row.retries += 1
     row.acted_at = None
-    row.due_at = now + delay_s(row.attempts, error.retry_after_s if isinstance(error, Transient) else None)
+    row.due_at = now + delay_s(row.retries, error.retry_after_s if isinstance(error, Transient) else None)
     row.reason = str(error)
     return Record(row)
 

@@ -24,7 +24,6 @@ class Volume(ResourceType):
     name = "OS::Cinder::Volume"
     kind = "volume"
     description = "A volume: a disk that outlives servers."
-    can_snapshot = True
     properties = {
         "availability_zone": text("Availability zone to be in."),
         "size": integer("Size in GiB.", update=True, same=comparison.at_least, constraints=(between(1),)),

@@ -95,7 +95,6 @@ class Server(ResourceType):
     name = "OS::Nova::Server"
     kind = "server"
     description = "A server."
-    can_snapshot = True
     properties = {
         "name": text("Name of the server.", update=True),
         "image": text("Image to boot, by name or id.", update=True, drift=False, constraints=(custom("glance.image"),)),

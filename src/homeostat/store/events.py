@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select
+from sqlalchemy import Connection, Row, insert, select, tuple_
 
 from homeostat.model.plan import Event
 from homeostat.store import schema
@@ -45,13 +45,14 @@ def page(
     chosen = select(table).where(table.c.stack_id.in_(stack_ids))
     if name is not None:
         chosen = chosen.where(table.c.name == name)
+    order = [table.c[column] for column in dict.fromkeys((order_by, "seq"))]
     if after is not None:
-        chosen = chosen.where(table.c.seq < after if newest_first else table.c.seq > after)
+        last = [select(column).where(table.c.seq == after).scalar_subquery() for column in order[:-1]]
+        here, there = tuple_(*order), tuple_(*last, after)
+        chosen = chosen.where(here < there if newest_first else here > there)
     for column, values in (only or {}).items():
         chosen = chosen.where(table.c[column].in_(values))
-    first = table.c[order_by]
-    order = (first.desc(), table.c.seq.desc()) if newest_first else (first, table.c.seq)
-    chosen = chosen.order_by(*order)
+    chosen = chosen.order_by(*(column.desc() if newest_first else column.asc() for column in order))
     return list(tx.execute(chosen.limit(limit) if limit else chosen))
 
 

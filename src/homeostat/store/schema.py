@@ -153,6 +153,8 @@ resource = Table(
     Column("acted_at", Double),
     Column("due_at", Double),
     Column("attempts", Integer, nullable=False),
+    Column("retries", Integer, nullable=False),
+    Column("intent", Json),
     Column("born", Integer, nullable=False),
     Column("changed", Integer, nullable=False),
     Column("resolved", Integer, nullable=False),

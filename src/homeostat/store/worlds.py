@@ -27,6 +27,7 @@ OUTCOME_COLUMNS = (
     "acted_at",
     "due_at",
     "attempts",
+    "retries",
     "changed",
     "resolved",
     "judged",

@@ -53,10 +53,14 @@ class Service:
 
     # -- users -------------------------------------------------------------------------------------------------------
 
-    def create(self, resources: dict[str, Any], **options: Any) -> str:
-        """A stack named web of these resources; what can be done at once is done. options — of the intent."""
+    def begin(self, resources: dict[str, Any], name: str = "web", **options: Any) -> str:
+        """A stack of these resources, of which nothing is done yet. options — of the intent."""
         options.setdefault("disable_rollback", True)
-        stack_id = self.intake.create(PROJECT, None, "web", Intent(template(resources), **options))
+        return self.intake.create(PROJECT, None, name, Intent(template(resources), **options))
+
+    def create(self, resources: dict[str, Any], **options: Any) -> str:
+        """The same; what can be done at once is done."""
+        stack_id = self.begin(resources, **options)
         self.work()
         return stack_id
 
@@ -70,19 +74,18 @@ class Service:
 
     # -- the service -------------------------------------------------------------------------------------------------
 
-    def claim(self) -> ShardJob | None:
-        for job in self.board.iterjobs():
-            self.board.claim(job, "w")
-            return job
-        return None
+    def claim(self) -> ShardJob:
+        """The first job there is. Fails: StopIteration when there is none."""
+        job: ShardJob = next(self.board.iterjobs())
+        self.board.claim(job, "w")
+        return job
 
     def work(self, passes_max: int = 200) -> None:
         """Run all passes that are due now."""
         for _ in range(passes_max):
-            job = self.claim()
-            if job is None:
+            if self.board.job_count == 0:
                 return
-            run_pass(self.passes, job)
+            run_pass(self.passes, self.claim())
         raise AssertionError(f"more than {passes_max} passes without an end")
 
     def live(self, seconds: float) -> None:

@@ -224,7 +224,6 @@ def test_an_update_of_a_group_carried_out_twice_is_the_same_update() -> None:
         raise KeyboardInterrupt
 
     job = service.claim()
-    assert job is not None
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(service.children, "perform", dies_afterwards)
         with pytest.raises(KeyboardInterrupt):

@@ -1,8 +1,7 @@
-"""Defects found by reading: each test says what should be, and fails until it is so."""
+"""Defects once found by reading: each test says what should be."""
 
 from typing import Any
 
-import pytest
 from tests.unit.planner.worlds import (
     LONG_AGO,
     NOW,
@@ -31,10 +30,6 @@ UPDATED: dict[str, Any] = {"revision": 2, "action": "UPDATE", "settled_revision"
 AT_REST: dict[str, Any] = {"status": "COMPLETE", "settled_revision": 1}
 
 
-def defect(reason: str) -> pytest.MarkDecorator:
-    return pytest.mark.xfail(strict=True, reason=reason)
-
-
 def until_an_act(of: World) -> list[str]:
     """What is decided one after the other, up to the first thing that a cloud hears of."""
     frontier, found = Frontier(of, keys()), []
@@ -46,20 +41,17 @@ def until_an_act(of: World) -> list[str]:
     return found
 
 
-@defect("values that do not fit leave the row's revision and action as they were: it counts as an old failed creation")
 def test_a_healthy_thing_is_not_deleted_because_its_new_values_do_not_fit() -> None:
     of = world([wanted("a", VOLUME, size="big")], [row("a", VOLUME)], **UPDATED)
     assert until_an_act(of) == ["a1: record UPDATE_FAILED"]
 
 
-@defect("the same while it is still being built")
 def test_a_thing_being_built_is_not_deleted_because_its_new_values_do_not_fit() -> None:
     look = {"a1": seen("creating")}
     of = world([wanted("a", VOLUME, size="big")], [row("a", VOLUME, "UPDATE_IN_PROGRESS")], look, **UPDATED)
     assert until_an_act(of) == ["a1: record UPDATE_FAILED"]
 
 
-@defect("a failure found at rest keeps the row's old revision, so that it is retried at once: by replacement")
 def test_what_only_people_can_help_is_not_replaced_by_itself() -> None:
     """A volume in use that went to error may hold data (CV13); an update since has not touched it."""
     look = {"a1": seen("error", 2, attachments=[{"id": "x"}])}
@@ -67,7 +59,6 @@ def test_what_only_people_can_help_is_not_replaced_by_itself() -> None:
     assert until_an_act(of) == ["a1: record CHECK_FAILED"]
 
 
-@defect("healing keeps the row's old revision too")
 def test_a_refused_repair_does_not_replace_the_thing() -> None:
     described = {"size": 1, "description": "mine"}
     look = {"a1": seen("available", 2, description="theirs")}
@@ -87,7 +78,6 @@ def test_a_refused_repair_does_not_replace_the_thing() -> None:
     assert [told(step) for step in frontier.steps(NOW, 10)] == []
 
 
-@defect("every row that is FAILED is replaced, also where the thing was never touched")
 def test_a_rollback_keeps_a_volume_whose_update_was_refused() -> None:
     """`Shrinking a volume is not supported` never reached the cloud; to roll back is to leave it alone."""
     refused = row("a", VOLUME, "UPDATE_FAILED", properties={"size": 2}, revision=2)
@@ -97,7 +87,6 @@ def test_a_rollback_keeps_a_volume_whose_update_was_refused() -> None:
     assert "create in a new row" not in first_steps(of).values()
 
 
-@defect("what was asked for is forgotten: an update without an answer is asked for again with every field as changed")
 def test_an_update_asked_for_again_names_only_what_differs() -> None:
     """Adapters rebuild a server when its image is among the changed fields."""
     mine = row("a", properties={"image": "i", "flavor": "small"})
@@ -112,7 +101,6 @@ def test_an_update_asked_for_again_names_only_what_differs() -> None:
     assert again.changed == ("metadata",)
 
 
-@defect("an operation without an answer is followed by an update of every field")
 def test_an_operation_asked_for_again_is_the_operation() -> None:
     definition = wanted("a")
     of = world([definition], [row("a")], {"a1": seen("stopped", 2)}, **AT_REST)
@@ -123,7 +111,6 @@ def test_an_operation_asked_for_again_is_the_operation() -> None:
     assert told(keep(of, definition)) == "operate start"
 
 
-@defect("a creation without an answer is FAILED, and trying again overwrites its token: what it made leaks")
 def test_a_creation_without_an_answer_is_not_forgotten_when_its_new_values_do_not_fit() -> None:
     mine = unanswered("a", VOLUME)
     failing = wanted("a", VOLUME, size="big")
@@ -132,7 +119,6 @@ def test_a_creation_without_an_answer_is_not_forgotten_when_its_new_values_do_no
     assert told(first) == "find" or first.forsaken == "a1-1"
 
 
-@defect("only the row that a replacement names is held back for it, not the one before that")
 def test_the_old_one_stays_until_the_second_replacement_is_done() -> None:
     """a1 serves; its replacement a2 is still building; the intent of a3, which replaces a2, is stored."""
     rows = [
@@ -145,7 +131,6 @@ def test_the_old_one_stays_until_the_second_replacement_is_done() -> None:
     assert "a1" not in first_steps(of)
 
 
-@defect("comparing with a newer revision passes over news, which nothing brings up again")
 def test_news_during_an_update_reach_dependants_that_were_done_before() -> None:
     """a's address changed outside while b, which reads it, was already at the newest revision; c still builds."""
     rows = [
@@ -162,7 +147,6 @@ def test_news_during_an_update_reach_dependants_that_were_done_before() -> None:
     assert of.rows["a1"].changed > of.rows["b1"].resolved or of.rows["b1"].resolved > 2
 
 
-@defect("each failure that time mends counts as a creation")
 def test_a_cloud_that_was_down_does_not_use_up_the_attempts() -> None:
     mine = unanswered("a", attempts=1, updated_at=LONG_AGO)
     of = world([wanted("a")], [mine])
@@ -173,7 +157,6 @@ def test_a_cloud_that_was_down_does_not_use_up_the_attempts() -> None:
     assert told(keep(of, wanted("a"))) == "record INIT_COMPLETE in a new row"
 
 
-@defect("the row is changed before it is asked whether its state changes")
 def test_trying_a_failed_creation_again_is_an_event() -> None:
     mine = row("a", state="CREATE_FAILED", handle="", token="")
     again = keep(world([wanted("a")], [mine], **UPDATED), wanted("a"))
@@ -181,7 +164,6 @@ def test_trying_a_failed_creation_again_is_an_event() -> None:
     assert events(again) == ["a CREATE_IN_PROGRESS"]
 
 
-@defect("deletion policy Snapshot is accepted, and then nothing is kept")
 def test_a_thing_with_policy_snapshot_is_not_simply_deleted() -> None:
     mine = row("a", VOLUME, deletion_policy="Snapshot")
     assert told(drop(world([], [mine], **UPDATED), mine)) != "delete"

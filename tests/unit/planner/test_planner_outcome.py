@@ -39,7 +39,7 @@ CASES: dict[str, tuple[Verb, Resource, Observation | HomeostatError, str]] = {
     "refused for good": (Verb.CREATE, unanswered("a"), Terminal("quota"), "CREATE_FAILED"),
     "the request was wrong": (Verb.CREATE, unanswered("a"), Rejected("NotSupported", "no"), "CREATE_FAILED"),
     "not now": (Verb.CREATE, unanswered("a"), Transient("busy", 7), "CREATE_IN_PROGRESS +7"),
-    "perhaps": (Verb.CREATE, unanswered("a", attempts=1), Uncertain("lost"), "CREATE_IN_PROGRESS +2"),
+    "perhaps": (Verb.CREATE, unanswered("a", retries=1), Uncertain("lost"), "CREATE_IN_PROGRESS +2"),
     "updated": (Verb.UPDATE, row("a", **UPDATING), ACTIVE, "UPDATE_COMPLETE h-new acted"),
     "updated, but it is gone": (Verb.UPDATE, row("a", **UPDATING), GONE, "UPDATE_IN_PROGRESS h-a1 acted"),
     "started": (Verb.OPERATE, row("a", **UPDATING), ACTIVE, "UPDATE_COMPLETE h-new acted"),

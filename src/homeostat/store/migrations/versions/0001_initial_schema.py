@@ -151,6 +151,8 @@ def upgrade() -> None:
         sa.Column("acted_at", sa.Double(), nullable=True),
         sa.Column("due_at", sa.Double(), nullable=True),
         sa.Column("attempts", sa.Integer(), nullable=False),
+        sa.Column("retries", sa.Integer(), nullable=False),
+        sa.Column("intent", sa.Text(), nullable=True),
         sa.Column("born", sa.Integer(), nullable=False),
         sa.Column("changed", sa.Integer(), nullable=False),
         sa.Column("resolved", sa.Integer(), nullable=False),

@@ -1,0 +1,191 @@
+"""Steps, and the intents in their rows: how a decision is put down before anything acts on it (law 3). Pure."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from homeostat.model.desired import Definition
+from homeostat.model.errors import Rejected, Terminal
+from homeostat.model.plan import Step, Verb, Waiting, Why
+from homeostat.model.status import Action, Status
+from homeostat.model.world import Resource, World
+from homeostat.planner import outcome
+from homeostat.planner.naming import physical_name, token
+from homeostat.planner.scope import RowScope
+from homeostat.resources.base import ResourceType
+from homeostat.resources.registry import resource_type
+from homeostat.templates import evaluate
+
+CALM_S = 60.0
+"""A resource that was well for this long has its failed attempts forgotten."""
+
+
+@dataclass(slots=True)
+class Wanted:
+    """The desired state of one resource with all functions resolved."""
+
+    definition: Definition
+    kind: ResourceType
+    values: dict[str, Any]
+    metadata: Any
+    requires: list[str]
+
+
+class Intents:
+    """Makes steps for the rows of one world. keys — supply of fresh row keys (randomness is an input).
+
+    current — name -> the row that stands for it, kept up to date by the frontier.
+    """
+
+    def __init__(self, world: World, current: dict[str, Resource], keys: Iterator[str]) -> None:
+        self.world = world
+        self.current = current
+        self.keys = keys
+        self.scope = RowScope(world, current)
+        stack = world.stack
+        self.halted = stack.status == Status.FAILED
+        self.unsettled = world.settled_revision < stack.revision
+
+    def _want(self, definition: Definition) -> Wanted:
+        """Resolve. Fails: Rejected, Terminal — what it depends on gave values that do not fit."""
+        kind = resource_type(definition.type)
+        tree = definition.properties
+        values = kind.check(tree if definition.static else evaluate(tree, self.scope), ("resources", definition.name))
+        metadata = definition.metadata
+        if metadata:
+            metadata = evaluate(metadata, self.scope)
+        requires = [self.current[name].key for name in definition.requires if name in self.current]
+        return Wanted(definition, kind, values, metadata, requires)
+
+    def _new_row(self, definition: Definition, now: float, replaces: Resource | None = None) -> Resource:
+        stack = self.world.stack
+        row = Resource(
+            next(self.keys),
+            stack.id,
+            self.world.shard,
+            definition.name,
+            definition.type,
+            revision=stack.revision,
+            deletion_policy=definition.deletion_policy,
+            replaces=replaces.key if replaces is not None else None,
+            born=self.world.next_stamp(),
+            created_at=now,
+            updated_at=now,
+        )
+        if replaces is not None:
+            replaces.replaced_by = row.key
+            calm = replaces.status == Status.COMPLETE and now - replaces.updated_at >= CALM_S
+            row.attempts = 0 if calm else replaces.attempts
+        return row
+
+    def _create(self, definition: Definition, now: float, replaces: Resource | None = None) -> Step:
+        row = self._new_row(definition, now, replaces)
+        step = self._begin(definition, row, now)
+        step.inserted = True
+        if replaces is not None:
+            step.also.append(replaces)
+        return step
+
+    def _begin(self, definition: Definition, row: Resource, now: float) -> Step:
+        """Intend the creation of a row's thing."""
+        row.type, row.deletion_policy = definition.type, definition.deletion_policy
+        try:
+            want = self._want(definition)
+        except (Rejected, Terminal) as error:
+            return self._failed_step(row, error, now, Action.CREATE)
+        row.attempts += 1
+        row.token = token(row.key, self.world.next_stamp())
+        step = Step(Verb.CREATE, row, spec=self._spec(want, row))
+        self._intend(step, want, Action.CREATE, outcome.CHANGED, now)
+        return step
+
+    def _failed_step(self, row: Resource, error: Exception | str, now: float, action: str = "") -> Step:
+        row.action = action or row.action
+        record = outcome.fail(self.world, row, outcome.failure_text(row, error), now)
+        return Step(Verb.RECORD, row, events=record.events)
+
+    def _spec(self, want: Wanted, row: Resource) -> dict[str, Any]:
+        return self._spec_of(want.kind, row, want.kind.complete(want.values))
+
+    def _spec_of(self, kind: ResourceType, row: Resource, properties: Mapping[str, Any]) -> dict[str, Any]:
+        return kind.spec(properties, physical_name(self.world.stack.name, row.name, row.key))
+
+    def _asked(self, row: Resource) -> dict[str, Any]:
+        """The cloud object that was last asked for."""
+        kind = resource_type(row.type)
+        return self._spec_of(kind, row, kind.complete(row.properties))
+
+    def _intend(self, step: Step, want: Wanted, action: Action, reason: str, now: float) -> None:
+        """Write the intent into the row, and the event that tells of it (law 3)."""
+        row = step.row
+        if not (row.action == action and row.busy):
+            step.events.append(outcome.event_of(row, Status.IN_PROGRESS, reason, action))
+        row.action, row.status, row.reason = action, Status.IN_PROGRESS, reason
+        row.revision = self.world.stack.revision
+        row.properties, row.metadata, row.requires = want.values, want.metadata, want.requires
+        row.deletion_policy = want.definition.deletion_policy
+        row.acted_at = row.due_at = None
+        row.retries = 0
+        row.intent = {"changed": list(step.changed)} if step.verb is Verb.UPDATE else None
+        row.resolved = self.world.stamp
+        row.updated_at = now
+
+    def _replace(self, definition: Definition, row: Resource, now: float) -> Step:
+        """A new one first; dependants move; then the old one goes."""
+        if row.handle == "" and row.acted_at is None and row.token == "":
+            return self._begin(definition, row, now)
+        return self._create(definition, now, replaces=row)
+
+    def _delete_first(self, definition: Definition, row: Resource, now: float) -> Step:
+        """The broken one goes first, since it may hold what the new one needs; the new row waits for that."""
+        new = self._new_row(definition, now, replaces=row)
+        row.action, row.status, row.acted_at, row.due_at = Action.DELETE, Status.IN_PROGRESS, None, None
+        row.revision = self.world.stack.revision
+        row.updated_at = now
+        deleting = outcome.event_of(row, Status.IN_PROGRESS, row.reason)
+        return Step(Verb.RECORD, new, inserted=True, events=[deleting], also=[row])
+
+    def _halt(self, name: str) -> Waiting | None:
+        """Nothing new is begun for a revision that has failed."""
+        if not self.halted:
+            return None
+        return Waiting(name, Why.HALTED, reason=self.world.stack.reason)
+
+    def _changed(self, want: Wanted, row: Resource) -> frozenset[str]:
+        """Names of properties whose desired value differs from what was last asked for."""
+        if want.values == row.properties:
+            return frozenset()
+        before, after = want.kind.complete(row.properties), want.kind.complete(want.values)
+        return frozenset(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+
+    def _update_or_replace(self, want: Wanted, row: Resource, now: float) -> Step:
+        changed = self._changed(want, row)
+        before, after = want.kind.complete(row.properties), want.kind.complete(want.values)
+        try:
+            reason = want.kind.replaced_by(before, after, changed)
+        except (Rejected, Terminal) as error:
+            return self._failed_step(row, error, now, Action.UPDATE)
+        if reason:
+            return self._replace(want.definition, row, now)
+        return self._update(want, row, before, now)
+
+    def _update(self, want: Wanted, row: Resource, before: Mapping[str, Any], now: float) -> Step:
+        """Bring the thing to new values in place; only what the cloud is to hear of is sent.
+
+        before — properties, with defaults, that it has for certain; empty when that is not known.
+        """
+        asked = self._spec_of(want.kind, row, before) if before else {}
+        spec = self._spec(want, row)
+        fields = sorted(field for field in asked.keys() | spec.keys() if asked.get(field) != spec.get(field))
+        step = Step(Verb.UPDATE, row, spec=spec, changed=tuple(fields))
+        row.attempts = 0
+        self._intend(step, want, Action.UPDATE, outcome.CHANGED, now)
+        return step if fields or not want.kind.kind else self._updated_without_asking(step, now)
+
+    def _updated_without_asking(self, step: Step, now: float) -> Step:
+        """What changed is of no concern to the cloud (a policy of ours): the row alone moves on."""
+        row = step.row
+        row.acted_at = now
+        step.verb = Verb.RECORD
+        step.events.extend(outcome.complete(self.world, row, now).events)
+        return step
