@@ -165,6 +165,8 @@ def test_nested_stacks(heat: Client, http: httpx.Client) -> None:
     assert child.parent == stack_id
     assert set(heat.stacks.template(child_id)["resources"]) == {"0", "1"}
     assert heat.stacks.output_show("group", "said")["output"]["output_value"] == ["member 0", "member 1"]
+    with pytest.raises(exc.HTTPBadRequest, match="update the group instead"):
+        heat.stacks.update(child_id, template=templates.HELLO)
     assert [each.stack_name for each in heat.stacks.list()] == ["group"]
     assert len(list(heat.stacks.list(show_nested=True))) == 2
     heat.stacks.delete("group")
@@ -182,6 +184,11 @@ def test_events(heat: Client, hello: str) -> None:
     assert [each.id for each in newest_first] == [each.id for each in reversed(everything)]
     page = heat.events.list("hello", sort_dir="asc", marker=everything[1].id, limit=2)
     assert [each.id for each in page] == [each.id for each in everything[2:4]]
+    by_type = {"sort_keys": ["resource_type"], "sort_dir": "asc"}
+    types = [each.resource_name for each in heat.events.list("hello", **by_type)]
+    assert types == ["name", "name", "hello", "hello", "speaker", "speaker"]
+    third = heat.events.list("hello", **by_type)[2]
+    assert [each.resource_name for each in heat.events.list("hello", **by_type, marker=third.id)] == types[3:]
     of_one = heat.events.list("hello", resource_name="speaker")
     one = heat.events.get("hello", "speaker", of_one[0].id)
     assert (one.resource_type, one.resource_properties) == ("OS::Heat::TestResource", {"value": "hello"})
