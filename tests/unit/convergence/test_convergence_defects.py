@@ -1,0 +1,148 @@
+"""Defects found by reading, seen from outside: each test says what should be, and fails until it is so."""
+
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+from tests.unit.convergence.running import LIMITS, Service, double, server, volume
+
+from homeostat.clouds.simulated import Faults, Weather
+from homeostat.convergence.conductor import run_pass
+from homeostat.store import schema, shards
+
+
+def defect(reason: str) -> pytest.MarkDecorator:
+    return pytest.mark.xfail(strict=True, reason=reason)
+
+
+@defect("a resource whose update failed is replaced, though the cloud was never asked")
+def test_a_rollback_keeps_the_volume_that_may_not_shrink() -> None:
+    service = Service()
+    stack_id = service.create({"disk": volume(size=2)}, disable_rollback=False)
+    service.rest()
+    before = list(service.cloud.things("volume"))
+    service.update(stack_id, {"disk": volume(size=1)})
+    service.rest()
+    assert service.state(stack_id) == "ROLLBACK_COMPLETE"
+    assert list(service.cloud.things("volume")) == before
+
+
+@defect("a value that turns out wrong while the stack runs counts as a failed creation, and the thing is deleted")
+def test_a_wrong_value_from_another_resource_leaves_the_volume_alone() -> None:
+    def resources(size: str) -> dict[str, Any]:
+        return {"t": double(value=size), "disk": volume(size={"get_attr": ["t", "output"]})}
+
+    service = Service()
+    stack_id = service.create(resources("2"))
+    service.rest()
+    before = list(service.cloud.things("volume"))
+    service.update(stack_id, resources("big"))
+    service.rest()
+    assert service.state(stack_id) == "UPDATE_FAILED"
+    assert list(service.cloud.things("volume")) == before
+
+
+@defect("a volume in use that went to error is replaced as soon as some update has passed it by")
+def test_a_volume_that_only_people_can_judge_is_left_to_them() -> None:
+    service = Service()
+    stack_id = service.create({"disk": volume()})
+    service.rest()
+    service.update(stack_id, {"disk": volume(), "t": double()})
+    service.rest()
+    (handle,) = service.cloud.things("volume")
+    service.cloud.change(handle, status="error", attachments=[{"id": "x"}])
+    service.live(200)
+    assert list(service.cloud.things("volume")) == [handle]
+
+
+@defect("external_id is accepted and then forgotten: a new thing is made")
+def test_an_external_resource_is_not_made() -> None:
+    service = Service()
+    service.create({"srv": {**server(), "external_id": "theirs"}})
+    assert service.servers() == []
+
+
+@defect("a shard that a bug set aside is not timed out: its stack is in progress for ever")
+def test_a_stack_with_a_bug_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    service = Service()
+    stack_id = service.begin({"t": double()}, timeout_mins=1)
+
+    def bug(*_: Any) -> Any:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(service.passes.definitions, "get", bug)
+    service.live(300)
+    assert service.state(stack_id) == "CREATE_FAILED"
+
+
+@defect("batches that were answered are forgotten when the lease runs out before the last batch")
+def test_slow_batches_one_after_the_other_come_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each batch takes longer than a lease; nobody else wants the shard."""
+    service = Service()
+    stack_id = service.create({"srv": server(), "disk": volume()})
+    service.rest()
+    update = service.cloud.update
+
+    def slow(*arguments: Any) -> Any:
+        service.clock.time += LIMITS.lease_s + 1
+        return update(*arguments)
+
+    monkeypatch.setattr(service.cloud, "update", slow)
+    service.update(stack_id, {"srv": server(metadata={"k": "v"}), "disk": volume(metadata={"k": "v"})})
+    service.rest()
+    assert service.state(stack_id) == "UPDATE_COMPLETE"
+
+
+@defect("what a pass has made is forgotten at its next act, before it is stored")
+def test_a_superseded_pass_tells_of_all_it_has_made_since_its_last_transaction() -> None:
+    """a was made by the last batch; b comes with the next, whose transaction is refused."""
+    service = Service()
+    service.begin({"a": server(), "b": {**server(), "depends_on": "a"}})
+    job, create = service.claim(), service.cloud.create
+
+    def loses_the_shard(*arguments: Any) -> Any:
+        answers = create(*arguments)
+        service.clock.time += LIMITS.lease_s + 1
+        with service.db.write() as tx:
+            assert shards.claim(tx, job.stack_id, job.number, "w2", service.clock.now(), LIMITS.lease_s) is not None
+        return answers
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(service.cloud, "create", loses_the_shard)
+        run_pass(service.passes, job)
+    (made,) = service.rows(job.stack_id)
+    with service.db.read() as tx:
+        assert made.token in set(tx.execute(select(schema.forsaken.c.token)).scalars())
+
+
+@defect("comparing with a newer revision passes over news, which nothing brings up again")
+def test_news_in_the_middle_of_an_update_reach_dependants() -> None:
+    """The first update leaves a alone and changes t; while it goes on, a gets another address."""
+    service = Service()
+
+    def resources(value: str, wait_s: int) -> dict[str, Any]:
+        told = {"list_join": [" ", [value, {"get_attr": ["a", "first_address"]}]]}
+        return {"a": server(), "t": double(value=told), "slow": double(wait_secs=wait_s)}
+
+    stack_id = service.create(resources("one", 0))
+    service.rest()
+    service.update(stack_id, resources("two", 100))
+    other = {"net": [{"addr": "10.9.9.9"}]}
+    service.cloud.change(service.servers()[0], addresses=other)
+    service.rest()
+    assert service.state(stack_id) == "UPDATE_COMPLETE"
+    service.live(600)
+    assert service.row(stack_id, "t").properties["value"] == "two 10.9.9.9"
+
+
+@defect("an outage counts as failed creations")
+def test_an_outage_does_not_use_up_the_attempts() -> None:
+    service = Service(Weather(faults=Faults(unreachable=1.0)))
+    stack_id = service.create({"a": server()})
+    service.live(300)
+    service.cloud.weather.faults = Faults(error=1.0)
+    while not service.servers():
+        service.live(1)
+    service.cloud.weather.faults = Faults()
+    service.rest()
+    assert service.state(stack_id) == "CREATE_COMPLETE"
