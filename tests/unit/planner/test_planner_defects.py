@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from tests.unit.planner.worlds import (
     LONG_AGO,
     NOW,
@@ -167,3 +168,37 @@ def test_trying_a_failed_creation_again_is_an_event() -> None:
 def test_a_thing_with_policy_snapshot_is_not_simply_deleted() -> None:
     mine = row("a", VOLUME, deletion_policy="Snapshot")
     assert told(drop(world([], [mine], **UPDATED), mine)) != "delete"
+
+
+def defect(reason: str) -> pytest.MarkDecorator:
+    return pytest.mark.xfail(strict=True, reason=reason)
+
+
+@defect("every field counts as changed, and adapters rebuild a server for its image")
+def test_an_update_that_was_refused_is_asked_for_again_as_it_was() -> None:
+    properties = {"image": "i", "flavor": "large"}
+    mine = row("a", state="UPDATE_FAILED", properties=properties, intent={"changed": ["flavor"]}, acted_at=None)
+    definition = wanted("a", flavor="large")
+    again = keep(world([definition], [mine], {"a1": seen(image="i", flavor="small")}, **UPDATED), definition)
+    assert isinstance(again, Step)
+    assert again.changed == ("flavor",)
+
+
+@defect("what was refused counts as what the thing has: the next update leaves it out")
+def test_an_update_after_a_refused_one_brings_what_that_would_have_brought() -> None:
+    """Flavor and metadata were refused together; the next revision wants another flavor, and the metadata still."""
+    properties = {"image": "i", "flavor": "huge", "metadata": {"k": "v"}}
+    intent = {"changed": ["flavor", "metadata"]}
+    mine = row("a", state="UPDATE_FAILED", properties=properties, intent=intent, acted_at=None)
+    definition = wanted("a", flavor="large", metadata={"k": "v"})
+    look = {"a1": seen(image="i", flavor="small", metadata={})}
+    again = keep(world([definition], [mine], look, **UPDATED), definition)
+    assert isinstance(again, Step)
+    assert again.changed == ("flavor", "metadata")
+
+
+@defect("a policy that keeps is asked for in two ways, of which one forgets Snapshot")
+def test_a_broken_thing_with_policy_snapshot_is_not_simply_deleted() -> None:
+    mine = row("a", VOLUME, "DELETE_IN_PROGRESS", deletion_policy="Snapshot", acted_at=None)
+    definition = wanted("a", VOLUME, policy="Snapshot")
+    assert told(drop(world([definition], [mine]), mine)) != "delete"
