@@ -6,6 +6,7 @@ import pytest
 from tests.unit.convergence.running import Service, double, group, server, template
 
 from homeostat.api.intake import Intent
+from homeostat.clouds.port import Operation
 from homeostat.clouds.simulated import Weather
 from homeostat.convergence.conductor import run_pass
 from homeostat.model.status import Action
@@ -126,6 +127,19 @@ def test_a_group_that_failed_is_mended_by_an_update() -> None:
     assert names(service) == ["m0", "m1", "m2"]
 
 
+def test_a_deletion_that_a_member_refused_can_be_tried_again() -> None:
+    service, stack_id = created(2)
+    service.cloud.operate("server", [Operation("server-1", "lock")])
+    service.delete(stack_id)
+    service.rest()
+    assert service.state(stack_id) == "DELETE_FAILED"
+    service.cloud.operate("server", [Operation("server-1", "unlock")])
+    service.delete(stack_id)
+    service.rest()
+    assert service.state(stack_id) == "DELETE_COMPLETE"
+    assert service.cloud.things() == {}
+
+
 def test_a_group_deleted_by_hand_is_made_anew() -> None:
     service, _ = created(1)
     service.delete(service.child().id)
@@ -167,6 +181,17 @@ def test_the_reason_of_a_member_reaches_the_stack() -> None:
     assert (
         reason == "Resource CREATE failed: Terminal: resources.grp.resources[2]: Quota exceeded: 2 things are allowed"
     )
+
+
+@defect("only members that were made can be named")
+def test_a_member_that_was_never_made_can_be_removed_by_its_name() -> None:
+    service = Service(Weather(quota=2))
+    stack_id = service.create({"grp": group(3)})
+    service.rest()
+    service.cloud.weather.quota = None
+    service.update(stack_id, {"grp": group(3, removal_policies=[{"resource_list": ["2"]}])})
+    service.rest()
+    assert names(service) == ["m0", "m1", "m3"]
 
 
 def failed_group() -> tuple[Service, str]:

@@ -28,7 +28,7 @@ def due(service: Service) -> int:
 
 def at_rest(weather: Weather | None = None) -> tuple[Service, str]:
     service = Service(weather)
-    stack_id = service.create({"a": server()})
+    service.create({"a": server()})
     service.rest()
     service.clock.time += LIMITS.look_steady_s
     return service, service.servers()[0]
