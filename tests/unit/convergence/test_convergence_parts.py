@@ -277,13 +277,15 @@ def test_a_stale_owner_drops_its_pass_and_leaves_the_shard_to_the_new_one() -> N
 
 
 def test_a_worker_frozen_before_its_act_does_not_act_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its lease ran out between storing the intent and calling the cloud."""
+    """Between storing the intent and calling the cloud its lease ran out, and another worker took over."""
     service = Service()
     service.begin({"a": server()})
     job, call = service.claim(), service.performer._call
 
     def thaws_late(*arguments: Any) -> Any:
         service.clock.time += 6.0
+        with service.db.write() as tx:
+            assert shards.claim(tx, job.stack_id, job.number, "w2", service.clock.now(), 5.0) is not None
         return call(*arguments)
 
     with monkeypatch.context() as patch:
