@@ -379,7 +379,7 @@ def observed(database: Database, stack_id: str, seen_at: float = NOW) -> sightin
 @pytest.mark.parametrize(
     ("seen_at", "status", "number"),
     [
-        pytest.param(NOW + 1, "stopped", 2, id="a newer look replaces an older one"),
+        pytest.param(NOW + 1, "stopped", 3, id="a newer look replaces an older one"),
         pytest.param(NOW, "active", 1, id="a look of the same moment is no news"),
         pytest.param(NOW - 1, "active", 1, id="an older look never replaces a newer one"),
     ],

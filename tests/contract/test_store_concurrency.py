@@ -22,7 +22,7 @@ from tests.contract.store_cases import (
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.convergence.clock import SystemClock
 from homeostat.convergence.observing import Observer
-from homeostat.model.errors import Superseded, Transient
+from homeostat.model.errors import Superseded
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Seen
@@ -32,11 +32,6 @@ from homeostat.store.worlds import Writes
 
 ROUNDS = 15
 LATER = NOW + 1000
-
-
-def deadlocks(reason: str) -> pytest.MarkDecorator:
-    """A defect on PostgreSQL; the mark goes with its mend."""
-    return pytest.mark.xfail(raises=Transient, strict=False, reason=reason)
 
 
 def end_of_pass(database: Database, lease: shards.Lease, revision: int) -> bool:
@@ -123,7 +118,6 @@ def test_users_and_passes_get_along(database: Database) -> None:
     assert stack_row(database, stack_id).status == Status.COMPLETE
 
 
-@deadlocks("FOR UPDATE of a stack excludes the key share that an event's foreign key takes; FOR NO KEY UPDATE does not")
 def test_users_and_passes_that_store_outcomes_get_along(database: Database) -> None:
     """An outcome is stored with its event, which belongs to the stack, by somebody who holds the shard alone."""
     stack_id = add_stack(database)
@@ -145,7 +139,6 @@ def test_users_and_passes_that_store_outcomes_get_along(database: Database) -> N
         assert len(worlds.load_rows(tx, stack_id, 0)[0]) == ROUNDS
 
 
-@deadlocks("the observer stores its looks before it wakes the shard; a pass has the shard first")
 def test_observers_and_passes_get_along(database: Database) -> None:
     """Both write what was seen of a row and wake, or own, its shard: whoever takes both takes the shard first."""
     stack_id = add_stack(database)

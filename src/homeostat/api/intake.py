@@ -73,6 +73,9 @@ def check(compiled: Compiled) -> Mapping[str, Definition]:
             raise Rejected("StackValidationFailed", f"Resource name may not contain control characters: {name!r}")
         given = definition.properties if definition.static else evaluate(definition.properties, scope)
         kind = check_resource(definition.type, given, path)
+        if definition.external_id is not None:
+            message = "external_id is not supported yet: let the template make the resource, or leave it out"
+            raise Rejected("NotSupported", message, path=(*path, "external_id"))
         if definition.deletion_policy == "Snapshot" and not kind.can_snapshot:
             message = '"Snapshot" deletion policy not supported'
             raise Rejected("StackValidationFailed", message, path=(*path, "deletion_policy"))

@@ -12,6 +12,8 @@ from homeostat.api.intake import Intake, Quotas
 from homeostat.convergence.clock import Clock, Entropy
 from homeostat.store.database import Database
 
+KEEP_ALIVE_S = 75
+"""Longer than clients wait between two polls: a connection that ends just then is an error to them."""
 GRACE_S = 10
 """How long running requests may take to finish when the process is told to stop."""
 
@@ -63,6 +65,7 @@ def server(db: Database, clock: Clock, entropy: Entropy, access: Access, setting
         log_level=logging.WARNING,
         access_log=False,
         server_header=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=GRACE_S,
     )
     return uvicorn.Server(config)

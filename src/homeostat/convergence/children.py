@@ -3,7 +3,7 @@
 The child lives in the same database, so making it and knowing of it are one transaction: nothing can be made twice.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -16,11 +16,11 @@ from homeostat.model.errors import Terminal
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Step, Verb
 from homeostat.model.status import Action, Status
-from homeostat.model.world import Resource, Seen, World
+from homeostat.model.world import Resource, Seen, World, next_look
 from homeostat.planner.naming import physical_name
 from homeostat.planner.scope import thing_of
 from homeostat.resources import groups
-from homeostat.resources.registry import resource_type
+from homeostat.resources.registry import kind_of, resource_type
 from homeostat.store import schema, shards, stacks, worlds
 from homeostat.store.database import Database
 
@@ -35,8 +35,10 @@ class Guard(Protocol):
     def check(self) -> None:
         """Fails: Superseded when this worker must not act any more, as far as it can tell by its own clock."""
 
-    def fence(self, tx: Connection) -> None:
-        """Fails: Superseded when somebody else owns the shard; for acts that are transactions themselves."""
+    def fence(self, tx: Connection) -> int:
+        """Fails: Superseded when somebody else owns the shard; for acts that are transactions themselves.
+
+        Gives the count of wake-ups."""
 
 
 class Children:
@@ -67,12 +69,23 @@ class Children:
             return Observation(Presence.ABSENT, step.row.handle, seen_at=now)
         if step.verb in (Verb.CREATE, Verb.FIND):
             return _observe(tx, child.id, now)
-        desired = self._desired(world, step) if step.verb is Verb.UPDATE else replace(stacks.EMPTY, shards=child.shards)
-        action = Action.UPDATE if step.verb is Verb.UPDATE else Action.DELETE
         before = stacks.desired_of(tx, child.id, child.revision)
+        if step.verb is Verb.DELETE:
+            action, desired = Action.DELETE, replace(stacks.EMPTY, shards=child.shards)
+            done = child.action == Action.DELETE and child.status == Status.IN_PROGRESS
+        else:
+            action, desired = Action.UPDATE, self._desired(tx, step, child, before)
+            done = before.parameters == desired.parameters
+        if done:
+            return _observe(tx, child.id, now)
         touched = touched_shards(before, desired)
-        stacks.revise(self._db, tx, child, action, desired, now, self._timeout_s, touched=touched)
+        stacks.revise(self._db, tx, child, action, desired, now, self._time_left(world, now), touched=touched)
         return Observation(Presence.PRESENT, child.id, {"status": "in_progress"}, now)
+
+    def _time_left(self, world: World, now: float) -> float:
+        """A child has as much time as its owner has left."""
+        deadline = world.stack.deadline
+        return self._timeout_s if deadline is None else max(deadline - now, 1.0)
 
     def _child(self, tx: Connection, step: Step) -> Row[Any] | None:
         table = schema.stack
@@ -96,19 +109,26 @@ class Children:
             depth=stack.depth + 1,
             converge=stack.converge,
         )
-        stacks.add(self._db, tx, new, self._desired(world, step), now, self._timeout_s)
+        desired = self._desired(tx, step, None, stacks.EMPTY)
+        stacks.add(self._db, tx, new, desired, now, self._time_left(world, now))
         return Observation(Presence.PRESENT, new.id, {"status": "in_progress"}, now)
 
-    def _desired(self, world: World, step: Step) -> stacks.Desired:
-        """Revision of a group's stack. Members once removed by name stay out while they are in the skip list."""
-        seen = world.seen.get(step.row.key)
-        before = seen.observation.properties if seen is not None else {}
-        values = resource_type(step.row.type).complete(step.row.properties)
-        references = {name: member["reference"] for name, member in before.get("members", {}).items()}
+    def _desired(self, tx: Connection, step: Step, child: Row[Any] | None, before: stacks.Desired) -> stacks.Desired:
+        """Revision of a group's stack. Members once removed by name stay out while they are in the skip list.
+
+        It carries the intent it comes from: carried out twice, it is still one update.
+        """
+        row = step.row
+        values = resource_type(row.type).complete(row.properties)
+        references: dict[str, Any] = {}
+        if child is not None and values["removal_policies"]:
+            references = {name: name for name in _listed(values) if groups.is_member(name, before.template)}
+            references |= {name: member["reference"] for name, member in members(tx, child).items()}
         skip = groups.skip_list(
-            before.get("skip", []), values["removal_policies"], values["removal_policies_mode"], references
+            before.template.get("skip", []), values["removal_policies"], values["removal_policies_mode"], references
         )
-        return group_desired({**values, "skip": skip})
+        intent = {"intent": [row.token, (row.intent or {}).get("stamp")]}
+        return replace(group_desired({**values, "skip": skip}), parameters=intent)
 
     def look(self, tx: Connection, world: World, now: float) -> list[tuple[Resource, Seen]]:
         """Bring the observations of child stacks up to date, and give those that changed, to be stored.
@@ -116,34 +136,31 @@ class Children:
         Reading the child itself, not a message from it, makes a lost wake-up cost time only (law 1).
         """
         changed = []
-        for row in [row for row in world.rows.values() if resource_type(row.type).kind == STACK and row.handle]:
+        for row in [row for row in world.rows.values() if kind_of(row.type) == STACK and row.handle]:
             before = world.seen.get(row.key)
             observation = _observe(tx, row.handle, now)
             if before is not None and _same(before.observation, observation):
                 continue
-            seen = Seen(observation, before.number + 1 if before is not None else 1)
+            seen = Seen(observation, next_look(before.number if before is not None else 0))
             world.seen[row.key] = seen
             changed.append((row, seen))
         return changed
 
 
-def wake_parent(tx: Connection, child: Row[Any], now: float) -> None:
-    """A child stack came to rest: whoever owns it must look."""
-    if child.parent_id is not None:
-        shards.wake(tx, child.parent_id, now, shards.USER, [child.parent_shard])
-
-
 def _observe(tx: Connection, stack_id: str, now: float) -> Observation:
+    """A look at a child stack. changes — moves whenever the child was worked on: its members may be others now."""
     child = stacks.get(tx, stack_id)
     if child is None or child.deleted_at is not None:
         return Observation(Presence.ABSENT, stack_id, seen_at=now, reason="its stack is gone")
+    desired = stacks.desired_of(tx, child.id, child.revision)
     properties: dict[str, Any] = {
         "status": child.status.lower(),
-        "reason": child.reason,
         "action": child.action,
+        "changes": shards.passes_of(tx, child.id),
+        "skip": desired.template.get("skip", []),
     }
-    if child.status == Status.COMPLETE:
-        properties |= _members(tx, child)
+    if child.status == Status.FAILED:
+        properties["fault"] = child.reason
     return Observation(Presence.PRESENT, stack_id, properties, now)
 
 
@@ -151,17 +168,39 @@ def _same(one: Observation, other: Observation) -> bool:
     return one.presence is other.presence and dict(one.properties) == dict(other.properties)
 
 
-def _members(tx: Connection, child: Row[Any]) -> Mapping[str, Any]:
-    """What the owner's attributes are made of: each member's reference and attributes."""
-    desired = stacks.desired_of(tx, child.id, child.revision)
-    members: dict[str, Any] = {}
+def _listed(values: Mapping[str, Any]) -> list[str]:
+    return [str(entry) for policy in values["removal_policies"] for entry in policy.get("resource_list") or []]
+
+
+def show_members(tx: Connection, world: World, names: Collection[str]) -> None:
+    """Complete what was seen of the child stacks of these resources by their members, for those who read attributes.
+
+    Members are not kept with the observation: a group may have a million.
+    """
+    for row in world.rows.values():
+        seen = world.seen.get(row.key)
+        if row.name in names and seen is not None and row.handle and kind_of(row.type) == STACK:
+            child = stacks.get(tx, row.handle)
+            if child is not None:
+                properties = {**seen.observation.properties, "members": members(tx, child)}
+                world.seen[row.key] = Seen(replace(seen.observation, properties=properties), seen.number)
+
+
+def members(tx: Connection, child: Row[Any]) -> dict[str, Any]:
+    """Name -> `{"reference", "attributes"}` of each member that has been made, whatever happens to it just now."""
+    found: dict[str, Any] = {}
     for number in range(child.shards):
         rows, seen = worlds.load_rows(tx, child.id, number)
         world = World(stacks.facts(child), number, {}, rows, seen)
-        for row in rows.values():
-            if row.status == Status.COMPLETE and not row.leaving and row.replaced_by is None:
-                kind = resource_type(row.type)
-                thing = thing_of(world, row, kind)
-                attributes = {name: kind.attribute(thing, name) for name in kind.attributes}
-                members[row.name] = {"reference": kind.reference(thing), "attributes": attributes}
-    return {"members": members, "skip": desired.template.get("skip", [])}
+        made = sorted((row for row in rows.values() if row.handle and not row.leaving), key=_standing)
+        for row in made:
+            kind = resource_type(row.type)
+            thing = thing_of(world, row, kind)
+            attributes = {name: kind.attribute(thing, name) for name in kind.attributes}
+            found[row.name] = {"reference": kind.reference(thing), "attributes": attributes}
+    return found
+
+
+def _standing(row: Resource) -> tuple[bool, int]:
+    """Of several rows of one name the last in this order stands for it: a complete one, then the newest."""
+    return row.status == Status.COMPLETE, row.born

@@ -14,8 +14,9 @@ from taskflow.types.timing import Timeout
 from homeostat.convergence.board import ShardBoard, ShardJob
 from homeostat.convergence.pass_ import Passes
 from homeostat.model.errors import Superseded, Transient
-from homeostat.store import shards
+from homeostat.store import shards, stacks
 from homeostat.store.database import Database
+from homeostat.store.shards import Lease
 
 LOG = logging.getLogger(__name__)
 SET_ASIDE_S = 30.0
@@ -51,8 +52,17 @@ def run_pass(passes: Passes, job: ShardJob) -> None:
         job.board.abandon(job, "")
     except Exception as error:
         LOG.exception("pass over %s failed; the shard is set aside for %s s", job.name, SET_ASIDE_S)
-        with passes.db.write() as tx:
-            shards.set_aside(tx, lease, repr(error), passes.db.now_of(tx) + SET_ASIDE_S)
+        set_aside(passes.db, lease, error)
+
+
+def set_aside(db: Database, lease: Lease, error: Exception) -> None:
+    """A bug of ours stops one shard for a while, not its stack's deadline: no stack is in progress for ever."""
+    with db.write() as tx:
+        now = db.now_of(tx)
+        stack = stacks.lock(db, tx, lease.stack_id)
+        shards.set_aside(tx, lease, repr(error), now + SET_ASIDE_S)
+        if stack is not None and stack.deadline is not None and stack.deadline <= now:
+            stacks.fail(db, tx, stack.id, stack.revision, f"Timed out; a pass over it fails: {error!r}", now)
 
 
 class Alarm(Timeout):  # type: ignore[misc]

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from homeostat.clouds.port import Cloud, Sighting
 from homeostat.convergence.clock import Clock
 from homeostat.convergence.performing import Clouds
-from homeostat.model.errors import Transient
+from homeostat.model.errors import HomeostatError, Transient
 from homeostat.model.observed import Observation, Presence
 from homeostat.resources.registry import of_kind, resource_type, types
 from homeostat.store import forsaken, shards, sightings
@@ -66,18 +66,28 @@ class Observer:
         for each in due:
             if each.token not in kept:
                 groups[each.project, each.kind].append(each.token)
-        return sum(self._remove(project, kind, tokens) for (project, kind), tokens in groups.items())
+        removed = sum(self._remove(project, kind, tokens) for (project, kind), tokens in groups.items())
+        if kept:
+            with self._db.write() as tx:
+                forsaken.drop(tx, sorted(kept))
+        return removed
 
     def _remove(self, project: str, kind: str, tokens: list[str]) -> int:
+        """Remove what carries the tokens. They are watched on until their time is over and a look has succeeded."""
         cloud = self._clouds(project)
         try:
             found = [look.handle for look in cloud.find(kind, tokens) if look.present]
             if found:
                 LOG.warning("removing %d %s that nobody waits for any more: %s", len(found), kind, found)
                 cloud.delete(kind, found)
-        except Transient as error:
+        except HomeostatError as error:
             LOG.warning("cannot look for late %s of project %s: %s", kind, project, error)
             return 0
+        except Exception:
+            LOG.exception("cannot look for late %s of project %s: the adapter failed", kind, project)
+            return 0
+        with self._db.write() as tx:
+            forsaken.drop_expired(tx, tokens, self._db.now_of(tx))
         return len(found)
 
     def notice(self, seen: Iterable[Sighting]) -> None:
@@ -102,6 +112,9 @@ class Observer:
             except Transient as error:
                 LOG.warning("cannot look at %d %s of project %s: %s", len(things), kind, project, error)
                 continue
+            except Exception:
+                LOG.exception("cannot look at %d %s of project %s: the adapter failed", len(things), kind, project)
+                continue
             self._store([(t, o) for t, o in zip(things, looks, strict=True) if _news(t, o, cloud)])
 
     def _store(self, news: Sequence[tuple[Watched, Observation]]) -> None:
@@ -112,10 +125,10 @@ class Observer:
             by_stack[each[0].stack_id].append(each)
         with self._db.write() as tx:
             now = self._db.now_of(tx)
-            for stack_id, looks in by_stack.items():
+            for stack_id, looks in sorted(by_stack.items()):  # the shard before its rows, as a pass takes them
+                shards.wake(tx, stack_id, now, shards.HEAL, sorted({thing.shard for thing, _ in looks}))
                 sightings.record(self._db, tx, looks)
                 sightings.record_properties(self._db, tx, stack_id, looks)
-                shards.wake(tx, stack_id, now, shards.HEAL, sorted({thing.shard for thing, _ in looks}))
 
 
 def _news(thing: Watched, look: Observation, cloud: Cloud) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, update
 
-from homeostat.convergence.children import STACK, Children, wake_parent
+from homeostat.convergence.children import STACK, Children, show_members
 from homeostat.convergence.clock import Clock
 from homeostat.convergence.definitions import Definitions
 from homeostat.convergence.performing import Clouds, Performer
@@ -21,12 +21,13 @@ from homeostat.model.status import ROLLED_BACK_ON_FAILURE, Status
 from homeostat.model.world import Resource, World
 from homeostat.planner import Frontier, outcome
 from homeostat.planner.scope import thing_of
-from homeostat.resources.registry import resource_type
+from homeostat.resources.registry import kind_of, resource_type
 from homeostat.store import forsaken, schema, shards, stacks, worlds
 from homeostat.store.database import Database
 from homeostat.store.forsaken import Forsaken
 from homeostat.store.shards import Lease
 from homeostat.store.worlds import Writes
+from homeostat.templates import requires
 
 LOG = logging.getLogger(__name__)
 
@@ -117,6 +118,7 @@ class Pass:
             world.stamp = max((max(r.born, r.changed, r.resolved) for r in rows.values()), default=0)
             for child, look in p.children.look(tx, world, p.clock.now()):
                 self._writes.seen[child.key] = (child, look)
+            show_members(tx, world, _read_by_others(world))
             return world
 
     # -- the loop ----------------------------------------------------------------------------------------------------
@@ -134,8 +136,8 @@ class Pass:
             self._collect(steps)
             if not steps:
                 break
-            outside = [step for step in acts if resource_type(step.row.type).kind]
-            self._act([step for step in acts if not resource_type(step.row.type).kind])
+            outside = [step for step in acts if kind_of(step.row.type)]
+            self._act([step for step in acts if not kind_of(step.row.type)])
             if outside or len(self._writes) >= p.limits.batch:
                 self._commit(now)
             self._act(outside)
@@ -173,7 +175,7 @@ class Pass:
         """Perform, and put the outcomes into the next transaction. What no cloud hears of needs no stored intent."""
         now_of = self._p.clock.now
         writes = self._writes
-        self._made = [step for step in acts if step.verb is Verb.CREATE]
+        self._made += [step for step in acts if step.verb is Verb.CREATE]
         for step, answer in self._p.performer.perform(self._world, acts, self):
             record = outcome.conclude(self._world, step, answer, now_of())
             writes.events.extend(record.events)
@@ -189,7 +191,7 @@ class Pass:
             self._frontier.apply(step, record)
 
     def _forsaken(self, row: Resource, token: str) -> list[Forsaken]:
-        kind = resource_type(row.type).kind
+        kind = kind_of(row.type)
         return [Forsaken(token, kind, self._world.stack.project)] if kind not in ("", STACK) else []
 
     def _observed(self, row: Resource) -> None:
@@ -211,20 +213,23 @@ class Pass:
     def check(self) -> None:
         """A worker that was frozen after its last write must not act: somebody else may have gone on already."""
         if self._p.clock.monotonic() >= self._mine_until:
-            raise Superseded(f"the lease of shard {self._lease.stack_id}/{self._lease.number} ran out")
+            with self._p.db.write() as tx:
+                self.fence(tx)
 
-    def fence(self, tx: Connection) -> None:
-        """Check the epoch inside a transaction of somebody else's."""
-        shards.renew(tx, self._lease, self._p.db.now_of(tx), self._p.limits.lease_s)
+    def fence(self, tx: Connection) -> int:
+        """Check the epoch in the database, and renew the lease. Gives the count of wake-ups."""
+        asked_at = self._p.clock.monotonic()
+        wakes = shards.renew(tx, self._lease, self._p.db.now_of(tx), self._p.limits.lease_s)
+        self._mine_until = asked_at + self._p.limits.lease_s
+        return wakes
 
     def _commit(self, now: float) -> None:
         with self._p.db.write() as tx:
             self._store(tx, now)
+        self._made.clear()
 
     def _store(self, tx: Connection, now: float) -> None:
-        renewed_at = self._p.clock.monotonic()
-        self._wakes = shards.renew(tx, self._lease, self._p.db.now_of(tx), self._p.limits.lease_s)
-        self._mine_until = renewed_at + self._p.limits.lease_s
+        self._wakes = self.fence(tx)
         writes, self._writes = self._writes, Writes()
         worlds.record(self._p.db, tx, self._lease.stack_id, writes, now)
 
@@ -260,7 +265,6 @@ class Pass:
             return
         if not before.disable_rollback and before.action in ROLLED_BACK_ON_FAILURE:
             stacks.roll_back(p.db, tx, before, now, p.limits.stack_timeout_s)
-        wake_parent(tx, before, now)
 
     def _settle(self, tx: Connection, now: float) -> None:
         p, stack = self._p, self._world.stack
@@ -276,7 +280,7 @@ class Pass:
         if stack.parent_id is not None:
             row = stacks.get(tx, stack.id)
             if row is not None and row.status != Status.IN_PROGRESS:
-                wake_parent(tx, row, now)
+                stacks.wake_owner(tx, row, now)
 
     def _wake_at(self, now: float) -> float | None:
         """When this shard wants its next pass if nothing happens before: at once if there is more to do."""
@@ -296,5 +300,10 @@ class Pass:
         return now + limits.look_steady_s if rows else None
 
 
+def _read_by_others(world: World) -> set[str]:
+    """Names of resources whose reference or attributes others of the shard read."""
+    return {name for each in world.definitions.values() if not each.static for name in requires(each.properties)}
+
+
 def _observable(row: Resource) -> bool:
-    return resource_type(row.type).kind not in ("", STACK)
+    return kind_of(row.type) not in ("", STACK)

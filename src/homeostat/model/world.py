@@ -17,9 +17,10 @@ class Resource:
     requires — keys of the rows it was built on; properties — resolved ones as last asked of the cloud;
     token — what the cloud's object carries; acted_at — when the act was carried out, None from intent to outcome;
     due_at — not before this; attempts — creations tried for this name in a row; retries — acts in a row that time has
-    to mend; intent — what an update or operation is about: `{"changed": [fields]}` or `{"operation": verb}`; born, changed, resolved — stamps of
-    the shard: when the row was made, when its reference or attributes last changed, when its inputs were last read;
-    judged — number of the observation last judged. Times are seconds since the epoch.
+    to mend; intent — what an update or operation is about: `{"changed": [fields]}` or `{"operation": verb}`;
+    born, changed, resolved — stamps of the shard: when the row was made, when its reference or attributes last
+    changed, when its inputs were last read; judged — number of the observation last judged. Times are seconds since
+    the epoch.
     """
 
     key: str
@@ -68,10 +69,23 @@ class Resource:
 
 @dataclass(slots=True)
 class Seen:
-    """Newest observation of a row; number — grows whenever what was seen differs from before."""
+    """Newest observation of a row; number — grows whenever what was seen differs from before.
+
+    Observers give odd numbers and owners even ones, so that neither takes the other's look for its own.
+    """
 
     observation: Observation
     number: int = 0
+
+
+def next_look(number: int) -> int:
+    """Number of an observer's look after the one of this number."""
+    return number + 1 + number % 2
+
+
+def next_own_look(number: int) -> int:
+    """Number of the owner's look, which it has judged itself."""
+    return number + 2 - number % 2
 
 
 @dataclass(slots=True)

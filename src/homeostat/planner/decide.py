@@ -135,19 +135,30 @@ class Decider(Intents):
         row.attempts = 0
         if row.handle == "":
             return self._begin(definition, row, now)
+        same = definition.type == row.type
+        if same and row.action != Action.CHECK and resource_type(row.type).mends_itself:
+            return self._update_again(definition, row, now)
         if row.action == Action.CREATE:
             return self._delete_first(definition, row, now)
-        if row.action == Action.UPDATE and definition.type == row.type:
+        if row.action == Action.UPDATE and same:
             return self._after_failed_update(definition, row, now)
         return self._replace(definition, row, now)
+
+    def _update_again(self, definition: Definition, row: Resource, now: float) -> Decision:
+        """What mends its own parts is told again what it should be, whatever failed before."""
+        try:
+            return self._update(self._want(definition), row, {}, now)
+        except (Rejected, Terminal) as error:
+            return self._failed_step(row, error, now)
 
     def _after_failed_update(self, definition: Definition, row: Resource, now: float) -> Decision:
         """What is well in spite of its failed update is not replaced: it may hold data (CV10, CV13).
 
-        An update that was refused before anything acted left the row as it was; otherwise all is asked for again.
+        An update that was refused before anything acted left the row as it was; what the cloud itself refused is
+        asked for again.
         """
-        fit = resource_type(row.type).judge(thing_of(self.world, row), now).condition
-        if fit not in (Condition.READY, Condition.DRIFTED):
+        verdict = resource_type(row.type).judge(thing_of(self.world, row), now)
+        if verdict.condition not in (Condition.READY, Condition.DRIFTED):
             return self._replace(definition, row, now)
         try:
             want = self._want(definition)
@@ -155,8 +166,10 @@ class Decider(Intents):
             return self._failed_step(row, error, now)
         if self._changed(want, row):
             return self._update_or_replace(want, row, now)
-        if row.acted_at is None or fit is Condition.DRIFTED:
-            return self._update(want, row, {}, now)
+        if row.acted_at is None:
+            return self._update(want, row, want.kind.complete(row.properties), now)
+        if verdict.condition is Condition.DRIFTED:
+            return self._repair(row, verdict, now)
         return Step(Verb.RECORD, row, events=outcome.complete(self.world, row, now).events)
 
     def _recreate(self, definition: Definition, row: Resource, verdict: Verdict, now: float) -> Decision:
@@ -274,7 +287,7 @@ class Decider(Intents):
             return self._leaving(row, now)
         if row.busy and row.action == Action.CREATE and row.acted_at is None:
             return self._find(row, now) if row.token else self._forget(row, outcome.CHANGED)
-        if row.deletion_policy != DeletionPolicy.DELETE:
+        if _kept(row.deletion_policy):
             return self._forget(row, KEPT)
         if row.handle == "":
             return self._forget(row, outcome.CHANGED)
@@ -283,7 +296,7 @@ class Decider(Intents):
     def _leaving(self, row: Resource, now: float) -> Decision:
         """Its deletion has begun. A newer revision that would keep it lets go of it at once (CV14)."""
         definition = self.world.definitions.get(row.name)
-        if definition is not None and definition.deletion_policy == DeletionPolicy.RETAIN:
+        if _kept(row.deletion_policy) or (definition is not None and _kept(definition.deletion_policy)):
             return self._forget(row, KEPT)
         if row.failed:
             if row.revision == self.world.stack.revision:
@@ -312,3 +325,8 @@ class Decider(Intents):
         row.acted_at = row.due_at = None
         row.updated_at = now
         return step
+
+
+def _kept(policy: str) -> bool:
+    """A snapshot cannot be made yet, and is not accepted in templates; what asks for one is not thrown away."""
+    return policy != DeletionPolicy.DELETE

@@ -85,13 +85,9 @@ class Frontier:
         return nodes
 
     def _was_replaced(self, row: Resource) -> bool:
-        """Does the current row of the name replace this one, directly or by way of others?"""
-        later = self.current.get(row.name)
-        while later is not None and later.replaces is not None:
-            if later.replaces == row.key:
-                return True
-            later = self.world.rows.get(later.replaces)
-        return False
+        """Has the name a younger row by now? (After a rollback the current one may be the older.)"""
+        current = self.current.get(row.name)
+        return current is not None and current.born > row.born
 
     # -- choosing ----------------------------------------------------------------------------------------------------
 

@@ -126,7 +126,7 @@ class Intents:
         row.deletion_policy = want.definition.deletion_policy
         row.acted_at = row.due_at = None
         row.retries = 0
-        row.intent = {"changed": list(step.changed)} if step.verb is Verb.UPDATE else None
+        row.intent = {"changed": list(step.changed), "stamp": self.world.next_stamp()}
         row.resolved = self.world.stamp
         row.updated_at = now
 
@@ -170,13 +170,16 @@ class Intents:
         return self._update(want, row, before, now)
 
     def _update(self, want: Wanted, row: Resource, before: Mapping[str, Any], now: float) -> Step:
-        """Bring the thing to new values in place; only what the cloud is to hear of is sent.
+        """Bring the thing to new values in place; what differs is sent, and what the cloud refused before.
 
         before — properties, with defaults, that it has for certain; empty when that is not known.
         """
         asked = self._spec_of(want.kind, row, before) if before else {}
         spec = self._spec(want, row)
-        fields = sorted(field for field in asked.keys() | spec.keys() if asked.get(field) != spec.get(field))
+        refused = set((row.intent or {}).get("changed", ())) if row.acted_at is None else set()
+        fields = sorted(
+            refused | {field for field in asked.keys() | spec.keys() if asked.get(field) != spec.get(field)}
+        )
         step = Step(Verb.UPDATE, row, spec=spec, changed=tuple(fields))
         row.attempts = 0
         self._intend(step, want, Action.UPDATE, outcome.CHANGED, now)

@@ -1,15 +1,18 @@
 """What an answer of the cloud means for a row: the second half of deciding, as pure as the first."""
 
+import re
+
 from homeostat.model.errors import HomeostatError, Transient, Uncertain
 from homeostat.model.observed import Condition, Observation, Presence, Remedy, Verdict
 from homeostat.model.plan import Event, Record, Step, Verb
 from homeostat.model.status import Action, Status
-from homeostat.model.world import Resource, Seen, World
+from homeostat.model.world import Resource, Seen, World, next_own_look
 from homeostat.planner.backoff import delay_s
 from homeostat.planner.scope import thing_of
 from homeostat.resources.registry import resource_type
 
 CHANGED = "state changed"
+NESTED_FAILURE = re.compile(r"Resource \w+ failed: (?P<kind>\w+): resources\.(?P<name>[^.:\[]+)(?P<rest>.*)", re.DOTALL)
 HEALED = "brought back to what it should be"
 
 
@@ -18,7 +21,14 @@ def event_of(row: Resource, status: str, reason: str, action: str = "") -> Event
 
 
 def failure_text(row: Resource, error: Exception | str) -> str:
-    """`<class>: resources.<name>: <message>`, the form in which failures travel up to the stack."""
+    """`<class>: resources.<name>: <message>`, the form in which failures travel up to the stack.
+
+    The failure of a nested stack keeps its class, and its path grows: `resources.group.resources[2]`.
+    """
+    nested = NESTED_FAILURE.match(error) if isinstance(error, str) else None
+    if nested is not None:
+        member = f"[{nested['name']}]" if nested["name"].isdigit() else f".{nested['name']}"
+        return f"{nested['kind']}: resources.{row.name}.resources{member}{nested['rest']}"
     kind = "ResourceInError" if isinstance(error, str) else type(error).__name__
     return f"{kind}: resources.{row.name}: {error}"
 
@@ -48,7 +58,7 @@ def conclude(world: World, step: Step, answer: Observation | HomeostatError, now
 def look(world: World, row: Resource, seen: Observation) -> None:
     """Make `seen` the newest observation of the row, already judged."""
     before = world.seen.get(row.key)
-    row.judged = (before.number if before is not None else 0) + 1
+    row.judged = next_own_look(before.number if before is not None else 0)
     world.seen[row.key] = Seen(seen, row.judged)
 
 

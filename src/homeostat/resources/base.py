@@ -62,6 +62,7 @@ class ResourceType:
 
     kind — kind of the cloud port; "" for types that live in the service alone (their object is what `embody`
     gives). update_policy — schema of that section. can_snapshot — deletion policy Snapshot is possible.
+    mends_itself — has parts that are converged by themselves: never replaced for a failed action of its own.
     told_once — fields that the cloud tells only in its answer to the creation. open_schema — accepts any property
     and attribute. lifecycle — reading of `status`. renamed — property ->
     field of the cloud's object, where the two differ. twins — deprecated property -> the one in its place.
@@ -74,6 +75,7 @@ class ResourceType:
     attributes: ClassVar[Mapping[str, Attribute]] = {}
     update_policy: ClassVar[Schema] = {}
     told_once: ClassVar[tuple[str, ...]] = ()
+    mends_itself: ClassVar[bool] = False
     can_snapshot: ClassVar[bool] = False
     open_schema: ClassVar[bool] = False
     lifecycle: ClassVar[Lifecycle] = Lifecycle()

@@ -28,6 +28,12 @@ def names_between(count: int, skip: Collection[str], low: int, high: int) -> lis
     return [name for name in map(str, numbers) if name not in skip]
 
 
+def is_member(name: str, group: Mapping[str, Any]) -> bool:
+    """Is this the name of a member? group — `{count, skip, …}`."""
+    count, skip = group.get("count", 0), group.get("skip", ())
+    return name.isdigit() and name not in skip and int(name) < names_end(count, skip)
+
+
 def member_definition(resource_def: Mapping[str, Any], name: str, index_var: str) -> dict[str, Any]:
     """One member's {type, properties[, metadata]}: `index_var` in values of properties becomes its name.
 

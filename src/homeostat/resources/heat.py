@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits, hexdigits, octdigits
 from typing import Any
 
@@ -269,6 +270,7 @@ class ResourceGroup(ResourceType):
 
     name = "OS::Heat::ResourceGroup"
     kind = "stack"
+    mends_itself = True
     description = "A number of alike resources made from one definition."
     properties = {
         "count": integer("How many members.", default=1, update=True, constraints=(between(0),)),
@@ -347,6 +349,12 @@ class ResourceGroup(ResourceType):
 
     def attribute(self, thing: Thing, name: str) -> Any:
         return None if name == "attributes" else self.resolve(thing, name)
+
+    def fitness(self, thing: Thing, now: float) -> Verdict:
+        """What failed in the members' stack is told as it is."""
+        verdict = super().fitness(thing, now)
+        fault = thing.seen.properties.get("fault")
+        return replace(verdict, reason=fault) if verdict.condition is Condition.BROKEN and fault else verdict
 
     def drift(self, thing: Thing) -> tuple[str, ...]:
         """The members' own stack is converged by itself; only its presence and status count here."""

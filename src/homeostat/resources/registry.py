@@ -32,6 +32,12 @@ def resource_type(name: str) -> ResourceType:
         raise Rejected("EntityNotFound", f"The Resource Type ({name}) could not be found.") from None
 
 
+def kind_of(name: str) -> str:
+    """Kind of the cloud port of a type; "" for one that is not known (any more), which no cloud can hear of."""
+    each = types().get(name)
+    return each.kind if each is not None else ""
+
+
 def listed(name_regex: str = "") -> list[str]:
     """Names of all types, sorted; with a regular expression, those that match it from their start."""
     try:

@@ -78,8 +78,11 @@ class Database:
         return float(connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one())
 
     def for_update(self, statement: Any) -> Any:
-        """SELECT … FOR UPDATE; SQLite's writers already exclude one another."""
-        return statement if self.is_sqlite else statement.with_for_update()
+        """Keep the rows from other writers until the transaction ends; SQLite's writers exclude one another anyway.
+
+        The lock leaves room for rows that merely refer to these (an event its stack), which would deadlock otherwise.
+        """
+        return statement if self.is_sqlite else statement.with_for_update(key_share=True)
 
     def close(self) -> None:
         self.engine.dispose()

@@ -38,15 +38,23 @@ def add(db: Database, tx: Connection, given_up: Sequence[Forsaken], now: float) 
 
 
 def take_due(tx: Connection, now: float, limit: int) -> list[Forsaken]:
-    """Those to look for now; the next look is set, those whose time is over are dropped after this last one."""
+    """Those to look for now; the next look is set."""
     chosen = select(_forsaken).where(_forsaken.c.look_at <= now).order_by(_forsaken.c.look_at).limit(limit)
     rows = list(tx.execute(chosen))
     tokens = [row.token for row in rows]
     if tokens:
-        due = _forsaken.c.token.in_(tokens)
-        tx.execute(delete(_forsaken).where(due, _forsaken.c.until <= now))
-        tx.execute(update(_forsaken).where(due).values(look_at=now + LOOK_S))
+        tx.execute(update(_forsaken).where(_forsaken.c.token.in_(tokens)).values(look_at=now + LOOK_S))
     return [Forsaken(row.token, row.kind, row.project) for row in rows]
+
+
+def drop(tx: Connection, tokens: Sequence[str]) -> None:
+    """Forget them: they belong to somebody."""
+    tx.execute(delete(_forsaken).where(_forsaken.c.token.in_(tokens)))
+
+
+def drop_expired(tx: Connection, tokens: Sequence[str], now: float) -> None:
+    """Forget those of them whose time is over; a look for them has just succeeded."""
+    tx.execute(delete(_forsaken).where(_forsaken.c.token.in_(tokens), _forsaken.c.until <= now))
 
 
 def owned(tx: Connection, tokens: Sequence[str]) -> set[str]:

@@ -91,7 +91,7 @@ _LOOK = (
         reason=bindparam("new_reason"),
         seen_at=bindparam("new_seen_at"),
         handle=bindparam("of_handle"),
-        number=_observed.c.number + 1,
+        number=_observed.c.number + 1 + _observed.c.number % 2,
     )
 )
 

@@ -35,6 +35,8 @@ OUTCOME_COLUMNS = (
 )
 """What an act can change; the other columns change only with an intent, and need not be written again."""
 
+SEEN_COLUMNS = ("handle", "presence", "object", "reason", "number", "seen_at")
+
 _resource = schema.resource
 _observed = schema.resource_observed
 _properties = schema.resource_properties_observed
@@ -160,11 +162,10 @@ def _expect(result: CursorResult[Any], count: int) -> None:
 def _record_seen(db: Database, tx: Connection, stack_id: str, writes: Writes) -> None:
     if writes.seen:
         upsert = db.insert(_observed)
-        updated = {
-            name: upsert.excluded[name] for name in ("handle", "presence", "object", "reason", "number", "seen_at")
-        }
+        updated = {name: upsert.excluded[name] for name in SEEN_COLUMNS}
+        newer = upsert.excluded.seen_at >= _observed.c.seen_at
         tx.execute(
-            upsert.on_conflict_do_update(index_elements=["key"], set_=updated),
+            upsert.on_conflict_do_update(index_elements=["key"], set_=updated, where=newer),
             [
                 {
                     "key": row.key,

@@ -172,7 +172,6 @@ def defect(reason: str) -> pytest.MarkDecorator:
     return pytest.mark.xfail(strict=True, reason=reason)
 
 
-@defect("what is seen of a failed nested stack has its reason under a name that nobody reads")
 def test_the_reason_of_a_member_reaches_the_stack() -> None:
     service = Service(Weather(quota=2))
     stack_id = service.create({"grp": group(3)})
@@ -183,7 +182,6 @@ def test_the_reason_of_a_member_reaches_the_stack() -> None:
     )
 
 
-@defect("only members that were made can be named")
 def test_a_member_that_was_never_made_can_be_removed_by_its_name() -> None:
     service = Service(Weather(quota=2))
     stack_id = service.create({"grp": group(3)})
@@ -205,7 +203,6 @@ def failed_group() -> tuple[Service, str]:
     return service, stack_id
 
 
-@defect("a group whose update failed is replaced as a whole: all members are made twice")
 def test_members_of_a_failed_group_stay() -> None:
     service, stack_id = failed_group()
     before = service.servers()
@@ -214,7 +211,6 @@ def test_members_of_a_failed_group_stay() -> None:
     assert set(before) <= set(service.servers())
 
 
-@defect("a rollback replaces the group whose update failed")
 def test_a_rollback_keeps_the_members() -> None:
     service = Service(Weather(quota=3))
     stack_id = service.create({"grp": group(3)}, disable_rollback=False)
@@ -226,7 +222,6 @@ def test_a_rollback_keeps_the_members() -> None:
     assert service.servers() == before
 
 
-@defect("members and the skip list are seen only while the nested stack is COMPLETE")
 def test_a_change_of_mind_in_the_middle_keeps_the_removed_names() -> None:
     """The nested stack is still in progress when the second update comes."""
     service, stack_id = created(3, Weather(build_s=3.0, delete_s=2.0))
@@ -237,7 +232,6 @@ def test_a_change_of_mind_in_the_middle_keeps_the_removed_names() -> None:
     assert names(service) == ["m1", "m2", "m3"]
 
 
-@defect("the same when the owner dies between the nested stack's transaction and its own")
 def test_an_update_of_a_group_carried_out_twice_is_the_same_update() -> None:
     service, stack_id = created(3, Weather(delete_s=8.0))
     removing = template({"grp": group(2, removal_policies=[{"resource_list": ["0"]}])})
@@ -257,7 +251,6 @@ def test_an_update_of_a_group_carried_out_twice_is_the_same_update() -> None:
     assert names(service) == ["m1", "m2"]
 
 
-@defect("attributes of the members are empty while the nested stack is in progress")
 def test_dependants_do_not_lose_what_they_read_while_the_nested_stack_is_updated_by_itself() -> None:
     service = Service(Weather(build_s=3.0))
     stack_id = service.create({"grp": group(2), "t": reader("refs")})
@@ -273,14 +266,12 @@ def test_dependants_do_not_lose_what_they_read_while_the_nested_stack_is_updated
     assert service.row(stack_id, "t").properties["value"].startswith("server-1,server-2")
 
 
-@defect("a nested stack has the default time-out, whatever its owner was given")
 def test_a_nested_stack_has_as_much_time_as_its_owner() -> None:
     service = Service(Weather(build_s=5000.0))
     stack_id = service.create({"grp": group(1)}, timeout_mins=120)
     assert service.child().deadline >= service.stack(stack_id).deadline
 
 
-@defect("only a pass that fails a stack wakes the owner, a user who cancels it does not")
 def test_the_owner_learns_at_once_that_a_nested_stack_was_cancelled() -> None:
     service = Service(Weather(build_s=60.0))
     stack_id = service.create({"grp": group(1)})

@@ -176,7 +176,6 @@ def defect(reason: str) -> pytest.MarkDecorator:
     return pytest.mark.xfail(strict=True, reason=reason)
 
 
-@defect("a token is dropped when its time is over, also when its last look did not succeed")
 def test_an_outage_longer_than_patience_leaks_nothing() -> None:
     service = Service()
     give_up(service, "gone-1")
@@ -205,7 +204,6 @@ class Breaking(SimulatedCloud):
         return super().delete(kind, handles)
 
 
-@defect("one kind that cannot be looked at ends the round for everybody")
 def test_an_adapter_that_raises_for_one_kind_leaves_the_others_observed() -> None:
     service = Service(cloud=lambda clock: Breaking(clock.now))
     service.create({"disk": volume(), "srv": {**server(), "depends_on": "disk"}})
@@ -220,7 +218,6 @@ def test_an_adapter_that_raises_for_one_kind_leaves_the_others_observed() -> Non
     assert service.servers() not in ([], [handle])
 
 
-@defect("an uncertain answer, which the port allows, ends the sweep for everybody")
 def test_an_uncertain_answer_does_not_end_the_sweep() -> None:
     service = Service(cloud=lambda clock: Breaking(clock.now))
     with service.db.write() as tx:
@@ -236,7 +233,6 @@ def test_an_uncertain_answer_does_not_end_the_sweep() -> None:
     assert service.servers() == []
 
 
-@defect("the answer of a pass replaces a newer look of an observer")
 def test_an_older_answer_does_not_hide_newer_news() -> None:
     """The server dies right after it was updated, and a notice is quicker than the pass's transaction."""
     service = Service()

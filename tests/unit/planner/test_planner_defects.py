@@ -174,7 +174,6 @@ def defect(reason: str) -> pytest.MarkDecorator:
     return pytest.mark.xfail(strict=True, reason=reason)
 
 
-@defect("every field counts as changed, and adapters rebuild a server for its image")
 def test_an_update_that_was_refused_is_asked_for_again_as_it_was() -> None:
     properties = {"image": "i", "flavor": "large"}
     mine = row("a", state="UPDATE_FAILED", properties=properties, intent={"changed": ["flavor"]}, acted_at=None)
@@ -184,7 +183,6 @@ def test_an_update_that_was_refused_is_asked_for_again_as_it_was() -> None:
     assert again.changed == ("flavor",)
 
 
-@defect("what was refused counts as what the thing has: the next update leaves it out")
 def test_an_update_after_a_refused_one_brings_what_that_would_have_brought() -> None:
     """Flavor and metadata were refused together; the next revision wants another flavor, and the metadata still."""
     properties = {"image": "i", "flavor": "huge", "metadata": {"k": "v"}}
@@ -197,7 +195,6 @@ def test_an_update_after_a_refused_one_brings_what_that_would_have_brought() -> 
     assert again.changed == ("flavor", "metadata")
 
 
-@defect("a policy that keeps is asked for in two ways, of which one forgets Snapshot")
 def test_a_broken_thing_with_policy_snapshot_is_not_simply_deleted() -> None:
     mine = row("a", VOLUME, "DELETE_IN_PROGRESS", deletion_policy="Snapshot", acted_at=None)
     definition = wanted("a", VOLUME, policy="Snapshot")

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row
 from homeostat.api.asking import Asked
 from homeostat.api.graphs import Graph
 from homeostat.api.orchestration.renderings import Wire, at, link
-from homeostat.convergence.children import STACK
+from homeostat.convergence.children import STACK, show_members
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action, Status, joined
 from homeostat.model.world import Resource, World
@@ -54,6 +54,8 @@ class Inventory:
         self._by_name: dict[str, list[Resource]] = defaultdict(list)
         for row in rows.values():
             self._by_name[row.name].append(row)
+        if names is not None:
+            show_members(tx, self._world, names)
         self._current: dict[str, Resource] = {}
         for name, alike in self._by_name.items():
             current = current_row(alike, self._world.stack)
