@@ -87,9 +87,6 @@ class Contention:
 
 
 @pytest.mark.postgresql
-@pytest.mark.xfail(
-    strict=True, reason="observers lock what was seen before the rows and the shard; passes do it the other way"
-)
 def test_an_observer_and_a_pass_never_wait_for_each_other(postgresql_database_url: str) -> None:
     db = Database(postgresql_database_url, time.time)
     db.migrate()
