@@ -1,4 +1,4 @@
-"""Defects found by reading, seen from outside: each test says what should be; expected to fail until mended."""
+"""Defects found by reading, seen from outside: each test says what should be."""
 
 from typing import Any
 
@@ -10,10 +10,6 @@ from homeostat.clouds.simulated import Faults, Weather
 from homeostat.convergence.conductor import run_pass
 from homeostat.model.errors import Rejected
 from homeostat.store import schema, shards
-
-
-def defect(reason: str) -> pytest.MarkDecorator:
-    return pytest.mark.xfail(strict=True, reason=reason)
 
 
 def test_a_rollback_keeps_the_volume_that_may_not_shrink() -> None:

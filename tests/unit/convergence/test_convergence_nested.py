@@ -165,11 +165,7 @@ def test_a_member_in_a_group_of_groups() -> None:
     assert len(service.servers()) == 4
 
 
-# -- defects ---------------------------------------------------------------------------------------------------------
-
-
-def defect(reason: str) -> pytest.MarkDecorator:
-    return pytest.mark.xfail(strict=True, reason=reason)
+# -- what was wrong once -------------------------------------------------------------------------------------------
 
 
 def test_the_reason_of_a_member_reaches_the_stack() -> None:

@@ -169,11 +169,7 @@ def test_nothing_is_looked_for_for_ever() -> None:
     assert forsaken_tokens(service) == []
 
 
-# -- defects ---------------------------------------------------------------------------------------------------------
-
-
-def defect(reason: str) -> pytest.MarkDecorator:
-    return pytest.mark.xfail(strict=True, reason=reason)
+# -- what was wrong once -------------------------------------------------------------------------------------------
 
 
 def test_an_outage_longer_than_patience_leaks_nothing() -> None:

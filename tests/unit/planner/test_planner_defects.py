@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from tests.unit.planner.worlds import (
     LONG_AGO,
     NOW,
@@ -168,10 +167,6 @@ def test_trying_a_failed_creation_again_is_an_event() -> None:
 def test_a_thing_with_policy_snapshot_is_not_simply_deleted() -> None:
     mine = row("a", VOLUME, deletion_policy="Snapshot")
     assert told(drop(world([], [mine], **UPDATED), mine)) != "delete"
-
-
-def defect(reason: str) -> pytest.MarkDecorator:
-    return pytest.mark.xfail(strict=True, reason=reason)
 
 
 def test_an_update_that_was_refused_is_asked_for_again_as_it_was() -> None:
