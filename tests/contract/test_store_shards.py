@@ -1,6 +1,7 @@
 """The store's contract, on SQLite and on PostgreSQL: leases, wake-ups and fair order of shards."""
 
 import pytest
+from tests import upcoming
 from tests.contract.store_cases import LEASE_S, NOW, add_stack, claim, shard_row
 
 from homeostat.model.errors import Superseded
@@ -145,12 +146,12 @@ def test_a_wake_up_names_its_shards(database: Database) -> None:
 def test_the_next_wake_is_the_earliest_claimable_time(database: Database) -> None:
     first, second = asleep(database, "a"), asleep(database, "b")
     with database.read() as tx:
-        assert shards.next_wake(tx) is None
+        assert upcoming.next_wake(tx) is None
     wake(database, first, at=NOW)
     claim(database, first)
     wake(database, second, at=NOW + 99)
     with database.read() as tx:
-        assert shards.next_wake(tx) == NOW + LEASE_S
+        assert upcoming.next_wake(tx) == NOW + LEASE_S
 
 
 # -- who comes first ---------------------------------------------------------------------------------------------------
@@ -192,11 +193,11 @@ def test_a_shard_is_taken_for_observation_when_it_is_due_and_then_later_again(da
     stack_id = add_stack(database)
     with database.write() as tx:
         shards.observe_at(tx, stack_id, 0, NOW)
-        assert shards.next_observation(tx) == NOW
+        assert upcoming.next_observation(tx) == NOW
         assert shards.take_for_observation(tx, NOW - 1, 10, 60.0) == []
         assert shards.take_for_observation(tx, NOW, 10, 60.0) == [(stack_id, 0)]
         assert shards.take_for_observation(tx, NOW, 10, 60.0) == []
-        assert shards.next_observation(tx) == NOW + 60
+        assert upcoming.next_observation(tx) == NOW + 60
 
 
 def test_the_longest_due_are_observed_first(database: Database) -> None:

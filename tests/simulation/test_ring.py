@@ -42,6 +42,6 @@ def test_a_seed_replays_itself() -> None:
 
 def test_the_ring_really_makes_trouble() -> None:
     """Over some seeds workers die, stale owners are refused, and users change their minds."""
-    worlds = [play(seed) for seed in range(FIRST, FIRST + 10)]
+    worlds = [play(seed) for seed in range(10)]
     assert sum(world.kills for world in worlds) > 10
-    assert sum(worker.superseded for world in worlds for worker in world.workers) > 0
+    assert sum(world.superseded + sum(worker.superseded for worker in world.workers) for world in worlds) > 0

@@ -46,6 +46,7 @@ class SimulatedWorld:
         self.workers = [self._worker(number) for number in range(self.rng.randint(1, 3))]
         self.templates: dict[str, dict[str, Any]] = {}
         self.kills = 0
+        self.superseded = 0
         self._rested_at: float | None = None
         self._born = len(self.workers)
 
@@ -173,6 +174,7 @@ class SimulatedWorld:
     def _replace_dead(self) -> None:
         for place, worker in enumerate(self.workers):
             if not worker.alive:
+                self.superseded += worker.superseded
                 self.workers[place] = self._worker(self._born)
                 self._born += 1
 

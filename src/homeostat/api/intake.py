@@ -76,6 +76,9 @@ def check(compiled: Compiled) -> Mapping[str, Definition]:
         if definition.external_id is not None:
             message = "external_id is not supported yet: let the template make the resource, or leave it out"
             raise Rejected("NotSupported", message, path=(*path, "external_id"))
+        if definition.update_policy:
+            message = "update_policy is not supported yet: all members would change at once; leave it out to accept that"
+            raise Rejected("NotSupported", message, path=(*path, "update_policy"))
         if definition.deletion_policy == "Snapshot" and not kind.can_snapshot:
             message = '"Snapshot" deletion policy not supported'
             raise Rejected("StackValidationFailed", message, path=(*path, "deletion_policy"))
@@ -198,8 +201,7 @@ class Intake:
                 raise stack_not_found(stack_id)
             if row.action == Action.DELETE and row.status == Status.IN_PROGRESS:
                 return
-            nothing = replace(stacks.EMPTY, shards=int(row.shards))
-            stacks.revise(self._db, tx, row, Action.DELETE, nothing, self._clock.now(), self.quotas.timeout_s)
+            stacks.revise(self._db, tx, row, Action.DELETE, stacks.EMPTY, self._clock.now(), self.quotas.timeout_s)
 
     def cancel(self, stack_id: str, *, roll_back: bool) -> None:
         """Stop what is going on: go back to the last COMPLETE revision, or stay as it is and be FAILED.

@@ -71,7 +71,7 @@ class Children:
             return _observe(tx, child.id, now)
         before = stacks.desired_of(tx, child.id, child.revision)
         if step.verb is Verb.DELETE:
-            action, desired = Action.DELETE, replace(stacks.EMPTY, shards=child.shards)
+            action, desired = Action.DELETE, stacks.EMPTY
             done = child.action == Action.DELETE and child.status == Status.IN_PROGRESS
         else:
             action, desired = Action.UPDATE, self._desired(tx, step, child, before)
@@ -158,6 +158,7 @@ def _observe(tx: Connection, stack_id: str, now: float) -> Observation:
         "action": child.action,
         "changes": shards.passes_of(tx, child.id),
         "skip": desired.template.get("skip", []),
+        "failures": shards.failures_of(tx, child.id),
     }
     if child.status == Status.FAILED:
         properties["fault"] = child.reason

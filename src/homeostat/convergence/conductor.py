@@ -80,8 +80,7 @@ class Alarm(Timeout):  # type: ignore[misc]
     def _due(self) -> bool:
         try:
             with self._db.read() as tx:
-                at = shards.next_wake(tx)
-                return at is not None and at <= self._db.now_of(tx)
+                return shards.any_due(tx, self._db.now_of(tx))
         except Transient as error:
             LOG.warning("waiting for work: %s", error)
             return False

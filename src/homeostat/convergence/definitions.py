@@ -3,10 +3,12 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from homeostat.model.desired import Definition, Identity
 from homeostat.resources import groups
+from homeostat.resources.graph import Indexed
 from homeostat.resources.registry import resource_type
 from homeostat.store.stacks import Desired
 from homeostat.templates import compile_template
@@ -58,7 +60,7 @@ def compile_graph(desired: Desired, identity: Identity, shard: int) -> Graph:
 
 def with_implied(definitions: Graph) -> Graph:
     """Add what types require without being told (a port its subnets, …), unless that would make a circle."""
-    graph = {name: (each.type, each.properties) for name, each in definitions.items()}
+    graph = Indexed({name: (each.type, each.properties) for name, each in definitions.items()})
     by_type: dict[str, Any] = {}
     found: dict[str, Definition] = {}
     for name, each in definitions.items():
@@ -83,18 +85,7 @@ def _reaches(definitions: Graph, found: Graph, start: str, goal: str) -> bool:
 
 
 def _with_requires(each: Definition, more: set[str]) -> Definition:
-    return Definition(
-        each.name,
-        each.type,
-        each.properties,
-        each.metadata,
-        tuple(sorted({*each.requires, *more})),
-        each.deletion_policy,
-        each.update_policy,
-        each.description,
-        each.external_id,
-        each.static,
-    )
+    return replace(each, requires=tuple(sorted({*each.requires, *more})))
 
 
 def group_desired(spec: Mapping[str, Any]) -> Desired:

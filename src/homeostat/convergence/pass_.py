@@ -112,6 +112,7 @@ class Pass:
                 lease.number,
                 lambda: stacks.desired_of(tx, facts.id, facts.revision),
             )
+            self._failures_before = shard.failures
             rows, seen = worlds.load_rows(tx, facts.id, lease.number)
             world = World(facts, lease.number, graph, rows, seen, shard.settled_revision)
             world.listing_lag_s = p.clouds(facts.project).listing_lag_s
@@ -249,6 +250,9 @@ class Pass:
             if stack.status == Status.IN_PROGRESS and (self._failed or frontier.at_rest):
                 stacks.lock(p.db, tx, stack.id)  # before the shard, as everybody who takes both does
             self._store(tx, now)
+            failures = sum(row.failed and row.replaced_by is None for row in self._world.rows.values())
+            if failures != self._failures_before:
+                shards.count_failures(tx, stack.id, self._lease.number, failures)
             if self._failed:
                 self._fail(tx, now)
             elif frontier.at_rest:
@@ -273,7 +277,7 @@ class Pass:
             tx.execute(
                 update(table)
                 .where(table.c.stack_id == stack.id, table.c.number == self._lease.number)
-                .values(settled_revision=stack.revision, failures=0, reason="")
+                .values(settled_revision=stack.revision, reason="")
             )
         if stack.status == Status.IN_PROGRESS:
             stacks.settle(p.db, tx, stack.id, stack.revision, now)

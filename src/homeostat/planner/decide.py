@@ -266,6 +266,8 @@ class Decider(Intents):
             return self._halt(row.name) or self._failed_step(row, error, now, Action.UPDATE)
         if self._changed(want, row):
             return self._halt(row.name) or self._update_or_replace(want, row, now)
+        if self._has_failed_parts(row):
+            return self._halt(row.name) or self._update(want, row, {}, now)
         moved = row.requires != want.requires or row.metadata != want.metadata
         if moved or row.deletion_policy != definition.deletion_policy or row.replaced_by is not None:
             row.requires, row.metadata = want.requires, want.metadata
@@ -277,11 +279,17 @@ class Decider(Intents):
             return Settled(Step(Verb.RECORD, row))
         return SETTLED
 
+    def _has_failed_parts(self, row: Resource) -> bool:
+        """A newer revision mends what healing could not, also where nothing of it differs (MU7)."""
+        seen = self.world.seen.get(row.key)
+        failures = seen.observation.properties.get("failures") if seen is not None else None
+        return bool(failures) and self.unsettled and resource_type(row.type).mends_itself
+
     # -- what should not exist ---------------------------------------------------------------------------------------
 
     def drop(self, row: Resource, now: float) -> Decision:
         """About a row that is a leftover of replacement or removal, nothing using it any more (CV12)."""
-        if row.busy and row.due_at is not None and row.due_at > now and row.acted_at is None and row.token:
+        if row.busy and row.due_at is not None and row.due_at > now and row.acted_at is None:
             return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, row.due_at, row.key)
         if row.leaving:
             return self._leaving(row, now)
@@ -319,7 +327,7 @@ class Decider(Intents):
         step = Step(Verb.DELETE, row)
         if not (row.leaving and row.busy):
             row.action, row.status, row.reason = Action.DELETE, Status.IN_PROGRESS, outcome.CHANGED
-            row.attempts = 0
+            row.attempts = row.retries = 0
             step.events.append(outcome.event_of(row, Status.IN_PROGRESS, outcome.CHANGED))
         row.revision = self.world.stack.revision
         row.acted_at = row.due_at = None

@@ -202,10 +202,6 @@ class Frontier:
         """Earliest time at which something waiting should be examined again."""
         return min((w.due_at for w in self.waiting.values() if w.due_at is not None), default=None)
 
-    def wake_due(self, now: float) -> None:
-        """Examine again what waited for a time that has come."""
-        self._ready.extend(n for n, w in self.waiting.items() if w.due_at is not None and w.due_at <= now)
-
     def blocked(self) -> list[Waiting]:
         """Why each node that was not even examined waits, for people (CV19)."""
         unmet: dict[Node, list[str]] = defaultdict(list)

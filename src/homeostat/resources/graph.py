@@ -4,7 +4,8 @@ A graph is name -> (type name, raw property tree). In a tree, any object with a 
 a value that waits for the resources whose names it gives (the function nodes of `templates`).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 Graph = Mapping[str, tuple[str, Mapping[str, Any]]]
@@ -35,9 +36,32 @@ def pick(tree: Mapping[str, Any], *names: str) -> Any:
     return next((tree[name] for name in names if tree.get(name) is not None), None)
 
 
+class Indexed(dict[str, tuple[str, Mapping[str, Any]]]):
+    """A graph that is asked many times: resources by their type and subnets by their network are looked up."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(graph)
+        self.by_type: dict[str, list[tuple[str, Mapping[str, Any]]]] = defaultdict(list)
+        for name, (type_name, tree) in graph.items():
+            self.by_type[type_name].append((name, tree))
+        self.subnets: dict[Hashable, set[str]] = defaultdict(set)
+        for name, tree in self.by_type["OS::Neutron::Subnet"]:
+            self.subnets[_meaning(pick(tree, "network", "network_id"))].add(name)
+
+
+def index(graph: Graph) -> Indexed:
+    return graph if isinstance(graph, Indexed) else Indexed(graph)
+
+
+def _meaning(value: Any) -> Hashable:
+    """Equal for raw values that are the `same`; None where nothing is said."""
+    return (frozenset(mentioned(value)) or repr(value)) if value else None
+
+
 def of_type(graph: Graph, *types: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Name and property tree of every resource of these types."""
-    return ((name, tree) for name, (type_name, tree) in graph.items() if type_name in types)
+    indexed = index(graph)
+    return (each for type_name in types for each in indexed.by_type.get(type_name, ()))
 
 
 def entries(value: Any) -> list[Mapping[str, Any]]:
@@ -47,8 +71,11 @@ def entries(value: Any) -> list[Mapping[str, Any]]:
 
 def subnets_of(graph: Graph, network: Any) -> set[str]:
     """Names of the subnets in the template that lie on a network (a raw value)."""
-    return {
-        name
-        for name, tree in of_type(graph, "OS::Neutron::Subnet")
-        if same(pick(tree, "network", "network_id"), network)
-    }
+    indexed = index(graph)
+    return set(indexed.subnets.get(_meaning(network), ())) if network else set()
+
+
+def without_network(graph: Graph) -> set[str]:
+    """Names of the subnets that do not say which network they lie on."""
+    indexed = index(graph)
+    return set(indexed.subnets.get(None, ()))

@@ -8,7 +8,7 @@ from homeostat.model.observed import READY, Remedy, Verdict
 from homeostat.resources import comparison
 from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing, said
 from homeostat.resources.constraints import IP_ADDRESS, IP_OR_CIDR, MAC_ADDRESS
-from homeostat.resources.graph import Graph, entries, of_type, pick, subnets_of
+from homeostat.resources.graph import Graph, entries, subnets_of, without_network
 from homeostat.resources.neutron import VNIC_TYPES
 from homeostat.resources.rules import conflict, exactly_one, given, require
 from homeostat.resources.schema import (
@@ -225,8 +225,7 @@ class Server(ResourceType):
         for entry in networks:
             found |= subnets_of(graph, entry.get("network"))
         if networks:
-            subnets = of_type(graph, "OS::Neutron::Subnet")
-            found |= {name for name, tree in subnets if not pick(tree, "network", "network_id")}
+            found |= without_network(graph)
         return found
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:

@@ -99,12 +99,11 @@ def due(tx: Connection, now: float, limit: int) -> list[Row[Any]]:
     return list(tx.execute(chosen))
 
 
-def next_wake(tx: Connection) -> float | None:
-    """Earliest time at which any shard can be claimed, or None when nothing is to be done."""
+def any_due(tx: Connection, now: float) -> bool:
+    """Can any shard be claimed now?"""
     table = schema.shard
-    claimable = case((table.c.wake_at < table.c.lease_until, table.c.lease_until), else_=table.c.wake_at)
-    at = tx.execute(select(func.min(claimable)).where(table.c.wake_at.is_not(None))).scalar_one()
-    return None if at is None else float(at)
+    chosen = select(table.c.number).where(table.c.wake_at <= now, table.c.lease_until <= now).limit(1)
+    return tx.execute(chosen).first() is not None
 
 
 def claim(tx: Connection, stack_id: str, number: int, owner: str, now: float, lease_s: float) -> Lease | None:
@@ -144,7 +143,7 @@ def renew_all(tx: Connection, owner: str, now: float, lease_s: float) -> None:
     tx.execute(update(table).where(table.c.owner == owner, table.c.lease_until > now).values(lease_until=now + lease_s))
 
 
-def release(tx: Connection, lease: Lease, wakes: int, wake_at: float | None, priority: int | None = None) -> bool:
+def release(tx: Connection, lease: Lease, wakes: int, wake_at: float | None) -> bool:
     """Give the shard back, to be woken at `wake_at`; at once if it was woken since `wakes` was read.
 
     Gives False when a newer owner has it already; that is nobody's mistake.
@@ -155,8 +154,6 @@ def release(tx: Connection, lease: Lease, wakes: int, wake_at: float | None, pri
         "lease_until": 0.0,
         "wake_at": case((table.c.wakes == wakes, wake_at), else_=table.c.wake_at),
     }
-    if priority is not None:
-        values["priority"] = case((table.c.wakes == wakes, priority), else_=table.c.priority)
     found = tx.execute(
         update(table)
         .where(table.c.stack_id == lease.stack_id, table.c.number == lease.number, table.c.epoch == lease.epoch)
@@ -205,6 +202,18 @@ def observe_at(tx: Connection, stack_id: str, number: int, at: float | None) -> 
     tx.execute(update(table).where(table.c.stack_id == stack_id, table.c.number == number).values(observe_at=sooner))
 
 
+def count_failures(tx: Connection, stack_id: str, number: int, failures: int) -> None:
+    """Keep how many resources of the shard are FAILED."""
+    table = schema.shard
+    tx.execute(update(table).where(table.c.stack_id == stack_id, table.c.number == number).values(failures=failures))
+
+
+def failures_of(tx: Connection, stack_id: str) -> int:
+    """How many resources of a stack are FAILED."""
+    failures = select(func.sum(schema.shard.c.failures)).where(schema.shard.c.stack_id == stack_id)
+    return int(tx.execute(failures).scalar() or 0)
+
+
 def get(tx: Connection, stack_id: str, number: int) -> Row[Any] | None:
     table = schema.shard
     return tx.execute(select(table).where(table.c.stack_id == stack_id, table.c.number == number)).first()
@@ -219,8 +228,3 @@ def passes_of(tx: Connection, stack_id: str) -> int:
     return int(
         tx.execute(select(func.sum(schema.shard.c.epoch)).where(schema.shard.c.stack_id == stack_id)).scalar() or 0
     )
-
-
-def next_observation(tx: Connection) -> float | None:
-    at = tx.execute(select(func.min(schema.shard.c.observe_at))).scalar_one()
-    return None if at is None else float(at)

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Connection, Row, and_, exists, func, insert, or_, select, update
@@ -267,5 +267,5 @@ def wake_owner(tx: Connection, row: Row[Any], now: float) -> None:
 def roll_back(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_s: float) -> int:
     """Go back to the last COMPLETE revision (CV11), or to nothing where there is none. Gives the new revision."""
     goal = stack.complete_revision
-    desired = EMPTY if goal is None else replace(desired_of(tx, stack.id, goal), shards=int(stack.shards))
+    desired = EMPTY if goal is None else desired_of(tx, stack.id, goal)
     return revise(db, tx, stack, Action.ROLLBACK, desired, now, timeout_s, {"rollback_to": goal or 0})

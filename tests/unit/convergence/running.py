@@ -5,6 +5,7 @@ from concurrent.futures import Executor
 from typing import Any
 
 from sqlalchemy import select
+from tests import upcoming
 from tests.simulation.actors import VirtualClock
 
 from homeostat.api.intake import Intake, Intent, Quotas
@@ -17,7 +18,7 @@ from homeostat.convergence.observing import Observer
 from homeostat.convergence.pass_ import Limits, Passes
 from homeostat.convergence.performing import Performer
 from homeostat.model.status import Status, joined
-from homeostat.store import schema, shards, stacks
+from homeostat.store import schema, stacks
 from homeostat.store.database import Database
 
 PROJECT = "p"
@@ -112,7 +113,7 @@ class Service:
 
     def _next(self) -> float | None:
         with self.db.read() as tx:
-            times = (shards.next_wake(tx), shards.next_observation(tx))
+            times = (upcoming.next_wake(tx), upcoming.next_observation(tx))
         return min((at for at in times if at is not None), default=None)
 
     # -- looking -----------------------------------------------------------------------------------------------------

@@ -297,7 +297,6 @@ def test_an_update_tries_again_what_could_not_be_healed() -> None:
     assert len(service.servers()) == 2
 
 
-@pytest.mark.xfail(strict=True, reason="a group whose definition did not change does not ask how its members are")
 def test_an_update_tries_again_what_could_not_be_healed_in_a_group() -> None:
     """No dead end: the stack of a group is changed through its group only."""
     service = Service()

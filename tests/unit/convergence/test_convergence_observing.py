@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import select
+from tests import upcoming
 from tests.unit.convergence.running import LIMITS, PROJECT, Service, server, template, volume
 
 from homeostat.api import intake
@@ -12,7 +13,7 @@ from homeostat.clouds.port import Answer, Intent, Sighting
 from homeostat.clouds.simulated import Faults, SimulatedCloud, Weather
 from homeostat.model.errors import Uncertain
 from homeostat.model.observed import Observation
-from homeostat.store import forsaken, schema, shards
+from homeostat.store import forsaken, schema
 from homeostat.store.forsaken import LOOK_S, PATIENCE_S, Forsaken
 
 
@@ -103,7 +104,7 @@ def test_when_a_shard_is_looked_at_again(weather: Weather, after_s: float) -> No
     service.create({"a": server()})
     for _ in range(3):
         with service.db.read() as tx:
-            assert shards.next_observation(tx) == service.clock.now() + after_s
+            assert upcoming.next_observation(tx) == service.clock.now() + after_s
         service.clock.time += after_s
         assert service.observer.round() == 1
 
@@ -115,7 +116,7 @@ def test_a_stack_without_things_is_not_looked_at() -> None:
     service.delete(stack_id)
     service.rest()
     with service.db.read() as tx:
-        assert shards.next_observation(tx) is None
+        assert upcoming.next_observation(tx) is None
 
 
 def test_a_notice_about_something_unknown_is_nobodys() -> None:

@@ -1,0 +1,19 @@
+"""When something is due next: for tests that let virtual time jump there."""
+
+from sqlalchemy import Connection, case, func, select
+
+from homeostat.store import schema
+
+
+def next_wake(tx: Connection) -> float | None:
+    """Earliest time at which any shard can be claimed, or None when nothing is to be done."""
+    table = schema.shard
+    claimable = case((table.c.wake_at < table.c.lease_until, table.c.lease_until), else_=table.c.wake_at)
+    at = tx.execute(select(func.min(claimable)).where(table.c.wake_at.is_not(None))).scalar_one()
+    return None if at is None else float(at)
+
+
+def next_observation(tx: Connection) -> float | None:
+    """Earliest time at which any shard is to be looked at."""
+    at = tx.execute(select(func.min(schema.shard.c.observe_at))).scalar_one()
+    return None if at is None else float(at)
