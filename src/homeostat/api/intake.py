@@ -7,20 +7,21 @@ from typing import Any
 import orjson
 from sqlalchemy import Connection, Row
 
-from homeostat.convergence.children import STACK
+from homeostat.convergence.children import DEPTH_MAX, STACK
 from homeostat.convergence.clock import Clock, Entropy
-from homeostat.convergence.definitions import with_implied
+from homeostat.convergence.definitions import compile_desired, graph_of, template_of
 from homeostat.model.desired import Definition, Identity
-from homeostat.model.errors import Rejected, stack_not_found
+from homeostat.model.errors import Rejected, invalid, stack_not_found
 from homeostat.model.status import Action, Status, joined
 from homeostat.resources import groups
 from homeostat.resources.base import ResourceType
+from homeostat.resources.nested import is_template
 from homeostat.resources.registry import resource_type
 from homeostat.resources.schema import UNKNOWN
 from homeostat.store import stacks, views
 from homeostat.store.database import Database
 from homeostat.store.stacks import Desired, NewStack
-from homeostat.templates import Compiled, compile_template, evaluate, parse_template
+from homeostat.templates import Compiled, Parameter, compile_template, evaluate, parse_template
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,40 +65,84 @@ class Unborn:
         return UNKNOWN
 
 
-def check(compiled: Compiled) -> Mapping[str, Definition]:
-    """Check every resource against its type, and give the graph. Fails: Rejected naming the place."""
+def check(compiled: Compiled, desired: Desired, depth: int = 0) -> Mapping[str, Definition]:
+    """Check every resource against its type, and give the graph. Fails: Rejected naming the place.
+
+    desired — what it was compiled from; depth — of the stack below the root.
+    """
     scope = Unborn()
+    checker = Checker(desired, depth)
     for name, definition in compiled.definitions.items():
         path = ("resources", name)
         if not name.isprintable():
             raise Rejected("StackValidationFailed", f"Resource name may not contain control characters: {name!r}")
         given = definition.properties if definition.static else evaluate(definition.properties, scope)
-        kind = check_resource(definition.type, given, path)
+        kind = checker.resource(definition.type, given, path)
         if definition.external_id is not None:
             message = "external_id is not supported yet: let the template make the resource, or leave it out"
             raise Rejected("NotSupported", message, path=(*path, "external_id"))
         if definition.update_policy:
-            message = "update_policy is not supported yet: all members would change at once; leave it out to accept that"
+            message = (
+                "update_policy is not supported yet: all members would change at once; leave it out to accept that"
+            )
             raise Rejected("NotSupported", message, path=(*path, "update_policy"))
         if definition.deletion_policy == "Snapshot" and not kind.can_snapshot:
             message = '"Snapshot" deletion policy not supported'
             raise Rejected("StackValidationFailed", message, path=(*path, "deletion_policy"))
-    return with_implied(compiled.definitions)
+    return graph_of(compiled, desired.files)
 
 
-def check_resource(type_name: str, given: Mapping[str, Any], path: tuple[str, ...]) -> ResourceType:
-    """Check properties, and those of the members of a group. Fails: Rejected naming the place."""
-    try:
-        kind = resource_type(type_name)
-    except Rejected as error:
-        raise Rejected("StackValidationFailed", error.detail, path=(*path, "type")) from error
-    values = kind.check(given, (*path, "properties"))
-    check_storable(values, *path, "properties")
-    one = values.get("resource_def") if kind.kind == STACK else None
-    if isinstance(one, Mapping) and one.get("type") is not UNKNOWN and one.get("properties") is not UNKNOWN:
-        member = groups.member_definition(one, "0", kind.complete(values)["index_var"])
-        check_resource(member["type"], member["properties"], (*path, "properties", "resource_def"))
-    return kind
+@dataclass(frozen=True, slots=True)
+class Checker:
+    """Checks resources of one template. desired — the revision, whose files nested stacks are made from."""
+
+    desired: Desired
+    depth: int
+
+    def resource(self, type_name: str, given: Mapping[str, Any], path: tuple[str, ...]) -> ResourceType:
+        """Check properties, those of the members of a group, and nested templates. Fails: Rejected naming the place."""
+        try:
+            kind = resource_type(type_name)
+        except Rejected as error:
+            raise Rejected("StackValidationFailed", error.detail, path=(*path, "type")) from error
+        if is_template(type_name):
+            self._nested(type_name, given, path)
+            return kind
+        values = kind.check(given, (*path, "properties"))
+        check_storable(values, *path, "properties")
+        one = values.get("resource_def") if kind.kind == STACK else None
+        if isinstance(one, Mapping) and one.get("type") is not UNKNOWN and one.get("properties") is not UNKNOWN:
+            member = groups.member_definition(one, "0", kind.complete(values)["index_var"])
+            self.resource(member["type"], member["properties"], (*path, "properties", "resource_def"))
+        return kind
+
+    def _nested(self, name: str, given: Mapping[str, Any], path: tuple[str, ...]) -> None:
+        """Check a nested template with the properties as its parameters; what is not known yet is left open."""
+        if self.depth >= DEPTH_MAX:
+            raise Rejected("RequestLimitExceeded", f"Request limit exceeded: Recursion depth exceeds {DEPTH_MAX}.")
+        known = {key: value for key, value in given.items() if not _open(value)}
+        defaults = self.desired.environment.get("parameter_defaults") or {}
+        try:
+            template = template_of(name, self.desired.files)
+            nested = Desired("template", template, known, {"parameter_defaults": defaults}, self.desired.files)
+            compiled = compile_desired(nested, Identity("None", "nested", "None"), strict=False)
+            missing = [each.name for each in compiled.parameters.values() if _missing(each, given)]
+            if missing:
+                raise invalid(f"Property {missing[0]} not assigned", "properties", error="Property error")
+            check(compiled, nested, self.depth + 1)
+        except Rejected as error:
+            raise error.at(*path) from error
+
+
+def _open(value: Any) -> bool:
+    """Is it, or does it hold, what is not known yet?"""
+    if isinstance(value, Mapping):
+        return any(_open(item) for item in value.values())
+    return any(_open(item) for item in value) if isinstance(value, list) else value is UNKNOWN
+
+
+def _missing(parameter: Parameter, given: Mapping[str, Any]) -> bool:
+    return parameter.value is UNKNOWN and parameter.name not in given
 
 
 def check_storable(tree: Any, *path: str) -> None:
@@ -122,18 +167,11 @@ class Intake:
         """The desired graph of a revision, checked. Fails: Rejected naming the place and the remedy."""
         check_storable(desired.template, "template")
         check_storable([desired.parameters, desired.environment], "parameters")
-        compiled = compile_template(
-            desired.template,
-            identity=identity,
-            parameters=desired.parameters,
-            environment=desired.environment,
-            files=desired.files,
-            strict=strict,
-        )
+        compiled = compile_desired(desired, identity, strict=strict)
         if len(compiled.definitions) > self.quotas.resources_max:
             message = f"the template has more than {self.quotas.resources_max} resources"
             raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
-        check(compiled)
+        check(compiled, desired)
         return compiled
 
     def validate(self, identity: Identity, intent: Intent) -> Compiled:

@@ -11,18 +11,22 @@ from sqlalchemy import Connection, Row, select
 
 from homeostat.clouds.port import Answer
 from homeostat.convergence.clock import Clock, Entropy
-from homeostat.convergence.definitions import group_desired, touched_shards
-from homeostat.model.errors import Terminal
+from homeostat.convergence.definitions import compile_desired, group_desired, template_of, touched_shards
+from homeostat.model.desired import Identity
+from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Step, Verb
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, Seen, World, next_look
+from homeostat.planner.current import current_row
 from homeostat.planner.naming import physical_name
-from homeostat.planner.scope import thing_of
+from homeostat.planner.scope import RowScope, thing_of
 from homeostat.resources import groups
+from homeostat.resources.nested import CONTENT, is_template
 from homeostat.resources.registry import kind_of, resource_type
 from homeostat.store import schema, shards, stacks, worlds
 from homeostat.store.database import Database
+from homeostat.templates import evaluate
 
 DEPTH_MAX = 5
 STACK = "stack"
@@ -74,8 +78,8 @@ class Children:
             action, desired = Action.DELETE, stacks.EMPTY
             done = child.action == Action.DELETE and child.status == Status.IN_PROGRESS
         else:
-            action, desired = Action.UPDATE, self._desired(tx, step, child, before)
-            done = before.parameters == desired.parameters
+            action, desired = Action.UPDATE, self._desired(tx, world, step, child, before)
+            done = before.intent == desired.intent
         if done:
             return _observe(tx, child.id, now)
         touched = touched_shards(before, desired)
@@ -109,26 +113,20 @@ class Children:
             depth=stack.depth + 1,
             converge=stack.converge,
         )
-        desired = self._desired(tx, step, None, stacks.EMPTY)
+        desired = self._desired(tx, world, step, None, stacks.EMPTY)
         stacks.add(self._db, tx, new, desired, now, self._time_left(world, now))
         return Observation(Presence.PRESENT, new.id, {"status": "in_progress"}, now)
 
-    def _desired(self, tx: Connection, step: Step, child: Row[Any] | None, before: stacks.Desired) -> stacks.Desired:
-        """Revision of a group's stack. Members once removed by name stay out while they are in the skip list.
-
-        It carries the intent it comes from: carried out twice, it is still one update.
-        """
+    def _desired(
+        self, tx: Connection, world: World, step: Step, child: Row[Any] | None, before: stacks.Desired
+    ) -> stacks.Desired:
+        """What the child stack should be: a group of alike members, or the template that its type names."""
         row = step.row
-        values = resource_type(row.type).complete(row.properties)
-        references: dict[str, Any] = {}
-        if child is not None and values["removal_policies"]:
-            references = {name: name for name in _listed(values) if groups.is_member(name, before.template)}
-            references |= {name: member["reference"] for name, member in members(tx, child).items()}
-        skip = groups.skip_list(
-            before.template.get("skip", []), values["removal_policies"], values["removal_policies_mode"], references
-        )
-        intent = {"intent": [row.token, (row.intent or {}).get("stamp")]}
-        return replace(group_desired({**values, "skip": skip}), parameters=intent)
+        intent = f"{row.token}/{(row.intent or {}).get('stamp')}"
+        parent = stacks.desired_of(tx, world.stack.id, world.stack.revision)
+        if is_template(row.type):
+            return replace(_from_template(row, parent), intent=intent)
+        return replace(_group(tx, row, child, before), files=parent.files, intent=intent)
 
     def look(self, tx: Connection, world: World, now: float) -> list[tuple[Resource, Seen]]:
         """Bring the observations of child stacks up to date, and give those that changed, to be stored.
@@ -159,6 +157,7 @@ def _observe(tx: Connection, stack_id: str, now: float) -> Observation:
         "changes": shards.passes_of(tx, child.id),
         "skip": desired.template.get("skip", []),
         "failures": shards.failures_of(tx, child.id),
+        "arn": f"arn:openstack:heat::{child.project}:stacks/{child.name}/{child.id}",
     }
     if child.status == Status.FAILED:
         properties["fault"] = child.reason
@@ -167,6 +166,26 @@ def _observe(tx: Connection, stack_id: str, now: float) -> Observation:
 
 def _same(one: Observation, other: Observation) -> bool:
     return one.presence is other.presence and dict(one.properties) == dict(other.properties)
+
+
+def _from_template(row: Resource, parent: stacks.Desired) -> stacks.Desired:
+    """The stack of a template resource. Fails: Rejected when the parent's files do not have the template."""
+    parameters = {name: value for name, value in row.properties.items() if name != CONTENT and value is not None}
+    environment = {"parameter_defaults": parent.environment.get("parameter_defaults") or {}}
+    return stacks.Desired("template", template_of(row.type, parent.files), parameters, environment, parent.files)
+
+
+def _group(tx: Connection, row: Resource, child: Row[Any] | None, before: stacks.Desired) -> stacks.Desired:
+    """The stack of a group. Members once removed by name stay out while they are in the skip list."""
+    values = resource_type(row.type).complete(row.properties)
+    references: dict[str, Any] = {}
+    if child is not None and values["removal_policies"]:
+        references = {name: name for name in _listed(values) if groups.is_member(name, before.template)}
+        references |= {name: member["reference"] for name, member in members(tx, child).items()}
+    skip = groups.skip_list(
+        before.template.get("skip", []), values["removal_policies"], values["removal_policies_mode"], references
+    )
+    return group_desired({**values, "skip": skip})
 
 
 def _listed(values: Mapping[str, Any]) -> list[str]:
@@ -183,7 +202,11 @@ def show_members(tx: Connection, world: World, names: Collection[str]) -> None:
         if row.name in names and seen is not None and row.handle and kind_of(row.type) == STACK:
             child = stacks.get(tx, row.handle)
             if child is not None:
-                properties = {**seen.observation.properties, "members": members(tx, child)}
+                properties = {
+                    **seen.observation.properties,
+                    "members": members(tx, child),
+                    "outputs": outputs(tx, child),
+                }
                 world.seen[row.key] = Seen(replace(seen.observation, properties=properties), seen.number)
 
 
@@ -193,13 +216,36 @@ def members(tx: Connection, child: Row[Any]) -> dict[str, Any]:
     for number in range(child.shards):
         rows, seen = worlds.load_rows(tx, child.id, number)
         world = World(stacks.facts(child), number, {}, rows, seen)
+        show_members(tx, world, {row.name for row in rows.values()})
         made = sorted((row for row in rows.values() if row.handle and not row.leaving), key=_standing)
         for row in made:
             kind = resource_type(row.type)
             thing = thing_of(world, row, kind)
-            attributes = {name: kind.attribute(thing, name) for name in kind.attributes}
-            found[row.name] = {"reference": kind.reference(thing), "attributes": attributes}
+            found[row.name] = {"reference": kind.reference(thing), "attributes": kind.all_attributes(thing)}
     return found
+
+
+def outputs(tx: Connection, child: Row[Any]) -> dict[str, Any]:
+    """Outputs of a child stack that is made from a template: name -> value, null where it cannot be resolved."""
+    desired = stacks.desired_of(tx, child.id, child.revision)
+    if desired.kind != "template":
+        return {}
+    facts = stacks.facts(child)
+    compiled = compile_desired(desired, Identity(facts.id, facts.name, facts.project))
+    rows, seen = worlds.load_rows(tx, child.id, 0)
+    world = World(facts, 0, compiled.definitions, rows, seen)
+    by_name = {name: [row for row in rows.values() if row.name == name] for name in {row.name for row in rows.values()}}
+    current = {name: row for name, alike in by_name.items() if (row := current_row(alike, facts)) is not None}
+    show_members(tx, world, set(current))
+    scope = RowScope(world, current)
+    return {name: _value(output.value, scope) for name, output in compiled.outputs.items() if output.active}
+
+
+def _value(tree: Any, scope: RowScope) -> Any:
+    try:
+        return evaluate(tree, scope)
+    except Rejected:
+        return None
 
 
 def _standing(row: Resource) -> tuple[bool, int]:

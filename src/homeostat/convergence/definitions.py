@@ -1,5 +1,6 @@
 """From a stored revision to the desired graph of one shard. Revisions never change, so the results are kept."""
 
+import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -7,11 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from homeostat.model.desired import Definition, Identity
+from homeostat.model.errors import Rejected
 from homeostat.resources import groups
 from homeostat.resources.graph import Indexed
+from homeostat.resources.nested import CONTENT, is_template
 from homeostat.resources.registry import resource_type
 from homeostat.store.stacks import Desired
-from homeostat.templates import compile_template
+from homeostat.templates import Compiled, DynamicMap, compile_template, parse_template
 
 MEMBERS_PER_SHARD = 1000
 KEPT_MAX = 64
@@ -48,14 +51,63 @@ def compile_graph(desired: Desired, identity: Identity, shard: int) -> Graph:
         return group_members(desired.template, shard)
     if desired.kind == "empty" or shard > 0:
         return {}
-    compiled = compile_template(
+    return graph_of(compile_desired(desired, identity), desired.files)
+
+
+def graph_of(compiled: Compiled, files: Mapping[str, str]) -> Graph:
+    """Definitions of a template's stack with everything that they imply."""
+    return with_implied(with_content(compiled.definitions, files))
+
+
+def compile_desired(desired: Desired, identity: Identity, *, strict: bool = True) -> Compiled:
+    """The template of a revision, compiled. Fails: Rejected naming the place."""
+    return compile_template(
         desired.template,
         identity=identity,
         parameters=desired.parameters,
         environment=desired.environment,
         files=desired.files,
+        strict=strict,
     )
-    return with_implied(compiled.definitions)
+
+
+def template_of(type_name: str, files: Mapping[str, str]) -> dict[str, Any]:
+    """The template that a resource type names. Fails: Rejected when it is not among the files of the stack."""
+    try:
+        return parse_template(files[type_name])
+    except KeyError:
+        message = f'The template "{type_name}" is not among the files of the stack: send its text in "files"'
+        raise Rejected("StackValidationFailed", message) from None
+
+
+def with_content(definitions: Graph, files: Mapping[str, str]) -> Graph:
+    """Give nested stacks, and groups of them, a fingerprint of the files, so that an edited file is a change."""
+    of_files = {name: each for name, each in definitions.items() if is_template(each.type) or _members_of(each)}
+    if not of_files:
+        return definitions
+    fingerprint = hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()
+    return {**definitions, **{name: _with_fingerprint(each, fingerprint) for name, each in of_files.items()}}
+
+
+def _members_of(each: Definition) -> bool:
+    """Is it a group of nested stacks?"""
+    one = each.properties.get("resource_def")
+    return isinstance(one, Mapping) and is_template(str(one.get("type")))
+
+
+def _with_fingerprint(each: Definition, fingerprint: str) -> Definition:
+    """Among the properties of the nested stack itself: for a group, in the definition of its members."""
+    if is_template(each.type):
+        return replace(each, properties=_with(each.properties, CONTENT, fingerprint))
+    one = each.properties["resource_def"]
+    inner = _with(one.get("properties") or {}, CONTENT, fingerprint)
+    return replace(each, properties=_with(each.properties, "resource_def", _with(one, "properties", inner)))
+
+
+def _with(tree: Mapping[str, Any], key: str, value: Any) -> Mapping[str, Any]:
+    """A copy of a map with one more entry, dynamic if it was."""
+    kind = DynamicMap if isinstance(tree, DynamicMap) or isinstance(value, DynamicMap) else dict
+    return kind({**tree, key: value})
 
 
 def with_implied(definitions: Graph) -> Graph:

@@ -56,8 +56,7 @@ class RowScope:
         if row is None:
             return None
         kind = resource_type(row.type)
-        thing = thing_of(self._world, row, kind)
-        return {name: kind.attribute(thing, name) for name in kind.attributes}
+        return kind.all_attributes(thing_of(self._world, row, kind))
 
     def _known(self, resource: str) -> Resource | None:
         row = self._current.get(resource)

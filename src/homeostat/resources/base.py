@@ -222,6 +222,10 @@ class ResourceType:
         """Value of `get_attr: [resource, name, path…]`; None where the path leads nowhere."""
         return traverse(self.show(thing) if name == "show" else self.attribute(thing, name), path)
 
+    def all_attributes(self, thing: Thing) -> dict[str, Any]:
+        """Value of each attribute but `show`, by name."""
+        return {name: self.attribute(thing, name) for name in self.attributes if name != "show"}
+
     def show(self, thing: Thing) -> Any:
         """Value of the attribute `show`: everything the cloud says."""
         return dict(thing.seen.properties)

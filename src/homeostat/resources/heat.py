@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits, hexdigits, octdigits
 from typing import Any
 
 from homeostat.model.errors import Rejected
 from homeostat.model.observed import READY, Condition, Remedy, Verdict
-from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing
+from homeostat.resources.base import Props, ResourceType, Thing
+from homeostat.resources.nested import NestedStack, of_member
 from homeostat.resources.rules import require
 from homeostat.resources.schema import (
     UNKNOWN,
@@ -258,19 +258,10 @@ def _member_order(name: str) -> tuple[int, str]:
     return (int(name), name) if name.isdigit() else (0, name)
 
 
-def _of_member(member: Mapping[str, Any] | None, path: Sequence[str | int]) -> Any:
-    """One member's reference, or with a path its attribute."""
-    if member is None:
-        return None
-    return traverse(member["attributes"], path) if path else member["reference"]
-
-
-class ResourceGroup(ResourceType):
+class ResourceGroup(NestedStack):
     """The members live in a child stack; see `resources.groups` for their names and definitions."""
 
     name = "OS::Heat::ResourceGroup"
-    kind = "stack"
-    mends_itself = True
     description = "A number of alike resources made from one definition."
     properties = {
         "count": integer("How many members.", default=1, update=True, constraints=(between(0),)),
@@ -328,8 +319,6 @@ class ResourceGroup(ResourceType):
         "removed_rsrc_list": Attribute("Names that no member may have any more.", Kind.LIST),
     }
 
-    lifecycle = Lifecycle(frozenset({"complete"}), frozenset({"in_progress"}), broken={"failed": Remedy.ASK})
-
     def resolve(self, thing: Thing, name: str, path: Sequence[str | int] = ()) -> Any:
         """Attributes of the group; any other name is an attribute of the members, as a list in their order."""
         members = thing.seen.properties.get("members") or {}
@@ -344,21 +333,11 @@ class ResourceGroup(ResourceType):
             return {each: traverse(members[each]["attributes"], path) for each in ordered}
         if name.startswith("resource."):
             member, *deeper = name.removeprefix("resource.").split(".")
-            return _of_member(members.get(member), (*deeper, *path))
+            return of_member(members.get(member), (*deeper, *path))
         return [traverse(members[each]["attributes"], (name, *path)) for each in ordered]
 
     def attribute(self, thing: Thing, name: str) -> Any:
         return None if name == "attributes" else self.resolve(thing, name)
-
-    def fitness(self, thing: Thing, now: float) -> Verdict:
-        """What failed in the members' stack is told as it is."""
-        verdict = super().fitness(thing, now)
-        fault = thing.seen.properties.get("fault")
-        return replace(verdict, reason=fault) if verdict.condition is Condition.BROKEN and fault else verdict
-
-    def drift(self, thing: Thing) -> tuple[str, ...]:
-        """The members' own stack is converged by itself; only its presence and status count here."""
-        return ()
 
 
 TYPES = [RandomString, TestResource, Value, Nothing, ResourceGroup]

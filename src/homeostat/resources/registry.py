@@ -5,12 +5,13 @@ Third parties register a list of `ResourceType` subclasses under the entry point
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib.metadata import entry_points
 
 from homeostat.model.errors import Rejected
 from homeostat.resources import cinder, heat, neutron, nova, octavia, routing
 from homeostat.resources.base import ResourceType
+from homeostat.resources.nested import TemplateResource, is_template
 
 FAMILIES = (heat, nova, neutron, routing, cinder, octavia)
 
@@ -25,17 +26,27 @@ def types() -> Mapping[str, ResourceType]:
 
 
 def resource_type(name: str) -> ResourceType:
-    """The type of that name. Fails: Rejected (EntityNotFound) for an unknown one."""
-    try:
-        return types()[name]
-    except KeyError:
-        raise Rejected("EntityNotFound", f"The Resource Type ({name}) could not be found.") from None
+    """The type of that name, or the template of that name as a type. Fails: Rejected (EntityNotFound)."""
+    each = _find(name)
+    if each is None:
+        raise Rejected("EntityNotFound", f"The Resource Type ({name}) could not be found.")
+    return each
 
 
 def kind_of(name: str) -> str:
     """Kind of the cloud port of a type; "" for one that is not known (any more), which no cloud can hear of."""
-    each = types().get(name)
+    each = _find(name)
     return each.kind if each is not None else ""
+
+
+def _find(name: str) -> ResourceType | None:
+    each = types().get(name)
+    return _template(name) if each is None and is_template(name) else each
+
+
+@lru_cache(maxsize=1024)
+def _template(name: str) -> TemplateResource:
+    return TemplateResource(name)
 
 
 def listed(name_regex: str = "") -> list[str]:

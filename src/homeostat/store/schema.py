@@ -97,6 +97,7 @@ revision = Table(
     Column("parameters", Json, nullable=False),
     Column("environment", Json, nullable=False),
     Column("files", Json, nullable=False),
+    Column("intent", Text, nullable=False, default=""),
     Column("created_at", Double, nullable=False),
 )
 """Desired state, immutable. kind — `template`, `group` (template holds the group's one definition and its members) or

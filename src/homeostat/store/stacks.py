@@ -18,7 +18,11 @@ from homeostat.store.database import Database
 
 @dataclass(frozen=True, slots=True)
 class Desired:
-    """Content of one revision. kind — `template`, `group` or `empty`; files — name -> text; shards — it needs."""
+    """Content of one revision.
+
+    kind — `template`, `group` or `empty`; files — name -> text; shards — how many it needs; intent — of a nested stack,
+    the act of its parent that it comes from: carried out twice, it is still one revision.
+    """
 
     kind: str = "empty"
     template: Mapping[str, Any] = field(default_factory=dict)
@@ -26,6 +30,7 @@ class Desired:
     environment: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
     shards: int = 1
+    intent: str = ""
 
 
 EMPTY = Desired()
@@ -155,6 +160,7 @@ def _store_revision(db: Database, tx: Connection, stack_id: str, number: int, de
             "parameters": desired.parameters,
             "environment": desired.environment,
             "files": hashes,
+            "intent": desired.intent,
             "created_at": now,
         },
     )
@@ -173,7 +179,7 @@ def desired_of(tx: Connection, stack_id: str, number: int) -> Desired:
         )
         contents = {row.hash: row.content for row in tx.execute(chosen)}
     files = {name: contents[hash_] for name, hash_ in row.files.items()}
-    return Desired(row.kind, row.template, row.parameters, row.environment, files)
+    return Desired(row.kind, row.template, row.parameters, row.environment, files, intent=row.intent)
 
 
 def lock(db: Database, tx: Connection, stack_id: str) -> Row[Any] | None:

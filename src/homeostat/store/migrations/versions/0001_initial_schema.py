@@ -96,6 +96,7 @@ def upgrade() -> None:
         sa.Column("parameters", sa.Text(), nullable=False),
         sa.Column("environment", sa.Text(), nullable=False),
         sa.Column("files", sa.Text(), nullable=False),
+        sa.Column("intent", sa.Text(), nullable=False),
         sa.Column("created_at", sa.Double(), nullable=False),
         sa.ForeignKeyConstraint(["stack_id"], ["stack.id"], name=op.f("fk_revision_stack_id"), ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("stack_id", "number", name=op.f("pk_revision")),

@@ -1,0 +1,120 @@
+"""Nested templates: resources whose type is a template among the files of the stack (CV15)."""
+
+from typing import Any
+
+import pytest
+from tests.unit.convergence.running import Service, double, server
+
+from homeostat.model.errors import Rejected
+
+INNER = """
+heat_template_version: rocky
+parameters:
+  size: {type: string}
+  colour: {type: string, default: red}
+resources:
+  disk: {type: OS::Cinder::Volume, properties: {size: {get_param: size}, description: {get_param: colour}}}
+outputs:
+  told: {value: {list_join: ["-", [{get_param: colour}, {get_attr: [disk, size]}]]}}
+"""
+
+
+def inner(**properties: Any) -> dict[str, Any]:
+    return {"type": "inner.yaml", "properties": {"size": "2", **properties}}
+
+
+def reader() -> dict[str, Any]:
+    return double(value={"get_attr": ["inner", "told"]})
+
+
+def created(resources: dict[str, Any], text: str = INNER) -> tuple[Service, str]:
+    service = Service()
+    stack_id = service.create(resources, files={"inner.yaml": text})
+    service.rest()
+    return service, stack_id
+
+
+def test_outputs_of_a_nested_template_are_attributes() -> None:
+    service, stack_id = created({"inner": inner(), "reader": reader()})
+    assert service.state(stack_id) == "CREATE_COMPLETE"
+    assert service.row(stack_id, "reader").properties["value"] == "red-2"
+    assert len(service.cloud.things("volume")) == 1
+
+
+def test_an_edited_file_updates_what_is_made_from_it() -> None:
+    service, stack_id = created({"inner": inner(), "reader": reader()})
+    before = list(service.cloud.things("volume"))
+    edited = INNER.replace("default: red", "default: blue")
+    service.update(stack_id, {"inner": inner(), "reader": reader()}, files={"inner.yaml": edited})
+    service.rest()
+    assert service.state(stack_id) == "UPDATE_COMPLETE"
+    assert service.row(stack_id, "reader").properties["value"] == "blue-2"
+    assert list(service.cloud.things("volume")) == before
+    assert [each["description"] for each in service.cloud.things("volume").values()] == ["blue"]
+
+
+def test_a_changed_property_reaches_the_nested_stack() -> None:
+    service, stack_id = created({"inner": inner()})
+    service.update(stack_id, {"inner": inner(colour="green")}, files={"inner.yaml": INNER})
+    service.rest()
+    assert [each["description"] for each in service.cloud.things("volume").values()] == ["green"]
+
+
+def test_a_failure_inside_is_told_with_its_path() -> None:
+    text = INNER.replace("outputs:", "  bad: {type: OS::Heat::TestResource, properties: {fail: true}}\noutputs:")
+    service, stack_id = created({"inner": inner()}, text)
+    assert service.state(stack_id) == "CREATE_FAILED"
+    reason = service.stack(stack_id).reason
+    assert reason == "Resource CREATE failed: ResourceInError: resources.inner.resources.bad: Test Resource failed bad"
+
+
+def test_a_group_of_nested_templates() -> None:
+    member = {"type": "inner.yaml", "properties": {"size": "1", "colour": "c%index%"}}
+    group = {"type": "OS::Heat::ResourceGroup", "properties": {"count": 2, "resource_def": member}}
+    resources = {"grp": group, "reader": double(value={"list_join": [",", {"get_attr": ["grp", "told"]}]})}
+    service, stack_id = created(resources)
+    assert service.state(stack_id) == "CREATE_COMPLETE"
+    assert service.row(stack_id, "reader").properties["value"] == "c0-1,c1-1"
+    edited = INNER.replace('"-"', '"+"')
+    service.update(stack_id, resources, files={"inner.yaml": edited})
+    service.rest()
+    assert service.row(stack_id, "reader").properties["value"] == "c0+1,c1+1"
+    service.delete(stack_id)
+    service.rest()
+    assert service.cloud.things() == {}
+    assert service.state(stack_id) == "DELETE_COMPLETE"
+
+
+def test_what_is_made_inside_heals() -> None:
+    service, _ = created({"inner": inner(), "srv": server()})
+    [handle] = service.cloud.things("volume")
+    service.cloud.vanish(handle)
+    service.live(120)
+    [again] = service.cloud.things("volume")
+    assert again != handle
+
+
+@pytest.mark.parametrize(
+    ("resource", "text", "place"),
+    [
+        pytest.param(inner(), None, 'resources.inner: The template "inner.yaml" is not among', id="no such file"),
+        pytest.param(inner(shape="x"), INNER, "resources.inner", id="no such parameter"),
+        pytest.param({"type": "inner.yaml"}, INNER, "resources.inner.properties: Property size not", id="not given"),
+        pytest.param(
+            inner(size="big"), INNER, "resources.inner.resources.disk.properties.size: Value 'big'", id="wrong inside"
+        ),
+        pytest.param(
+            inner(),
+            INNER.replace("OS::Cinder::Volume", "inner.yaml").replace(", description: {get_param: colour}", ""),
+            "Recursion depth exceeds 5",
+            id="a template that nests itself",
+        ),
+    ],
+)
+def test_a_nested_template_that_is_wrong(resource: dict[str, Any], text: str | None, place: str) -> None:
+    """It is refused as a whole, with the place, and nothing is made."""
+    service = Service()
+    with pytest.raises(Rejected) as caught:
+        service.create({"inner": resource}, files={"inner.yaml": text} if text is not None else {})
+    assert place in str(caught.value)
+    assert service.stacks() == []
