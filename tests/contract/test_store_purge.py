@@ -1,0 +1,167 @@
+"""The store's contract, on SQLite and on PostgreSQL: what a purge removes and what it leaves."""
+
+import threading
+from typing import Any
+
+import pytest
+from sqlalchemy import func, insert, select, update
+from tests.contract.store_cases import NOW, TIMEOUT_S, add_stack, claim, event, resource, stack_row
+
+from homeostat.store import events, purge, schema, stacks, worlds
+from homeostat.store.database import Database
+from homeostat.store.purge import Removed, Rules
+from homeostat.store.stacks import Desired, NewStack
+from homeostat.store.worlds import Writes
+
+DAY_S = 86_400.0
+RULES = Rules(deleted_before=NOW - 30 * DAY_S, events_max=1000)
+
+
+def delete(db: Database, stack_id: str, at: float) -> None:
+    """The stack has been deleted at that time."""
+    with db.write() as tx:
+        tx.execute(update(schema.stack).where(schema.stack.c.id == stack_id).values(deleted_at=at))
+
+
+def with_files(db: Database, name: str, files: dict[str, str]) -> str:
+    with db.write() as tx:
+        stacks.add(db, tx, NewStack(name, "p", name), Desired("template", files=files), NOW, TIMEOUT_S)
+    return name
+
+
+def happen(db: Database, stack_id: str, count: int) -> None:
+    with db.write() as tx:
+        events.append(tx, stack_id, [event(f"r{number}") for number in range(count)], NOW)
+
+
+def names(db: Database, stack_id: str) -> list[str]:
+    with db.read() as tx:
+        return [row.name for row in events.page(tx, [stack_id])]
+
+
+def counts(db: Database) -> dict[str, int]:
+    tables = (schema.stack, schema.shard, schema.revision, schema.event, schema.file)
+    with db.read() as tx:
+        return {each.name: tx.execute(select(func.count()).select_from(each)).scalar_one() for each in tables}
+
+
+def contents(db: Database) -> set[str]:
+    with db.read() as tx:
+        return set(tx.execute(select(schema.file.c.content)).scalars())
+
+
+def test_stacks_deleted_long_ago_go_with_all_their_rows(database: Database) -> None:
+    old = add_stack(database, "old", shard_count=3)
+    happen(database, old, 7)
+    delete(database, old, NOW - 31 * DAY_S)
+    recent, live = add_stack(database, "recent"), add_stack(database, "live")
+    delete(database, recent, NOW - 29 * DAY_S)
+    assert purge.purge(database, RULES) == Removed(stacks=1, shards=3, revisions=1, events=8)
+    assert counts(database) == {"stack": 2, "shard": 2, "revision": 2, "event": 2, "file": 0}
+    assert stack_row(database, recent)
+    assert stack_row(database, live)
+
+
+def test_a_second_purge_finds_nothing(database: Database) -> None:
+    delete(database, add_stack(database), NOW - 31 * DAY_S)
+    purge.purge(database, RULES)
+    assert purge.purge(database, RULES) == Removed()
+
+
+def test_many_stacks_and_events_take_several_batches(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(purge, "STACKS_MAX", 2)
+    monkeypatch.setattr(purge, "ROWS_MAX", 3)
+    for number in range(5):
+        stack_id = add_stack(database, f"old{number}")
+        happen(database, stack_id, 4)
+        delete(database, stack_id, NOW - 31 * DAY_S)
+    assert purge.purge(database, RULES) == Removed(stacks=5, shards=5, revisions=5, events=25)
+
+
+def test_a_deleted_child_stays_while_its_owner_refers_to_it(database: Database) -> None:
+    parent = add_stack(database, "parent")
+    child = add_stack(database, "child", parent_id=parent)
+    delete(database, child, NOW - 31 * DAY_S)
+    claim(database, parent)
+    row = resource("key", parent, handle=child)
+    with database.write() as tx:
+        writes = Writes()
+        writes.insert(row)
+        worlds.record(database, tx, parent, writes, NOW)
+    assert purge.purge(database, RULES).stacks == 0
+    with database.write() as tx:
+        tx.execute(schema.resource.delete())
+    assert purge.purge(database, RULES).stacks == 1
+
+
+@pytest.mark.parametrize("rows_max", [2, 5000], ids=["several batches", "one batch"])
+def test_live_stacks_keep_their_newest_events(
+    database: Database, monkeypatch: pytest.MonkeyPatch, rows_max: int
+) -> None:
+    monkeypatch.setattr(purge, "ROWS_MAX", rows_max)
+    busy, quiet = add_stack(database, "busy"), add_stack(database, "quiet")
+    happen(database, busy, 6)
+    happen(database, quiet, 2)
+    assert purge.purge(database, Rules(0.0, events_max=3)) == Removed(events=4)
+    assert names(database, busy) == ["r3", "r4", "r5"]
+    assert names(database, quiet) == ["quiet", "r0", "r1"]
+
+
+def test_files_go_with_the_last_revision_that_names_them(database: Database) -> None:
+    old = with_files(database, "old", {"a": "shared", "b": "alone"})
+    live = with_files(database, "live", {"c": "shared", "d": "own"})
+    delete(database, old, NOW - 31 * DAY_S)
+    assert purge.purge(database, RULES).files == 1
+    assert contents(database) == {"shared", "own"}
+    with database.read() as tx:
+        assert stacks.desired_of(tx, live, 1).files == {"c": "shared", "d": "own"}
+
+
+def test_a_dry_run_tells_what_would_go_and_removes_nothing(database: Database) -> None:
+    old = with_files(database, "old", {"a": "alone"})
+    delete(database, old, NOW - 31 * DAY_S)
+    happen(database, add_stack(database, "busy"), 9)
+    rules = Rules(RULES.deleted_before, events_max=4)
+    before = counts(database)
+    with database.read() as tx:
+        foretold = purge.would_remove(tx, rules)
+    assert counts(database) == before
+    assert foretold == Removed(stacks=1, shards=1, revisions=1, events=7, files=1)
+    assert purge.purge(database, rules) == foretold
+
+
+def test_a_file_that_is_named_again_meanwhile_stays(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new stack may name a file that was nobody's when the purge looked for the first time."""
+    with database.write() as tx:
+        stacks.add(database, tx, NewStack("old", "p", "old"), Desired("template", files={"a": "text"}), NOW, TIMEOUT_S)
+        tx.execute(schema.revision.delete())
+    keep = purge._keep_files_from_writers
+
+    def named_before(db: Database, tx: Any) -> None:
+        if db.is_sqlite:  # its writers exclude one another: the new stack is added in this very transaction
+            stacks.add(db, tx, NewStack("new", "p", "new"), Desired("template", files={"b": "text"}), NOW, TIMEOUT_S)
+        else:
+            with_files(db, "new", {"b": "text"})
+        keep(db, tx)
+
+    monkeypatch.setattr(purge, "_keep_files_from_writers", named_before)
+    assert purge.purge(database, RULES).files == 0
+    assert contents(database) == {"text"}
+
+
+def test_who_stores_a_revision_waits_for_the_purge_of_files(database: Database) -> None:
+    with database.write() as tx:
+        tx.execute(insert(schema.file), {"hash": "x", "content": "orphan"})
+    done = threading.Event()
+
+    def add() -> None:
+        with_files(database, "new", {"a": "text"})
+        done.set()
+
+    adding = threading.Thread(target=add)
+    with database.write() as tx:
+        purge._keep_files_from_writers(database, tx)
+        adding.start()
+        assert not done.wait(0.3)
+    adding.join(timeout=30)
+    assert done.is_set()
