@@ -1,0 +1,92 @@
+"""Workers are killed and frozen in the middle of what they do. `HOMEOSTAT_KILLS=1000` kills more of them."""
+
+import os
+import random
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from tests.real.processes import until
+from tests.real.world import RealWorld, Users, world_on
+
+KILLS = int(os.environ.get("HOMEOSTAT_KILLS", "24"))
+FREEZES = 6
+pytestmark = [pytest.mark.real, pytest.mark.postgresql, pytest.mark.timeout(120 + 10 * KILLS)]
+
+
+@pytest.fixture
+def world(postgresql_database_url: str, tmp_path: Path) -> Iterator[RealWorld]:
+    with world_on(postgresql_database_url, tmp_path) as found:
+        yield found
+
+
+def test_users_do_not_see_that_workers_are_killed(world: RealWorld) -> None:
+    """CV5, CV18: created, updated and deleted on, whoever dies."""
+    rng = random.Random(1)
+    users = Users(world, rng)
+    for _ in range(3):
+        users.create()
+    world.start_worker()
+    world.start_worker()
+    for number in range(KILLS):
+        if number % 3 == 2 or world.resting():
+            users.act()
+        goal = world.cloud.acts + rng.randrange(80)
+        until(lambda goal=goal: world.resting() or (world.cloud.acts >= goal and world.working()), "work")
+        world.kill(rng.choice(world.working() or world.workers))
+        world.start_worker()
+    world.check()
+
+
+def test_somebody_goes_on_within_ten_seconds(world: RealWorld) -> None:
+    """With the lease that the service has by default."""
+    Users(world, random.Random(2)).create()
+    first = world.start_worker(lease_s=5.0)
+    until(lambda: world.cloud.acts > 30 and world.owned(first), "the first worker in the middle of its work")
+    world.start_worker(lease_s=5.0)
+    world.kill(first)
+    killed_at = time.monotonic()
+    done = world.cloud.acts
+    until(lambda: world.cloud.acts > done, "the second worker to go on", within_s=10.0)
+    assert time.monotonic() - killed_at <= 10.0
+    world.check()
+
+
+def test_users_do_not_see_that_workers_are_frozen(world: RealWorld) -> None:
+    """A worker that wakes up long after its lease ran out finds that somebody else has gone on."""
+    rng = random.Random(3)
+    users = Users(world, rng)
+    users.create()
+    users.create()
+    world.start_worker()
+    world.start_worker()
+    for _ in range(FREEZES):
+        if world.resting():
+            users.act()
+        goal = world.cloud.acts + rng.randrange(80)
+        until(lambda goal=goal: world.resting() or (world.cloud.acts >= goal and world.working()), "work")
+        frozen = rng.choice(world.working() or world.workers)
+        os.kill(cast(int, frozen.pid), signal.SIGSTOP)
+        until(lambda frozen=frozen: not world.owned(frozen), "the end of the lease of the frozen worker")
+        until(lambda: world.resting() or world.working(), "the other worker to go on")
+        os.kill(cast(int, frozen.pid), signal.SIGCONT)
+    world.check()
+
+
+def test_a_worker_that_is_told_to_stop_gives_its_shards_back(world: RealWorld) -> None:
+    """SIGTERM: what has begun is finished, and nobody has to wait for a lease to run out."""
+    Users(world, random.Random(4)).create()
+    worker = world.start_worker(lease_s=30.0)
+    until(lambda: world.cloud.acts > 30 and world.owned(worker), "the worker in the middle of its work")
+    worker.terminate()
+    worker.join(5.0)
+    assert worker.exitcode == 0
+    world.workers.remove(worker)
+    assert not world.resting()
+    assert [shard.lease_until for shard in world.shards()] == [0.0] * len(world.shards())
+    world.start_worker()
+    world.check()

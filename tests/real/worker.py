@@ -1,0 +1,37 @@
+"""What a worker process of the ring runs: the genuine worker on the shared cloud."""
+
+import contextlib
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from homeostat.convergence.clock import Entropy, SystemClock
+from homeostat.convergence.pass_ import Limits
+from homeostat.convergence.worker import Worker
+from homeostat.store.database import Database
+from tests.real.cloud_server import SharedCloud
+from tests.real.processes import end_with_the_tests, log_to, told_to_stop
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What a worker is started with. batch — small, so that a stack of hundreds is many transactions and calls."""
+
+    database_url: str
+    cloud_address: str
+    log: Path
+    lease_s: float = 1.0
+    batch: int = 20
+
+
+def run_worker(orders: Orders) -> None:
+    """Until SIGTERM."""
+    end_with_the_tests()
+    log_to(orders.log)
+    stop = told_to_stop()
+    limits = Limits(lease_s=orders.lease_s, batch=orders.batch, look_busy_s=0.2)
+    with contextlib.closing(Database(orders.database_url, time.time)) as db:
+        worker = Worker(db, SharedCloud(orders.cloud_address), SystemClock(), Entropy(), limits)
+        worker.start()
+        stop.wait()
+        worker.stop()

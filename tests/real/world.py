@@ -1,0 +1,178 @@
+"""A world of real processes: workers that die and are replaced, users who change their minds, and what must hold."""
+
+import contextlib
+import os
+import random
+import signal
+import time
+from collections.abc import Iterator
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any, cast
+
+from sqlalchemy import select
+
+from homeostat.api.intake import Intake, Intent, Quotas
+from homeostat.convergence.clock import Entropy, SystemClock
+from homeostat.model.errors import Transient
+from homeostat.model.status import Status
+from homeostat.store import schema, stacks
+from homeostat.store.database import Database
+from tests.real import cloud_server
+from tests.real.cloud_server import SharedCloud
+from tests.real.processes import CONTEXT, until
+from tests.real.templates import generation
+from tests.real.worker import Orders, run_worker
+from tests.simulation.invariants import check_rest
+
+PROJECT = "p"
+
+
+class RealWorld:
+    """Takes: directory — for logs and sockets. Workers run on the database and the cloud of this world."""
+
+    def __init__(self, directory: Path, database_url: str, cloud_address: str) -> None:
+        self.directory = directory
+        self.db = Database(database_url, time.time)
+        self.db.migrate()
+        self.cloud = SharedCloud(cloud_address)
+        self.orders = Orders(database_url, cloud_address, directory / "workers.log")
+        self.workers: list[BaseProcess] = []
+
+    # -- workers -----------------------------------------------------------------------------------------------------
+
+    def start_worker(self, **orders: Any) -> BaseProcess:
+        asked = Orders(self.orders.database_url, self.orders.cloud_address, self.orders.log, **orders)
+        worker = CONTEXT.Process(target=run_worker, args=(asked,))
+        worker.start()
+        self.workers.append(worker)
+        return worker
+
+    def kill(self, worker: BaseProcess) -> None:
+        """kill -9."""
+        worker.kill()
+        worker.join()
+        self.workers.remove(worker)
+
+    def working(self) -> list[BaseProcess]:
+        """Living workers that own a shard now."""
+        return [worker for worker in self.workers if self.owned(worker)]
+
+    def owned(self, worker: BaseProcess) -> list[Any]:
+        """Shards of which the worker holds a lease that has not run out."""
+        table = schema.shard
+        with self.db.read() as tx:
+            now = self.db.now_of(tx)
+            mine = table.c.owner.like(f"%:{worker.pid}:%")
+            return list(tx.execute(select(table).where(mine, table.c.lease_until > now)))
+
+    def shards(self) -> list[Any]:
+        with self.db.read() as tx:
+            return list(tx.execute(select(schema.shard)))
+
+    def close(self) -> None:
+        for worker in list(self.workers):
+            os.kill(cast(int, worker.pid), signal.SIGCONT)
+            self.kill(worker)
+        self.db.close()
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    def resting(self) -> bool:
+        """No stack is in progress and no shard wants a pass."""
+        with self.db.read() as tx:
+            busy = tx.execute(select(schema.stack.c.id).where(schema.stack.c.status == Status.IN_PROGRESS)).first()
+            due = tx.execute(select(schema.shard.c.number).where(schema.shard.c.wake_at.is_not(None))).first()
+        return busy is None and due is None
+
+    def check(self) -> None:
+        """Everything comes to rest as it should be, and no user has ever seen that workers died (CV5, CV18)."""
+        try:
+            until(self.resting, "rest")
+            until(lambda: set(self.cloud.things()) <= {row.handle for row in self.rows()}, "the end of late things")
+            assert not self._failures(), f"somebody saw a failure: {self._failures()}"
+            check_rest(cast(Any, self))
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.trouble()}") from error
+
+    def trouble(self) -> str:
+        """What is not at rest, and the end of what the workers complained of."""
+        table = schema.shard
+        with self.db.read() as tx:
+            shards = list(tx.execute(select(table).where(table.c.wake_at.is_not(None))))
+            busy = [row for row in self.rows() if row.status != Status.COMPLETE]
+        lines = [f"stack {each.name} {each.action} {each.status}: {each.reason}" for each in self.all_stacks()]
+        lines += [f"shard {each}" for each in shards]
+        lines += [f"{row.name} {row.action} {row.status} {row.reason} due {row.due_at}" for row in busy[:20]]
+        log = self.orders.log.read_text().splitlines() if self.orders.log.exists() else []
+        return "\n".join([f"now {time.time()}", *lines, *log[-60:]])
+
+    def _failures(self) -> list[Any]:
+        table = schema.event
+        with self.db.read() as tx:
+            failed = select(table.c.name, table.c.action, table.c.reason).where(table.c.status == Status.FAILED)
+            return list(tx.execute(failed))
+
+    def rows(self) -> list[Any]:
+        with self.db.read() as tx:
+            return list(tx.execute(select(schema.resource)))
+
+    def all_stacks(self) -> list[Any]:
+        with self.db.read() as tx:
+            return list(tx.execute(select(schema.stack)))
+
+    def desired(self, stack_id: str, number: int) -> stacks.Desired:
+        with self.db.read() as tx:
+            return stacks.desired_of(tx, stack_id, number)
+
+
+class Users:
+    """They keep some stacks of 300 things, and change or replace one whenever they are asked to act."""
+
+    def __init__(self, world: RealWorld, rng: random.Random) -> None:
+        self._intake = Intake(world.db, SystemClock(), Entropy(), Quotas())
+        self._rng = rng
+        self._generations: dict[str, tuple[str, int]] = {}
+        self._born = 0
+
+    def create(self) -> str:
+        name = f"stack{self._born}"
+        self._born += 1
+        stack_id = self._intake.create(PROJECT, None, name, Intent(generation(name, 0)))
+        self._generations[stack_id] = (name, 0)
+        return stack_id
+
+    def update(self, stack_id: str) -> None:
+        name, number = self._generations[stack_id]
+        self._intake.update(stack_id, Intent(generation(name, number + 1)))
+        self._generations[stack_id] = (name, number + 1)
+
+    def delete(self, stack_id: str) -> None:
+        self._intake.delete(stack_id)
+        del self._generations[stack_id]
+
+    def act(self) -> None:
+        """Update one stack; sometimes delete it, and create another one."""
+        stack_id = self._rng.choice(sorted(self._generations))
+        if self._rng.random() < 0.7:
+            self.update(stack_id)
+        else:
+            self.delete(stack_id)
+            self.create()
+
+
+@contextlib.contextmanager
+def world_on(database_url: str, directory: Path) -> Iterator[RealWorld]:
+    with (
+        cloud_server.serving(directory) as address,
+        contextlib.closing(RealWorld(directory, database_url, address)) as world,
+    ):
+        yield world
+
+
+def when_answered(ask: Any) -> Any:
+    """`ask` as a condition for `until`: a database that does not answer now is no answer."""
+    try:
+        return ask()
+    except Transient:
+        return None
