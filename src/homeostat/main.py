@@ -91,6 +91,37 @@ def worker(arguments: Namespace) -> int:
     return OK
 
 
+def doctor(arguments: Namespace) -> int:
+    """Fails when a check does; warnings do not."""
+    from homeostat.cli import operating
+
+    root = State(arguments.state_dir.expanduser().absolute()).cloud if arguments.cloud == "local" else None
+    with contextlib.closing(existing_database(arguments)) as db:
+        return operating.doctor(db, root, as_json=arguments.json)
+
+
+def purge(arguments: Namespace) -> int:
+    from homeostat.cli import operating
+    from homeostat.store.purge import Rules
+
+    with contextlib.closing(existing_database(arguments)) as db:
+        rules = Rules(time.time() - arguments.older_than, arguments.events_per_stack)
+        return operating.purge(db, rules, dry_run=arguments.dry_run, as_json=arguments.json)
+
+
+def existing_database(arguments: Namespace) -> "Database":
+    """For commands that look after a service's database and must not make one. Fails: Problem for a wrong URL."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from homeostat.store.database import Database, sqlite_url
+
+    state = State(arguments.state_dir.expanduser().absolute())
+    try:
+        return Database(arguments.database or sqlite_url(state.database), time.time)
+    except (SQLAlchemyError, ImportError) as error:
+        raise Problem(f"the database cannot be used, look at --database: {error}") from error
+
+
 def migrate(settings: ServiceSettings) -> None:
     """Bring the database to this version before any process uses it. Fails: Problem when it cannot be used."""
     from sqlalchemy.exc import SQLAlchemyError
@@ -137,6 +168,8 @@ COMMANDS: Mapping[str, Callable[[Namespace], int]] = {
     "serve": serve,
     "api": api,
     "worker": worker,
+    "doctor": doctor,
+    "purge": purge,
     "up": commands.up,
     "watch": commands.watch,
     "list": commands.list_,

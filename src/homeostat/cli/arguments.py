@@ -1,7 +1,15 @@
 """The commands, their flags and their help."""
 
 import os
-from argparse import ArgumentParser, BooleanOptionalAction, Namespace, RawDescriptionHelpFormatter, _SubParsersAction
+import re
+from argparse import (
+    ArgumentParser,
+    ArgumentTypeError,
+    BooleanOptionalAction,
+    Namespace,
+    RawDescriptionHelpFormatter,
+    _SubParsersAction,
+)
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -37,6 +45,7 @@ def parser() -> ArgumentParser:
     commands = root.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _add_client_commands(commands)
     _add_service_commands(commands)
+    _add_operator_commands(commands)
     return root
 
 
@@ -151,6 +160,54 @@ def _service(commands: Commands, name: str, summary: str, example: str) -> Argum
         help="log JSON, one object a line [HOMEOSTAT_LOG_JSON]",
     )
     return command
+
+
+# -- looking after it --------------------------------------------------------------------------------------------------
+
+
+def _add_operator_commands(commands: Commands) -> None:
+    doctor = _operator(
+        commands,
+        "doctor",
+        "look whether all is well with the service, running or not, and say what to do",
+        "homeostat doctor\n  homeostat doctor --json | jq '.checks[] | select(.level != \"ok\")'",
+    )
+    _option(doctor, "cloud", "local", "where resources are made: on this machine, or in memory", choices=CLOUDS)
+    purge = _operator(
+        commands,
+        "purge",
+        "remove stacks deleted long ago, old events, and files that no stack names, from the database",
+        "homeostat purge --dry-run\n  homeostat purge --older-than 7d --events-per-stack 200",
+    )
+    purge.add_argument(
+        "--older-than", metavar="AGE", type=age_s, default="30d", help="deleted so long ago: 45s, 90m, 12h, 30d"
+    )
+    purge.add_argument(
+        "--events-per-stack", metavar="N", type=_natural, default=1000, help="newest events that a live stack keeps"
+    )
+    purge.add_argument("--dry-run", action="store_true", help="only say what would be removed")
+
+
+def _operator(commands: Commands, name: str, summary: str, example: str) -> ArgumentParser:
+    command = _command(commands, name, summary, example)
+    _add_state(command)
+    _option(command, "database", "", "database URL (default: SQLite in the state directory)", metavar="URL")
+    command.add_argument("--json", action="store_true", help="print JSON, and nothing else")
+    return command
+
+
+def age_s(text: str) -> float:
+    """`45s`, `90m`, `12h`, `30d` -> seconds."""
+    found = re.fullmatch(r"(\d+)([smhd])", text)
+    if found is None:
+        raise ArgumentTypeError(f"{text!r} is no age: write a number with s, m, h or d, as in 30d")
+    return int(found[1]) * {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}[found[2]]
+
+
+def _natural(text: str) -> int:
+    if not text.isdecimal():
+        raise ArgumentTypeError(f"{text!r} is not a number of 0 or more")
+    return int(text)
 
 
 # -- both --------------------------------------------------------------------------------------------------------------

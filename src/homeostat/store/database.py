@@ -8,6 +8,8 @@ from typing import Any
 
 from alembic import command
 from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, OperationalError
@@ -47,14 +49,25 @@ class Database:
 
     def migrate(self) -> None:
         """Bring the schema to this version (creates it in an empty database)."""
-        config = Config()
-        config.set_main_option("script_location", str(MIGRATIONS))
+        config = _migrations()
         with self.engine.connect() as connection:
             lock = contextlib.nullcontext() if self.is_sqlite else _advisory_lock(connection)
             with lock:
                 config.attributes["connection"] = connection
                 command.upgrade(config, "head")
                 connection.commit()
+
+    def versions(self) -> tuple[str | None, str | None]:
+        """Version of the schema that is there (None in an empty database), and the one that this program needs."""
+        with self.read() as tx:
+            there = MigrationContext.configure(tx).get_current_revision()
+        return there, ScriptDirectory.from_config(_migrations()).get_current_head()
+
+    @property
+    def missing_file(self) -> str:
+        """Path of an SQLite database that does not exist: to connect would make it. Otherwise empty."""
+        path = make_url(self.url).database if self.is_sqlite else None
+        return path if path not in (None, "", ":memory:") and not os.path.exists(path) else ""
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Connection]:
@@ -90,6 +103,12 @@ class Database:
 
 def sqlite_url(path: str | os.PathLike[str]) -> str:
     return f"sqlite:///{os.path.abspath(path)}"
+
+
+def _migrations() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    return config
 
 
 @contextlib.contextmanager

@@ -1,0 +1,191 @@
+"""Looks at the service from outside, through its database and its cloud's directory, and says what to do.
+
+It changes nothing and needs no running service.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
+
+from homeostat.clouds.local import inventory
+from homeostat.model.errors import Transient
+from homeostat.resources.registry import of_kind, resource_type
+from homeostat.store import health, schema
+from homeostat.store.database import Database
+
+LAG_S = 10.0
+"""Work that waits longer than this for a worker is a sign of trouble."""
+CLOCKS_S = 1.0
+DELETED_MAX = 10_000
+EVENTS_MAX = 5_000_000
+_SHOWN = 5
+
+
+class Level(StrEnum):
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing looked at. found — what was seen; remedy — what to do, empty where all is well."""
+
+    name: str
+    level: Level
+    found: str
+    remedy: str = ""
+
+
+def examine(db: Database, cloud: Path | None) -> Iterator[Check]:
+    """All checks, one after the other; without a database that can be used there is nothing more to look at.
+
+    Takes: cloud — directory of the local cloud, None for other clouds.
+    """
+    try:
+        for check in _schema(db):
+            yield check
+            if check.level is Level.FAIL:
+                return
+        for look in LOOKS:
+            with db.read() as tx:
+                yield look(db, tx)
+        if cloud is not None:
+            yield from _local_cloud(db, cloud)
+    except (Transient, SQLAlchemyError) as error:
+        yield Check("database", Level.FAIL, f"a question went wrong: {error}", "look at --database and at its server")
+
+
+# -- the database ------------------------------------------------------------------------------------------------------
+
+
+def _schema(db: Database) -> Iterator[Check]:
+    if db.missing_file:
+        remedy = "start the service once, or name the database with --database"
+        yield Check("database", Level.FAIL, f"there is no file {db.missing_file}", remedy)
+        return
+    there, needed = db.versions()
+    yield Check("database", Level.OK, "it answers")
+    if there == needed:
+        yield Check("schema", Level.OK, f"it is at {there}")
+        return
+    remedy = "start the service of this version once: it brings the schema up to date"
+    yield Check("schema", Level.FAIL, f"it is at {there or 'nothing'}, and {needed} is needed", remedy)
+
+
+def _writing(db: Database, _tx: Connection) -> Check:
+    try:
+        health.check_writable(db)
+    except (Transient, SQLAlchemyError) as error:
+        remedy = "see whether the disk is full, the file is read-only, or the server is a standby"
+        return Check("writing", Level.FAIL, f"nothing can be written: {error}", remedy)
+    return Check("writing", Level.OK, "it takes changes")
+
+
+def _clocks(db: Database, tx: Connection) -> Check:
+    if db.is_sqlite:
+        return Check("clocks", Level.OK, "the database has no clock of its own")
+    before = time.time()
+    theirs = db.now_of(tx)
+    apart_s = theirs - (before + time.time()) / 2
+    found = f"the database is {abs(apart_s):.1f} s {'ahead of' if apart_s > 0 else 'behind'} this machine"
+    if abs(apart_s) <= CLOCKS_S:
+        return Check("clocks", Level.OK, "the database and this machine agree")
+    return Check("clocks", Level.WARN, found, "let NTP set the clocks: deadlines and pauses are kept by both")
+
+
+# -- work --------------------------------------------------------------------------------------------------------------
+
+
+def _board(db: Database, tx: Connection) -> Check:
+    now = db.now_of(tx)
+    backlog = health.backlog(tx, now)
+    lag_s = backlog.lag_s(now)
+    if lag_s <= LAG_S:
+        return Check("board", Level.OK, f"{backlog.shards} shards wait for a worker")
+    found = f"{backlog.shards} shards wait for a worker, one of them for {lag_s:.0f} s"
+    return Check("board", Level.WARN, found, "see that workers run (`homeostat worker`), and start more if they do")
+
+
+def _workers(db: Database, tx: Connection) -> Check:
+    now = db.now_of(tx)
+    owners = health.owners(tx)
+    dead = [each for each in owners if each.alive_until <= now]
+    found = "; ".join(f"{each.name} owns {each.shards} shards" for each in owners if each.alive_until > now)
+    if not dead:
+        return Check("workers", Level.OK, found or "no worker owns a shard just now")
+    lost = "; ".join(f"{each.name} with {each.shards} shards, {now - each.alive_until:.0f} s ago" for each in dead)
+    remedy = "another worker takes over what they had; see that one runs"
+    return Check("workers", Level.WARN, f"gone without a word: {lost}", remedy)
+
+
+def _set_aside(db: Database, tx: Connection) -> Check:
+    rows = health.set_aside(tx)
+    if not rows:
+        return Check("bugs", Level.OK, "no shard is set aside")
+    found = _listed([f"{row.stack} ({row.stack_id}) shard {row.number}: {row.reason}" for row in rows])
+    remedy = "a mistake of the service: report it with the traceback in the workers' log; it is tried every 30 s"
+    return Check("bugs", Level.FAIL, f"set aside: {found}", remedy)
+
+
+def _overdue(db: Database, tx: Connection) -> Check:
+    now = db.now_of(tx)
+    rows = health.overdue(tx, now - LAG_S)
+    if not rows:
+        return Check("deadlines", Level.OK, "no stack is past its deadline")
+    found = _listed([f"{row.name} ({row.id}), {now - row.deadline:.0f} s past it" for row in rows])
+    return Check("deadlines", Level.WARN, f"in progress: {found}", "see that workers run: one of them times it out")
+
+
+def _rows(db: Database, tx: Connection) -> Check:
+    live = sum(health.live_stacks(tx).values())
+    deleted, events = health.deleted_stacks(tx), health.count(tx, schema.event)
+    found = f"{live} stacks, {deleted} deleted ones, {events} events"
+    if deleted <= DELETED_MAX and events <= EVENTS_MAX:
+        return Check("rows", Level.OK, found)
+    return Check("rows", Level.WARN, found, "remove what nobody needs any more: homeostat purge")
+
+
+LOOKS: tuple[Callable[[Database, Connection], Check], ...] = (
+    _writing,
+    _clocks,
+    _board,
+    _workers,
+    _set_aside,
+    _overdue,
+    _rows,
+)
+
+
+# -- the local cloud ---------------------------------------------------------------------------------------------------
+
+
+def _local_cloud(db: Database, root: Path) -> Iterator[Check]:
+    """What is made and removed while we look is seen on one side only: things are read before and after the rows."""
+    before = inventory.things(root)
+    with db.read() as tx:
+        candidates = {kind: health.unowned(tx, found) for kind, found in before.items()}
+        rows = health.steady(tx, {name for names in of_kind(before).values() for name in names})
+    after = inventory.things(root)
+    left = [f"{kind} {handle}" for kind, handles in candidates.items() for handle in sorted(handles & set(after[kind]))]
+    kinds = {row.type: resource_type(row.type).kind for row in rows}
+    lost = [f"{row.name} of stack {row.stack_id}" for row in rows if row.handle not in after[kinds[row.type]]]
+    if left:
+        remedy = f"kept by a deletion policy, or by a lost database; what is not needed: remove it below {root}"
+        yield Check("things without rows", Level.WARN, _listed(left), remedy)
+    else:
+        yield Check("things without rows", Level.OK, "none")
+    if lost:
+        yield Check("rows without things", Level.WARN, _listed(lost), "a worker heals them within a minute")
+    else:
+        yield Check("rows without things", Level.OK, "none")
+
+
+def _listed(found: list[str]) -> str:
+    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    return "; ".join(found[:_SHOWN]) + more

@@ -1,0 +1,66 @@
+"""The commands of whoever looks after a service; they work on its database, whether it runs or not."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.text import Text
+from sqlalchemy.exc import SQLAlchemyError
+
+from homeostat.cli import picture
+from homeostat.cli.commands import console
+from homeostat.cli.doctor import Check, Level, examine
+from homeostat.cli.following import write_json
+from homeostat.cli.problems import FAILED, OK, Problem
+from homeostat.model.errors import Transient
+from homeostat.store import purge as purging
+from homeostat.store.database import Database
+from homeostat.store.purge import Removed, Rules
+
+_STYLES = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "red"}
+
+
+def doctor(db: Database, cloud: Path | None, *, as_json: bool) -> int:
+    """Print all checks. Gives the exit code: 1 when one of them fails."""
+    checks = list(examine(db, cloud))
+    healthy = all(check.level is not Level.FAIL for check in checks)
+    if as_json:
+        write_json({"healthy": healthy, "checks": [asdict(check) for check in checks]})
+    else:
+        _print(checks)
+    return OK if healthy else FAILED
+
+
+def _print(checks: Sequence[Check]) -> None:
+    out = console()
+    for check in checks:
+        level = Text(f"{check.level:4}  ", _STYLES[check.level])
+        out.print(level.append(f"{check.name}: {check.found}", "default"), soft_wrap=True)
+        if check.remedy:
+            out.print(Text(f"      → {check.remedy}", "dim"), soft_wrap=True)
+
+
+def purge(db: Database, rules: Rules, *, dry_run: bool, as_json: bool) -> int:
+    """Remove, or say what would be removed. Fails: Problem when the database cannot be used."""
+    removed = _purge(db, rules, dry_run)
+    if as_json:
+        write_json({"dry_run": dry_run, "removed": asdict(removed)})
+    else:
+        rows = [[name, str(count)] for name, count in asdict(removed).items()]
+        console().print(picture.table(("would be removed" if dry_run else "removed", "rows"), rows))
+    return OK
+
+
+def _purge(db: Database, rules: Rules, dry_run: bool) -> Removed:
+    if db.missing_file:
+        raise Problem(f"there is no database {db.missing_file}: name it with --database, or its --state-dir")
+    try:
+        there, needed = db.versions()
+        if there != needed:
+            raise Problem("the database is of another version: start the service of this version once")
+        if not dry_run:
+            return purging.purge(db, rules)
+        with db.read() as tx:
+            return purging.would_remove(tx, rules)
+    except (Transient, SQLAlchemyError) as error:
+        raise Problem(f"the purge stopped, and can be run again: {error}") from error

@@ -1,0 +1,127 @@
+"""How the service fares, read from its rows: for the doctor and for gauges. Nothing here changes anything."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, Table, case, func, select, text
+
+from homeostat.model.status import Action, Status
+from homeostat.store import schema
+from homeostat.store.database import Database
+
+_CHUNK = 500
+
+_shard = schema.shard
+_stack = schema.stack
+_resource = schema.resource
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """Shards that wait for a worker. oldest_at — since when the one does that has waited longest."""
+
+    shards: int
+    oldest_at: float | None
+
+    def lag_s(self, now: float) -> float:
+        return 0.0 if self.oldest_at is None else max(now - self.oldest_at, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A worker that owns shards. alive_until — when its last lease runs out."""
+
+    name: str
+    shards: int
+    alive_until: float
+
+
+def check_writable(db: Database) -> None:
+    """Fails: Transient or SQLAlchemyError when nothing can be written, as on a standby or a read-only disk."""
+    with db.write() as tx:
+        tx.execute(text("UPDATE shard SET wakes = wakes WHERE 1 = 0"))
+
+
+def backlog(tx: Connection, now: float) -> Backlog:
+    since = case((_shard.c.wake_at > _shard.c.lease_until, _shard.c.wake_at), else_=_shard.c.lease_until)
+    claimable = (_shard.c.wake_at <= now, _shard.c.lease_until <= now)
+    row = tx.execute(select(func.count(), func.min(since)).where(*claimable)).one()
+    return Backlog(row[0], row[1])
+
+
+def owners(tx: Connection) -> list[Owner]:
+    """Who owns shards, the dead included until somebody takes over what they had. The idle cannot be seen."""
+    chosen = (
+        select(_shard.c.owner, func.count(), func.max(_shard.c.lease_until))
+        .where(_shard.c.owner.is_not(None))
+        .group_by(_shard.c.owner)
+        .order_by(_shard.c.owner)
+    )
+    return [Owner(*row) for row in tx.execute(chosen)]
+
+
+def set_aside(tx: Connection) -> list[Row[Any]]:
+    """Shards that met a bug of ours and have not come to rest since: stack_id, number, stack, reason."""
+    chosen = (
+        select(_shard.c.stack_id, _shard.c.number, _stack.c.name.label("stack"), _shard.c.reason)
+        .join(_stack, _stack.c.id == _shard.c.stack_id)
+        .where(_shard.c.reason != "", _shard.c.wake_at.is_not(None))
+        .order_by(_shard.c.stack_id, _shard.c.number)
+    )
+    return list(tx.execute(chosen))
+
+
+def overdue(tx: Connection, before: float) -> list[Row[Any]]:
+    """Stacks in progress whose deadline was before this time: the oldest deadline first."""
+    late = (_stack.c.status == Status.IN_PROGRESS, _stack.c.deadline < before)
+    return list(tx.execute(select(_stack).where(*late).order_by(_stack.c.deadline)))
+
+
+def live_stacks(tx: Connection) -> dict[tuple[str, str], int]:
+    """(action, status) -> how many stacks that are not deleted, nested ones included."""
+    chosen = (
+        select(_stack.c.action, _stack.c.status, func.count())
+        .where(_stack.c.deleted_at.is_(None))
+        .group_by(_stack.c.action, _stack.c.status)
+    )
+    return {(action, status): count for action, status, count in tx.execute(chosen)}
+
+
+def deleted_stacks(tx: Connection) -> int:
+    return int(tx.execute(select(func.count()).where(_stack.c.deleted_at.is_not(None))).scalar_one())
+
+
+def count(tx: Connection, table: Table) -> int:
+    return int(tx.execute(select(func.count()).select_from(table)).scalar_one())
+
+
+def unowned(tx: Connection, things: Mapping[str, str]) -> set[str]:
+    """Handles of things that no row stands for. things — handle -> token that the thing carries.
+
+    What was given up and is still being looked for is not counted: it will be removed when it turns up.
+    """
+    rest = dict(things)
+    for chunk in _chunks(list(things)):
+        handles = tx.execute(select(_resource.c.handle).where(_resource.c.handle.in_(chunk))).scalars().all()
+        rest = {handle: token for handle, token in rest.items() if handle not in handles}
+    for table in (_resource, schema.forsaken):
+        for chunk in _chunks(list(rest.values())):
+            tokens = set(tx.execute(select(table.c.token).where(table.c.token.in_(chunk))).scalars())
+            rest = {handle: token for handle, token in rest.items() if token not in tokens}
+    return set(rest)
+
+
+def steady(tx: Connection, types: Collection[str]) -> list[Row[Any]]:
+    """Resources of these types that are complete and have a thing: stack_id, name, type, handle."""
+    chosen = select(_resource.c.stack_id, _resource.c.name, _resource.c.type, _resource.c.handle).where(
+        _resource.c.type.in_(sorted(types)),
+        _resource.c.status == Status.COMPLETE,
+        _resource.c.action != Action.DELETE,
+        _resource.c.handle != "",
+    )
+    return list(tx.execute(chosen))
+
+
+def _chunks(values: list[str]) -> list[list[str]]:
+    return [values[start : start + _CHUNK] for start in range(0, len(values), _CHUNK)]

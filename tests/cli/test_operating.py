@@ -1,0 +1,50 @@
+"""The commands of whoever looks after a service."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Home
+from tests.cli.templates import QUICK
+
+
+def test_doctor_and_purge_beside_a_running_service(service: Home, tmp_path: Path) -> None:
+    template = tmp_path / "quick.yaml"
+    template.write_text(QUICK)
+    for act in (["up", str(template), "short-lived"], ["down", "short-lived", "-y"]):
+        done = service.run(*act)
+        assert done.code == 0, done.err
+
+    found = service.run("doctor", "--cloud", "simulated", "--json")
+    assert found.code == 0, found.out
+    assert {check["level"] for check in found.json()["checks"]} == {"ok"}
+
+    foretold = service.run("purge", "--older-than", "0s", "--dry-run", "--json").json()
+    assert foretold["removed"]["stacks"] > 0
+    removed = service.run("purge", "--older-than", "0s", "--json").json()
+    assert removed == {"dry_run": False, "removed": foretold["removed"]}
+    assert "short-lived" not in service.run("list", "--json").out
+
+
+def test_where_no_service_has_been(home: Home) -> None:
+    found = home.run("doctor")
+    assert found.code == 1
+    assert "there is no file" in found.out
+    refused = home.run("purge", "--json")
+    assert refused.code == 1
+    assert "--state-dir" in refused.json()["error"]["message"]
+    assert not home.root.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["purge", "--older-than", "a month"], "30d"),
+        (["purge", "--events-per-stack", "-1"], "0 or more"),
+        (["doctor", "--database", "nonsense"], "--database"),
+    ],
+)
+def test_arguments_that_make_no_sense(home: Home, arguments: list[str], words: str) -> None:
+    refused = home.run(*arguments)
+    assert refused.code in (1, 2)
+    assert words in refused.err

@@ -1,0 +1,184 @@
+"""What the doctor finds, on SQLite and on PostgreSQL; everything it looks at is real."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text, update
+from tests.contract.store_cases import LEASE_S, add_stack, claim, resource
+
+from homeostat.cli import doctor
+from homeostat.cli.doctor import Check, Level, examine
+from homeostat.clouds.local import LocalCloud
+from homeostat.clouds.port import Intent
+from homeostat.model.status import Action, Status
+from homeostat.store import schema, shards, worlds
+from homeostat.store.database import Database, sqlite_url
+from homeostat.store.forsaken import Forsaken, add
+from homeostat.store.worlds import Writes
+
+
+def checks(db: Database, cloud: Path | None = None) -> dict[str, Check]:
+    return {check.name: check for check in examine(db, cloud)}
+
+
+def troubles(db: Database, cloud: Path | None = None) -> dict[str, Level]:
+    return {name: check.level for name, check in checks(db, cloud).items() if check.level is not Level.OK}
+
+
+def asleep(db: Database, name: str = "web") -> str:
+    """A stack with nothing to do."""
+    stack_id = add_stack(db, name, at=time.time())
+    lease = claim(db, stack_id, at=time.time() + 1)
+    with db.write() as tx:
+        shards.release(tx, lease, lease.wakes, None)
+    return stack_id
+
+
+def test_a_service_at_rest_is_well(database: Database, tmp_path: Path) -> None:
+    asleep(database)
+    found = checks(database, tmp_path / "cloud")
+    assert [name for name, check in found.items() if check.level is not Level.OK] == []
+    assert not any(check.remedy for check in found.values())
+    assert found["rows"].found == "1 stacks, 0 deleted ones, 1 events"
+    assert not (tmp_path / "cloud").exists(), "looking makes nothing"
+
+
+# -- the database ------------------------------------------------------------------------------------------------------
+
+
+def test_an_empty_database_is_told_from_one_of_this_version(database_url: str) -> None:
+    db = Database(database_url, time.time)
+    if not db.missing_file:
+        assert troubles(db) == {"schema": Level.FAIL}
+        assert "nothing" in checks(db)["schema"].found
+    db.migrate()
+    assert troubles(db) == {}
+    with db.write() as tx:
+        tx.execute(text("UPDATE alembic_version SET version_num = '0000'"))
+    assert "start the service" in checks(db)["schema"].remedy
+    db.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        pytest.param(lambda path: sqlite_url(path / "none.db"), "none.db", id="no file"),
+        pytest.param(lambda path: f"postgresql+psycopg://nobody@/x?host={path}", "does not answer", id="no server"),
+    ],
+)
+def test_a_database_that_is_not_there(tmp_path: Path, url: Callable[[Path], str], words: str) -> None:
+    found = checks(Database(url(tmp_path), time.time))
+    assert [(name, check.level) for name, check in found.items()] == [("database", Level.FAIL)]
+    assert words in found["database"].found
+    assert "--database" in found["database"].remedy
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.postgresql
+def test_a_database_that_takes_no_changes(postgresql_database_url: str) -> None:
+    Database(postgresql_database_url, time.time).migrate()
+    standby = Database(f"{postgresql_database_url}&options=-cdefault_transaction_read_only%3Don", time.time)
+    found = checks(standby)["writing"]
+    assert found.level is Level.FAIL
+    assert "read-only transaction" in found.found
+    standby.close()
+
+
+@pytest.mark.postgresql
+def test_clocks_that_disagree(postgresql_database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    db = Database(postgresql_database_url, time.time)
+    db.migrate()
+    real = time.time
+    monkeypatch.setattr(doctor.time, "time", lambda: real() - 90.0)
+    found = checks(db)["clocks"]
+    assert (found.level, found.found) == (Level.WARN, "the database is 90.0 s ahead of this machine")
+    db.close()
+
+
+# -- work --------------------------------------------------------------------------------------------------------------
+
+
+def test_work_that_nobody_takes_up(database: Database) -> None:
+    add_stack(database, "fresh", at=time.time())
+    assert troubles(database) == {}
+    add_stack(database, "old", at=time.time() - 60)
+    assert troubles(database) == {"board": Level.WARN}
+    assert checks(database)["board"].found.startswith("2 shards wait for a worker, one of them for 6")
+
+
+def test_work_in_hand_does_not_wait(database: Database) -> None:
+    stack_id = add_stack(database, at=time.time() - 60)
+    claim(database, stack_id, owner="host:1", at=time.time())
+    assert troubles(database) == {}
+    assert checks(database)["workers"].found == "host:1 owns 1 shards"
+
+
+def test_a_worker_that_died_is_named(database: Database) -> None:
+    stack_id = add_stack(database, at=time.time() - 60)
+    claim(database, stack_id, owner="host:1", at=time.time() - LEASE_S - 2)
+    assert troubles(database) == {"workers": Level.WARN}
+    assert "host:1 with 1 shards" in checks(database)["workers"].found
+
+
+def test_a_shard_set_aside_is_shown_with_its_reason(database: Database) -> None:
+    stack_id = add_stack(database, at=time.time())
+    lease = claim(database, stack_id, at=time.time() + 1)
+    with database.write() as tx:
+        shards.set_aside(tx, lease, "KeyError('x')", time.time() + 30)
+    assert troubles(database) == {"bugs": Level.FAIL}
+    assert "web (p-web) shard 0: KeyError('x')" in checks(database)["bugs"].found
+
+
+def test_a_stack_past_its_deadline(database: Database) -> None:
+    stack_id = asleep(database)
+    for deadline, expected in ((time.time() + 60, {}), (time.time() - 60, {"deadlines": Level.WARN})):
+        with database.write() as tx:
+            tx.execute(update(schema.stack).where(schema.stack.c.id == stack_id).values(deadline=deadline))
+        assert troubles(database) == expected
+
+
+def test_many_deleted_stacks_call_for_a_purge(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    stack_id = asleep(database)
+    assert troubles(database) == {}
+    with database.write() as tx:
+        tx.execute(update(schema.stack).where(schema.stack.c.id == stack_id).values(deleted_at=1.0))
+    monkeypatch.setattr(doctor, "DELETED_MAX", 0)
+    assert troubles(database) == {"rows": Level.WARN}
+    assert "homeostat purge" in checks(database)["rows"].remedy
+
+
+# -- the local cloud ---------------------------------------------------------------------------------------------------
+
+
+def steady_row(db: Database, stack_id: str, handle: str, token: str = "key-1") -> None:
+    row = resource("key", stack_id, "disk", handle=handle, token=token, status=Status.COMPLETE, action=Action.CREATE)
+    row.type = "OS::Cinder::Volume"
+    with db.write() as tx:
+        writes = Writes()
+        writes.insert(row)
+        worlds.record(db, tx, stack_id, writes, time.time())
+
+
+def test_things_and_rows_that_lack_each_other(database: Database, tmp_path: Path) -> None:
+    root = tmp_path / "cloud"
+    cloud = LocalCloud(root)
+    stack_id = asleep(database)
+    [volume] = cloud.create("volume", [Intent("key-1", {"size": 1})])
+    assert troubles(database, root) == {"things without rows": Level.WARN}
+    steady_row(database, stack_id, volume.handle)
+    assert troubles(database, root) == {}
+    cloud.delete("volume", [volume.handle])
+    assert troubles(database, root) == {"rows without things": Level.WARN}
+    assert checks(database, root)["rows without things"].found == f"disk of stack {stack_id}"
+    cloud.destroy()
+
+
+def test_a_thing_that_is_looked_for_already_is_not_reported(database: Database, tmp_path: Path) -> None:
+    cloud = LocalCloud(tmp_path / "cloud")
+    cloud.create("volume", [Intent("key-1", {"size": 1})])
+    with database.write() as tx:
+        add(database, tx, [Forsaken("key-1", "volume", "p")], time.time())
+    assert troubles(database, tmp_path / "cloud") == {}
+    cloud.destroy()
