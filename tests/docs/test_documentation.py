@@ -16,8 +16,10 @@ from docs import generate
 from homeostat.api.intake import check
 from homeostat.cli.state import State
 from homeostat.clouds.local import LocalCloud
+from homeostat.convergence.definitions import compile_desired
 from homeostat.model.desired import Identity
-from homeostat.templates import compile_template, parse_template
+from homeostat.store.stacks import Desired
+from homeostat.templates import parse_template
 from tests.docs.pages import DOCS, Command, commands, files, templates
 
 ROOT = DOCS.parent
@@ -104,7 +106,8 @@ def test_a_page_that_says_something_else_is_found() -> None:
 @pytest.mark.parametrize("page", [path for path in PAGES if list(templates(path))], ids=name_of)
 def test_the_templates_of_a_page_compile(page: Path) -> None:
     for text in templates(page):
-        check(compile_template(parse_template(text), identity=Identity("id", "name", "project")))
+        desired = Desired("template", parse_template(text))
+        check(compile_desired(desired, Identity("id", "name", "project")), desired)
 
 
 # -- reference ---------------------------------------------------------------------------------------------------------

@@ -8,12 +8,12 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from homeostat.convergence.definitions import MEMBERS_PER_SHARD, with_implied
+from homeostat.convergence.definitions import MEMBERS_PER_SHARD, compile_desired, graph_of
 from homeostat.model.desired import Definition, Identity
 from homeostat.resources import groups
 from homeostat.store import stacks, views
 from homeostat.store.stacks import Desired
-from homeostat.templates import Compiled, compile_template
+from homeostat.templates import Compiled
 
 KEPT_MAX = 64
 
@@ -76,14 +76,8 @@ def _graph(desired: Desired, identity: Identity) -> Graph:
         return Graph(desired)
     if desired.kind == "group":
         return Graph(desired, definitions=Members(desired.template))
-    compiled = compile_template(
-        desired.template,
-        identity=identity,
-        parameters=desired.parameters,
-        environment=desired.environment,
-        files=desired.files,
-    )
-    definitions = with_implied(compiled.definitions)
+    compiled = compile_desired(desired, identity)
+    definitions = graph_of(compiled, desired.files)
     required_by: dict[str, list[str]] = {}
     for name, definition in definitions.items():
         for required in definition.requires:

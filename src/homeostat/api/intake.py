@@ -21,7 +21,7 @@ from homeostat.resources.schema import UNKNOWN
 from homeostat.store import stacks, views
 from homeostat.store.database import Database
 from homeostat.store.stacks import Desired, NewStack
-from homeostat.templates import Compiled, Parameter, compile_template, evaluate, parse_template
+from homeostat.templates import Compiled, Parameter, check_immutable, evaluate, parse_template
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,9 +226,10 @@ class Intake:
         if before.kind != "template":
             raise Rejected("NotSupported", "Updating the stack of a group is not supported: update the group instead.")
         desired = _patched(before, intent) if patch else self._replacing(intent)
-        compiled = self.compile(Identity(row.id, row.name, row.project), desired)
+        identity = Identity(row.id, row.name, row.project)
+        compiled = self.compile(identity, desired)
         if said == row.revision:
-            self._check_immutable(Identity(row.id, row.name, row.project), before, compiled)
+            check_immutable(compile_desired(before, identity, strict=False).parameters, compiled.parameters)
         return self._revise(row, replace(desired, template=compiled.raw), _changes(intent, patch=patch))
 
     def delete(self, stack_id: str) -> None:
@@ -285,26 +286,6 @@ class Intake:
     def _desired(self, template: Mapping[str, Any] | str, intent: Intent) -> Desired:
         parsed = template if isinstance(template, Mapping) else parse_template(template)
         return Desired("template", parsed, intent.parameters, intent.environment, intent.files)
-
-    def _check_immutable(self, identity: Identity, before: Desired, after: Compiled) -> None:
-        old = compile_template(
-            before.template,
-            identity=identity,
-            parameters=before.parameters,
-            environment=before.environment,
-            files=before.files,
-            strict=False,
-        )
-        changed = [
-            name
-            for name, parameter in after.parameters.items()
-            if name in old.parameters and parameter.schema.immutable and parameter.value != old.parameters[name].value
-        ]
-        if changed:
-            raise Rejected(
-                "ImmutableParameterModified",
-                f"The following parameters are immutable and may not be updated: {', '.join(sorted(changed))}",
-            )
 
 
 def _changes(intent: Intent, *, patch: bool) -> dict[str, Any]:
