@@ -11,6 +11,7 @@ from typing import Any
 from taskflow import exceptions, states
 from taskflow.jobs import base
 
+from homeostat.convergence import metrics
 from homeostat.store import shards
 from homeostat.store.database import Database
 from homeostat.store.shards import Lease
@@ -83,6 +84,7 @@ class ShardBoard(base.JobBoard):  # type: ignore[misc]
             job.lease = shards.claim(tx, job.stack_id, job.number, who, self._db.now_of(tx), self._lease_s)
         if job.lease is None:
             raise exceptions.UnclaimableJob(f"{job.name} was claimed by another worker")
+        metrics.claimed()
 
     def consume(self, job: ShardJob, who: str) -> None:
         """The pass has given the shard back itself, in its last transaction."""

@@ -11,6 +11,7 @@ from taskflow.conductors.backends import impl_nonblocking
 from taskflow.patterns import linear_flow
 from taskflow.types.timing import Timeout
 
+from homeostat.convergence import metrics
 from homeostat.convergence.board import ShardBoard, ShardJob
 from homeostat.convergence.pass_ import Passes
 from homeostat.model.errors import Superseded, Transient
@@ -44,13 +45,17 @@ def run_pass(passes: Passes, job: ShardJob) -> None:
         raise ValueError(f"job {job.name} was not claimed")
     try:
         passes.run(lease)
+        metrics.passed("done")
     except Superseded as error:
+        metrics.passed("superseded")
         LOG.info("pass over %s dropped: %s", job.name, error)
         job.board.abandon(job, "")
     except Transient as error:
+        metrics.passed("transient")
         LOG.warning("pass over %s will be tried again: %s", job.name, error)
         job.board.abandon(job, "")
     except Exception as error:
+        metrics.passed("bug")
         LOG.exception("pass over %s failed; the shard is set aside for %s s", job.name, SET_ASIDE_S)
         set_aside(passes.db, lease, error)
 

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from homeostat.clouds.port import Cloud, Sighting
+from homeostat.convergence import metrics
 from homeostat.convergence.clock import Clock
 from homeostat.convergence.performing import Clouds
 from homeostat.model.errors import HomeostatError, Transient
@@ -70,6 +71,7 @@ class Observer:
         if kept:
             with self._db.write() as tx:
                 forsaken.drop(tx, sorted(kept))
+        metrics.swept(removed)
         return removed
 
     def _remove(self, project: str, kind: str, tokens: list[str]) -> int:
@@ -107,19 +109,24 @@ class Observer:
             groups[thing.project, resource_type(thing.type).kind].append(thing)
         for (project, kind), things in groups.items():
             cloud = self._clouds(project)
+            started = self._clock.monotonic()
             try:
                 looks = cloud.observe(kind, [thing.handle for thing in things])
             except Transient as error:
+                metrics.looked(kind, len(things), self._clock.monotonic() - started, "transient")
                 LOG.warning("cannot look at %d %s of project %s: %s", len(things), kind, project, error)
                 continue
             except Exception:
+                metrics.looked(kind, len(things), self._clock.monotonic() - started, "bug")
                 LOG.exception("cannot look at %d %s of project %s: the adapter failed", len(things), kind, project)
                 continue
+            metrics.looked(kind, len(things), self._clock.monotonic() - started)
             self._store([(t, o) for t, o in zip(things, looks, strict=True) if _news(t, o, cloud)])
 
     def _store(self, news: Sequence[tuple[Watched, Observation]]) -> None:
         if not news:
             return
+        metrics.drifted(sum(not thing.busy for thing, _ in news))
         by_stack: dict[str, list[tuple[Watched, Observation]]] = defaultdict(list)
         for each in news:
             by_stack[each[0].stack_id].append(each)

@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 
 from homeostat.clouds.port import Answer, Change, Cloud, Intent, Operation
+from homeostat.convergence import metrics
 from homeostat.convergence.children import STACK, Children, Guard
 from homeostat.convergence.clock import Clock, Entropy
 from homeostat.model.errors import HomeostatError, Superseded, Uncertain
 from homeostat.model.observed import Condition, Observation, Presence
 from homeostat.model.plan import Step, Verb
+from homeostat.model.status import Status
 from homeostat.model.world import World
 from homeostat.planner.scope import thing_of
 from homeostat.resources.registry import resource_type
@@ -48,9 +50,14 @@ class Performer:
         for step in steps:
             batches[step.verb, resource_type(step.row.type).kind].append(step)
 
+        healing = world.stack.status != Status.IN_PROGRESS
+
         def run(batch: tuple[tuple[Verb, str], list[Step]]) -> list[tuple[Step, Answer]]:
             (verb, kind), members = batch
-            return list(zip(members, self._answers(world, verb, kind, members, guard), strict=True))
+            started = self._clock.monotonic()
+            answers = self._answers(world, verb, kind, members, guard)
+            metrics.acted(verb, kind, answers, self._clock.monotonic() - started, healing=healing)
+            return list(zip(members, answers, strict=True))
 
         outside = self._executor is not None and len(batches) > 1
         results = self._executor.map(run, batches.items()) if outside and self._executor else map(run, batches.items())
