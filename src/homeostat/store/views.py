@@ -7,17 +7,14 @@ from typing import Any
 import orjson
 from sqlalchemy import ColumnElement, Connection, Row, Text, and_, func, literal, or_, select, tuple_, type_coerce
 
-from homeostat.model.observed import Observation, Presence
-from homeostat.model.world import Resource, Seen
 from homeostat.store import schema
-from homeostat.store.worlds import COLUMNS
+from homeostat.store.worlds import Rows, load_where
 
 NAMES_MAX = 500
 """More names or keys than this are not worth a query of their own: all rows are read then."""
 
 _stack = schema.stack
 _resource = schema.resource
-_observed = schema.resource_observed
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,34 +119,17 @@ def descendants(tx: Connection, stack: Row[Any], depth: int) -> list[Row[Any]]:
 
 def resources(
     tx: Connection, stack_id: str, names: Collection[str] | None = None, shards: Collection[int] | None = None
-) -> tuple[dict[str, Resource], dict[str, Seen]]:
+) -> Rows:
     """Rows of a stack and their newest observations, by key, in the order they were made.
 
     Takes: names — only those of these names; shards — only those in these shards.
     """
-    chosen = (
-        select(
-            *(_resource.c[name] for name in COLUMNS),
-            *(_observed.c[name] for name in ("presence", "handle", "object", "seen_at", "reason", "number")),
-        )
-        .outerjoin(_observed, _observed.c.key == _resource.c.key)
-        .where(_resource.c.stack_id == stack_id)
-        .order_by(_resource.c.shard, _resource.c.born, _resource.c.key)
-    )
+    where: list[ColumnElement[bool]] = [_resource.c.stack_id == stack_id]
     if names is not None and len(names) <= NAMES_MAX:
-        chosen = chosen.where(_resource.c.name.in_(names))
+        where.append(_resource.c.name.in_(names))
     if shards is not None:
-        chosen = chosen.where(_resource.c.shard.in_(shards))
-    rows: dict[str, Resource] = {}
-    seen: dict[str, Seen] = {}
-    width = len(COLUMNS)
-    for values in tx.execute(chosen):
-        row = Resource(*values[:width])
-        rows[row.key] = row
-        presence, handle, thing, seen_at, reason, number = values[width:]
-        if presence is not None:
-            seen[row.key] = Seen(Observation(Presence(presence), handle, thing, seen_at, reason), number)
-    return rows, seen
+        where.append(_resource.c.shard.in_(shards))
+    return load_where(tx, *where)
 
 
 def observed_properties(tx: Connection, stack_id: str, keys: Collection[str]) -> dict[str, dict[str, Any]]:

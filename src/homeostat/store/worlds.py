@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Connection, and_, bindparam, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, insert, select, update
 from sqlalchemy.engine import CursorResult
 
 from homeostat.model.errors import Superseded
@@ -98,16 +98,26 @@ class Writes:
         self.removed[row.key] = row
 
 
-def load_rows(tx: Connection, stack_id: str, number: int) -> tuple[dict[str, Resource], dict[str, Seen]]:
-    """All rows of a shard and their newest observations, by key."""
-    observed = [_observed.c[name] for name in ("presence", "handle", "object", "seen_at", "reason", "number")]
+Rows = tuple[dict[str, Resource], dict[str, Seen]]
+"""Rows and their newest observations, each by the key of the row."""
+
+
+def load_rows(tx: Connection, stack_id: str, number: int) -> Rows:
+    """All rows of a shard."""
+    return load_where(tx, _resource.c.stack_id == stack_id, _resource.c.shard == number)
+
+
+def load_where(tx: Connection, *where: ColumnElement[bool]) -> Rows:
+    """Rows that meet all conditions, in the order they were made."""
+    observed = (_observed.c[name] for name in ("presence", "handle", "object", "seen_at", "reason", "number"))
     chosen = (
         select(
             *(_resource.c[name] for name in COLUMNS),
             *(column.label(f"seen_{column.name}") for column in observed),
         )
         .outerjoin(_observed, _observed.c.key == _resource.c.key)
-        .where(_resource.c.stack_id == stack_id, _resource.c.shard == number)
+        .where(*where)
+        .order_by(_resource.c.shard, _resource.c.born, _resource.c.key)
     )
     rows: dict[str, Resource] = {}
     seen: dict[str, Seen] = {}
@@ -115,9 +125,9 @@ def load_rows(tx: Connection, stack_id: str, number: int) -> tuple[dict[str, Res
     for values in tx.execute(chosen):
         row = Resource(*values[:width])
         rows[row.key] = row
-        presence, handle, thing, seen_at, reason, count = values[width:]
+        presence, handle, thing, seen_at, reason, number = values[width:]
         if presence is not None:
-            seen[row.key] = Seen(Observation(Presence(presence), handle, thing, seen_at, reason), count)
+            seen[row.key] = Seen(Observation(Presence(presence), handle, thing, seen_at, reason), number)
     return rows, seen
 
 
