@@ -46,7 +46,7 @@ class Definitions:
 
 
 def compile_graph(desired: Desired, identity: Identity, shard: int) -> Graph:
-    """Definitions of one shard, requirements first."""
+    """Definitions of one shard. Fails: Rejected where the stored template does not compile any more."""
     if desired.kind == "group":
         return group_members(desired.template, shard)
     if desired.kind == "empty" or shard > 0:

@@ -284,7 +284,7 @@ class Pass:
         if stack.parent_id is not None:
             row = stacks.get(tx, stack.id)
             if row is not None and row.status != Status.IN_PROGRESS:
-                stacks.wake_owner(tx, row, now)
+                stacks.wake_parent(tx, row, now)
 
     def _wake_at(self, now: float) -> float | None:
         """When this shard wants its next pass if nothing happens before: at once if there is more to do."""

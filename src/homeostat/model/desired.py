@@ -20,7 +20,7 @@ class Definition:
 
     properties, metadata — trees of plain data in which functions that wait for other resources stand as nodes of
     `templates.functions` (evaluate them with `templates.evaluate`); requires — names of the resources that must be done
-    first (CV4), each in the same graph; static — no such node is left in properties; declared_policy — update_policy.
+    first (CV4), each in the same graph; static — no such node is left in properties.
     """
 
     name: str

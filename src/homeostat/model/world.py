@@ -116,7 +116,7 @@ class StackFacts:
 class World:
     """One shard as it is: what `planner.Frontier` decides from.
 
-    definitions — desired graph of this shard, in an order in which requirements come first; settled_revision — newest
+    definitions — desired graph of this shard; settled_revision — newest
     revision at which the shard came to rest; listing_lag_s — see `clouds.port.Cloud`.
     """
 

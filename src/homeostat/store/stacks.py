@@ -261,10 +261,10 @@ def _finish(tx: Connection, row: Row[Any], status: Status, reason: str, now: flo
             values["deleted_at"] = now
     tx.execute(update(schema.stack).where(schema.stack.c.id == row.id).values(**values))
     events.append(tx, row.id, [stack_event(row.id, row.name, row.action, status, reason)], now)
-    wake_owner(tx, row, now)
+    wake_parent(tx, row, now)
 
 
-def wake_owner(tx: Connection, row: Row[Any], now: float) -> None:
+def wake_parent(tx: Connection, row: Row[Any], now: float) -> None:
     """A nested stack has news: the shard whose resource it is must look."""
     if row.parent_id is not None:
         shards.wake(tx, row.parent_id, now, shards.USER, [row.parent_shard])
