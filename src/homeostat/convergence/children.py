@@ -169,10 +169,12 @@ def _same(one: Observation, other: Observation) -> bool:
 
 
 def _from_template(row: Resource, parent: stacks.Desired) -> stacks.Desired:
-    """The stack of a template resource. Fails: Rejected when the parent's files do not have the template."""
+    """The stack of a template resource. Fails: Rejected when it cannot be made from these files and properties."""
     parameters = {name: value for name, value in row.properties.items() if name != CONTENT and value is not None}
     environment = {"parameter_defaults": parent.environment.get("parameter_defaults") or {}}
-    return stacks.Desired("template", template_of(row.type, parent.files), parameters, environment, parent.files)
+    desired = stacks.Desired("template", template_of(row.type, parent.files), parameters, environment, parent.files)
+    compile_desired(desired, Identity("", row.name, ""))
+    return desired
 
 
 def _group(tx: Connection, row: Resource, child: Row[Any] | None, before: stacks.Desired) -> stacks.Desired:

@@ -118,3 +118,12 @@ def test_a_nested_template_that_is_wrong(resource: dict[str, Any], text: str | N
         service.create({"inner": resource}, files={"inner.yaml": text} if text is not None else {})
     assert place in str(caught.value)
     assert service.stacks() == []
+
+
+def test_a_value_that_does_not_fit_the_template_fails_at_once() -> None:
+    """It is known only when another resource has told it; nobody waits for a time-out."""
+    text = INNER.replace("size: {type: string}", "size: {type: number}")
+    resources = {"told": double(value="big"), "inner": inner(size={"get_attr": ["told", "output"]})}
+    service, stack_id = created(resources, text)
+    assert service.state(stack_id) == "CREATE_FAILED"
+    assert "Parameter 'size' is invalid" in service.stack(stack_id).reason
