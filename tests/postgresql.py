@@ -9,14 +9,16 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psycopg
 
 PLACES = ("/usr/lib/postgresql/*/bin", "/usr/local/bin")
 START_S = 60.0
-FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "deadlock_timeout=100ms", "listen_addresses=")
+SAFE = ("fsync=off", "full_page_writes=off", "deadlock_timeout=100ms", "listen_addresses=")
+"""What was committed outlives the server, as long as this machine runs."""
+FAST = (*SAFE, "synchronous_commit=off")
 PR_SET_PDEATHSIG = 1
 
 
@@ -32,17 +34,47 @@ def find_programs() -> Path | None:
 @contextlib.contextmanager
 def running(programs: Path) -> Iterator[str]:
     """Start a server; gives a SQLAlchemy URL of a user that may create databases. Fails: RuntimeError with its log."""
+    with _prepared(programs) as (root, account), _server(programs, root, account, FAST) as server:
+        _wait(server, root)
+        yield _url(root)
+
+
+@contextlib.contextmanager
+def crashing(programs: Path) -> Iterator[tuple[str, Callable[[], None]]]:
+    """A server that loses nothing when it dies: gives its URL, and what makes it die at once and start again."""
+    with _prepared(programs) as (root, account), contextlib.ExitStack() as stack:
+
+        def start() -> subprocess.Popen[bytes]:
+            server = stack.enter_context(_server(programs, root, account, SAFE))
+            _wait(server, root)
+            return server
+
+        running = [start()]
+
+        def crash() -> None:
+            running[0].send_signal(signal.SIGQUIT)  # the immediate shutdown: recovery comes with the next start
+            running[0].wait(timeout=START_S)
+            running[0] = start()
+
+        yield _url(root), crash
+
+
+@contextlib.contextmanager
+def _prepared(programs: Path) -> Iterator[tuple[Path, pwd.struct_passwd | None]]:
+    """A new cluster; gives its directory, and the account that runs it."""
     root = Path(tempfile.mkdtemp(prefix="homeostat-postgresql-"))
     try:
         account = _account()
         if account is not None:
             os.chown(root, account.pw_uid, account.pw_gid)
         _run_initdb(programs, root, account)
-        with _server(programs, root, account) as server:
-            _wait(server, root)
-            yield f"postgresql+psycopg://homeostat@/postgres?host={root}"
+        yield root, account
     finally:
         shutil.rmtree(root, ignore_errors=True)
+
+
+def _url(root: Path) -> str:
+    return f"postgresql+psycopg://homeostat@/postgres?host={root}"
 
 
 def _account() -> pwd.struct_passwd | None:
@@ -70,10 +102,12 @@ def _run_initdb(programs: Path, root: Path, account: pwd.struct_passwd | None) -
 
 
 @contextlib.contextmanager
-def _server(programs: Path, root: Path, account: pwd.struct_passwd | None) -> Iterator[subprocess.Popen[bytes]]:
+def _server(
+    programs: Path, root: Path, account: pwd.struct_passwd | None, settings: tuple[str, ...]
+) -> Iterator[subprocess.Popen[bytes]]:
     command = [programs / "postgres", "-D", root / "data", "-k", root]
-    command += [part for setting in FAST for part in ("-c", setting)]
-    with (root / "log").open("wb") as log:
+    command += [part for setting in settings for part in ("-c", setting)]
+    with (root / "log").open("ab") as log:
         server = subprocess.Popen(
             command,
             cwd=root,

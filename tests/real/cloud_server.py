@@ -35,8 +35,14 @@ class CountingCloud(SimulatedCloud):
         return super().update(kind, changes)
 
     def delete(self, kind: str, handles: Sequence[str]) -> list[Answer]:
+        """Key pairs have no status: they are gone at once, as in every cloud."""
         self._acts += len(handles)
-        return super().delete(kind, handles)
+        answers = super().delete(kind, handles)
+        if kind != "keypair":
+            return answers
+        for handle in handles:
+            self.vanish(handle)
+        return list(self.observe(kind, handles))
 
     def acts(self) -> int:
         """How many items it was asked to create, update or delete so far."""

@@ -13,7 +13,7 @@ from typing import Any
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["tests.real.worker"])
 PR_SET_PDEATHSIG = 1
-PATIENCE_S = 60.0
+PATIENCE_S = 30.0
 LOOK_S = 0.005
 
 
@@ -31,6 +31,7 @@ def told_to_stop() -> threading.Event:
 
 def log_to(path: Path) -> None:
     logging.basicConfig(filename=path, level=logging.INFO, format="%(asctime)s %(process)d %(levelname)s %(message)s")
+    logging.getLogger("taskflow").setLevel(logging.WARNING)
 
 
 def until(condition: Callable[[], Any], what: str, within_s: float = PATIENCE_S) -> Any:

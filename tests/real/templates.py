@@ -7,8 +7,9 @@ MEMBERS = 9
 
 
 def generation(name: str, number: int) -> dict[str, Any]:
-    """Template of a stack of this name. The first generation has all 300, members of its group included; each later one changes some properties,
-    replaces some things, leaves out another tenth of them, and has another size of its group."""
+    """Template of a stack of this name. The first generation has all 300, members of its group included; each
+    later one changes some properties, replaces some things, leaves out another tenth of them, and has another size of
+    its group."""
     resources = {
         f"key_{at}": _resource("OS::Nova::KeyPair", name=f"{name}-{at}") for at in range(10)
     }  # never left out: one of the same name could not come back before the old one is gone

@@ -5,7 +5,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, cast
@@ -14,7 +14,6 @@ from sqlalchemy import select
 
 from homeostat.api.intake import Intake, Intent, Quotas
 from homeostat.convergence.clock import Entropy, SystemClock
-from homeostat.model.errors import Transient
 from homeostat.model.status import Status
 from homeostat.store import schema, stacks
 from homeostat.store.database import Database
@@ -66,6 +65,20 @@ class RealWorld:
             mine = table.c.owner.like(f"%:{worker.pid}:%")
             return list(tx.execute(select(table).where(mine, table.c.lease_until > now)))
 
+    def get_under_way(self, rng: random.Random) -> list[BaseProcess]:
+        """Wait until some dozens of things more are asked of the cloud, and somebody works. Gives who does, or all
+        workers when everything is done before."""
+        goal = self.cloud.acts + rng.randrange(80)
+        self.wait_for(lambda: self.resting() or (self.cloud.acts >= goal and self.working()), "work to be under way")
+        return self.working() or self.workers
+
+    def wait_for(self, condition: Callable[[], Any], what: str) -> None:
+        """Fails: AssertionError that tells what is going on."""
+        try:
+            until(condition, what)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.trouble()}") from None
+
     def shards(self) -> list[Any]:
         with self.db.read() as tx:
             return list(tx.execute(select(schema.shard)))
@@ -87,13 +100,10 @@ class RealWorld:
 
     def check(self) -> None:
         """Everything comes to rest as it should be, and no user has ever seen that workers died (CV5, CV18)."""
-        try:
-            until(self.resting, "rest")
-            until(lambda: set(self.cloud.things()) <= {row.handle for row in self.rows()}, "the end of late things")
-            assert not self._failures(), f"somebody saw a failure: {self._failures()}"
-            check_rest(cast(Any, self))
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{self.trouble()}") from error
+        self.wait_for(self.resting, "rest")
+        self.wait_for(lambda: set(self.cloud.things()) <= {row.handle for row in self.rows()}, "the end of late things")
+        assert not self._failures(), f"somebody saw a failure: {self._failures()}\n{self.trouble()}"
+        check_rest(cast(Any, self))
 
     def trouble(self) -> str:
         """What is not at rest, and the end of what the workers complained of."""
@@ -168,11 +178,3 @@ def world_on(database_url: str, directory: Path) -> Iterator[RealWorld]:
         contextlib.closing(RealWorld(directory, database_url, address)) as world,
     ):
         yield world
-
-
-def when_answered(ask: Any) -> Any:
-    """`ask` as a condition for `until`: a database that does not answer now is no answer."""
-    try:
-        return ask()
-    except Transient:
-        return None
