@@ -65,7 +65,7 @@ def api(arguments: Namespace) -> int:
 
     settings = ServiceSettings.of(arguments)
     start_logging(settings.log_level, settings.log_json)
-    there = ApiSettings(host=settings.host, port=settings.port)
+    there = ApiSettings(host=settings.host, port=settings.port, metrics=settings.metrics)
     listening = None if arguments.fd is None else socket.socket(fileno=arguments.fd)
     with contextlib.closing(database(settings)) as db:
         run_api(db, SystemClock(), Entropy(), access(settings), there, listening)
@@ -84,11 +84,23 @@ def worker(arguments: Namespace) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     with contextlib.closing(database(settings)) as db, contextlib.closing(cloud(settings)) as there:
+        if settings.metrics_port is not None:
+            serve_metrics(db, settings.metrics_host, settings.metrics_port)
         each = Worker(db, there, SystemClock(), Entropy(), Limits())
         each.start()
         stop.wait()
         each.stop()
     return OK
+
+
+def serve_metrics(db: "Database", host: str, port: int) -> None:
+    """Fails: Problem when the port cannot be had."""
+    from homeostat.convergence import exposition
+
+    try:
+        exposition.serve(db, host, port)
+    except OSError as error:
+        raise Problem(f"cannot show metrics on {host}:{port}, choose another --metrics-port: {error}") from error
 
 
 def doctor(arguments: Namespace) -> int:

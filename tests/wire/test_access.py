@@ -144,3 +144,12 @@ def test_verified_passwords_are_remembered(db: Database, tmp_path: Path) -> None
         started = time.monotonic()
         assert all(http.get("stacks").status_code == 200 for _ in range(10))
         assert time.monotonic() - started < 5 * first_s
+
+
+def test_metrics_are_for_those_who_may_ask_the_api(db: Database, passwords: Path) -> None:
+    with serving(db, BasicAccess(passwords), ApiSettings(metrics=True)) as url:
+        refused = httpx.get(f"{url}/metrics")
+        assert refused.status_code == 401
+        assert "Basic" in refused.headers["www-authenticate"]
+        assert "homeostat_" not in refused.text
+        assert "homeostat_database_up 1.0" in httpx.get(f"{url}/metrics", auth=("ada", "love:lace")).text

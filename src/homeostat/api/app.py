@@ -18,7 +18,7 @@ from homeostat.api.asking import Service
 from homeostat.api.auth import Access
 from homeostat.api.graphs import Graphs
 from homeostat.api.intake import Intake
-from homeostat.api.middleware import BodyLimit, Faults, Guard, RequestId, Versions, version_of, versions_answer
+from homeostat.api.middleware import METRICS, BodyLimit, Faults, Guard, RequestId, Versions, version_of, versions_answer
 from homeostat.api.orchestration import ROUTERS
 from homeostat.api.orchestration.about import VERSION
 from homeostat.convergence.clock import Clock
@@ -48,6 +48,7 @@ def create_app(
     access: Access,
     limits: Limits = Limits(),
     access_log: bool = False,
+    metrics: bool = False,
 ) -> FastAPI:
     """An ASGI application that answers from this database. It starts no threads of its own."""
     app = FastAPI(
@@ -63,6 +64,8 @@ def create_app(
     for router in ROUTERS:
         app.include_router(router)
     _add_service_routes(app)
+    if metrics:
+        _add_metrics(app)
     _add_error_handlers(app)
     # The one added last is the outermost.
     app.add_middleware(BodyLimit, bytes_max=limits.body_bytes_max)
@@ -90,6 +93,15 @@ def _add_service_routes(app: FastAPI) -> None:
         with service.db.read() as tx:
             tx.execute(text("SELECT 1"))
         return PlainTextResponse("OK")
+
+
+def _add_metrics(app: FastAPI) -> None:
+    from homeostat.convergence import exposition
+
+    @app.get(METRICS, include_in_schema=False)
+    def show_metrics() -> Response:
+        service: Service = app.state.service
+        return Response(exposition.exposed(service.db), media_type=exposition.CONTENT_TYPE)
 
 
 def _add_error_handlers(app: FastAPI) -> None:

@@ -19,6 +19,7 @@ from homeostat.model.errors import Rejected
 LOG = logging.getLogger(__name__)
 ACCESS_LOG = logging.getLogger("homeostat.api.access")
 MEDIA_TYPE = re.compile(r"application/vnd\.openstack\.orchestration-v1(\.0)?\b")
+METRICS = "/metrics"
 _VERSION = re.compile(r"/(v\d+(?:\.\d+)?)(?=/|$)")
 DRAINED_FACTOR = 4
 """A body up to so many times the limit is read to its end and thrown away, so that the client sees the answer."""
@@ -89,19 +90,22 @@ def versions_answer(request: Request) -> Json:
 
 
 class Guard:
-    """Lets requests to `/v1/{project}/…` pass for callers that may act in that project. Nothing else is guarded."""
+    """Lets requests to `/v1/{project}/…` pass for callers that may act in that project, and any caller read metrics.
+
+    Nothing else is guarded."""
 
     def __init__(self, app: ASGIApp, *, access: Access) -> None:
         self._app = app
         self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"].startswith("/v1/"):
+        if scope["type"] == "http" and (scope["path"] == METRICS or scope["path"].startswith("/v1/")):
             try:
                 if "\0" in scope["path"] or b"%00" in scope["query_string"]:
                     raise Rejected("HTTPBadRequest", "No address and no parameter may hold a NUL character.")
                 caller = await self._caller(Headers(scope=scope))
-                caller.check_project(scope["path"].split("/")[2])
+                if scope["path"] != METRICS:
+                    caller.check_project(scope["path"].split("/")[2])
             except Rejected as error:
                 await faults.rejected(error, self._access.challenge)(scope, receive, send)
                 return

@@ -20,13 +20,15 @@ GRACE_S = 10
 
 @dataclass(frozen=True, slots=True)
 class ApiSettings:
-    """host, port — where to listen, unless a socket is handed over; access_log — one line a request."""
+    """host, port — where to listen, unless a socket is handed over; access_log — one line a request; metrics — shown at
+    `/metrics`, which needs `prometheus_client`."""
 
     host: str = "127.0.0.1"
     port: int = 8004
     limits: Limits = field(default_factory=Limits)
     quotas: Quotas = field(default_factory=Quotas)
     access_log: bool = False
+    metrics: bool = False
 
 
 def run_api(
@@ -55,6 +57,7 @@ def server(db: Database, clock: Clock, entropy: Entropy, access: Access, setting
         access=access,
         limits=settings.limits,
         access_log=settings.access_log,
+        metrics=settings.metrics,
     )
     config = uvicorn.Config(
         app,

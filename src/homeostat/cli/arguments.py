@@ -152,6 +152,14 @@ def _service(commands: Commands, name: str, summary: str, example: str) -> Argum
         command, "access", "none", "who may use the API: this machine, or users with passwords", choices=ACCESS_MODES
     )
     _option(command, "htpasswd", None, "users of --access basic (bcrypt)", type=Path, metavar="FILE")
+    command.add_argument(
+        "--metrics",
+        action="store_true",
+        default=bool(os.environ.get("HOMEOSTAT_METRICS")),
+        help="the API shows metrics at /metrics, to whom it would answer otherwise [HOMEOSTAT_METRICS]",
+    )
+    _option(command, "metrics-port", None, "a worker shows metrics at this port, 0 for any", type=int, metavar="PORT")
+    _option(command, "metrics-host", "127.0.0.1", "address of --metrics-port, open to all", metavar="ADDRESS")
     _option(command, "log-level", "info", "what is logged", choices=LOG_LEVELS)
     command.add_argument(
         "--log-json",

@@ -30,8 +30,9 @@ def supervise(settings: ServiceSettings) -> None:
     with listening(settings.host, settings.port) as server:
         url = url_of(settings.host, server.getsockname()[1])
         commands = {"api": ["api", "--fd", str(server.fileno())]}
-        numbers = range(1, settings.workers + 1)
-        commands |= {"worker" if settings.workers == 1 else f"worker-{number}": ["worker"] for number in numbers}
+        for number in range(settings.workers):
+            name = "worker" if settings.workers == 1 else f"worker-{number + 1}"
+            commands[name] = ["worker", *_metrics_flags(settings, number)]
 
         def announce(children: Mapping[str, int]) -> None:
             state.announce(Service(os.getpid(), url, children))
@@ -41,6 +42,11 @@ def supervise(settings: ServiceSettings) -> None:
             Supervisor(commands, settings.environment(), announce, (server.fileno(),)).run()
         finally:
             state.retract()
+
+
+def _metrics_flags(settings: ServiceSettings, worker: int) -> list[str]:
+    port = settings.metrics_port_of(worker)
+    return [] if port is None else ["--metrics-port", str(port)]
 
 
 def listening(host: str, port: int) -> socket.socket:

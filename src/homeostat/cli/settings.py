@@ -4,6 +4,7 @@ import os
 from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from homeostat.cli.problems import Usage
@@ -22,7 +23,8 @@ def default_state() -> str:
 @dataclass(frozen=True, slots=True)
 class ServiceSettings:
     """How a service runs. state — directory of all it keeps; database — SQLAlchemy URL, empty for SQLite in `state`;
-    port — 0 for any free one; workers — worker processes; htpasswd — users file for access `basic`."""
+    port — 0 for any free one; workers — worker processes; htpasswd — users file for access `basic`; metrics — shown by
+    the API; metrics_port — of the first worker, each other one has the next; 0 for any free one, None to show none."""
 
     state: Path
     database: str = ""
@@ -32,6 +34,9 @@ class ServiceSettings:
     access: str = "none"
     htpasswd: Path | None = None
     workers: int = 1
+    metrics: bool = False
+    metrics_host: str = "127.0.0.1"
+    metrics_port: int | None = None
     log_level: str = "info"
     log_json: bool = False
 
@@ -46,6 +51,9 @@ class ServiceSettings:
             access=arguments.access,
             htpasswd=arguments.htpasswd,
             workers=arguments.workers,
+            metrics=arguments.metrics,
+            metrics_host=arguments.metrics_host,
+            metrics_port=arguments.metrics_port,
             log_level=arguments.log_level,
             log_json=arguments.log_json,
         )
@@ -70,6 +78,14 @@ class ServiceSettings:
         if self.cloud == "simulated" and self.workers > 1:
             raise Usage("--cloud simulated lives in the memory of one worker: leave --workers at 1")
 
+        shows_metrics = self.metrics or self.metrics_port is not None
+        if shows_metrics and find_spec("prometheus_client") is None:
+            raise Usage("metrics need a package that is not installed: pip install 'homeostat[metrics]'")
+
+    def metrics_port_of(self, worker: int) -> int | None:
+        """Port of the worker of that number, counted from 0."""
+        return self.metrics_port + worker if self.metrics_port else self.metrics_port
+
     def environment(self) -> dict[str, str]:
         """The same settings as variables, for the processes of the service (a password does not show in `ps`)."""
         return {
@@ -81,6 +97,9 @@ class ServiceSettings:
             "HOMEOSTAT_ACCESS": self.access,
             "HOMEOSTAT_HTPASSWD": str(self.htpasswd or ""),
             "HOMEOSTAT_WORKERS": str(self.workers),
+            "HOMEOSTAT_METRICS": "1" if self.metrics else "",
+            "HOMEOSTAT_METRICS_HOST": self.metrics_host,
+            "HOMEOSTAT_METRICS_PORT": "" if self.metrics_port is None else str(self.metrics_port),
             "HOMEOSTAT_LOG_LEVEL": self.log_level,
             "HOMEOSTAT_LOG_JSON": "1" if self.log_json else "",
         }
