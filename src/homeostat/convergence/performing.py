@@ -9,6 +9,7 @@ from homeostat.clouds.port import Answer, Change, Cloud, Intent, Operation
 from homeostat.convergence import metrics
 from homeostat.convergence.children import STACK, Children, Guard
 from homeostat.convergence.clock import Clock, Entropy
+from homeostat.convergence.log_context import about, fields, named
 from homeostat.model.errors import HomeostatError, Superseded, Uncertain
 from homeostat.model.observed import Condition, Observation, Presence
 from homeostat.model.plan import Step, Verb
@@ -50,12 +51,14 @@ class Performer:
         for step in steps:
             batches[step.verb, resource_type(step.row.type).kind].append(step)
 
+        here = fields()
         healing = world.stack.status != Status.IN_PROGRESS
 
         def run(batch: tuple[tuple[Verb, str], list[Step]]) -> list[tuple[Step, Answer]]:
             (verb, kind), members = batch
             started = self._clock.monotonic()
-            answers = self._answers(world, verb, kind, members, guard)
+            with about(**here):
+                answers = self._answers(world, verb, kind, members, guard)
             metrics.acted(verb, kind, answers, self._clock.monotonic() - started, healing=healing)
             return list(zip(members, answers, strict=True))
 
@@ -68,15 +71,25 @@ class Performer:
             if kind == "":
                 return [self._embodied(world, verb, step) for step in steps]
             if kind == STACK:
-                return [self._children.perform(world, step, guard) for step in steps]
+                return [self._child(world, step, guard) for step in steps]
             return self._call(self._clouds(world.stack.project), verb, kind, steps, guard)
         except Superseded:
             raise
         except HomeostatError as error:
             return [error] * len(steps)
         except Exception as error:
-            LOG.exception("%s of %d %s: the adapter failed", verb, len(steps), kind)
+            with about(resource=named(step.row.name for step in steps)):
+                LOG.exception("%s of %d %s: the adapter failed", verb, len(steps), kind)
             return [Uncertain(f"{verb} of {kind}: {error!r}")] * len(steps)
+
+    def _child(self, world: World, step: Step, guard: Guard) -> Answer:
+        """One child stack that cannot be had does not spoil the others."""
+        try:
+            return self._children.perform(world, step, guard)
+        except Superseded:
+            raise
+        except HomeostatError as error:
+            return error
 
     def _embodied(self, world: World, verb: Verb, step: Step) -> Answer:
         """Things that live in the service alone."""

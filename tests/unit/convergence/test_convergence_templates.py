@@ -124,6 +124,8 @@ def test_a_value_that_does_not_fit_the_template_fails_at_once() -> None:
     """It is known only when another resource has told it; nobody waits for a time-out."""
     text = INNER.replace("size: {type: string}", "size: {type: number}")
     resources = {"told": double(value="big"), "inner": inner(size={"get_attr": ["told", "output"]})}
-    service, stack_id = created(resources, text)
+    service, stack_id = created({**resources, "other": inner(size=1)}, text)
     assert service.state(stack_id) == "CREATE_FAILED"
     assert "Parameter 'size' is invalid" in service.stack(stack_id).reason
+    assert service.row(stack_id, "inner").status == "FAILED"
+    assert service.row(stack_id, "other").status != "FAILED"
