@@ -13,6 +13,7 @@ from taskflow.types.timing import Timeout
 
 from homeostat.convergence import metrics
 from homeostat.convergence.board import ShardBoard, ShardJob
+from homeostat.convergence.log_context import about
 from homeostat.convergence.pass_ import Passes
 from homeostat.model.errors import Superseded, Transient
 from homeostat.store import shards, stacks
@@ -43,6 +44,11 @@ def run_pass(passes: Passes, job: ShardJob) -> None:
     lease = job.lease
     if lease is None:
         raise ValueError(f"job {job.name} was not claimed")
+    with about(stack=lease.stack_id, shard=lease.number):
+        _run(passes, job, lease)
+
+
+def _run(passes: Passes, job: ShardJob, lease: Lease) -> None:
     try:
         passes.run(lease)
         metrics.passed("done")

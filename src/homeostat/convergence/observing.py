@@ -7,10 +7,12 @@ import logging
 import threading
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 
 from homeostat.clouds.port import Cloud, Sighting
 from homeostat.convergence import metrics
 from homeostat.convergence.clock import Clock
+from homeostat.convergence.log_context import about, named
 from homeostat.convergence.performing import Clouds
 from homeostat.model.errors import HomeostatError, Transient
 from homeostat.model.observed import Observation, Presence
@@ -114,11 +116,13 @@ class Observer:
                 looks = cloud.observe(kind, [thing.handle for thing in things])
             except Transient as error:
                 metrics.looked(kind, len(things), self._clock.monotonic() - started, "transient")
-                LOG.warning("cannot look at %d %s of project %s: %s", len(things), kind, project, error)
+                with _about(things):
+                    LOG.warning("cannot look at %d %s of project %s: %s", len(things), kind, project, error)
                 continue
             except Exception:
                 metrics.looked(kind, len(things), self._clock.monotonic() - started, "bug")
-                LOG.exception("cannot look at %d %s of project %s: the adapter failed", len(things), kind, project)
+                with _about(things):
+                    LOG.exception("cannot look at %d %s of project %s: the adapter failed", len(things), kind, project)
                 continue
             metrics.looked(kind, len(things), self._clock.monotonic() - started)
             self._store([(t, o) for t, o in zip(things, looks, strict=True) if _news(t, o, cloud)])
@@ -136,6 +140,11 @@ class Observer:
                 shards.wake(tx, stack_id, now, shards.HEAL, sorted({thing.shard for thing, _ in looks}))
                 sightings.record(self._db, tx, looks)
                 sightings.record_properties(self._db, tx, stack_id, looks)
+
+
+def _about(things: Sequence[Watched]) -> AbstractContextManager[None]:
+    """What is logged is about the stacks of these things."""
+    return about(stack=named(thing.stack_id for thing in things), resource=named(thing.name for thing in things))
 
 
 def _news(thing: Watched, look: Observation, cloud: Cloud) -> bool:
