@@ -10,7 +10,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, cast
 
-from sqlalchemy import select
+from sqlalchemy import select, text
 
 from homeostat.api.intake import Intake, Intent, Quotas
 from homeostat.convergence.clock import Entropy, SystemClock
@@ -113,9 +113,20 @@ class RealWorld:
             busy = [row for row in self.rows() if row.status != Status.COMPLETE]
         lines = [f"stack {each.name} {each.action} {each.status}: {each.reason}" for each in self.all_stacks()]
         lines += [f"shard {each}" for each in shards]
+        lines += self._sessions()
         lines += [f"{row.name} {row.action} {row.status} {row.reason} due {row.due_at}" for row in busy[:20]]
         log = self.orders.log.read_text().splitlines() if self.orders.log.exists() else []
         return "\n".join([f"now {time.time()}", *lines, *log[-60:]])
+
+    def _sessions(self) -> list[str]:
+        """What PostgreSQL does for whom."""
+        if self.db.is_sqlite:
+            return []
+        asked = (
+            "SELECT pid, state, wait_event, pg_blocking_pids(pid), xact_start, left(query, 90) FROM pg_stat_activity"
+        )
+        with self.db.read() as tx:
+            return [f"session {tuple(row)}" for row in tx.execute(text(f"{asked} WHERE xact_start IS NOT NULL"))]
 
     def _failures(self) -> list[Any]:
         table = schema.event
