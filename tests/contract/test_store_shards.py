@@ -59,7 +59,7 @@ def test_a_stale_owner_writes_nothing(database: Database) -> None:
     with database.write() as tx:
         shards.set_aside(tx, stale, "a bug", LATER + 99)
     with database.write() as tx:
-        shards.renew_all(tx, "w1", LATER, 1000.0)
+        shards.renew_all(tx, [stale], LATER, 1000.0)
 
     assert shard_row(database, stack_id) == before
 
@@ -73,15 +73,15 @@ def test_a_renewed_lease_lasts_longer(database: Database) -> None:
     assert due(database, NOW + 4 + LEASE_S) == [(stack_id, 0)]
 
 
-def test_a_heartbeat_renews_the_living_leases_of_its_owner(database: Database) -> None:
-    mine, others, expired = (add_stack(database, name) for name in ("a", "b", "c"))
-    claim(database, mine, owner="me", at=NOW + 4)
+def test_a_heartbeat_renews_the_living_leases_that_it_names(database: Database) -> None:
+    mine, others, expired, released = (add_stack(database, name) for name in ("a", "b", "c", "d"))
     claim(database, others, owner="you", at=NOW + 4)
-    claim(database, expired, owner="me")
+    leases = [claim(database, mine, at=NOW + 4), claim(database, expired), claim(database, released, at=NOW + 4)]
+    release(database, leases[2], None)
     with database.write() as tx:
-        shards.renew_all(tx, "me", NOW + 6, LEASE_S)
-    until = {stack_id: shard_row(database, stack_id).lease_until for stack_id in (mine, others, expired)}
-    assert until == {mine: NOW + 6 + LEASE_S, others: NOW + 4 + LEASE_S, expired: NOW + LEASE_S}
+        shards.renew_all(tx, leases, NOW + 6, LEASE_S)
+    until = {stack_id: shard_row(database, stack_id).lease_until for stack_id in (mine, others, expired, released)}
+    assert until == {mine: NOW + 6 + LEASE_S, others: NOW + 4 + LEASE_S, expired: NOW + LEASE_S, released: 0.0}
 
 
 def test_a_shard_that_met_a_bug_rests_and_keeps_the_reason(database: Database) -> None:

@@ -67,6 +67,12 @@ class Passes:
         self.keys = keys
         self.limits = limits
         self.definitions = Definitions()
+        self._running: set[Lease] = set()
+
+    @property
+    def leases(self) -> list[Lease]:
+        """Those of the passes that run now: what a heartbeat has to keep."""
+        return sorted(self._running.copy(), key=lambda lease: (lease.stack_id, lease.number))
 
     def run(self, lease: Lease) -> None:
         """One pass over a claimed shard; gives the shard back at the end.
@@ -74,7 +80,13 @@ class Passes:
         Fails: Superseded when a newer owner has the shard or a row was changed meanwhile; Transient when the database
         or cloud cannot be reached. In either case nothing is lost: the rows say how to go on.
         """
-        under_way = Pass(self, lease)
+        self._running.add(lease)
+        try:
+            self._run(Pass(self, lease))
+        finally:
+            self._running.discard(lease)
+
+    def _run(self, under_way: "Pass") -> None:
         try:
             under_way.run()
         except Superseded:

@@ -36,7 +36,7 @@ class Worker:
         self._pool = ThreadPoolExecutor(max_workers=16, thread_name_prefix="cloud-call")
         children = Children(db, clock, entropy, limits.stack_timeout_s)
         performer = Performer(lambda _project: cloud, children, clock, entropy, self._pool)
-        passes = Passes(db, lambda _project: cloud, performer, children, clock, entropy.keys(), limits)
+        passes = self._passes = Passes(db, lambda _project: cloud, performer, children, clock, entropy.keys(), limits)
         board = backends.fetch(
             "homeostat",
             {"board": "homeostat", "database": db, "lease_s": limits.lease_s},
@@ -78,9 +78,13 @@ class Worker:
                 self._stop.wait(1.0)
 
     def _heartbeat(self) -> None:
+        """Keep the leases of passes that run. One that ended without giving its shard back is not kept."""
         while not self._stop.wait(self._limits.lease_s / 4):
+            leases = self._passes.leases
+            if not leases:
+                continue
             try:
                 with self._db.write() as tx:
-                    shards.renew_all(tx, self.name, self._db.now_of(tx), self._limits.lease_s)
+                    shards.renew_all(tx, leases, self._db.now_of(tx), self._limits.lease_s)
             except Exception:
                 LOG.exception("could not renew the leases of %s", self.name)

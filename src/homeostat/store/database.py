@@ -17,6 +17,8 @@ from sqlalchemy.pool import StaticPool
 
 from homeostat.model.errors import Transient
 
+IDLE_MS = 8000
+"""PostgreSQL ends a transaction that does nothing for so long: a frozen worker must not keep its locks."""
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 
@@ -37,7 +39,10 @@ class Database:
 
     def _connect(self, pool_size: int) -> Engine:
         if not self.is_sqlite:
-            return create_engine(self.url, pool_size=pool_size, max_overflow=20, pool_pre_ping=True)
+            settings = {"options": f"-c idle_in_transaction_session_timeout={IDLE_MS}"}
+            return create_engine(
+                self.url, pool_size=pool_size, max_overflow=20, pool_pre_ping=True, connect_args=settings
+            )
         arguments = {"timeout": 30, "check_same_thread": False}
         if make_url(self.url).database in (None, "", ":memory:"):
             engine = create_engine(self.url, poolclass=StaticPool, connect_args=arguments)

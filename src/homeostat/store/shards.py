@@ -137,10 +137,20 @@ def renew(tx: Connection, lease: Lease, now: float, lease_s: float) -> int:
     return int(wakes)
 
 
-def renew_all(tx: Connection, owner: str, now: float, lease_s: float) -> None:
-    """Lengthen every lease of a live owner (heartbeat)."""
+def renew_all(tx: Connection, leases: Collection[Lease], now: float, lease_s: float) -> None:
+    """Lengthen these leases, where they are still held (heartbeat)."""
     table = schema.shard
-    tx.execute(update(table).where(table.c.owner == owner, table.c.lease_until > now).values(lease_until=now + lease_s))
+    for lease in leases:
+        tx.execute(
+            update(table)
+            .where(
+                table.c.stack_id == lease.stack_id,
+                table.c.number == lease.number,
+                table.c.epoch == lease.epoch,
+                table.c.lease_until > now,
+            )
+            .values(lease_until=now + lease_s)
+        )
 
 
 def release(tx: Connection, lease: Lease, wakes: int, wake_at: float | None) -> bool:
