@@ -289,7 +289,7 @@ class Pass:
             tx.execute(
                 update(table)
                 .where(table.c.stack_id == stack.id, table.c.number == self._lease.number)
-                .values(settled_revision=stack.revision, reason="")
+                .values(settled_revision=stack.revision)
             )
         if stack.status == Status.IN_PROGRESS:
             stacks.settle(p.db, tx, stack.id, stack.revision, now)

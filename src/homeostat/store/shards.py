@@ -162,6 +162,7 @@ def release(tx: Connection, lease: Lease, wakes: int, wake_at: float | None) -> 
     values: dict[str, Any] = {
         "owner": None,
         "lease_until": 0.0,
+        "reason": "",
         "wake_at": case((table.c.wakes == wakes, wake_at), else_=table.c.wake_at),
     }
     found = tx.execute(
