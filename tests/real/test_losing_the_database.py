@@ -12,20 +12,15 @@ from tests.real.world import RealWorld, Users, world_on
 
 CRASHES = 5
 LOSSES = 12
-XFAIL = pytest.mark.xfail(
-    strict=False, reason="the heartbeat keeps leases of passes that ended without being able to give them back"
-)
 pytestmark = [pytest.mark.real, pytest.mark.postgresql]
 
 
-@XFAIL
 def test_postgresql_dies_and_comes_back(crashing: tuple[str, Callable[[], None]], tmp_path: Path) -> None:
     url, crash = crashing
     with world_on(url, tmp_path) as world:
         trouble(world, crash, CRASHES)
 
 
-@XFAIL
 def test_connections_are_lost(world: RealWorld) -> None:
     """Wherever a worker is: before a commit, in it, or between claiming a shard and knowing of it."""
     url = make_url(world.db.url)
