@@ -46,10 +46,6 @@ def test_somebody_goes_on_within_ten_seconds(world: RealWorld) -> None:
     world.check()
 
 
-@pytest.mark.xfail(
-    strict=False,
-    reason="frozen in a transaction after an executemany, a worker keeps its locks: the timeouts do not end it",
-)
 def test_users_do_not_see_that_workers_are_frozen(world: RealWorld) -> None:
     """A worker that wakes up long after its lease ran out finds that somebody else has gone on."""
     rng = random.Random(3)

@@ -4,6 +4,7 @@ A job says only which shard. Posting is a wake-up, claiming is a lease with a ne
 whatever a dead worker held is claimable again when its lease runs out.
 """
 
+import contextlib
 import datetime
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +13,7 @@ from taskflow import exceptions, states
 from taskflow.jobs import base
 
 from homeostat.convergence import metrics
+from homeostat.model.errors import Transient
 from homeostat.store import shards
 from homeostat.store.database import Database
 from homeostat.store.shards import Lease
@@ -24,6 +26,15 @@ PRIORITIES = (
     base.JobPriority.VERY_LOW,
 )
 LISTED_MAX = 20
+
+
+@contextlib.contextmanager
+def _unreachable() -> Iterator[None]:
+    """A database that does not answer is to TaskFlow a failure of the job board, which it waits out."""
+    try:
+        yield
+    except Transient as error:
+        raise exceptions.JobFailure(str(error)) from error
 
 
 class ShardJob(base.Job):  # type: ignore[misc]
@@ -65,7 +76,7 @@ class ShardBoard(base.JobBoard):  # type: ignore[misc]
 
     def iterjobs(self, only_unclaimed: bool = False, ensure_fresh: bool = False) -> Iterator[ShardJob]:
         """Claimable jobs, in fair order; claimed ones are not listed, since they are nobody else's business."""
-        with self._db.read() as tx:
+        with _unreachable(), self._db.read() as tx:
             rows = shards.due(tx, self._db.now_of(tx), LISTED_MAX)
         return iter([ShardJob(self, row.stack_id, row.number, row.wake_at, row.priority) for row in rows])
 
@@ -80,7 +91,7 @@ class ShardBoard(base.JobBoard):  # type: ignore[misc]
 
     def claim(self, job: ShardJob, who: str) -> None:
         """Fails: UnclaimableJob when somebody else was faster."""
-        with self._db.write() as tx:
+        with _unreachable(), self._db.write() as tx:
             job.lease = shards.claim(tx, job.stack_id, job.number, who, self._db.now_of(tx), self._lease_s)
         if job.lease is None:
             raise exceptions.UnclaimableJob(f"{job.name} was claimed by another worker")

@@ -80,10 +80,13 @@ class Worker:
     def _heartbeat(self) -> None:
         """Keep the leases of passes that run. One that ended without giving its shard back is not kept."""
         while not self._stop.wait(self._limits.lease_s / 4):
-            leases = self._passes.leases
-            if not leases:
-                continue
             try:
+                ended = self._db.end_frozen(self._limits.lease_s)
+                if ended:
+                    LOG.warning("ended %d database sessions of workers that are frozen", ended)
+                leases = self._passes.leases
+                if not leases:
+                    continue
                 with self._db.write() as tx:
                     shards.renew_all(tx, leases, self._db.now_of(tx), self._limits.lease_s)
             except Exception:

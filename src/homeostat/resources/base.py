@@ -238,6 +238,10 @@ def said(tree: Any, **names: str) -> Any:
     return [said(item, **names) for item in tree] if isinstance(tree, list) else tree
 
 
+DELETING = "deleting"
+"""Status of a thing of any kind that is on its way out."""
+
+
 def settling(thing: Thing, lifecycle: Lifecycle) -> Verdict | None:
     """Reading of `status`: a verdict for busy, broken and unknown words, None when ready or without one."""
     status = thing.seen.properties.get("status")
@@ -246,7 +250,7 @@ def settling(thing: Thing, lifecycle: Lifecycle) -> Verdict | None:
     word = str(status).lower()
     if word in lifecycle.ready:
         return None
-    if word in lifecycle.busy:
+    if word in lifecycle.busy or word == DELETING:
         return Verdict(Condition.PENDING, f"its status is {word}")
     fault = thing.seen.properties.get("fault") or "Unknown"
     operation = lifecycle.operations.get(word)

@@ -17,8 +17,14 @@ from sqlalchemy.pool import StaticPool
 
 from homeostat.model.errors import Transient
 
-IDLE_MS = 8000
-"""PostgreSQL ends a transaction that does nothing for so long: a frozen worker must not keep its locks."""
+APPLICATION = "homeostat"
+END_FROZEN = text(
+    """
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE datname = current_database() AND application_name = :application AND backend_xid IS NOT NULL
+      AND wait_event = 'ClientRead' AND state_change < clock_timestamp() - make_interval(secs => :silent_s)
+    """
+)
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 
@@ -39,10 +45,8 @@ class Database:
 
     def _connect(self, pool_size: int) -> Engine:
         if not self.is_sqlite:
-            settings = {"options": f"-c idle_in_transaction_session_timeout={IDLE_MS}"}
-            return create_engine(
-                self.url, pool_size=pool_size, max_overflow=20, pool_pre_ping=True, connect_args=settings
-            )
+            named = {"application_name": APPLICATION}
+            return create_engine(self.url, pool_size=pool_size, max_overflow=20, pool_pre_ping=True, connect_args=named)
         arguments = {"timeout": 30, "check_same_thread": False}
         if make_url(self.url).database in (None, "", ":memory:"):
             engine = create_engine(self.url, poolclass=StaticPool, connect_args=arguments)
@@ -94,6 +98,17 @@ class Database:
         if self.is_sqlite:
             return self.now()
         return float(connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one())
+
+    def end_frozen(self, silent_s: float) -> int:
+        """End sessions of the service that have written in a transaction and then said nothing for so long.
+
+        A worker that is frozen there would keep its shards from everybody. (PostgreSQL's own limit for idle
+        transactions does not see it in the middle of a batch.) Gives how many were ended.
+        """
+        if self.is_sqlite:
+            return 0
+        with self.write() as tx:
+            return len(tx.execute(END_FROZEN, {"application": APPLICATION, "silent_s": silent_s}).all())
 
     def for_update(self, statement: Any) -> Any:
         """Keep the rows from other writers until the transaction ends; SQLite's writers exclude one another anyway.

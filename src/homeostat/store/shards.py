@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, case, func, or_, select, update
+from sqlalchemy import Connection, Row, and_, case, func, or_, select, update
 
 from homeostat.model.errors import Superseded
 from homeostat.store import schema
@@ -107,16 +107,18 @@ def any_due(tx: Connection, now: float) -> bool:
 
 
 def claim(tx: Connection, stack_id: str, number: int, owner: str, now: float, lease_s: float) -> Lease | None:
-    """Own the shard for `lease_s` seconds, with a new epoch; None when another one was faster."""
+    """Own the shard for `lease_s` seconds, with a new epoch; None when another one was faster.
+
+    Also None while somebody is writing to its row: one locked shard does not hold up the rest.
+    """
     table = schema.shard
+    this = and_(table.c.stack_id == stack_id, table.c.number == number)
+    free = and_(this, table.c.wake_at <= now, table.c.lease_until <= now)
+    if tx.execute(select(table.c.number).where(free).with_for_update(skip_locked=True)).first() is None:
+        return None
     row = tx.execute(
         update(table)
-        .where(
-            table.c.stack_id == stack_id,
-            table.c.number == number,
-            table.c.wake_at <= now,
-            table.c.lease_until <= now,
-        )
+        .where(free)
         .values(epoch=table.c.epoch + 1, owner=owner, lease_until=now + lease_s)
         .returning(table.c.epoch, table.c.wakes)
     ).first()

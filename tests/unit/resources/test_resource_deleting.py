@@ -7,13 +7,9 @@ from homeostat.model.observed import Condition
 from homeostat.resources.registry import resource_type
 
 OUTSIDE = sorted(name for name in MINIMAL if resource_type(name).kind not in ("", "stack"))
-UNAWARE = {
-    name: pytest.mark.xfail(strict=False, reason="types without a lifecycle take `deleting` for an unknown status")
-    for name in ("OS::Nova::KeyPair",)
-}
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=UNAWARE.get(name, ())) for name in OUTSIDE])
+@pytest.mark.parametrize("name", OUTSIDE)
 def test_what_is_being_deleted_is_waited_for(name: str) -> None:
     leaving = thing(name, seen={"status": "deleting"}, action="DELETE")
     assert resource_type(name).judge(leaving, 101.0).condition is Condition.PENDING
