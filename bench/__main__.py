@@ -36,7 +36,7 @@ def main() -> None:
 def best_of(shape: str, n: int, repeat: int) -> list[Figure]:
     """The fastest run of each operation, each lifecycle in a process of its own so that memory is its own."""
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
-        runs = [pool.apply(lifecycle, (shape, n)) for _ in range(repeat if n <= 1_000 else 1)]
+        runs = [pool.apply(lifecycle, (shape, n)) for _ in range(repeat)]
     return [min(same, key=lambda figure: figure.seconds) for same in zip(*runs, strict=True)]
 
 

@@ -17,6 +17,7 @@ from homeostat.convergence.clock import Entropy, SystemClock
 from homeostat.convergence.conductor import run_pass
 from homeostat.convergence.pass_ import Limits, Passes
 from homeostat.convergence.performing import Performer
+from homeostat.convergence.worker import spare_the_collector
 from homeostat.store import stacks
 from homeostat.store.database import Database, sqlite_url
 
@@ -68,6 +69,7 @@ class Engine:
     """The whole path below HTTP, in this process: intake, board, passes, simulated cloud."""
 
     def __init__(self, url: str) -> None:
+        spare_the_collector()
         clock, entropy = SystemClock(), Entropy()
         self.db = Database(url, clock.now)
         self.db.migrate()
