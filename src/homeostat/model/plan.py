@@ -80,7 +80,6 @@ class Why(StrEnum):
     FAILED = "failed"
     IN_USE = "in_use"
     LEAVING = "leaving"
-    HELD = "held"
 
 
 RELEASED_BY = {
@@ -92,7 +91,6 @@ RELEASED_BY = {
     Why.FAILED: "an update of the stack that changes or replaces it",
     Why.IN_USE: "the resources that use it letting go of it",
     Why.LEAVING: "its predecessor being gone",
-    Why.HELD: "convergence being switched on again",
 }
 
 

@@ -202,12 +202,6 @@ def find(tx: Connection, project: str, name_or_id: str) -> Row[Any] | None:
     return tx.execute(select(table).where(live).order_by(table.c.created_at)).first()
 
 
-def children(tx: Connection, stack_ids: list[str]) -> list[Row[Any]]:
-    """Live stacks owned by resources of these stacks."""
-    table = schema.stack
-    return list(tx.execute(select(table).where(table.c.parent_id.in_(stack_ids), table.c.deleted_at.is_(None))))
-
-
 def count_live(tx: Connection, project: str) -> int:
     table = schema.stack
     live = (table.c.project == project, table.c.deleted_at.is_(None), table.c.parent_id.is_(None))
