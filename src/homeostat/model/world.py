@@ -16,7 +16,8 @@ class Resource:
     key — 12 letters and digits, also the end of the physical name; revision — of the stack when last acted on;
     requires — keys of the rows it was built on; properties — resolved ones as last asked of the cloud;
     token — what the cloud's object carries; acted_at — when the act was carried out, None from intent to outcome;
-    due_at — not before this; attempts — creations tried for this name in a row; retries — acts in a row that time has
+    due_at — not before this; asked_at — somebody asked to converge it: it is to be looked at after this time, and then
+    to be mended whatever the switches say; attempts — creations tried for this name in a row; retries — acts in a row that time has
     to mend; intent — what an update or operation is about: `{"changed": [fields]}` or `{"operation": verb}`;
     born, changed, resolved — stamps of the shard: when the row was made, when its reference or attributes last
     changed, when its inputs were last read; judged — number of the observation last judged. Times are seconds since
@@ -43,6 +44,7 @@ class Resource:
     token: str = ""
     acted_at: float | None = None
     due_at: float | None = None
+    asked_at: float | None = None
     attempts: int = 0
     retries: int = 0
     intent: dict[str, Any] | None = None
@@ -90,7 +92,8 @@ def next_own_look(number: int) -> int:
 
 @dataclass(slots=True)
 class StackFacts:
-    """What a shard must know of its stack. rollback_to — the revision a ROLLBACK goes back to, else None."""
+    """What a shard must know of its stack. rollback_to — the revision a ROLLBACK goes back to, else None;
+    observe_s, exceptions, look_from, step_at — see `store.schema.stack`."""
 
     id: str
     name: str
@@ -104,6 +107,10 @@ class StackFacts:
     disable_rollback: bool = True
     deadline: float | None = None
     converge: bool = True
+    observe_s: float | None = None
+    exceptions: Mapping[str, Mapping[str, Any]] | None = None
+    look_from: float | None = None
+    step_at: float | None = None
     parent_id: str | None = None
     parent_name: str | None = None
     parent_key: str | None = None

@@ -69,6 +69,10 @@ stack = Table(
     Column("timeout_mins", Integer),
     Column("deadline", Double),
     Column("converge", Boolean, nullable=False, default=True),
+    Column("observe_s", Double),
+    Column("exceptions", Json),
+    Column("look_from", Double),
+    Column("step_at", Double),
     Column("tags", Json),
     Column("shards", Integer, nullable=False),
     Column("created_at", Double, nullable=False),
@@ -86,6 +90,10 @@ stack = Table(
     Index("ix_stack_parent", "parent_id"),
     Index("ix_stack_root", "root_id"),
 )
+
+"""observe_s — seconds between looks at things at rest, None for the service's own; exceptions — resource name ->
+`{"converge": bool, "observe_s": seconds}`, where it differs from the stack's; look_from — nothing is at rest until it
+was looked at after this time; step_at — not before this the group goes on to its next batch."""
 
 revision = Table(
     "revision",
@@ -120,6 +128,10 @@ shard = Table(
     Column("observe_at", Double),
     Column("settled_revision", Integer, nullable=False, default=0),
     Column("failures", Integer, nullable=False, default=0),
+    Column("planned", Integer, nullable=False, default=0, server_default="0"),
+    Column("done", Integer, nullable=False, default=0, server_default="0"),
+    Column("looked_at", Double),
+    Column("blind", Text, nullable=False, default="", server_default=""),
     Column("reason", Text, nullable=False, default=""),
     Index(
         "ix_shard_wake",
@@ -129,6 +141,9 @@ shard = Table(
     ),
     Index("ix_shard_observe", "observe_at"),
 )
+"""planned, done — how much there is to bring to rest at the newest revision, and how much of that is at rest;
+looked_at — the newest round that saw all its things; blind — why the one after that did not; reason — the bug of ours
+that it was set aside for."""
 
 resource = Table(
     "resource",
@@ -153,6 +168,7 @@ resource = Table(
     Column("token", Text, nullable=False),
     Column("acted_at", Double),
     Column("due_at", Double),
+    Column("asked_at", Double),
     Column("attempts", Integer, nullable=False),
     Column("retries", Integer, nullable=False),
     Column("intent", Json),
@@ -194,8 +210,10 @@ resource_properties_observed = Table(
     Column("stack_id", Text, nullable=False),
     Column("resource_name", Text, nullable=False),
     Column("prop_value", Json),
+    Column("since", Double, nullable=False, default=0.0, server_default="0"),
     Index("ix_resource_properties_observed_stack", "stack_id"),
 )
+"""since — when this value was first seen."""
 
 forsaken = Table(
     "forsaken",
@@ -224,3 +242,16 @@ event = Table(
     Column("at", Double, nullable=False),
     Index("ix_event_stack", "stack_id", "seq"),
 )
+
+worker = Table(
+    "worker",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("host", Text, nullable=False),
+    Column("pid", Integer, nullable=False),
+    Column("version", Text, nullable=False),
+    Column("board", Text, nullable=False),
+    Column("started_at", Double, nullable=False),
+    Column("seen_at", Double, nullable=False),
+)
+"""Workers that run; one that has not been seen for some leases is dead."""
