@@ -205,7 +205,7 @@ class Intake:
         return stack_id
 
     def update(self, stack_id: str, intent: Intent, *, patch: bool = False) -> int:
-        """Store a new revision; the newest intent wins, whatever is going on (CV2). Gives its number.
+        """Store a new revision; the newest intent wins, whatever is going on, deleting too (CV2). Gives its number.
 
         patch — keep what `intent` leaves out; otherwise it replaces everything.
         """
@@ -220,9 +220,8 @@ class Intake:
             row = self._live(tx, stack_id)
             said = views.described_revision(tx, stack_id)
             before = stacks.desired_of(tx, stack_id, said)
-        if row.action in (Action.SUSPEND, Action.DELETE):
-            doing = "suspended" if row.action == Action.SUSPEND else "being deleted"
-            raise Rejected("NotSupported", f"Updating a stack when it is {doing} is not supported.")
+        if row.action == Action.SUSPEND:
+            raise Rejected("NotSupported", "Updating a stack when it is suspended is not supported.")
         if before.kind != "template":
             raise Rejected("NotSupported", "Updating the stack of a group is not supported: update the group instead.")
         desired = _patched(before, intent) if patch else self._replacing(intent)

@@ -130,6 +130,7 @@ shard = Table(
     Column("failures", Integer, nullable=False, default=0),
     Column("planned", Integer, nullable=False, default=0, server_default="0"),
     Column("done", Integer, nullable=False, default=0, server_default="0"),
+    Column("look_from", Double),
     Column("looked_at", Double),
     Column("blind", Text, nullable=False, default="", server_default=""),
     Column("reason", Text, nullable=False, default=""),
@@ -142,7 +143,7 @@ shard = Table(
     Index("ix_shard_observe", "observe_at"),
 )
 """planned, done — how much there is to bring to rest at the newest revision, and how much of that is at rest;
-looked_at — the newest round that saw all its things; blind — why the one after that did not; reason — the bug of ours
+look_from — somebody waits for a look made after this time; looked_at — the newest round that saw all its things; blind — why the one after that did not; reason — the bug of ours
 that it was set aside for."""
 
 resource = Table(

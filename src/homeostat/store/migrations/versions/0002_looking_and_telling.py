@@ -22,7 +22,8 @@ def upgrade() -> None:
         op.add_column("stack", sa.Column(name, kind, nullable=True))
     for name in ("planned", "done"):
         op.add_column("shard", sa.Column(name, sa.Integer(), nullable=False, server_default="0"))
-    op.add_column("shard", sa.Column("looked_at", sa.Double(), nullable=True))
+    for name in ("look_from", "looked_at"):
+        op.add_column("shard", sa.Column(name, sa.Double(), nullable=True))
     op.add_column("shard", sa.Column("blind", sa.Text(), nullable=False, server_default=""))
     op.add_column("resource", sa.Column("asked_at", sa.Double(), nullable=True))
     op.add_column("resource_properties_observed", sa.Column("since", sa.Double(), nullable=False, server_default="0"))
@@ -44,7 +45,7 @@ def downgrade() -> None:
     for table, names in (
         ("resource_properties_observed", ("since",)),
         ("resource", ("asked_at",)),
-        ("shard", ("blind", "looked_at", "done", "planned")),
+        ("shard", ("blind", "looked_at", "look_from", "done", "planned")),
         ("stack", ("step_at", "look_from", "exceptions", "observe_s")),
     ):
         for name in names:
