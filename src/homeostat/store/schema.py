@@ -143,8 +143,8 @@ shard = Table(
     Index("ix_shard_observe", "observe_at"),
 )
 """planned, done — how much there is to bring to rest at the newest revision, and how much of that is at rest;
-look_from — somebody waits for a look made after this time; looked_at — the newest round that saw all its things; blind — why the one after that did not; reason — the bug of ours
-that it was set aside for."""
+look_from — somebody waits for a look made after this time; looked_at — the newest round that saw all its things;
+blind — why the one after that did not; reason — the bug of ours that it was set aside for."""
 
 resource = Table(
     "resource",
