@@ -128,21 +128,22 @@ class Children:
             return replace(_from_template(row, parent), intent=intent)
         return replace(_group(tx, row, child, before), files=parent.files, intent=intent)
 
-    def look(self, tx: Connection, world: World, now: float) -> list[tuple[Resource, Seen]]:
-        """Bring the observations of child stacks up to date, and give those that changed, to be stored.
 
-        Reading the child itself, not a message from it, makes a lost wake-up cost time only (law 1).
-        """
-        changed = []
-        for row in [row for row in world.rows.values() if kind_of(row.type) == STACK and row.handle]:
-            before = world.seen.get(row.key)
-            observation = _observe(tx, row.handle, now)
-            if before is not None and _same(before.observation, observation):
-                continue
-            seen = Seen(observation, next_look(before.number if before is not None else 0))
-            world.seen[row.key] = seen
-            changed.append((row, seen))
-        return changed
+def look(tx: Connection, world: World, now: float) -> list[tuple[Resource, Seen]]:
+    """Bring the observations of child stacks up to date, and give those that changed, to be stored.
+
+    Reading the child itself, not a message from it, makes a lost wake-up cost time only (law 1).
+    """
+    changed = []
+    for row in [row for row in world.rows.values() if kind_of(row.type) == STACK and row.handle]:
+        before = world.seen.get(row.key)
+        observation = _observe(tx, row.handle, now)
+        if before is not None and _same(before.observation, observation):
+            continue
+        seen = Seen(observation, next_look(before.number if before is not None else 0))
+        world.seen[row.key] = seen
+        changed.append((row, seen))
+    return changed
 
 
 def _observe(tx: Connection, stack_id: str, now: float) -> Observation:

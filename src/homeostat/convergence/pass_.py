@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, update
 
-from homeostat.convergence.children import STACK, Children, show_members
+from homeostat.convergence.children import STACK, Children
 from homeostat.convergence.clock import Clock
 from homeostat.convergence.definitions import Definitions
+from homeostat.convergence.loading import load
 from homeostat.convergence.performing import Clouds, Performer
-from homeostat.model.desired import Identity
 from homeostat.model.errors import Superseded
 from homeostat.model.plan import Record, Step, Verb
 from homeostat.model.status import ROLLED_BACK_ON_FAILURE, Status
@@ -27,7 +27,6 @@ from homeostat.store.database import Database
 from homeostat.store.forsaken import Forsaken
 from homeostat.store.shards import Lease
 from homeostat.store.worlds import Writes
-from homeostat.templates import requires
 
 LOG = logging.getLogger(__name__)
 
@@ -113,26 +112,13 @@ class Pass:
     def _load(self) -> World:
         p, lease = self._p, self._lease
         with p.db.read() as tx:
-            row = stacks.get(tx, lease.stack_id)
-            shard = shards.get(tx, lease.stack_id, lease.number)
-            if row is None or shard is None:
-                raise LookupError(f"shard {lease.number} of stack {lease.stack_id} has no stack")
-            facts = stacks.facts(row)
-            graph = p.definitions.get(
-                Identity(facts.id, facts.name, facts.project),
-                facts.revision,
-                lease.number,
-                lambda: stacks.desired_of(tx, facts.id, facts.revision),
-            )
-            self._failures_before = shard.failures
-            rows, seen = worlds.load_rows(tx, facts.id, lease.number)
-            world = World(facts, lease.number, graph, rows, seen, shard.settled_revision)
-            world.listing_lag_s = p.clouds(facts.project).listing_lag_s
-            world.stamp = max((max(r.born, r.changed, r.resolved) for r in rows.values()), default=0)
-            for child, look in p.children.look(tx, world, p.clock.now()):
-                self._writes.seen[child.key] = (child, look)
-            show_members(tx, world, _read_by_others(world))
-            return world
+            loaded = load(tx, p.definitions, lease.stack_id, lease.number, p.clock.now())
+        world = loaded.world
+        world.listing_lag_s = p.clouds(world.stack.project).listing_lag_s
+        self._failures_before = loaded.shard.failures
+        for child, look in loaded.looks:
+            self._writes.seen[child.key] = (child, look)
+        return world
 
     # -- the loop ----------------------------------------------------------------------------------------------------
 
@@ -272,7 +258,8 @@ class Pass:
             wake_at = self._wake_at(now)
             observe_at = self._observe_at(now)
             shards.observe_at(tx, stack.id, self._lease.number, observe_at)
-            shards.release(tx, self._lease, self._lease.wakes, wake_at)
+            reached = shards.Reached(stack.revision, frontier.size, frontier.unfinished, len(self._world.definitions))
+            shards.release(tx, self._lease, self._lease.wakes, wake_at, reached)
 
     def _fail(self, tx: Connection, now: float) -> None:
         p, stack = self._p, self._world.stack
@@ -314,11 +301,6 @@ class Pass:
         if any(row.busy for row in rows):
             return now + limits.look_busy_s
         return now + limits.look_steady_s if rows else None
-
-
-def _read_by_others(world: World) -> set[str]:
-    """Names of resources whose reference or attributes others of the shard read."""
-    return {name for each in world.definitions.values() if not each.static for name in requires(each.properties)}
 
 
 def _observable(row: Resource) -> bool:

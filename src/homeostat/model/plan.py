@@ -80,6 +80,10 @@ class Why(StrEnum):
     FAILED = "failed"
     IN_USE = "in_use"
     LEAVING = "leaving"
+    TURN = "turn"
+    NO_WORKER = "no_worker"
+    SET_ASIDE = "set_aside"
+    LEFT_ALONE = "left_alone"
 
 
 RELEASED_BY = {
@@ -91,12 +95,19 @@ RELEASED_BY = {
     Why.FAILED: "an update of the stack that changes or replaces it",
     Why.IN_USE: "the resources that use it letting go of it",
     Why.LEAVING: "its predecessor being gone",
+    Why.TURN: "a worker taking it up",
+    Why.NO_WORKER: "a worker being started",
+    Why.SET_ASIDE: "the next try of a worker that has the mistake mended, or an update of the stack",
+    Why.LEFT_ALONE: "convergence being switched on, or asked for",
 }
 
 
 @dataclass(slots=True)
 class Waiting:
-    """One thing that is not moving: what it waits for, since when, and when time alone would move it."""
+    """One thing that is not moving: what it waits for, since when, and when time alone would move it.
+
+    on — names of resources that it waits for; key — of its row, "" where there is none yet.
+    """
 
     name: str
     why: Why

@@ -195,24 +195,29 @@ class Frontier:
         """Nothing can be done now; what is left waits for something outside this shard, or for time."""
         return not self._ready and not self._acting
 
-    def failures(self) -> list[Waiting]:
-        return [waiting for waiting in self.waiting.values() if waiting.why is Why.FAILED]
+    @property
+    def unfinished(self) -> int:
+        """How many of the shard's nodes are not at rest."""
+        return max(0, len(self._blocked) - len(self._settled))
+
+    @property
+    def size(self) -> int:
+        """How many nodes there are: what should exist, and leftovers, also those that went since it was built."""
+        return len(self._blocked)
 
     def due_at(self) -> float | None:
         """Earliest time at which something waiting should be examined again."""
         return min((w.due_at for w in self.waiting.values() if w.due_at is not None), default=None)
 
-    def blocked(self) -> list[Waiting]:
-        """Why each node that was not even examined waits, for people (CV19)."""
-        unmet: dict[Node, list[str]] = defaultdict(list)
+    def unmet(self) -> dict[Node, list[Node]]:
+        """What each node waits for that could not be examined yet: nodes that have to come to rest first."""
+        found: dict[Node, list[Node]] = defaultdict(list)
         for blocker, nodes in self._unblocks.items():
             for node in nodes:
-                unmet[node].append(self._name(blocker))
-        return [
-            Waiting(self._name(node), Why.IN_USE if node[0] == "/" else Why.REQUIRES, tuple(sorted(set(names))))
-            for node, names in unmet.items()
-            if node not in self._settled
-        ]
+                if node not in self._settled:
+                    found[node].append(blocker)
+        return found
 
-    def _name(self, node: Node) -> str:
+    def name(self, node: Node) -> str:
+        """Of the resource that a node stands for."""
         return node if node[0] != "/" else self.world.rows[node[1:]].name

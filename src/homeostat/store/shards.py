@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, case, func, or_, select, update
+from sqlalchemy import Connection, Row, and_, case, func, literal, or_, select, update
 
 from homeostat.model.errors import Superseded
 from homeostat.store import schema
@@ -39,11 +39,12 @@ def wake(
     priority: int,
     numbers: Sequence[int] | None = None,
     unsettled_at: int | None = None,
+    restart_at: int | None = None,
 ) -> None:
     """Ask for a pass at time `at`, or earlier if one was asked for already. Carries no data (law 1).
 
     numbers — only these shards; unsettled_at — only those that are not at rest at this revision, and the first, which
-    finds out when none is left.
+    finds out when none is left; restart_at — a new revision, for which nothing is done yet where it is not at rest.
     """
     table = schema.shard
     where = [table.c.stack_id == stack_id]
@@ -55,7 +56,10 @@ def wake(
     urgent = case(
         (table.c.wake_at.is_(None), priority), (table.c.priority < priority, table.c.priority), else_=priority
     )
-    tx.execute(update(table).where(*where).values(wake_at=sooner, wakes=table.c.wakes + 1, priority=urgent))
+    values: dict[str, Any] = {"wake_at": sooner, "wakes": table.c.wakes + 1, "priority": urgent}
+    if restart_at is not None:
+        values["done"] = case((table.c.settled_revision < restart_at, 0), else_=table.c.done)
+    tx.execute(update(table).where(*where).values(**values))
 
 
 def carry_over(tx: Connection, stack_id: str, revision: int, touched: Collection[int]) -> None:
@@ -155,7 +159,17 @@ def renew_all(tx: Connection, leases: Collection[Lease], now: float, lease_s: fl
         )
 
 
-def release(tx: Connection, lease: Lease, wakes: int, wake_at: float | None) -> bool:
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """How far a pass at this revision has come: of so many nodes so many are left; kept — of those that stay."""
+
+    revision: int
+    nodes: int
+    left: int
+    kept: int
+
+
+def release(tx: Connection, lease: Lease, wakes: int, wake_at: float | None, reached: Reached | None = None) -> bool:
     """Give the shard back, to be woken at `wake_at`; at once if it was woken since `wakes` was read.
 
     Gives False when a newer owner has it already; that is nobody's mistake.
@@ -167,6 +181,8 @@ def release(tx: Connection, lease: Lease, wakes: int, wake_at: float | None) -> 
         "reason": "",
         "wake_at": case((table.c.wakes == wakes, wake_at), else_=table.c.wake_at),
     }
+    if reached is not None:
+        values |= _progress(lease, reached)
     found = tx.execute(
         update(table)
         .where(table.c.stack_id == lease.stack_id, table.c.number == lease.number, table.c.epoch == lease.epoch)
@@ -174,6 +190,23 @@ def release(tx: Connection, lease: Lease, wakes: int, wake_at: float | None) -> 
         .returning(table.c.number)
     ).first()
     return found is not None
+
+
+def _progress(lease: Lease, reached: Reached) -> dict[str, Any]:
+    """Columns `planned` and `done`, unless there is a newer revision, for which this counts nothing.
+
+    What is gone is a node no more: while there is something left, what was planned before stays planned.
+    """
+    table = schema.shard
+    newest = select(schema.stack.c.revision).where(schema.stack.c.id == lease.stack_id).scalar_subquery()
+    planned: Any = literal(reached.kept)
+    if reached.left:
+        planned = case((table.c.planned > reached.nodes, table.c.planned), else_=reached.nodes)
+    same = newest == reached.revision
+    return {
+        "planned": case((same, planned), else_=table.c.planned),
+        "done": case((same, planned - reached.left), else_=table.c.done),
+    }
 
 
 def set_aside(tx: Connection, lease: Lease, reason: str, until: float) -> None:

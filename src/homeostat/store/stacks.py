@@ -133,10 +133,10 @@ def revise(
     )
     shards.ensure(db, tx, stack.id, stack.project, desired.shards)
     if touched is None:
-        shards.wake(tx, stack.id, now, shards.USER)
+        shards.wake(tx, stack.id, now, shards.USER, restart_at=number)
     else:
         shards.carry_over(tx, stack.id, number, touched)
-        shards.wake(tx, stack.id, now, shards.USER, unsettled_at=number)
+        shards.wake(tx, stack.id, now, shards.USER, unsettled_at=number, restart_at=number)
     events.append(tx, stack.id, [stack_event(stack.id, stack.name, action, Status.IN_PROGRESS)], now)
     return number
 

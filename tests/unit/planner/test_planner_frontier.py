@@ -1,6 +1,5 @@
 """The moving edge: what may be done at once, in which order, and why the rest waits."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -62,7 +61,10 @@ def play(of: World, answers: dict[str, HomeostatError] | None = None) -> tuple[F
 
 
 def waitings(frontier: Frontier) -> dict[str, tuple[Why, tuple[str, ...]]]:
-    return {each.name: (each.why, each.on) for each in (*frontier.waiting.values(), *frontier.blocked())}
+    """Node -> why it waits, and for which nodes."""
+    found = {node: (each.why, each.on) for node, each in frontier.waiting.items()}
+    blocked = {node: tuple(sorted(nodes)) for node, nodes in frontier.unmet().items()}
+    return found | {node: (Why.IN_USE if node[0] == "/" else Why.REQUIRES, nodes) for node, nodes in blocked.items()}
 
 
 def chain(*names: str, type: str = SERVER) -> list[Any]:
@@ -139,7 +141,7 @@ def test_the_old_one_stays_when_its_replacement_fails() -> None:
     frontier, story = play(of, {"a": Terminal("quota")})
     assert story == ["create new1"]
     assert [each.why for each in frontier.waiting.values()] == [Why.FAILED]
-    assert frontier.blocked() == [Waiting("a", Why.IN_USE, ("a",))]
+    assert frontier.unmet() == {"/a1": ["a"]}
     assert not frontier.at_rest
 
 
@@ -149,7 +151,7 @@ def test_the_old_one_stays_while_a_dependant_has_not_moved() -> None:
     of = world(new, rows, looks={"b1": seen(None)}, **UPDATED)
     frontier, story = play(of, {"b": Terminal("no")})
     assert story == ["create new1", "update b1"]
-    assert waitings(frontier)["a"] == (Why.IN_USE, ("b",))
+    assert waitings(frontier)["/a1"] == (Why.IN_USE, ("b",))
 
 
 def test_a_leftover_waits_for_a_leftover_that_uses_it() -> None:
@@ -199,7 +201,6 @@ def test_what_a_policy_retains_is_let_go_of_without_an_act() -> None:
 def test_dependants_of_a_failed_one_wait_for_it() -> None:
     frontier, _ = play(world(chain("a", "b")), {"a": Terminal("quota")})
     assert waitings(frontier) == {"a": (Why.FAILED, ()), "b": (Why.REQUIRES, ("a",))}
-    assert [each.name for each in frontier.failures()] == ["a"]
     assert frontier.exhausted
     assert not frontier.at_rest
 
@@ -211,7 +212,7 @@ def test_a_failed_stack_begins_nothing_and_says_so() -> None:
     )
     frontier, story = play(of)
     assert story == []
-    assert waitings(frontier) == dict.fromkeys(("a", "b", "gone"), (Why.HALTED, ()))
+    assert waitings(frontier) == dict.fromkeys(("a", "b", "/gone1"), (Why.HALTED, ()))
     assert {each.reason for each in frontier.waiting.values()} == {"c failed"}
 
 
@@ -270,15 +271,12 @@ def test_an_act_under_way_is_not_at_rest() -> None:
     assert not frontier.at_rest
 
 
-def test_everything_that_waits_says_what_for_since_when_and_what_would_release_it() -> None:
+def test_what_waits_says_what_for_and_since_when() -> None:
     rows = [row("a", state="CREATE_IN_PROGRESS", updated_at=NOW - 7)]
     frontier, _ = play(world(chain("a", "b"), rows, looks={"a1": seen("building")}))
-    expected: Iterable[Waiting] = [
-        Waiting("a", Why.BUILDING, (), "its status is building", NOW - 7, None, "a1"),
-        Waiting("b", Why.REQUIRES, ("a",)),
-    ]
-    assert [*frontier.waiting.values(), *frontier.blocked()] == expected
-    assert all(each.released_by for each in frontier.waiting.values())
+    assert frontier.waiting == {"a": Waiting("a", Why.BUILDING, (), "its status is building", NOW - 7, None, "a1")}
+    assert frontier.unmet() == {"b": ["a"]}
+    assert (frontier.size, frontier.unfinished) == (2, 2)
 
 
 def test_the_predecessor_of_a_reserved_row_is_named() -> None:

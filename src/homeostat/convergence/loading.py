@@ -1,0 +1,49 @@
+"""Loading the world of one shard: for whoever owns it, and for whoever only asks what it would do."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from homeostat.convergence.children import look, show_members
+from homeostat.convergence.definitions import Definitions
+from homeostat.model.desired import Identity
+from homeostat.model.world import Resource, Seen, World
+from homeostat.store import shards, stacks, worlds
+from homeostat.templates import requires
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A world and the row of its shard. looks — at child stacks, where they are news: the shard's owner stores them."""
+
+    world: World
+    shard: Row[Any]
+    looks: Sequence[tuple[Resource, Seen]]
+
+
+def load(tx: Connection, definitions: Definitions, stack_id: str, number: int, now: float) -> Loaded:
+    """All of one shard, stored nothing. Fails: LookupError when there is no such shard."""
+    row = stacks.get(tx, stack_id)
+    shard = shards.get(tx, stack_id, number)
+    if row is None or shard is None:
+        raise LookupError(f"shard {number} of stack {stack_id} has no stack")
+    facts = stacks.facts(row)
+    graph = definitions.get(
+        Identity(facts.id, facts.name, facts.project),
+        facts.revision,
+        number,
+        lambda: stacks.desired_of(tx, facts.id, facts.revision),
+    )
+    rows, seen = worlds.load_rows(tx, facts.id, number)
+    world = World(facts, number, graph, rows, seen, shard.settled_revision)
+    world.stamp = max((max(r.born, r.changed, r.resolved) for r in rows.values()), default=0)
+    looks = look(tx, world, now)
+    show_members(tx, world, _read_by_others(world))
+    return Loaded(world, shard, looks)
+
+
+def _read_by_others(world: World) -> set[str]:
+    """Names of resources whose reference or attributes others of the shard read."""
+    return {name for each in world.definitions.values() if not each.static for name in requires(each.properties)}
