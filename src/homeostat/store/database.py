@@ -44,9 +44,14 @@ class Database:
         """Dialect's INSERT, which knows ON CONFLICT."""
 
     def _connect(self, pool_size: int) -> Engine:
+        arguments: dict[str, Any]
         if not self.is_sqlite:
-            named = {"application_name": APPLICATION}
-            return create_engine(self.url, pool_size=pool_size, max_overflow=20, pool_pre_ping=True, connect_args=named)
+            # A plan that was kept from when a table was small would read all of it when it is large, and statements
+            # that were prepared before a migration fail after it.
+            arguments = {"application_name": APPLICATION, "prepare_threshold": None}
+            return create_engine(
+                self.url, pool_size=pool_size, max_overflow=20, pool_pre_ping=True, connect_args=arguments
+            )
         arguments = {"timeout": 30, "check_same_thread": False}
         if make_url(self.url).database in (None, "", ":memory:"):
             engine = create_engine(self.url, poolclass=StaticPool, connect_args=arguments)

@@ -3,29 +3,20 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select, tuple_
+from sqlalchemy import Connection, Row, select, tuple_
 
 from homeostat.model.plan import Event
-from homeostat.store import schema
+from homeostat.store import bulk, schema
+
+COLUMNS = ("stack_id", "name", "key", "handle", "type", "action", "status", "reason", "at")
 
 
 def append(tx: Connection, stack_id: str, happened: Iterable[Event], now: float) -> None:
-    rows = [
-        {
-            "stack_id": stack_id,
-            "name": event.name,
-            "key": event.key,
-            "handle": event.handle,
-            "type": event.type,
-            "action": event.action,
-            "status": event.status,
-            "reason": event.reason,
-            "at": now,
-        }
-        for event in happened
-    ]
-    if rows:
-        tx.execute(insert(schema.event), rows)
+    rows = (
+        (stack_id, each.name, each.key, each.handle, each.type, each.action, each.status, each.reason, now)
+        for each in happened
+    )
+    bulk.insert(tx, schema.event, COLUMNS, rows)
 
 
 def page(

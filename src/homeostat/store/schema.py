@@ -30,6 +30,10 @@ metadata = MetaData(
 )
 
 
+def to_json(value: Any) -> str:
+    return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
+
+
 class Json(TypeDecorator[Any]):
     """Plain data as JSON text: the same bytes in every database, and faster than their own JSON types."""
 
@@ -37,7 +41,7 @@ class Json(TypeDecorator[Any]):
     cache_ok = True
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
-        return None if value is None else orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
+        return None if value is None else to_json(value)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
         return None if value is None else orjson.loads(value)

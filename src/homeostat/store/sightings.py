@@ -134,7 +134,7 @@ def record_properties(
         kind = resource_type(thing.type)
         seen = Thing(thing.key, thing.name, thing.name, kind.complete(thing.properties), look, thing.handle)
         observed.append((thing.key, thing.name, kind.observed_properties(seen)))
-    worlds.record_properties(db, tx, stack_id, observed)
+    worlds.record_properties(tx, stack_id, observed)
 
 
 def differs(thing: Watched, look: Observation) -> bool:

@@ -5,14 +5,13 @@ from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, insert, select, update
-from sqlalchemy.engine import CursorResult
+from sqlalchemy import ColumnElement, Connection, select
 
 from homeostat.model.errors import Superseded
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Event
 from homeostat.model.world import Resource, Seen
-from homeostat.store import events, forsaken, schema
+from homeostat.store import bulk, events, forsaken, schema
 from homeostat.store.database import Database
 from homeostat.store.forsaken import Forsaken
 
@@ -41,23 +40,12 @@ _resource = schema.resource
 _observed = schema.resource_observed
 _properties = schema.resource_properties_observed
 _values_of = attrgetter(*COLUMNS)
-_outcome_of = attrgetter(*OUTCOME_COLUMNS, "version", "key")
-
-
-def _update(columns: Sequence[str]) -> Any:
-    """UPDATE … SET version = version + 1 WHERE key and version are still the ones that were read."""
-    values: dict[str, Any] = {name: bindparam(f"new_{name}") for name in columns}
-    values["version"] = _resource.c.version + 1
-    where = and_(_resource.c.key == bindparam("of_key"), _resource.c.version == bindparam("of_version"))
-    return update(_resource).where(where).values(**values)
-
-
-_FULL = tuple(name for name in COLUMNS if name not in ("key", "version"))
-_UPDATE_FULL = _update(_FULL)
-_UPDATE_OUTCOME = _update(OUTCOME_COLUMNS)
-_FULL_PARAMETERS = tuple(f"new_{name}" for name in _FULL)
+_FULL = (*(name for name in COLUMNS if name not in ("key", "version")), "version", "key")
 _full_of = attrgetter(*_FULL)
-_OUTCOME_PARAMETERS = (*(f"new_{name}" for name in OUTCOME_COLUMNS), "of_version", "of_key")
+_OUTCOME = (*OUTCOME_COLUMNS, "version", "key")
+_outcome_of = attrgetter(*_OUTCOME)
+_SEEN = ("key", "stack_id", "resource_name", *SEEN_COLUMNS)
+_PROPERTY = ("id", "prop_name", "stack_id", "resource_name", "prop_value")
 
 
 @dataclass(slots=True)
@@ -133,82 +121,44 @@ def load_where(tx: Connection, *where: ColumnElement[bool]) -> Rows:
 
 def record(db: Database, tx: Connection, stack_id: str, writes: Writes, now: float) -> None:
     """Store it all. Fails: Superseded when a row was changed by somebody else since it was read (load again)."""
-    if writes.inserted:
-        tx.execute(
-            insert(_resource),
-            [dict(zip(COLUMNS, _values_of(row), strict=True)) for row in writes.inserted.values()],
-        )
-    if writes.full:
-        _expect(
-            tx.execute(_UPDATE_FULL, [_full_parameters(row) for row in writes.full.values()]),
-            len(writes.full),
-        )
-    if writes.outcomes:
-        parameters = [dict(zip(_OUTCOME_PARAMETERS, _outcome_of(row), strict=True)) for row in writes.outcomes.values()]
-        _expect(tx.execute(_UPDATE_OUTCOME, parameters), len(parameters))
-    for row in (*writes.full.values(), *writes.outcomes.values()):
-        row.version += 1
-    if writes.removed:
-        gone = [{"of_key": key} for key in writes.removed]
-        tx.execute(delete(_resource).where(_resource.c.key == bindparam("of_key")), gone)
-    _record_seen(db, tx, stack_id, writes)
+    bulk.insert(tx, _resource, COLUMNS, map(_values_of, writes.inserted.values()))
+    for columns, values_of, rows in ((_FULL, _full_of, writes.full), (_OUTCOME, _outcome_of, writes.outcomes)):
+        changed = bulk.update(tx, _resource, columns, map(values_of, rows.values()))
+        if changed != len(rows):
+            raise Superseded(f"{len(rows) - changed} of {len(rows)} rows were changed by another writer")
+        for row in rows.values():
+            row.version += 1
+    bulk.delete(tx, _resource, writes.removed)
+    _record_seen(tx, stack_id, writes)
     forsaken.add(db, tx, writes.forsaken, now)
     events.append(tx, stack_id, writes.events, now)
 
 
-def _full_parameters(row: Resource) -> dict[str, Any]:
-    return {
-        **dict(zip(_FULL_PARAMETERS, _full_of(row), strict=True)),
-        "of_key": row.key,
-        "of_version": row.version,
-    }
-
-
-def _expect(result: CursorResult[Any], count: int) -> None:
-    if result.rowcount != count:
-        raise Superseded(f"{count - result.rowcount} of {count} rows were changed by another writer")
-
-
-def _record_seen(db: Database, tx: Connection, stack_id: str, writes: Writes) -> None:
-    if writes.seen:
-        upsert = db.insert(_observed)
-        updated = {name: upsert.excluded[name] for name in SEEN_COLUMNS}
-        newer = upsert.excluded.seen_at >= _observed.c.seen_at
-        tx.execute(
-            upsert.on_conflict_do_update(index_elements=["key"], set_=updated, where=newer),
-            [
-                {
-                    "key": row.key,
-                    "stack_id": stack_id,
-                    "resource_name": row.name,
-                    "handle": each.observation.handle,
-                    "presence": each.observation.presence.value,
-                    "object": each.observation.properties,
-                    "reason": each.observation.reason,
-                    "number": each.number,
-                    "seen_at": each.observation.seen_at,
-                }
-                for row, each in writes.seen.values()
-            ],
+def _record_seen(tx: Connection, stack_id: str, writes: Writes) -> None:
+    looks = (
+        (
+            row.key,
+            stack_id,
+            row.name,
+            seen.observation.handle,
+            seen.observation.presence.value,
+            seen.observation.properties,
+            seen.observation.reason,
+            seen.number,
+            seen.observation.seen_at,
         )
+        for row, seen in writes.seen.values()
+    )
+    bulk.upsert(tx, _observed, _SEEN, looks, key=("key",), unless="excluded.seen_at < t.seen_at")
     looked = [(row.key, row.name, seen) for row, seen in writes.properties if row.key not in writes.removed]
-    record_properties(db, tx, stack_id, looked)
+    record_properties(tx, stack_id, looked)
 
 
-def record_properties(
-    db: Database, tx: Connection, stack_id: str, observed: Sequence[tuple[str, str, dict[str, Any]]]
-) -> None:
+def record_properties(tx: Connection, stack_id: str, observed: Sequence[tuple[str, str, dict[str, Any]]]) -> None:
     """Store (row key, resource name, property -> observed value) in `resource_properties_observed` (CV1)."""
-    rows = [
-        {"id": key, "prop_name": prop, "stack_id": stack_id, "resource_name": name, "prop_value": value}
+    rows = {
+        (key, prop): (key, prop, stack_id, name, value)
         for key, name, properties in observed
         for prop, value in properties.items()
-    ]
-    if rows:
-        upsert = db.insert(_properties)
-        tx.execute(
-            upsert.on_conflict_do_update(
-                index_elements=["id", "prop_name"], set_={"prop_value": upsert.excluded.prop_value}
-            ),
-            rows,
-        )
+    }
+    bulk.upsert(tx, _properties, _PROPERTY, rows.values(), key=("id", "prop_name"))

@@ -1,0 +1,146 @@
+"""Writing many rows with one statement: what SQLite and PostgreSQL need apart for that.
+
+SQLite gets each row by itself, in one call of the driver. PostgreSQL gets one JSON array a column and puts them side by
+side, so that a batch is one statement, and one journey, whatever its length.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Connection, Table
+from sqlalchemy.dialects import postgresql
+
+from homeostat.store.schema import Json, to_json
+
+Values = Sequence[Any]
+"""One row: a value for each column that was named, plain data where the column holds JSON."""
+
+_POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call]
+
+
+def insert(tx: Connection, table: Table, columns: tuple[str, ...], rows: Iterable[Values]) -> None:
+    """New rows. Fails: IntegrityError when one is there already."""
+    _write(tx, _insert, table, columns, rows)
+
+
+def upsert(
+    tx: Connection,
+    table: Table,
+    columns: tuple[str, ...],
+    rows: Iterable[Values],
+    *,
+    key: tuple[str, ...],
+    unless: str = "",
+) -> None:
+    """New rows, or new values for the rows of the same key. No key may come twice.
+
+    unless — a condition on `t` (the row there) and `excluded` (the new one) under which the old one stays.
+    """
+
+    def statement(is_sqlite: bool, table: Table, columns: tuple[str, ...]) -> str:
+        return _upsert(is_sqlite, table, columns, key, unless)
+
+    _write(tx, statement, table, columns, rows)
+
+
+def update(tx: Connection, table: Table, columns: tuple[str, ...], rows: Iterable[Values]) -> int:
+    """New values for the rows whose key and version are still those given; their version grows by one.
+
+    columns — those to set, then `version` and `key` of the row as it was read. Gives how many rows it changed.
+    """
+    return _write(tx, _update, table, columns, rows)
+
+
+def delete(tx: Connection, table: Table, keys: Iterable[str]) -> None:
+    """The rows with these keys go."""
+    _write(tx, _delete, table, ("key",), ((key,) for key in keys))
+
+
+def _write(
+    tx: Connection,
+    statement: Callable[[bool, Table, tuple[str, ...]], str],
+    table: Table,
+    columns: tuple[str, ...],
+    rows: Iterable[Values],
+) -> int:
+    encoded = _encoded(rows, _json_places(table, columns))
+    if not encoded:
+        return 0
+    if tx.dialect.name == "sqlite":
+        return tx.exec_driver_sql(statement(True, table, columns), encoded).rowcount
+    arrays = tuple(to_json(values) for values in zip(*encoded, strict=True))
+    return tx.exec_driver_sql(statement(False, table, columns), arrays).rowcount
+
+
+def _encoded(rows: Iterable[Values], places: tuple[int, ...]) -> list[tuple[Any, ...]]:
+    """Rows with the columns at these places as JSON text."""
+    if not places:
+        return [tuple(values) for values in rows]
+    encoded = []
+    for values in rows:
+        row = list(values)
+        for place in places:
+            if row[place] is not None:
+                row[place] = to_json(row[place])
+        encoded.append(tuple(row))
+    return encoded
+
+
+@cache
+def _json_places(table: Table, columns: tuple[str, ...]) -> tuple[int, ...]:
+    return tuple(place for place, name in enumerate(columns) if isinstance(table.c[name].type, Json))
+
+
+# -- statements --------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _insert(is_sqlite: bool, table: Table, columns: tuple[str, ...]) -> str:
+    into = f"INSERT INTO {table.name} ({', '.join(columns)})"
+    if is_sqlite:
+        return f"{into} VALUES ({', '.join('?' * len(columns))})"
+    return f"{into} SELECT {', '.join(_typed(table, columns))} FROM {_side_by_side(columns)}"
+
+
+@cache
+def _upsert(is_sqlite: bool, table: Table, columns: tuple[str, ...], key: tuple[str, ...], unless: str) -> str:
+    plain = _insert(is_sqlite, table, columns).replace(f"INTO {table.name} ", f"INTO {table.name} AS t ", 1)
+    updated = ", ".join(f"{name} = excluded.{name}" for name in columns if name not in key)
+    where = f" WHERE NOT ({unless})" if unless else ""
+    return f"{plain} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {updated}{where}"
+
+
+@cache
+def _update(is_sqlite: bool, table: Table, columns: tuple[str, ...]) -> str:
+    *names, version, key = columns
+    if (version, key) != ("version", "key"):
+        raise ValueError("the last two columns of a versioned update are version and key")
+    values = ["?"] * len(names) if is_sqlite else _typed(table, columns)
+    assigned = ", ".join(f"{name} = {value}" for name, value in zip(names, values, strict=False))
+    head = f"UPDATE {table.name} AS t SET {assigned}, version = t.version + 1"
+    if is_sqlite:
+        return f"{head} WHERE t.version = ? AND t.key = ?"
+    *_, was, this = values
+    return f"{head} FROM {_side_by_side(columns)} WHERE t.version = {was} AND t.key = {this}"
+
+
+@cache
+def _delete(is_sqlite: bool, table: Table, columns: tuple[str, ...]) -> str:
+    (key,) = columns
+    if is_sqlite:
+        return f"DELETE FROM {table.name} WHERE {key} = ?"
+    (this,) = _typed(table, columns)
+    return f"DELETE FROM {table.name} AS t USING {_side_by_side(columns)} WHERE t.{key} = {this}"
+
+
+def _typed(table: Table, columns: tuple[str, ...]) -> list[str]:
+    """The columns of `_side_by_side`, each brought from text to the type it is stored as."""
+    types = [table.c[name].type.compile(_POSTGRESQL) for name in columns]
+    return [f"n.c{place}::{type_}" for place, type_ in enumerate(types)]
+
+
+def _side_by_side(columns: tuple[str, ...]) -> str:
+    """One JSON array a column, as rows of text n(c0, c1, …)."""
+    arrays = ", ".join("json_array_elements_text(%s)" for _ in columns)
+    return f"ROWS FROM ({arrays}) AS n({', '.join(f'c{place}' for place in range(len(columns)))})"
