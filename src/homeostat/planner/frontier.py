@@ -209,6 +209,13 @@ class Frontier:
         """Earliest time at which something waiting should be examined again."""
         return min((w.due_at for w in self.waiting.values() if w.due_at is not None), default=None)
 
+    def is_settled(self, node: Node) -> bool:
+        return node in self._settled
+
+    def foresee(self, node: Node, at: float) -> Step | None:
+        """What would be done about a waiting node at a later time. The frontier is of no other use afterwards."""
+        return self._examine(node, at)
+
     def unmet(self) -> dict[Node, list[Node]]:
         """What each node waits for that could not be examined yet: nodes that have to come to rest first."""
         found: dict[Node, list[Node]] = defaultdict(list)

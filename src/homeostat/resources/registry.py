@@ -11,7 +11,7 @@ from importlib.metadata import entry_points
 from homeostat.model.errors import Rejected
 from homeostat.resources import cinder, heat, neutron, nova, octavia, routing
 from homeostat.resources.base import ResourceType
-from homeostat.resources.nested import TemplateResource, is_template
+from homeostat.resources.nested import NestedStack, TemplateResource, is_template
 
 FAMILIES = (heat, nova, neutron, routing, cinder, octavia)
 
@@ -37,6 +37,11 @@ def kind_of(name: str) -> str:
     """Kind of the cloud port of a type; "" for one that is not known (any more), which no cloud can hear of."""
     each = _find(name)
     return each.kind if each is not None else ""
+
+
+def is_outside(name: str) -> bool:
+    """Do things of this type live in a cloud, where observers look at them?"""
+    return kind_of(name) not in ("", NestedStack.kind)
 
 
 def _find(name: str) -> ResourceType | None:

@@ -1,0 +1,208 @@
+"""Why something is not at rest, and what would move it: every reason, by asking the planner."""
+
+from collections.abc import Iterable
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from tests.unit.planner.worlds import (
+    LONG_AGO,
+    NOW,
+    SERVER,
+    TEST,
+    absent,
+    row,
+    seen,
+    unanswered,
+    unknown,
+    wanted,
+    world,
+)
+
+from homeostat.model.plan import RELEASED_BY, Why
+from homeostat.model.world import World
+from homeostat.planner.explain import Explanation, Standing, explain
+
+BEGUN = NOW - 60.0
+DUE = Standing(BEGUN, wake_at=NOW - 2.0, observe_at=NOW + 1.0)
+REVISED: dict[str, Any] = {"revision": 2, "action": "UPDATE", "settled_revision": 1}
+BUILDING = row("a", state="CREATE_IN_PROGRESS", updated_at=NOW - 7)
+TRYING = unanswered("a", due_at=NOW + 3, reason="503 try later", retries=2, updated_at=NOW - 1)
+LOST = row("a", updated_at=NOW - 1, judged=1, attempts=3)
+OLD = row("a", state="DELETE_IN_PROGRESS", reason="broken", revision=2, updated_at=NOW - 9)
+NEW = row("a", state="INIT_COMPLETE", key="a2", handle="", replaces="a1", revision=2, born=2, updated_at=NOW - 9)
+FAILED = row("a", state="CREATE_FAILED", reason="quota", updated_at=NOW - 30)
+LEFT: dict[str, Any] = {"converge": False, "status": "COMPLETE", "settled_revision": 1}
+
+
+def two() -> list[Any]:
+    return [wanted("a"), wanted("b", SERVER, "a")]
+
+
+def told(each: Explanation) -> tuple[Any, ...]:
+    """Why, on which, reason, and when: waiting for so long, released in so long, next attempt in so long."""
+    since = None if each.since is None else NOW - each.since
+    due = None if each.due_at is None else each.due_at - NOW
+    following = None if each.next_at is None else each.next_at - NOW
+    return each.why, each.on, each.reason, since, due, each.next, following
+
+
+CASES: dict[str, tuple[World, Standing, tuple[Any, ...]]] = {
+    "it requires what is not done": (
+        world(two(), [BUILDING], {"a1": seen("building")}),
+        DUE,
+        ("b", Why.REQUIRES, ("a",), "", 60.0, None, "create", None),
+    ),
+    "its thing is being built": (
+        world([wanted("a")], [BUILDING], {"a1": seen("building")}),
+        DUE,
+        ("a", Why.BUILDING, (), "its status is building", 7.0, None, "look", 1.0),
+    ),
+    "time alone makes it ready": (
+        world(
+            [wanted("a", TEST, wait_secs=5)],
+            [row("a", TEST, "CREATE_IN_PROGRESS", acted_at=NOW - 2, properties={"value": "v", "wait_secs": 5})],
+        ),
+        DUE,
+        ("a", Why.BUILDING, (), "it takes 5 s, as its properties say", NOW - LONG_AGO, 3.0, "record", 3.0),
+    ),
+    "the cloud asked for patience": (
+        world([wanted("a")], [TRYING]),
+        DUE,
+        ("a", Why.BACKOFF, (), "503 try later", 1.0, 3.0, "find", 3.0),
+    ),
+    "it was lost again and again": (
+        world([wanted("a")], [LOST], {"a1": absent()}, status="COMPLETE", settled_revision=1),
+        DUE,
+        ("a", Why.BACKOFF, (), "it is gone", 1.0, 1.0, "create", 1.0),
+    ),
+    "nobody knows what became of it": (
+        world([wanted("a")], [BUILDING], {"a1": unknown()}),
+        DUE,
+        ("a", Why.UNSEEN, (), "the cloud does not answer", 7.0, None, "look", 1.0),
+    ),
+    "the cloud does not answer": (
+        world([wanted("a")], [BUILDING], {"a1": seen("building")}),
+        Standing(BEGUN, observe_at=NOW + 1, looked_at=NOW - 40, blind="connection refused"),
+        ("a", Why.UNSEEN, (), "connection refused", 40.0, None, "look", 1.0),
+    ),
+    "another one failed": (
+        world([wanted("a"), wanted("b")], [FAILED], status="FAILED", reason="a failed"),
+        DUE,
+        ("b", Why.HALTED, (), "a failed", 30.0, None, "", None),
+    ),
+    "it failed": (
+        world([wanted("a")], [FAILED], status="FAILED"),
+        DUE,
+        ("a", Why.FAILED, (), "quota", 30.0, None, "", None),
+    ),
+    "others still use it": (
+        world([wanted("b")], [row("a"), row("b", state="UPDATE_IN_PROGRESS", requires=["a1"], revision=2)],
+              {"b1": seen("building")}, **REVISED),
+        DUE,
+        ("/a1", Why.IN_USE, ("b",), "", 60.0, None, "delete", None),
+    ),
+    "what it replaces goes first": (
+        world([wanted("a")], [OLD, NEW], {"a1": seen("deleting")}, **REVISED),
+        DUE,
+        ("a", Why.LEAVING, ("a",), "broken", 9.0, None, "create", None),
+    ),
+    "nothing holds it": (
+        world([wanted("a")]),
+        DUE,
+        ("a", Why.TURN, (), "its shard is due", 2.0, None, "create", -2.0),
+    ),
+    "a worker is at it": (
+        world([wanted("a")]),
+        Standing(BEGUN, wake_at=NOW - 2, held=True),
+        ("a", Why.TURN, (), "a worker has its shard now", 2.0, None, "create", -2.0),
+    ),
+    "its shard sleeps": (
+        world([wanted("a")]),
+        Standing(BEGUN, wake_at=NOW + 4),
+        ("a", Why.TURN, (), "its shard is not due yet", None, 4.0, "create", 4.0),
+    ),
+    "nobody works": (
+        world([wanted("a")]),
+        Standing(BEGUN, wake_at=NOW - 50, manned=False),
+        ("a", Why.NO_WORKER, (), "no worker is alive", 50.0, None, "create", -50.0),
+    ),
+    "nobody works, for a moment": (
+        world([wanted("a")]),
+        Standing(BEGUN, wake_at=NOW - 1, manned=False),
+        ("a", Why.TURN, (), "its shard is due", 1.0, None, "create", -1.0),
+    ),
+    "our own mistake": (
+        world([wanted("a")]),
+        Standing(BEGUN, wake_at=NOW + 20, aside="KeyError('x')"),
+        ("a", Why.SET_ASIDE, (), "KeyError('x')", 60.0, 20.0, "create", 20.0),
+    ),
+    "it drifted, and nobody wants it mended": (
+        world([wanted("a")], [row("a", judged=2)], {"a1": absent()}, **LEFT),
+        DUE,
+        ("a", Why.LEFT_ALONE, (), "it is gone; convergence is switched off", 0.0, None, "", None),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_reason(case: str) -> None:
+    of, standing, (node, *expected) = CASES[case]
+    found = {each.node: each for each in explain(deepcopy(of), standing, NOW)}
+    assert told(found[node]) == tuple(expected)
+
+
+def test_every_reason_can_be_met_and_has_a_release() -> None:
+    assert {expected[1] for _, _, expected in CASES.values()} == set(Why)
+    assert all(RELEASED_BY[why] for why in Why)
+
+
+@pytest.mark.parametrize("settled", [0, 1])
+def test_nothing_is_said_of_what_is_at_rest(settled: int) -> None:
+    assert explain(world([wanted("a")], [row("a")], settled_revision=settled), DUE, NOW) == []
+
+
+# -- who waits for whom ----------------------------------------------------------------------------------------------
+
+
+def chain(length: int) -> Iterable[Any]:
+    return [wanted(f"r{number}", SERVER, *([f"r{number - 1}"] if number else [])) for number in range(length)]
+
+
+def test_a_chain_waits_for_its_beginning() -> None:
+    found = explain(world(chain(500), [row("r0", state="CREATE_FAILED", reason="quota")]), DUE, NOW)
+    assert [each.why for each in found] == [Why.FAILED] + [Why.REQUIRES] * 499
+    assert {each.cause for each in found} == {"r0"}
+    assert found[0].blocks == ("r1",)
+    last = next(each for each in found if each.node == "r499")
+    assert (last.on, last.after) == (("r498",), ("r498",))
+
+
+def test_of_several_causes_the_failed_one_is_named() -> None:
+    rows = [row("a", state="CREATE_IN_PROGRESS"), row("b", state="CREATE_FAILED", reason="quota")]
+    wants = [wanted("a"), wanted("b"), wanted("c", SERVER, "a", "b")]
+    found = {each.node: each for each in explain(world(wants, rows, {"a1": seen("building")}), DUE, NOW)}
+    assert found["c"].on == ("a", "b")
+    assert found["c"].cause == "b"
+
+
+def test_what_is_leaving_blocks_its_successor() -> None:
+    found = {
+        each.node: each
+        for each in explain(world([wanted("a")], deepcopy([OLD, NEW]), {"a1": seen("x")}, **REVISED), DUE, NOW)
+    }
+    assert found["/a1"].blocks == ("a",)
+    assert found["a"].cause == "/a1"
+    assert found["/a1"].leftover
+    assert not found["a"].leftover
+
+
+def test_what_would_be_made_instead_is_not_told_of() -> None:
+    """Asking what a replacement waits for must not invent the leftover that it would make."""
+    found = explain(world([wanted("a", key_name="k")], [row("a")], **REVISED), DUE, NOW)
+    assert [(each.node, each.why, each.next, each.status) for each in found] == [("a", Why.TURN, "create", "COMPLETE")]
+
+
+def test_states_are_those_before_asking() -> None:
+    found = explain(world([wanted("a")], [row("a")], {"a1": absent()}, settled_revision=1, status="COMPLETE"), DUE, NOW)
+    assert [(each.action, each.status, each.next) for each in found] == [("CREATE", "COMPLETE", "create")]
