@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
+PAIRS = [ALPHABET[number & 31] + ALPHABET[number >> 5] for number in range(1024)]
+"""Two characters for ten bits."""
 
 
 class Clock(Protocol):
@@ -37,7 +39,7 @@ class Keys:
 
     def __next__(self) -> str:
         number = int.from_bytes(self.read(8), "big")
-        return "".join(ALPHABET[(number >> (5 * place)) & 31] for place in range(12))
+        return "".join([PAIRS[(number >> place) & 1023] for place in range(0, 60, 10)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,6 +86,7 @@ class ResourceType:
         super().__init_subclass__()
         cls.attributes = {**cls.attributes, "show": SHOW}
         cls._canonical = {name: prop for name, prop in cls.properties.items() if name not in cls.twins}
+        cls._defaults = with_defaults(cls._canonical, {})
         cls._compared = tuple(
             (name, cls.renamed.get(name, name), prop.same)
             for name, prop in cls._canonical.items()
@@ -97,6 +98,7 @@ class ResourceType:
         )
 
     _canonical: ClassVar[Schema] = {}
+    _defaults: ClassVar[Mapping[str, Any]] = {}
     _compared: ClassVar[tuple[tuple[str, str, Rule], ...]] = ()
     _left_out: ClassVar[frozenset[str]] = frozenset()
 
@@ -129,7 +131,7 @@ class ResourceType:
 
     def complete(self, values: Props) -> dict[str, Any]:
         """`values` with the defaults of the schema; deprecated twins do not appear."""
-        return dict(values) if self.open_schema else with_defaults(self._canonical, values)
+        return dict(values) if self.open_schema else with_defaults(self._canonical, values, self._defaults)
 
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
         """Names of resources in the same template that must come first though nothing refers to them.

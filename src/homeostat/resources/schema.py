@@ -229,9 +229,20 @@ def _has_unknown(value: Any) -> bool:
     return value is UNKNOWN
 
 
-def with_defaults(schema: Schema, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Every declared property: its value, its default, or None; nested maps show all their keys."""
-    return {name: _default_value(prop, values.get(name)) for name, prop in schema.items()}
+def with_defaults(
+    schema: Schema, values: Mapping[str, Any], defaults: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Every declared property: its value, its default, or None; nested maps show all their keys.
+
+    defaults — this for no values, where it is known already.
+    """
+    if defaults is None:
+        return {name: _default_value(prop, values.get(name)) for name, prop in schema.items()}
+    result = dict(defaults)
+    for name, value in values.items():
+        if value is not None and name in schema:
+            result[name] = _default_value(schema[name], value)
+    return result
 
 
 def _default_value(prop: Property, value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from itertools import chain
 from operator import attrgetter
 from typing import Any
 
@@ -33,6 +34,9 @@ OUTCOME_COLUMNS = (
     "updated_at",
 )
 """What an act can change; the other columns change only with an intent, and need not be written again."""
+
+FETCHED = 500
+"""Rows asked of the driver at once."""
 
 SEEN_COLUMNS = ("handle", "presence", "object", "reason", "number", "seen_at")
 
@@ -110,7 +114,7 @@ def load_where(tx: Connection, *where: ColumnElement[bool]) -> Rows:
     rows: dict[str, Resource] = {}
     seen: dict[str, Seen] = {}
     width = len(COLUMNS)
-    for values in tx.execute(chosen):
+    for values in chain.from_iterable(tx.execute(chosen).partitions(FETCHED)):
         row = Resource(*values[:width])
         rows[row.key] = row
         presence, handle, thing, seen_at, reason, number = values[width:]
