@@ -18,6 +18,7 @@ from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Step, Verb
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, Seen, World, next_look
+from homeostat.planner.asked import CHECK
 from homeostat.planner.current import current_row
 from homeostat.planner.naming import physical_name
 from homeostat.planner.scope import RowScope, thing_of
@@ -74,6 +75,8 @@ class Children:
         if step.verb in (Verb.CREATE, Verb.FIND):
             return _observe(tx, child.id, now)
         before = stacks.desired_of(tx, child.id, child.revision)
+        if step.verb is Verb.OPERATE:
+            return self._pass_on(tx, step, child, before, now, self._time_left(world, now))
         if step.verb is Verb.DELETE:
             action, desired = Action.DELETE, stacks.EMPTY
             done = child.action == Action.DELETE and child.status == Status.IN_PROGRESS
@@ -82,8 +85,21 @@ class Children:
             done = before.intent == desired.intent
         if done:
             return _observe(tx, child.id, now)
-        touched = touched_shards(before, desired)
-        stacks.revise(self._db, tx, child, action, desired, now, self._time_left(world, now), touched=touched)
+        looks = action == Action.UPDATE and world.stack.look_from is not None
+        changes = {"look_from": self._db.now_of(tx)} if looks else {}
+        touched = None if looks else touched_shards(before, desired)
+        stacks.revise(self._db, tx, child, action, desired, now, self._time_left(world, now), changes, touched)
+        return Observation(Presence.PRESENT, child.id, {"status": "in_progress"}, now)
+
+    def _pass_on(
+        self, tx: Connection, step: Step, child: Row[Any], before: stacks.Desired, now: float, timeout_s: float
+    ) -> Answer:
+        """Ask the child stack what its parent was asked, once."""
+        intent = _intent_of(step.row)
+        if before.intent == intent:
+            return _observe(tx, child.id, now)
+        ask = stacks.check if step.operation == CHECK else stacks.converge
+        ask(self._db, tx, child, now, timeout_s, intent)
         return Observation(Presence.PRESENT, child.id, {"status": "in_progress"}, now)
 
     def _time_left(self, world: World, now: float) -> float:
@@ -111,7 +127,8 @@ class Children:
             parent_shard=world.shard,
             root_id=stack.root_id or stack.id,
             depth=stack.depth + 1,
-            converge=stack.converge,
+            converge=stack.converges(row.name),
+            observe_s=stack.observe_s,
         )
         desired = self._desired(tx, world, step, None, stacks.EMPTY)
         stacks.add(self._db, tx, new, desired, now, self._time_left(world, now))
@@ -122,7 +139,7 @@ class Children:
     ) -> stacks.Desired:
         """What the child stack should be: a group of alike members, or the template that its type names."""
         row = step.row
-        intent = f"{row.token}/{(row.intent or {}).get('stamp')}"
+        intent = _intent_of(row)
         parent = stacks.desired_of(tx, world.stack.id, world.stack.revision)
         if is_template(row.type):
             return replace(_from_template(row, parent), intent=intent)
@@ -144,6 +161,11 @@ def look(tx: Connection, world: World, now: float) -> list[tuple[Resource, Seen]
         world.seen[row.key] = seen
         changed.append((row, seen))
     return changed
+
+
+def _intent_of(row: Resource) -> str:
+    """The one act that a row in progress is about."""
+    return f"{row.token}/{(row.intent or {}).get('stamp')}"
 
 
 def _observe(tx: Connection, stack_id: str, now: float) -> Observation:

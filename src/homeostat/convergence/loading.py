@@ -37,7 +37,7 @@ def load(tx: Connection, definitions: Definitions, stack_id: str, number: int, n
         lambda: stacks.desired_of(tx, facts.id, facts.revision),
     )
     rows, seen = worlds.load_rows(tx, facts.id, number)
-    world = World(facts, number, graph, rows, seen, shard.settled_revision)
+    world = World(facts, number, graph, rows, seen, shard.settled_revision, shard.looked_at or 0.0, shard.blind)
     world.stamp = max((max(r.born, r.changed, r.resolved) for r in rows.values()), default=0)
     looks = look(tx, world, now)
     show_members(tx, world, _read_by_others(world))

@@ -6,7 +6,7 @@ Observers decide nothing. A look that differs from the one before is stored, and
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 
 from homeostat.clouds.port import Cloud, Sighting
@@ -22,6 +22,8 @@ from homeostat.store.database import Database
 from homeostat.store.sightings import Watched
 
 LOG = logging.getLogger(__name__)
+Shard = tuple[str, int]
+"""Stack and number."""
 SHARDS_MAX = 50
 """Shards looked at in one round: at most about 50,000 things."""
 TOKENS_MAX = 500
@@ -44,15 +46,27 @@ class Observer:
     def round(self) -> int:
         """Look at everything that is due; what cannot be reached stays as it is. Gives the number of shards."""
         with self._db.write() as tx:
-            taken = shards.take_for_observation(tx, self._db.now_of(tx), SHARDS_MAX, self._steady_s)
+            now = self._db.now_of(tx)
+            taken = shards.take_for_observation(tx, now, SHARDS_MAX, self._steady_s)
         if taken:
             with self._db.read() as tx:
                 watched = sightings.in_shards(tx, taken, self._types)
-            self.look(watched)
+            blind = self.look(watched)
+            self._looked(now, {shard for shard in taken if shard not in blind}, blind)
             self._again_soon({(thing.stack_id, thing.shard) for thing in watched if thing.busy})
         return len(taken)
 
-    def _again_soon(self, busy: set[tuple[str, int]]) -> None:
+    def _looked(self, at: float, seen: set[Shard], blind: Mapping[Shard, str]) -> None:
+        """Keep which shards were seen whole, by a round that began at this time, and why others were not."""
+        reasons: dict[str, list[Shard]] = defaultdict(list)
+        for shard, reason in blind.items():
+            reasons[reason].append(shard)
+        with self._db.write() as tx:
+            shards.looked(tx, seen, at)
+            for reason, unseen in reasons.items():
+                shards.not_seen(tx, unseen, reason)
+
+    def _again_soon(self, busy: set[Shard]) -> None:
         """What is being built is looked at again soon, even when this look brought no news."""
         if busy:
             with self._db.write() as tx:
@@ -104,8 +118,12 @@ class Observer:
                 watched = sightings.by_handle(tx, sorted(handles), of_kind([kind])[kind])
             self.look(watched)
 
-    def look(self, watched: Sequence[Watched]) -> None:
-        """One call a project and kind; store what is news and wake whom it concerns."""
+    def look(self, watched: Sequence[Watched]) -> dict[Shard, str]:
+        """One call a project and kind; store what is news and wake whom it concerns.
+
+        Gives the shards with things that could not be looked at, and why.
+        """
+        blind: dict[Shard, str] = {}
         groups: dict[tuple[str, str], list[Watched]] = defaultdict(list)
         for thing in watched:
             groups[thing.project, resource_type(thing.type).kind].append(thing)
@@ -118,14 +136,20 @@ class Observer:
                 metrics.looked(kind, len(things), self._clock.monotonic() - started, "transient")
                 with _about(things):
                     LOG.warning("cannot look at %d %s of project %s: %s", len(things), kind, project, error)
+                blind |= dict.fromkeys(_shards(things), str(error))
                 continue
-            except Exception:
+            except Exception as error:
                 metrics.looked(kind, len(things), self._clock.monotonic() - started, "bug")
                 with _about(things):
                     LOG.exception("cannot look at %d %s of project %s: the adapter failed", len(things), kind, project)
+                blind |= dict.fromkeys(_shards(things), f"the adapter of {kind} failed: {error!r}")
                 continue
             metrics.looked(kind, len(things), self._clock.monotonic() - started)
-            self._store([(t, o) for t, o in zip(things, looks, strict=True) if _news(t, o, cloud)])
+            looked = list(zip(things, looks, strict=True))
+            unknown = [(thing, look.reason) for thing, look in looked if look.presence is Presence.UNKNOWN]
+            blind |= {(thing.stack_id, thing.shard): reason or "it is unknown" for thing, reason in unknown}
+            self._store([(thing, look) for thing, look in looked if _news(thing, look, cloud)])
+        return blind
 
     def _store(self, news: Sequence[tuple[Watched, Observation]]) -> None:
         if not news:
@@ -139,7 +163,11 @@ class Observer:
             for stack_id, looks in sorted(by_stack.items()):  # the shard before its rows, as a pass takes them
                 shards.wake(tx, stack_id, now, shards.HEAL, sorted({thing.shard for thing, _ in looks}))
                 sightings.record(self._db, tx, looks)
-                sightings.record_properties(self._db, tx, stack_id, looks)
+                sightings.record_properties(self._db, tx, stack_id, looks, now)
+
+
+def _shards(things: Sequence[Watched]) -> set[Shard]:
+    return {(thing.stack_id, thing.shard) for thing in things}
 
 
 def _about(things: Sequence[Watched]) -> AbstractContextManager[None]:

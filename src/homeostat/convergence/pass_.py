@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, update
 
-from homeostat.convergence.children import STACK, Children
+from homeostat.convergence.children import Children
 from homeostat.convergence.clock import Clock
 from homeostat.convergence.definitions import Definitions
 from homeostat.convergence.loading import load
@@ -18,10 +18,11 @@ from homeostat.convergence.performing import Clouds, Performer
 from homeostat.model.errors import Superseded
 from homeostat.model.plan import Record, Step, Verb
 from homeostat.model.status import ROLLED_BACK_ON_FAILURE, Status
-from homeostat.model.world import Resource, World
+from homeostat.model.world import Resource, World, look_interval
 from homeostat.planner import Frontier, outcome
+from homeostat.planner.asked import look_first
 from homeostat.planner.scope import thing_of
-from homeostat.resources.registry import kind_of, resource_type
+from homeostat.resources.registry import is_outside, kind_of, resource_type
 from homeostat.store import forsaken, schema, shards, stacks, worlds
 from homeostat.store.database import Database
 from homeostat.store.forsaken import Forsaken
@@ -190,8 +191,7 @@ class Pass:
             self._frontier.apply(step, record)
 
     def _forsaken(self, row: Resource, token: str) -> list[Forsaken]:
-        kind = kind_of(row.type)
-        return [Forsaken(token, kind, self._world.stack.project)] if kind not in ("", STACK) else []
+        return [Forsaken(token, kind_of(row.type), self._world.stack.project)] if is_outside(row.type) else []
 
     def _observed(self, row: Resource) -> None:
         kind = resource_type(row.type)
@@ -206,7 +206,7 @@ class Pass:
         Asked of every row at the start too: a crash may have come between storing the row and failing the stack."""
         stack = self._world.stack
         mine = row.failed and row.revision == stack.revision and row.replaced_by is None
-        if mine and stack.status == Status.IN_PROGRESS and not self._failed:
+        if mine and not stack.checking and stack.status == Status.IN_PROGRESS and not self._failed:
             self._failed = f"Resource {row.action} failed: {row.reason}"
 
     def check(self) -> None:
@@ -266,6 +266,8 @@ class Pass:
         before = stacks.fail(p.db, tx, stack.id, stack.revision, self._failed, now)
         if before is None:
             return
+        if before.complete_revision == before.revision:
+            return  # it asked for nothing new: there is nothing to go back to
         if not before.disable_rollback and before.action in ROLLED_BACK_ON_FAILURE:
             stacks.roll_back(p.db, tx, before, now, p.limits.stack_timeout_s)
 
@@ -296,12 +298,12 @@ class Pass:
         return min((at for at in times if at is not None), default=None)
 
     def _observe_at(self, now: float) -> float | None:
-        limits = self._p.limits
-        rows = [row for row in self._world.rows.values() if row.handle and _observable(row)]
+        """When observers are to look at it: at once if a decision waits for that."""
+        limits, stack = self._p.limits, self._world.stack
+        rows = [row for row in self._world.rows.values() if row.handle and is_outside(row.type)]
+        if any(look_first(self._world, row) is not None for row in rows):
+            return now
         if any(row.busy for row in rows):
             return now + limits.look_busy_s
-        return now + limits.look_steady_s if rows else None
-
-
-def _observable(row: Resource) -> bool:
-    return kind_of(row.type) not in ("", STACK)
+        interval = look_interval(stack.observe_s, stack.exceptions, limits.look_steady_s)
+        return now + interval if rows and interval is not None else None

@@ -120,3 +120,14 @@ class Waiting:
     @property
     def released_by(self) -> str:
         return RELEASED_BY[self.why]
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """It is what it should be; dependants may go on. step — a quiet change of its row to store, if any."""
+
+    step: Step | None = None
+
+
+SETTLED = Settled()
+Decision = Step | Settled | Waiting

@@ -118,13 +118,39 @@ class StackFacts:
     depth: int = 0
     shards: int = 1
 
+    @property
+    def halted(self) -> bool:
+        """Its newest revision has failed before it was ever complete: nothing new is begun for it."""
+        return self.status == Status.FAILED and self.complete_revision != self.revision
+
+    @property
+    def checking(self) -> bool:
+        """It is being looked at, and nothing is to be changed."""
+        return self.action == Action.CHECK and self.status == Status.IN_PROGRESS
+
+    def converges(self, name: str) -> bool:
+        """Is a resource brought back by itself when the world changes (CV8)?"""
+        exception = (self.exceptions or {}).get(name, {}).get("converge")
+        return self.converge if exception is None else bool(exception)
+
+
+def look_interval(
+    observe_s: float | None, exceptions: Mapping[str, Mapping[str, Any]] | None, default_s: float
+) -> float | None:
+    """Seconds between looks at a shard where all is at rest; None: never. One resource's wish is served for all of its
+    shard, since looks are made in bulk. observe_s, exceptions — see `store.schema.stack`; 0 there means never."""
+    wishes = [default_s if observe_s is None else observe_s]
+    wishes += [each["observe_s"] for each in (exceptions or {}).values() if each.get("observe_s") is not None]
+    return min((wish for wish in wishes if wish > 0), default=None)
+
 
 @dataclass(slots=True)
 class World:
     """One shard as it is: what `planner.Frontier` decides from.
 
-    definitions — desired graph of this shard; settled_revision — newest
-    revision at which the shard came to rest; listing_lag_s — see `clouds.port.Cloud`.
+    definitions — desired graph of this shard; settled_revision — newest revision at which the shard came to rest;
+    looked_at — the newest round of looking that saw all its things; blind — why the one after that did not;
+    listing_lag_s — see `clouds.port.Cloud`.
     """
 
     stack: StackFacts
@@ -133,6 +159,8 @@ class World:
     rows: dict[str, Resource] = field(default_factory=dict)
     seen: dict[str, Seen] = field(default_factory=dict)
     settled_revision: int = 0
+    looked_at: float = 0.0
+    blind: str = ""
     listing_lag_s: float = 0.0
     stamp: int = 0
 

@@ -1,14 +1,12 @@
 """What one resource needs now: a step, nothing, or a named reason to wait. Pure."""
 
-from dataclasses import dataclass
-
 from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.observed import Condition, Remedy, Verdict
-from homeostat.model.plan import Step, Verb, Waiting, Why
+from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb, Waiting, Why
 from homeostat.model.status import Action, DeletionPolicy, Status
 from homeostat.model.world import Resource
-from homeostat.planner import outcome
+from homeostat.planner import asked, outcome
 from homeostat.planner.backoff import delay_s
 from homeostat.planner.intend import CALM_S, Intents
 from homeostat.planner.scope import thing_of
@@ -20,17 +18,6 @@ ATTEMPTS_MAX = 5
 KEPT = "kept, as its deletion policy says"
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """It is what it should be; dependants may go on. step — a quiet change of its row to store, if any."""
-
-    step: Step | None = None
-
-
-SETTLED = Settled()
-Decision = Step | Settled | Waiting
-
-
 class Decider(Intents):
     """Decides about single resources of one world."""
 
@@ -39,6 +26,8 @@ class Decider(Intents):
     def keep(self, definition: Definition, now: float) -> Decision:
         """About a resource that should exist, all it requires being done."""
         row = self.current.get(definition.name)
+        if self.world.stack.checking and not (row is not None and row.busy):
+            return asked.check(self.world, row, now)
         if row is None:
             return self._halt(definition.name) or self._create(definition, now)
         if row.action == Action.INIT:
@@ -127,10 +116,13 @@ class Decider(Intents):
     # -- after a failure ---------------------------------------------------------------------------------------------
 
     def _after_failure(self, definition: Definition, row: Resource, now: float) -> Decision:
-        if row.revision == self.world.stack.revision or not self.unsettled:
-            return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
+        unseen = asked.look_first(self.world, row)
+        if unseen is not None:
+            return unseen
+        if row.asked_at is None and (row.revision == self.world.stack.revision or not self.unsettled):
+            return self._failed(definition, row, now)
         halted = self._halt(row.name)
-        if halted is not None:
+        if halted is not None and row.asked_at is None:
             return halted
         row.attempts = 0
         if row.handle == "":
@@ -143,6 +135,24 @@ class Decider(Intents):
         if row.action == Action.UPDATE and same:
             return self._after_failed_update(definition, row, now)
         return self._replace(definition, row, now)
+
+    def _failed(self, definition: Definition, row: Resource, now: float) -> Decision:
+        """Nobody has asked for another try. What failed a check may still be brought back, or have come back (CV13)."""
+        waiting = Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
+        if row.action != Action.CHECK or row.handle == "" or definition.type != row.type:
+            return waiting
+        verdict = resource_type(row.type).judge(thing_of(self.world, row), now)
+        if verdict.condition in (Condition.READY, Condition.DRIFTED):
+            row.judged = self.world.seen[row.key].number
+            return Step(Verb.RECORD, row, events=outcome.complete(self.world, row, now).events)
+        if not outcome.unfit(verdict) or verdict.remedy is Remedy.ASK or not asked.heals(self.world, row):
+            return waiting
+        return self._bring_back(definition, row, verdict, now)
+
+    def _bring_back(self, definition: Definition, row: Resource, verdict: Verdict, now: float) -> Decision:
+        if verdict.condition is Condition.ABSENT:
+            return self._recreate(definition, row, verdict, now)
+        return self._mend(definition, row, verdict, now)
 
     def _update_again(self, definition: Definition, row: Resource, now: float) -> Decision:
         """What mends its own parts is told again what it should be, whatever failed before."""
@@ -181,13 +191,15 @@ class Decider(Intents):
         if due_at > now:
             return Waiting(row.name, Why.BACKOFF, (), verdict.reason, row.updated_at, due_at, row.key)
         noticed = outcome.event_of(row, Status.FAILED, verdict.reason, Action.CHECK)
+        known = row.action == Action.CHECK and row.failed
         row.reason = verdict.reason
         if verdict.condition is Condition.ABSENT:
             step = self._create(definition, now, row)
             row.action, row.status, row.updated_at = Action.CHECK, Status.FAILED, now
         else:
             step = self._delete_first(definition, row, now)
-        step.events.insert(0, noticed)
+        if not known:
+            step.events.insert(0, noticed)
         return step
 
     def _mend(self, definition: Definition, row: Resource, verdict: Verdict, now: float) -> Decision:
@@ -218,44 +230,54 @@ class Decider(Intents):
             return Waiting(row.name, Why.BACKOFF, (), verdict.reason, row.updated_at, due_at, row.key)
         row.reason = f"healing: {verdict.reason}"
         if not (row.busy and row.action == Action.CREATE):
-            step.events.append(outcome.event_of(row, Status.FAILED, verdict.reason, Action.CHECK))
+            if not (row.failed and row.action == Action.CHECK):
+                step.events.append(outcome.event_of(row, Status.FAILED, verdict.reason, Action.CHECK))
             row.action, row.status = Action.UPDATE, Status.IN_PROGRESS
             step.events.append(outcome.event_of(row, Status.IN_PROGRESS, row.reason))
         changed = {"changed": list(step.changed)}
         row.intent = {"operation": step.operation} if step.verb is Verb.OPERATE else changed
-        row.acted_at = row.due_at = None
+        row.acted_at = row.due_at = row.asked_at = None
         row.retries, row.attempts, row.updated_at = 0, attempts, now
         return step
 
     # -- at rest -----------------------------------------------------------------------------------------------------
 
     def _at_rest(self, definition: Definition, row: Resource, now: float) -> Decision:
+        unseen = asked.look_first(self.world, row)
+        if unseen is not None:
+            return unseen
         seen = self.world.seen.get(row.key)
         news = seen is not None and seen.number != row.judged
-        if news:
-            healing = self._judge_news(definition, row, now)
+        before = (row.intent, row.asked_at)
+        if news or asked.left_alone(row) or row.asked_at is not None:
+            healing = self._judge(definition, row, now)
             if healing is not None:
                 return healing
+        if news:
             row.judged = self.world.seen[row.key].number
             row.changed = self.world.next_stamp()
         decision: Decision = SETTLED
         if self._stale(definition, row) or (self.unsettled and row.revision != self.world.stack.revision):
             decision = self._compare(definition, row, now)
-        return Settled(Step(Verb.RECORD, row)) if news and decision is SETTLED else decision
+        told = news or before != (row.intent, row.asked_at)
+        return Settled(Step(Verb.RECORD, row)) if told and decision is SETTLED else decision
 
     def _stale(self, definition: Definition, row: Resource) -> bool:
         """Has a reference or attribute that it reads changed since it last read them?"""
         required = (self.current[name] for name in definition.requires if name in self.current)
         return any(other.changed > row.resolved for other in required)
 
-    def _judge_news(self, definition: Definition, row: Resource, now: float) -> Decision | None:
-        """Something about it changed outside: heal it, unless the user switched that off (CV8)."""
+    def _judge(self, definition: Definition, row: Resource, now: float) -> Decision | None:
+        """Is it as it should be? If not, bring it back, or leave it alone where that is switched off (CV8)."""
         verdict = resource_type(row.type).judge(thing_of(self.world, row), now)
-        if not outcome.unfit(verdict) or not self.world.stack.converge:
-            return None
-        if verdict.condition is Condition.ABSENT:
-            return self._recreate(definition, row, verdict, now)
-        return self._mend(definition, row, verdict, now)
+        if outcome.unfit(verdict):
+            if asked.heals(self.world, row):
+                return self._bring_back(definition, row, verdict, now)
+            asked.leave_alone(row, verdict)
+        elif asked.left_alone(row):
+            row.intent = None
+        row.asked_at = None
+        return None
 
     def _compare(self, definition: Definition, row: Resource, now: float) -> Decision:
         if definition.type != row.type:
@@ -266,6 +288,9 @@ class Decider(Intents):
             return self._halt(row.name) or self._failed_step(row, error, now, Action.UPDATE)
         if self._changed(want, row):
             return self._halt(row.name) or self._update_or_replace(want, row, now)
+        operation = asked.passed_on(self.world, row)
+        if operation:
+            return self._halt(row.name) or asked.pass_on(self.world, row, operation, now)
         if self._has_failed_parts(row):
             return self._halt(row.name) or self._update(want, row, {}, now)
         moved = row.requires != want.requires or row.metadata != want.metadata

@@ -8,12 +8,12 @@ The frontier is built once from a world, then moved by outcomes: a chain of a th
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
 
-from homeostat.model.plan import Record, Step, Verb, Waiting, Why
+from homeostat.model.plan import Record, Settled, Step, Verb, Waiting, Why
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, World
 from homeostat.planner import outcome
 from homeostat.planner.current import current_row
-from homeostat.planner.decide import Decider, Settled
+from homeostat.planner.decide import Decider
 
 Node = str
 
@@ -120,8 +120,7 @@ class Frontier:
         row = self.leftovers.get(node[1:])
         if row is None:
             return Settled()
-        failed = self.world.stack.status == Status.FAILED
-        if failed and not row.leaving and self.world.stack.action != Action.DELETE:
+        if self.world.stack.halted and not row.leaving and self.world.stack.action != Action.DELETE:
             return Waiting(row.name, Why.HALTED, reason=self.world.stack.reason, key=row.key)
         return self._decider.drop(row, now)
 

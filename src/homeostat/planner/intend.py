@@ -43,7 +43,7 @@ class Intents:
         self.keys = keys
         self.scope = RowScope(world, current)
         stack = world.stack
-        self.halted = stack.status == Status.FAILED
+        self.halted = stack.halted
         self.unsettled = world.settled_revision < stack.revision
 
     def _want(self, definition: Definition) -> Wanted:
@@ -124,7 +124,7 @@ class Intents:
         row.revision = self.world.stack.revision
         row.properties, row.metadata, row.requires = want.values, want.metadata, want.requires
         row.deletion_policy = want.definition.deletion_policy
-        row.acted_at = row.due_at = None
+        row.acted_at = row.due_at = row.asked_at = None
         row.retries = 0
         row.intent = {"changed": list(step.changed), "stamp": self.world.next_stamp()}
         row.resolved = self.world.stamp

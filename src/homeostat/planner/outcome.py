@@ -90,7 +90,7 @@ def fail(world: World, row: Resource, reason: str, now: float) -> Record:
     row.status = Status.FAILED
     row.revision = world.stack.revision
     row.reason = reason
-    row.due_at = None
+    row.due_at = row.asked_at = None
     row.updated_at = now
     return Record(row, [event_of(row, Status.FAILED, reason)])
 

@@ -4,9 +4,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, case, func, literal, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, case, func, literal, or_, select, tuple_, update
 
 from homeostat.model.errors import Superseded
+from homeostat.model.world import look_interval
 from homeostat.store import schema
 from homeostat.store.database import Database
 
@@ -52,14 +53,20 @@ def wake(
         where.append(or_(table.c.settled_revision < unsettled_at, table.c.number == 0))
     if numbers is not None:
         where.append(table.c.number.in_(numbers))
+    values = _woken(at, priority)
+    if restart_at is not None:
+        values["done"] = case((table.c.settled_revision < restart_at, 0), else_=table.c.done)
+    tx.execute(update(table).where(*where).values(**values))
+
+
+def _woken(at: float, priority: int) -> dict[str, Any]:
+    """Columns of a shard that is asked for a pass."""
+    table = schema.shard
     sooner = case((table.c.wake_at < at, table.c.wake_at), else_=at)
     urgent = case(
         (table.c.wake_at.is_(None), priority), (table.c.priority < priority, table.c.priority), else_=priority
     )
-    values: dict[str, Any] = {"wake_at": sooner, "wakes": table.c.wakes + 1, "priority": urgent}
-    if restart_at is not None:
-        values["done"] = case((table.c.settled_revision < restart_at, 0), else_=table.c.done)
-    tx.execute(update(table).where(*where).values(**values))
+    return {"wake_at": sooner, "wakes": table.c.wakes + 1, "priority": urgent}
 
 
 def carry_over(tx: Connection, stack_id: str, revision: int, touched: Collection[int]) -> None:
@@ -220,25 +227,72 @@ def set_aside(tx: Connection, lease: Lease, reason: str, until: float) -> None:
 
 
 def take_for_observation(tx: Connection, now: float, limit: int, again_s: float) -> list[tuple[str, int]]:
-    """Shards whose things are to be looked at now; each is taken by one observer only, the next look is set."""
-    table = schema.shard
+    """Shards whose things are to be looked at now; each is taken by one observer only, the next look is set.
+
+    again_s — time until then, where the stack has no wish of its own.
+    """
+    table, stack = schema.shard, schema.stack
     chosen = (
-        select(table.c.stack_id, table.c.number)
+        select(table.c.stack_id, table.c.number, stack.c.observe_s, stack.c.exceptions)
+        .join(stack, stack.c.id == table.c.stack_id)
         .where(table.c.observe_at <= now)
         .order_by(table.c.observe_at)
         .limit(limit)
     )
     taken: list[tuple[str, int]] = []
-    for stack_id, number in tx.execute(chosen).all():
+    for stack_id, number, observe_s, exceptions in tx.execute(chosen).all():
+        interval = look_interval(observe_s, exceptions, again_s)
         row = tx.execute(
             update(table)
             .where(table.c.stack_id == stack_id, table.c.number == number, table.c.observe_at <= now)
-            .values(observe_at=now + again_s)
+            .values(observe_at=None if interval is None else now + interval)
             .returning(table.c.number)
         ).first()
         if row is not None:
             taken.append((stack_id, number))
     return taken
+
+
+def looked(tx: Connection, seen: Collection[tuple[str, int]], at: float) -> None:
+    """All things of these shards were looked at, at this time or later; where somebody waits for that, the shard is
+    woken."""
+    if not seen:
+        return
+    table = schema.shard
+    these = tuple_(table.c.stack_id, table.c.number).in_(sorted(seen))
+    waits = and_(table.c.look_from <= at, table.c.look_from > func.coalesce(table.c.looked_at, 0.0))
+    tx.execute(update(table).where(these, waits).values(**_woken(at, USER)))
+    tx.execute(update(table).where(these).values(looked_at=at, blind=""))
+
+
+def not_seen(tx: Connection, blind: Collection[tuple[str, int]], reason: str) -> None:
+    """Their things could not be looked at."""
+    table = schema.shard
+    if blind:
+        these = tuple_(table.c.stack_id, table.c.number).in_(sorted(blind))
+        tx.execute(update(table).where(these).values(blind=reason))
+
+
+def ask_to_look(
+    tx: Connection, stacks: ColumnElement[Any] | Sequence[str], at: float, numbers: Sequence[int] | None = None
+) -> None:
+    """Have these stacks looked at as soon as possible. numbers — only these shards."""
+    table = schema.shard
+    where = [table.c.stack_id.in_(stacks)]
+    if numbers is not None:
+        where.append(table.c.number.in_(numbers))
+    sooner = case((table.c.observe_at < at, table.c.observe_at), else_=at)
+    tx.execute(update(table).where(*where).values(observe_at=sooner))
+
+
+def wait_for_look(tx: Connection, stack_id: str, at: float, numbers: Sequence[int] | None = None) -> None:
+    """Somebody waits for a look at these shards made after this time."""
+    table = schema.shard
+    where = [table.c.stack_id == stack_id]
+    if numbers is not None:
+        where.append(table.c.number.in_(numbers))
+    tx.execute(update(table).where(*where).values(look_from=at))
+    ask_to_look(tx, [stack_id], at, numbers)
 
 
 def observe_at(tx: Connection, stack_id: str, number: int, at: float | None) -> None:

@@ -122,7 +122,7 @@ def remembered(thing: Watched, look: Observation) -> dict[str, Any]:
 
 
 def record_properties(
-    db: Database, tx: Connection, stack_id: str, looks: Sequence[tuple[Watched, Observation]]
+    db: Database, tx: Connection, stack_id: str, looks: Sequence[tuple[Watched, Observation]], now: float
 ) -> None:
     """Store the observed values of the properties that the template sets (CV1), of rows that are still there."""
     keys = select(_resource.c.key).where(_resource.c.key.in_([thing.key for thing, _ in looks]))
@@ -134,7 +134,7 @@ def record_properties(
         kind = resource_type(thing.type)
         seen = Thing(thing.key, thing.name, thing.name, kind.complete(thing.properties), look, thing.handle)
         observed.append((thing.key, thing.name, kind.observed_properties(seen)))
-    worlds.record_properties(tx, stack_id, observed)
+    worlds.record_properties(tx, stack_id, observed, now)
 
 
 def differs(thing: Watched, look: Observation) -> bool:

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlalchemy import Connection, Row, and_, exists, func, insert, or_, select, update
@@ -48,6 +48,8 @@ class NewStack:
     timeout_mins: int | None = None
     tags: list[str] | None = None
     converge: bool = True
+    observe_s: float | None = None
+    exceptions: Mapping[str, Mapping[str, Any]] | None = None
     parent_id: str | None = None
     parent_name: str | None = None
     parent_key: str | None = None
@@ -72,6 +74,8 @@ def add(db: Database, tx: Connection, new: NewStack, desired: Desired, now: floa
             "timeout_mins",
             "tags",
             "converge",
+            "observe_s",
+            "exceptions",
             "depth",
         )
     }
@@ -128,7 +132,7 @@ def revise(
             deadline=now + _seconds(timeout_mins, timeout_s),
             shards=max(int(stack.shards), desired.shards),
             updated_at=now,
-            **{"rollback_to": None, **columns},
+            **{"rollback_to": None, "look_from": None, **columns},
         )
     )
     shards.ensure(db, tx, stack.id, stack.project, desired.shards)
@@ -137,8 +141,44 @@ def revise(
     else:
         shards.carry_over(tx, stack.id, number, touched)
         shards.wake(tx, stack.id, now, shards.USER, unsettled_at=number, restart_at=number)
+    if columns.get("look_from") is not None:
+        shards.wait_for_look(tx, stack.id, columns["look_from"])
     events.append(tx, stack.id, [stack_event(stack.id, stack.name, action, Status.IN_PROGRESS)], now)
     return number
+
+
+def converge(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_s: float, intent: str = "") -> int:
+    """Ask again for what was asked for last, with a look at everything first (CV9). Gives the new revision.
+
+    What is in progress goes on, under the same action. Takes: stack — see `revise`; intent — see `Desired`.
+    """
+    going_on = stack.status == Status.IN_PROGRESS and stack.action != Action.CHECK
+    action = stack.action if going_on or stack.action == Action.DELETE else Action.UPDATE
+    return _ask_again(db, tx, stack, action, now, timeout_s, intent)
+
+
+def check(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_s: float, intent: str = "") -> int:
+    """Have every resource looked at, and told whether it is as it should be. Gives the new revision."""
+    return _ask_again(db, tx, stack, Action.CHECK, now, timeout_s, intent)
+
+
+def _ask_again(
+    db: Database, tx: Connection, stack: Row[Any], action: str, now: float, timeout_s: float, intent: str
+) -> int:
+    """The same desired state as another revision: complete from the start where the one before is."""
+    desired = replace(desired_of(tx, stack.id, stack.revision), intent=intent)
+    changes: dict[str, Any] = {"look_from": db.now_of(tx), "rollback_to": stack.rollback_to}
+    if stack.complete_revision == stack.revision:
+        changes["complete_revision"] = stack.revision + 1
+    return revise(db, tx, stack, action, desired, now, timeout_s, changes)
+
+
+def below(stack_id: str) -> Any:
+    """Ids of a stack and of all live stacks nested in it, as a subquery."""
+    table = schema.stack
+    tree = select(table.c.id).where(table.c.id == stack_id).cte("tree", recursive=True)
+    tree = tree.union_all(select(table.c.id).where(table.c.parent_id == tree.c.id, table.c.deleted_at.is_(None)))
+    return select(tree.c.id)
 
 
 def _seconds(timeout_mins: int | None, default_s: float) -> float:
@@ -218,7 +258,8 @@ def stack_event(stack_id: str, name: str, action: str, status: str, reason: str 
 
 
 def settle(db: Database, tx: Connection, stack_id: str, number: int, now: float) -> Row[Any] | None:
-    """COMPLETE the stack if all its shards came to rest at revision `number` and that is still the newest.
+    """Finish the action of the stack if all its shards came to rest at revision `number` and that is still the newest.
+    It is COMPLETE, but for a check that found something wrong.
 
     Gives the stack's row as it was before, when its state changed by this call.
     """
@@ -226,15 +267,38 @@ def settle(db: Database, tx: Connection, stack_id: str, number: int, now: float)
     if row is None or row.revision != number or row.status != Status.IN_PROGRESS:
         return None
     shard = schema.shard
-    unsettled = exists().where(
-        shard.c.stack_id == stack_id,
-        shard.c.number < row.shards,
-        or_(shard.c.settled_revision < number, shard.c.failures > 0),
-    )
-    if tx.execute(select(unsettled)).scalar_one():
+    unfinished = shard.c.settled_revision < number
+    if row.action != Action.CHECK:
+        unfinished = or_(unfinished, shard.c.failures > 0)
+    mine = (shard.c.stack_id == stack_id, shard.c.number < row.shards)
+    if tx.execute(select(exists().where(*mine, unfinished))).scalar_one():
         return None
-    _finish(tx, row, Status.COMPLETE, f"Stack {row.action} completed successfully", now)
+    failure = _failed_check(tx, row) if row.action == Action.CHECK else ""
+    if failure:
+        _finish(tx, row, Status.FAILED, failure, now)
+        shards.wake(tx, stack_id, now, shards.HEAL)
+    else:
+        _finish(tx, row, Status.COMPLETE, f"Stack {row.action} completed successfully", now)
     return row
+
+
+TOLD_MAX = 10
+"""Failed resources that the reason of a failed check names."""
+
+
+def _failed_check(tx: Connection, stack: Row[Any]) -> str:
+    """What a check has found wrong, or ""."""
+    failures = shards.failures_of(tx, stack.id)
+    if failures:
+        table = schema.resource
+        failed = (table.c.stack_id == stack.id, table.c.status == Status.FAILED, table.c.replaced_by.is_(None))
+        named = select(table.c.name, table.c.reason).where(*failed).order_by(table.c.name).limit(TOLD_MAX)
+        told = "; ".join(f"{name}: {reason}" for name, reason in tx.execute(named))
+        rest = f"; and {failures - TOLD_MAX} more" if failures > TOLD_MAX else ""
+        return f"Resource CHECK failed: {told}{rest}"
+    if stack.complete_revision != stack.revision:
+        return "Some resources were never created: the last update did not complete"
+    return ""
 
 
 def fail(db: Database, tx: Connection, stack_id: str, number: int, reason: str, now: float) -> Row[Any] | None:

@@ -49,7 +49,7 @@ _full_of = attrgetter(*_FULL)
 _OUTCOME = (*OUTCOME_COLUMNS, "version", "key")
 _outcome_of = attrgetter(*_OUTCOME)
 _SEEN = ("key", "stack_id", "resource_name", *SEEN_COLUMNS)
-_PROPERTY = ("id", "prop_name", "stack_id", "resource_name", "prop_value")
+_PROPERTY = ("id", "prop_name", "stack_id", "resource_name", "prop_value", "since")
 
 
 @dataclass(slots=True)
@@ -133,12 +133,12 @@ def record(db: Database, tx: Connection, stack_id: str, writes: Writes, now: flo
         for row in rows.values():
             row.version += 1
     bulk.delete(tx, _resource, writes.removed)
-    _record_seen(tx, stack_id, writes)
+    _record_seen(tx, stack_id, writes, now)
     forsaken.add(db, tx, writes.forsaken, now)
     events.append(tx, stack_id, writes.events, now)
 
 
-def _record_seen(tx: Connection, stack_id: str, writes: Writes) -> None:
+def _record_seen(tx: Connection, stack_id: str, writes: Writes, now: float) -> None:
     looks = (
         (
             row.key,
@@ -155,14 +155,18 @@ def _record_seen(tx: Connection, stack_id: str, writes: Writes) -> None:
     )
     bulk.upsert(tx, _observed, _SEEN, looks, key=("key",), unless="excluded.seen_at < t.seen_at")
     looked = [(row.key, row.name, seen) for row, seen in writes.properties if row.key not in writes.removed]
-    record_properties(tx, stack_id, looked)
+    record_properties(tx, stack_id, looked, now)
 
 
-def record_properties(tx: Connection, stack_id: str, observed: Sequence[tuple[str, str, dict[str, Any]]]) -> None:
-    """Store (row key, resource name, property -> observed value) in `resource_properties_observed` (CV1)."""
+def record_properties(
+    tx: Connection, stack_id: str, observed: Sequence[tuple[str, str, dict[str, Any]]], now: float
+) -> None:
+    """Store (row key, resource name, property -> observed value) in `resource_properties_observed` (CV1), and since
+    when it has been so."""
     rows = {
-        (key, prop): (key, prop, stack_id, name, value)
+        (key, prop): (key, prop, stack_id, name, value, now)
         for key, name, properties in observed
         for prop, value in properties.items()
     }
-    bulk.upsert(tx, _properties, _PROPERTY, rows.values(), key=("id", "prop_name"))
+    same = "coalesce(excluded.prop_value, '') = coalesce(t.prop_value, '')"
+    bulk.upsert(tx, _properties, _PROPERTY, rows.values(), key=("id", "prop_name"), unless=same)

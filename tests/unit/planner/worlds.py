@@ -6,11 +6,11 @@ from typing import Any
 
 from homeostat.model.desired import Definition
 from homeostat.model.observed import Observation, Presence
-from homeostat.model.plan import Step, Verb, Waiting
+from homeostat.model.plan import Decision, Settled, Step, Verb, Waiting
 from homeostat.model.status import joined
 from homeostat.model.world import Resource, Seen, StackFacts, World
 from homeostat.planner import Frontier
-from homeostat.planner.decide import Decider, Decision, Settled
+from homeostat.planner.decide import Decider
 
 NOW = 1_000_000.0
 LONG_AGO = NOW - 1000.0
