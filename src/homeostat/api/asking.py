@@ -1,7 +1,7 @@
 """What handlers are given: the service, who asks, and the body."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -14,6 +14,7 @@ from homeostat.api.auth import Caller
 from homeostat.api.graphs import Graphs
 from homeostat.api.intake import Intake
 from homeostat.convergence.clock import Clock
+from homeostat.convergence.definitions import Definitions
 from homeostat.model.errors import Rejected, stack_not_found
 from homeostat.store import stacks
 from homeostat.store.database import Database
@@ -27,13 +28,15 @@ COUNT_MAX = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What answers are made of. hidden_tags — stacks with one of these are listed only on demand."""
+    """What answers are made of. hidden_tags — stacks with one of these are listed only on demand; definitions — of
+    shards that the planner was asked about."""
 
     db: Database
     intake: Intake
     clock: Clock
     graphs: Graphs
     hidden_tags: tuple[str, ...] = ()
+    definitions: Definitions = field(default_factory=Definitions)
 
 
 @dataclass(frozen=True, slots=True)

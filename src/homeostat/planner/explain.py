@@ -27,7 +27,8 @@ PATIENCE_S = 5.0
 CONSEQUENCES = frozenset({Why.REQUIRES, Why.IN_USE, Why.LEAVING, Why.HALTED})
 """Reasons whose cause is another resource."""
 
-_URGENCY = {Why.FAILED: 0, Why.SET_ASIDE: 1, Why.NO_WORKER: 1, Why.LEFT_ALONE: 4}
+LAST = 4
+_RANKS = {Why.FAILED: 0, Why.SET_ASIDE: 1, Why.NO_WORKER: 1, Why.LEFT_ALONE: LAST}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +88,8 @@ class Explanation:
 
     @property
     def rank(self) -> int:
-        """Causes come before what only follows from them."""
-        return _URGENCY.get(self.why, 3 if self.why in CONSEQUENCES else 2)
+        """0 … LAST: causes come before what only follows from them."""
+        return _RANKS.get(self.why, 3 if self.why in CONSEQUENCES else 2)
 
 
 def explain(world: World, standing: Standing, now: float) -> list[Explanation]:

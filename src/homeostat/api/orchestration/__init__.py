@@ -1,14 +1,15 @@
 """The Orchestration API v1: a router for each part of it, in the order in which addresses are matched.
 
-`stacks`, `resources`, `events`, `actions` work on stacks · `lookup` finds them by name · `types`, `validation` are for
-writers of templates · `about` the service · `unsupported` what is refused. `inventory`, `outputs`, `renderings` and
-`texts` make the answers, `bodies` and `listing` read the requests, `models` documents both.
+`stacks`, `resources`, `explanations`, `events`, `actions` work on stacks · `lookup` finds them by name · `types`,
+`validation` are for writers of templates · `about` the service · `unsupported` what is refused. `inventory`, `outputs`,
+`renderings` and `texts` make the answers, `bodies` and `listing` read the requests, `models` documents both.
 """
 
 from homeostat.api.orchestration import (
     about,
     actions,
     events,
+    explanations,
     lookup,
     resources,
     stacks,
@@ -23,6 +24,7 @@ ROUTERS = (
     stacks.ROUTER,
     lookup.ROUTER,
     resources.ROUTER,
+    explanations.ROUTER,
     events.ROUTER,
     actions.ROUTER,
     validation.ROUTER,

@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
+
+from homeostat.model.plan import Why
 
 
 class Link(BaseModel):
@@ -123,6 +125,108 @@ class Resources(BaseModel):
 
 class ShownResource(BaseModel):
     resource: Resource
+
+
+class Cause(BaseModel):
+    """Where the waiting ends: another resource, perhaps of a nested stack."""
+
+    path: list[str] = Field(description="Names from the stack that was asked about down to it.")
+    why: str
+    reason: str
+    released_by: str
+
+
+class Reason(BaseModel):
+    """Why one resource or leftover is not at rest, and what would move it."""
+
+    resource_name: str
+    path: list[str] = Field(description="Names from the stack that was asked about down to it.")
+    resource_type: str
+    physical_resource_id: str
+    resource_status: str
+    leftover: bool = Field(description="It should not exist any more; the name may have another resource.")
+    why: str = Field(description=f"One of {', '.join(Why)}.")
+    reason: str
+    waits_for: list[str] = Field(description="Names of resources of the same stack.")
+    since: str | None = Field(description="Since when it waits, where that is known.")
+    released_by: str
+    due_at: str | None = Field(description="When time alone releases it.")
+    next: str = Field(description="The next attempt: create, find, update, operate, delete, record, look or compare.")
+    next_at: str | None
+    blocks: list[str] = Field(description="Names of resources that wait for it, the first few.")
+    blocks_count: int
+    cause: Cause | None
+    links: list[Link]
+
+
+class Progress(BaseModel):
+    """How many resources there are to bring to rest, and how many are. stacks — counted ones; null: too many to count
+    the nested ones."""
+
+    planned: int
+    done: int
+    stacks: int | None
+
+
+class PathLink(BaseModel):
+    """seconds — that it still needs; null where nothing of its type was seen yet."""
+
+    resource_name: str
+    resource_type: str
+    action: str
+    seconds: float | None
+
+
+class Kind(BaseModel):
+    resource_type: str
+    action: str
+
+
+class CriticalPath(BaseModel):
+    """The chain of unfinished resources that takes longest, by how long such took. unknown — of which nobody
+    knows how long they take."""
+
+    seconds: float | None
+    unknown: list[Kind]
+    resources: list[PathLink]
+
+
+class Estimate(BaseModel):
+    """Time until all is at rest. by — what it follows from: critical_path, or rate (resources a second)."""
+
+    seconds: float
+    by: str
+    rate: float | None
+
+
+class Explanation(BaseModel):
+    id: str
+    stack_name: str
+    stack_status: str
+    stack_status_reason: str
+    begun_at: str
+    deadline: str | None
+    progress: Progress
+    critical_path: CriticalPath | None
+    estimate: Estimate | None
+    resources: list[Reason]
+    links: list[Link]
+
+
+class ExplainedStack(BaseModel):
+    explanation: Explanation
+
+
+class ExplainedResource(BaseModel):
+    """reasons — of the resource and its leftovers, then of what is below; none when it is at rest."""
+
+    explanation: "ResourceExplanation"
+
+
+class ResourceExplanation(BaseModel):
+    at_rest: bool
+    resource: Resource
+    reasons: list[Reason]
 
 
 class Metadata(BaseModel):

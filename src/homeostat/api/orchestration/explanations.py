@@ -1,0 +1,177 @@
+"""Why stacks and resources are not at rest, how far they have come, how long they will take. Stores nothing."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import Query
+from pydantic import BaseModel, Field
+from sqlalchemy import Connection, Row
+from starlette.responses import Response
+
+from homeostat.api.answers import Json
+from homeostat.api.asking import COUNT_MAX, Ask, Asked, ResourceName, StackId, StackName
+from homeostat.api.orchestration import models
+from homeostat.api.orchestration.inventory import Inventory
+from homeostat.api.orchestration.renderings import Wire, at, is_deleted, link, stack_identity
+from homeostat.api.orchestration.routing import STACK, answers, router
+from homeostat.convergence.explaining import BEFORE_ALL, Cause, Explaining, Outlook, Page, Place, Told
+from homeostat.model.errors import Rejected
+from homeostat.model.status import joined
+from homeostat.planner.estimate import Chain
+from homeostat.planner.explain import LAST
+
+ROUTER = router("explanations")
+PAGE, PAGE_MAX = 100, 1000
+DEPTH_MAX = 5
+BLOCKS_MAX = 20
+RANKS = [str(rank) for rank in range(BEFORE_ALL, LAST + 1)]
+
+Depth = Annotated[
+    int, Query(ge=0, le=COUNT_MAX, description=f"Levels of nested stacks to explain, too; at most {DEPTH_MAX}.")
+]
+
+
+class ExplainQuery(BaseModel):
+    nested_depth: int = Field(
+        0, ge=0, le=COUNT_MAX, description=f"Levels of nested stacks to explain and count, too; at most {DEPTH_MAX}."
+    )
+    limit: int = Field(PAGE, ge=1, le=PAGE_MAX, description="Length of a page; it may be shorter, even empty.")
+    marker: str | None = Field(None, description="As in the link `next` of the page before.")
+
+    @property
+    def depth(self) -> int:
+        return min(self.nested_depth, DEPTH_MAX)
+
+
+@ROUTER.get(f"{STACK}/explain", summary="Explain why a stack is not at rest", responses=answers(models.ExplainedStack))
+def explain_stack(
+    ask: Ask, stack_name: StackName, stack_id: StackId, query: Annotated[ExplainQuery, Query()]
+) -> Response:
+    """What is not at rest, causes first; how far the stack has come; and how long it will take.
+
+    Large stacks are told in pages: follow the link `next` until there is none."""
+    after = _place(query.marker)
+    with ask.db.read() as tx:
+        stack = ask.stack(tx, stack_name, stack_id)
+        asking = _explaining(ask, tx)
+        page = Page((), None) if is_deleted(stack) else asking.page(stack, query.limit, after, query.depth)
+        outlook = asking.outlook(stack, len(ask.service.graphs.wanted(tx, stack).definitions), query.depth)
+    return Json({"explanation": _stack(ask, stack, query, page, outlook)})
+
+
+@ROUTER.get(
+    f"{STACK}/resources/{{resource_name}}/explain",
+    summary="Explain why a resource is not at rest",
+    responses=answers(models.ExplainedResource),
+)
+def explain_resource(
+    ask: Ask, stack_name: StackName, stack_id: StackId, resource_name: ResourceName, nested_depth: Depth = 0
+) -> Response:
+    """Its own reasons and those of its leftovers; with a depth, what it waits for in its nested stack."""
+    with ask.db.read() as tx:
+        stack = ask.stack(tx, stack_name, stack_id)
+        inventory = Inventory(tx, stack, ask.service.graphs.wanted(tx, stack), [resource_name])
+        shown = inventory.wire(ask, inventory.entry(resource_name))
+        told = _explaining(ask, tx).of_resource(stack, resource_name, min(nested_depth, DEPTH_MAX))
+    reasons = [_reason(ask, each) for each in told]
+    return Json({"explanation": {"at_rest": not reasons, "resource": shown, "reasons": reasons}})
+
+
+def _explaining(ask: Asked, tx: Connection) -> Explaining:
+    return Explaining(tx, ask.service.definitions, ask.db.now_of(tx))
+
+
+def _stack(ask: Asked, stack: Row[Any], query: ExplainQuery, page: Page, outlook: Outlook) -> Wire:
+    shown = stack_identity(ask, stack)
+    if page.after is not None:
+        params = {"nested_depth": query.nested_depth, "limit": query.limit, "marker": _marker(page.after)}
+        shown["links"].append(link("next", f"{ask.stack_url(stack)}/explain?{urlencode(params)}"))
+    return {
+        **shown,
+        "stack_name": stack.name,
+        "stack_status": joined(stack.action, stack.status),
+        "stack_status_reason": stack.reason,
+        "begun_at": at(stack.updated_at or stack.created_at),
+        "deadline": at(stack.deadline),
+        "progress": {"planned": outlook.planned, "done": outlook.done, "stacks": outlook.stacks},
+        "critical_path": _path(outlook.chain),
+        "estimate": _estimate(outlook),
+        "resources": [_reason(ask, each) for each in page.told],
+    }
+
+
+def _path(chain: Chain) -> Wire | None:
+    if not chain.links:
+        return None
+    return {
+        "seconds": chain.seconds,
+        "unknown": [{"resource_type": kind, "action": action} for kind, action in chain.unknown],
+        "resources": [
+            {
+                "resource_name": each.explanation.name,
+                "resource_type": each.explanation.type,
+                "action": each.action,
+                "seconds": each.seconds,
+            }
+            for each in chain.links
+        ],
+    }
+
+
+def _estimate(outlook: Outlook) -> Wire | None:
+    found = outlook.estimate
+    return None if found is None else {"seconds": found.seconds, "by": found.by, "rate": outlook.rate}
+
+
+def _reason(ask: Asked, told: Told) -> Wire:
+    each, stack = told.explanation, told.stack
+    links = [
+        link("self", ask.url(stack.project, "stacks", stack.name, stack.id, "resources", each.name)),
+        link("stack", ask.stack_url(stack)),
+    ]
+    if told.child is not None:
+        links.append(link("nested", ask.stack_url(told.child)))
+    return {
+        "resource_name": each.name,
+        "path": list(told.path),
+        "resource_type": each.type,
+        "physical_resource_id": each.handle,
+        "resource_status": joined(each.action, each.status),
+        "leftover": each.leftover,
+        "why": each.why,
+        "reason": each.reason,
+        "waits_for": list(each.on),
+        "since": at(each.since),
+        "released_by": each.released_by,
+        "due_at": at(each.due_at),
+        "next": each.next,
+        "next_at": at(each.next_at),
+        "blocks": list(each.blocks[:BLOCKS_MAX]),
+        "blocks_count": len(each.blocks),
+        "cause": _cause(told.cause),
+        "links": links,
+    }
+
+
+def _cause(cause: Cause | None) -> Wire | None:
+    if cause is None:
+        return None
+    found = cause.explanation
+    path: Sequence[str] = cause.path
+    return {"path": list(path), "why": found.why, "reason": found.reason, "released_by": found.released_by}
+
+
+def _marker(place: Place) -> str:
+    return ":".join(str(part) for part in place)
+
+
+def _place(marker: str | None) -> Place | None:
+    """Fails: Rejected when it is no marker."""
+    if marker is None:
+        return None
+    shard, _, rest = marker.partition(":")
+    rank, _, node = rest.partition(":")
+    if not shard.isdecimal() or int(shard) > COUNT_MAX or rank not in RANKS:
+        raise Rejected("HTTPBadRequest", f"Invalid marker {marker!r}: give that of the link `next` of a page")
+    return int(shard), int(rank), node

@@ -1,0 +1,231 @@
+"""Asking the planner about stored stacks, without owning or storing anything (CV19).
+
+What a worker knows and nobody else (the cloud) is taken from the rows. The cost of one answer is bounded: so many
+rows are read and hardly more, and the answer says where to go on.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from homeostat.convergence.children import STACK
+from homeostat.convergence.definitions import MEMBERS_PER_SHARD, Definitions
+from homeostat.convergence.loading import load
+from homeostat.model.status import Status
+from homeostat.planner.estimate import Chain, Estimate, Took, critical_path, medians, time_left
+from homeostat.planner.explain import PATIENCE_S, Explanation, Standing, explain
+from homeostat.resources.registry import kind_of
+from homeostat.store import progress, stacks
+
+ROWS_MAX = 2500
+"""Resources looked at for one answer, plus those of the shard at which it is reached."""
+SHARDS_MAX = 50
+"""Shards with nothing to tell that are passed over for one answer."""
+DEPTH_MAX = 5
+
+Place = tuple[int, int, str]
+"""Of an explanation among those of its stack: shard, rank, node."""
+BEFORE_ALL = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Where the waiting ends, perhaps in a nested stack. path — names from the top to it."""
+
+    path: tuple[str, ...]
+    explanation: Explanation
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One explanation. path — names from the top to it; stack — the row of its stack; child — of its nested stack."""
+
+    path: tuple[str, ...]
+    stack: Row[Any]
+    explanation: Explanation
+    child: Row[Any] | None
+    cause: Cause | None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """after — place of the last one that was looked at, when there may be more."""
+
+    told: Sequence[Told]
+    after: Place | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """How far a stack has come, and how long it will take.
+
+    planned, done — resources, those of nested stacks too where `stacks` is more than 1 (None: those are too many to be
+    counted); rate — resources a second that came to rest lately.
+    """
+
+    planned: int
+    done: int
+    stacks: int | None
+    rate: float | None
+    chain: Chain
+    estimate: Estimate | None
+
+
+class Explaining:
+    """One answer. Reads in the transaction given, each shard once."""
+
+    def __init__(self, tx: Connection, definitions: Definitions, now: float) -> None:
+        self._tx = tx
+        self._definitions = definitions
+        self._now = now
+        self._left = ROWS_MAX
+        self._known: dict[tuple[str, int], list[Explanation]] = {}
+        self._children: dict[str, Row[Any] | None] = {}
+
+    def page(self, stack: Row[Any], limit: int, after: Place | None = None, depth: int = 0) -> Page:
+        """At most `limit` explanations in the order of shards, causes first; each before those of its nested stack, of
+        which the first are told, down to `depth` levels."""
+        found: list[Told] = []
+        place = self._pages(stack, found, (), limit, after, depth)
+        return Page(found, place)
+
+    def of_resource(self, stack: Row[Any], name: str, depth: int = 0) -> list[Told]:
+        """Of the resource and leftovers of this name; none when they are at rest."""
+        number = int(name) // MEMBERS_PER_SHARD if stack.shards > 1 and name.isdecimal() else 0
+        found = []
+        for each in self._shard(stack, number):
+            if each.name == name:
+                found.append(self._told(stack, number, (), each))
+                self._below(each, found, (name,), progress.STACKS_MAX, depth)
+        return found
+
+    def outlook(self, stack: Row[Any], wanted: int, depth: int = 0) -> Outlook:
+        """wanted — how many resources should exist by the newest revision."""
+        below = progress.below(self._tx, stack.id, depth)
+        mine = progress.counted(self._tx, [stack.id])
+        planned = max(mine.planned, wanted)
+        left = mine.planned - mine.done + (planned - mine.planned if mine.unsettled else 0)
+        if below:
+            nested = progress.counted(self._tx, [each.id for each in below])
+            planned, left = planned + nested.planned, left + nested.planned - nested.done
+        tree = {stack.id, *(each.id for each in below or ())}
+        count = None if below is None else 1 + len(below)
+        rate, took = self._pace(stack, tree)
+        chain = self._chain(stack, took)
+        moves = stack.status == Status.IN_PROGRESS
+        estimate = time_left(chain, left, rate) if moves else None
+        return Outlook(planned, planned - left, count, rate, chain, estimate)
+
+    # -- one shard ---------------------------------------------------------------------------------------------------
+
+    def _shard(self, stack: Row[Any], number: int) -> list[Explanation]:
+        key = (stack.id, number)
+        if key not in self._known:
+            loaded = load(self._tx, self._definitions, stack.id, number, self._now)
+            world = loaded.world
+            self._left -= max(len(world.rows), len(world.definitions), 1)
+            self._known[key] = explain(world, self._standing(stack, loaded.shard), self._now)
+        return self._known[key]
+
+    def _standing(self, stack: Row[Any], shard: Row[Any]) -> Standing:
+        late = shard.wake_at is not None and shard.wake_at < self._now - PATIENCE_S
+        return Standing(
+            stack.updated_at or stack.created_at,
+            shard.wake_at,
+            shard.lease_until > self._now,
+            shard.reason,
+            not late or progress.manned(self._tx, self._now),
+            shard.observe_at,
+            shard.looked_at,
+            shard.blind,
+        )
+
+    # -- the pages ---------------------------------------------------------------------------------------------------
+
+    def _pages(
+        self, stack: Row[Any], found: list[Told], path: tuple[str, ...], limit: int, after: Place | None, depth: int
+    ) -> Place | None:
+        """Add explanations up to so many in all. Gives where to go on, None after the last one."""
+        begin = after or (0, BEFORE_ALL, "")
+        for turn, shard in enumerate(progress.moving(self._tx, stack, self._now, begin[0], SHARDS_MAX + 1)):
+            passed = max(begin, (shard.number, BEFORE_ALL, ""))
+            if turn == SHARDS_MAX or self._left <= 0:
+                return passed
+            for each in self._shard(stack, shard.number):
+                place = (shard.number, each.rank, each.node)
+                if place <= begin:
+                    continue
+                if len(found) >= limit:
+                    return passed
+                found.append(self._told(stack, shard.number, path, each))
+                self._below(each, found, (*path, each.name), limit, depth)
+                passed = place
+        return None
+
+    def _below(self, each: Explanation, found: list[Told], path: tuple[str, ...], limit: int, depth: int) -> None:
+        child = self._child(each) if depth > 0 else None
+        if child is not None:
+            self._pages(child, found, path, limit, None, depth - 1)
+
+    def _told(self, stack: Row[Any], number: int, path: tuple[str, ...], each: Explanation) -> Told:
+        return Told((*path, each.name), stack, each, self._child(each), self._cause(stack, number, path, each))
+
+    def _child(self, each: Explanation) -> Row[Any] | None:
+        """The live stack that is its reality."""
+        if kind_of(each.type) != STACK or not each.handle:
+            return None
+        if each.handle not in self._children:
+            row = stacks.get(self._tx, each.handle)
+            self._children[each.handle] = row if row is not None and row.deleted_at is None else None
+        return self._children[each.handle]
+
+    def _cause(self, stack: Row[Any], number: int, path: tuple[str, ...], each: Explanation) -> Cause | None:
+        """Follow the waiting to its end, through nested stacks as far as the budget reaches."""
+        found = self._by_node(stack, number).get(each.cause, each)
+        child = self._child(found)
+        while child is not None and self._left > 0 and len(path) <= DEPTH_MAX:
+            inner = self._first(child)
+            if inner is None:
+                break
+            path, found = (*path, found.name), inner
+            child = self._child(found)
+        return None if found is each else Cause((*path, found.name), found)
+
+    def _by_node(self, stack: Row[Any], number: int) -> Mapping[str, Explanation]:
+        return {each.node: each for each in self._known[stack.id, number]}
+
+    def _first(self, stack: Row[Any]) -> Explanation | None:
+        """What a stack that is not at rest waits for before all else."""
+        for shard in progress.moving(self._tx, stack, self._now, 0, 1):
+            for each in self._shard(stack, shard.number):
+                return each
+        return None
+
+    # -- how long ----------------------------------------------------------------------------------------------------
+
+    def _pace(self, stack: Row[Any], tree: set[str]) -> tuple[float | None, Took]:
+        """Resources a second that came to rest lately, and how long such things took: here, or else in the project."""
+        mine = progress.happened(self._tx, stack.id)
+        around = progress.happened_in(self._tx, stack.project)
+        took = {**medians(each for _, each in around), **medians(mine)}
+        sample = mine if len(tree) == 1 else [each for stack_id, each in around if stack_id in tree]
+        begun_at = stack.updated_at or stack.created_at
+        done = [each.at for each in sample if each.status == Status.COMPLETE and each.at >= begun_at]
+        if not done:
+            return None, took
+        full = len(mine) >= progress.EVENTS_MAX if len(tree) == 1 else len(around) >= progress.PROJECT_EVENTS_MAX
+        since = max(begun_at, done[0]) if full else begun_at
+        return (len(done) / (self._now - since) if self._now > since else None), took
+
+    def _chain(self, stack: Row[Any], took: Took, depth: int = DEPTH_MAX) -> Chain:
+        """The critical path through what was looked at of a stack."""
+        unfinished = [each for (stack_id, _), told in self._known.items() if stack_id == stack.id for each in told]
+        inside = {}
+        for each in unfinished:
+            child = self._child(each) if depth else None
+            seconds = self._chain(child, took, depth - 1).seconds if child is not None else None
+            if seconds is not None:
+                inside[each.node] = seconds
+        return critical_path(unfinished, took, self._now, inside)

@@ -1,0 +1,110 @@
+"""How far stacks have come and how fast: a few short rows, however large they are (CV19)."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, or_, select
+
+from homeostat.planner.estimate import Happened
+from homeostat.store import schema
+
+STACKS_MAX = 1000
+"""More nested stacks than this are not counted."""
+EVENTS_MAX = 2000
+PROJECT_EVENTS_MAX = 5000
+ALIVE_S = 20.0
+"""A worker that has given no sign of life for so long is dead."""
+
+_stack, _shard, _event, _worker = schema.stack, schema.shard, schema.event, schema.worker
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Sums over shards. unsettled — some of them have not been at rest at the newest revision."""
+
+    planned: int
+    done: int
+    unsettled: bool
+
+
+def below(tx: Connection, stack_id: str, depth: int) -> list[Row[Any]] | None:
+    """Id and revision of the live stacks below, down to so many levels; None when they are too many."""
+    found: list[Row[Any]] = []
+    parents = [stack_id]
+    for _ in range(depth):
+        chosen = select(_stack.c.id, _stack.c.revision).where(
+            _stack.c.parent_id.in_(parents), _stack.c.deleted_at.is_(None)
+        )
+        children: list[Row[Any]] = list(tx.execute(chosen.limit(STACKS_MAX + 1 - len(found))))
+        found += children
+        if len(found) > STACKS_MAX:
+            return None
+        if not children:
+            break
+        parents = [child.id for child in children]
+    return found
+
+
+def counted(tx: Connection, stack_ids: Collection[str]) -> Counted:
+    """Of these stacks together."""
+    sums = (
+        select(
+            func.coalesce(func.sum(_shard.c.planned), 0),
+            func.coalesce(func.sum(_shard.c.done), 0),
+            func.count().filter(_shard.c.settled_revision < _stack.c.revision),
+        )
+        .join(_stack, _stack.c.id == _shard.c.stack_id)
+        .where(_shard.c.stack_id.in_(stack_ids))
+    )
+    planned, done, unsettled = tx.execute(sums).one()
+    return Counted(int(planned), int(done), unsettled > 0)
+
+
+def moving(tx: Connection, stack: Row[Any], now: float, first: int, limit: int) -> list[Row[Any]]:
+    """Shards from number `first` on in which something may be not at rest, or be left alone though it differs."""
+    chosen = select(_shard).where(_shard.c.stack_id == stack.id, _shard.c.number >= first)
+    if stack.converge and not stack.exceptions:
+        chosen = chosen.where(
+            or_(
+                _shard.c.settled_revision < stack.revision,
+                _shard.c.done < _shard.c.planned,
+                _shard.c.failures > 0,
+                _shard.c.reason != "",
+                _shard.c.wake_at <= now,
+            )
+        )
+    return list(tx.execute(chosen.order_by(_shard.c.number).limit(limit)))
+
+
+def happened(tx: Connection, stack_id: str) -> list[Happened]:
+    """The newest events of a stack's resources, in their order."""
+    chosen = select(*_told()).where(_event.c.stack_id == stack_id, _event.c.key != "")
+    return _happened(list(tx.execute(chosen.order_by(_event.c.seq.desc()).limit(EVENTS_MAX))))
+
+
+def happened_in(tx: Connection, project: str) -> list[tuple[str, Happened]]:
+    """Of the newest events, those of resources of this project, in their order, each with the id of its stack."""
+    newest = select(func.max(_event.c.seq)).scalar_subquery()
+    chosen = (
+        select(_event.c.stack_id, *_told())
+        .join(_stack, _stack.c.id == _event.c.stack_id)
+        .where(_event.c.seq > newest - PROJECT_EVENTS_MAX, _stack.c.project == project, _event.c.key != "")
+        .order_by(_event.c.seq)
+    )
+    return [(stack_id, Happened(*told)) for stack_id, *told in tx.execute(chosen)]
+
+
+def _told() -> Sequence[Any]:
+    return [_event.c[name] for name in ("key", "type", "action", "status", "at")]
+
+
+def _happened(rows: Sequence[Row[Any]]) -> list[Happened]:
+    return [Happened(*row) for row in reversed(rows)]
+
+
+def manned(tx: Connection, now: float) -> bool:
+    """Has any worker given a sign of life lately, or has one a shard now?"""
+    alive = select(_worker.c.name).where(_worker.c.seen_at > now - ALIVE_S).limit(1)
+    working = select(_shard.c.number).where(_shard.c.lease_until > now).limit(1)
+    return tx.execute(alive).first() is not None or tx.execute(working).first() is not None
