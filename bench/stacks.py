@@ -80,7 +80,7 @@ class Engine:
         performer = Performer(lambda _project: cloud, children, clock, entropy, self._pool)
         self.passes = Passes(self.db, lambda _project: cloud, performer, children, clock, entropy.keys(), limits)
         self.board = ShardBoard("bench", {"database": self.db, "lease_s": limits.lease_s})
-        self.intake = Intake(self.db, clock, entropy, Quotas())
+        self.intake = Intake(self.db, entropy, Quotas())
 
     def settle(self, stack_id: str) -> str:
         """Run passes until the stack is at rest. Gives its status."""

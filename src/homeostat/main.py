@@ -61,20 +61,20 @@ def serve(arguments: Namespace) -> int:
 def api(arguments: Namespace) -> int:
     """One API process, until SIGTERM or SIGINT."""
     from homeostat.api.server import ApiSettings, run_api
-    from homeostat.convergence.clock import Entropy, SystemClock
+    from homeostat.convergence.clock import AgreedClock, Entropy
 
     settings = ServiceSettings.of(arguments)
     start_logging(settings.log_level, settings.log_json)
     there = ApiSettings(host=settings.host, port=settings.port, metrics=settings.metrics)
     listening = None if arguments.fd is None else socket.socket(fileno=arguments.fd)
     with contextlib.closing(database(settings)) as db:
-        run_api(db, SystemClock(), Entropy(), access(settings), there, listening)
+        run_api(db, AgreedClock(db.agreed_now), Entropy(), access(settings), there, listening)
     return OK
 
 
 def worker(arguments: Namespace) -> int:
     """One worker, until SIGTERM or SIGINT; what it has begun it finishes, and gives its shards back."""
-    from homeostat.convergence.clock import Entropy, SystemClock
+    from homeostat.convergence.clock import AgreedClock, Entropy
     from homeostat.convergence.pass_ import Limits
     from homeostat.convergence.worker import Worker
 
@@ -86,7 +86,7 @@ def worker(arguments: Namespace) -> int:
     with contextlib.closing(database(settings)) as db, contextlib.closing(cloud(settings)) as there:
         if settings.metrics_port is not None:
             serve_metrics(db, settings.metrics_host, settings.metrics_port)
-        each = Worker(db, there, SystemClock(), Entropy(), Limits())
+        each = Worker(db, there, AgreedClock(db.agreed_now), Entropy(), Limits())
         each.start()
         stop.wait()
         each.stop()

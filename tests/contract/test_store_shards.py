@@ -1,5 +1,8 @@
 """The store's contract, on SQLite and on PostgreSQL: leases, wake-ups and fair order of shards."""
 
+import contextlib
+import time
+
 import pytest
 from tests import upcoming
 from tests.contract.store_cases import LEASE_S, NOW, add_stack, claim, shard_row
@@ -260,3 +263,12 @@ def test_shards_go_with_their_stack(database: Database) -> None:
     with database.write() as tx:
         tx.execute(schema.stack.delete().where(schema.stack.c.id == stack_id))
         assert shards.of_stack(tx, stack_id) == []
+
+
+def test_the_database_decides_what_time_it_is(postgresql_database_url: str) -> None:
+    """A machine whose clock is an hour ahead knows the right time as soon as it has asked once."""
+    with contextlib.closing(Database(postgresql_database_url, lambda: time.time() + 3600.0)) as wrong:
+        with wrong.read() as tx:
+            agreed = wrong.now_of(tx)
+        assert abs(agreed - time.time()) < 60.0
+        assert abs(wrong.agreed_now() - time.time()) < 60.0

@@ -13,16 +13,16 @@ from typing import Any, cast
 from sqlalchemy import select, text
 
 from homeostat.api.intake import Intake, Intent, Quotas
-from homeostat.convergence.clock import Entropy, SystemClock
+from homeostat.convergence.clock import Entropy
 from homeostat.model.status import Status
-from homeostat.store import schema, stacks
+from homeostat.store import schema
 from homeostat.store.database import Database
 from tests.real import cloud_server
 from tests.real.cloud_server import SharedCloud
 from tests.real.processes import CONTEXT, until
 from tests.real.templates import generation
 from tests.real.worker import Orders, run_worker
-from tests.simulation.invariants import check_rest
+from tests.simulation.invariants import check_events, check_rest
 
 PROJECT = "p"
 
@@ -37,6 +37,7 @@ class RealWorld:
         self.cloud = SharedCloud(cloud_address)
         self.orders = Orders(database_url, cloud_address, directory / "workers.log")
         self.workers: list[BaseProcess] = []
+        self.retained: set[str] = set()
 
     # -- workers -----------------------------------------------------------------------------------------------------
 
@@ -103,7 +104,9 @@ class RealWorld:
         self.wait_for(self.resting, "rest")
         self.wait_for(lambda: set(self.cloud.things()) <= {row.handle for row in self.rows()}, "the end of late things")
         assert not self._failures(), f"somebody saw a failure: {self._failures()}\n{self.trouble()}"
-        check_rest(cast(Any, self))
+        assert not self.cloud.doubled, f"created twice: {self.cloud.doubled}"
+        check_rest(self)
+        check_events(self)
 
     def trouble(self) -> str:
         """What is not at rest, and the end of what the workers complained of."""
@@ -134,6 +137,9 @@ class RealWorld:
             failed = select(table.c.name, table.c.action, table.c.reason).where(table.c.status == Status.FAILED)
             return list(tx.execute(failed))
 
+    def things(self) -> dict[str, dict[str, Any]]:
+        return self.cloud.things()
+
     def rows(self) -> list[Any]:
         with self.db.read() as tx:
             return list(tx.execute(select(schema.resource)))
@@ -142,16 +148,12 @@ class RealWorld:
         with self.db.read() as tx:
             return list(tx.execute(select(schema.stack)))
 
-    def desired(self, stack_id: str, number: int) -> stacks.Desired:
-        with self.db.read() as tx:
-            return stacks.desired_of(tx, stack_id, number)
-
 
 class Users:
     """They keep some stacks of 300 things, and change or replace one whenever they are asked to act."""
 
     def __init__(self, world: RealWorld, rng: random.Random) -> None:
-        self._intake = Intake(world.db, SystemClock(), Entropy(), Quotas())
+        self._intake = Intake(world.db, Entropy(), Quotas())
         self._rng = rng
         self._generations: dict[str, tuple[str, int]] = {}
         self._born = 0

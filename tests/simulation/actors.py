@@ -1,26 +1,37 @@
-"""Workers that can be stopped at every store and cloud call: killed there, or frozen and thawed much later."""
+"""Processes that can be stopped at every store and cloud call: killed there, frozen and thawed much later, cut off."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import greenlet
 from sqlalchemy import Connection
+from taskflow.exceptions import JobFailure, UnclaimableJob
 
+from homeostat.api.intake import Intake, Quotas
+from homeostat.clouds.port import Sighting
 from homeostat.clouds.simulated import SimulatedCloud
+from homeostat.convergence.board import ShardBoard
 from homeostat.convergence.children import Children
-from homeostat.convergence.clock import Entropy
+from homeostat.convergence.clock import AgreedClock, Entropy
+from homeostat.convergence.conductor import run_pass
 from homeostat.convergence.observing import Observer
 from homeostat.convergence.pass_ import Limits, Passes
 from homeostat.convergence.performing import Performer
-from homeostat.model.errors import Superseded, Transient
+from homeostat.model.errors import Rejected, Superseded, Transient
 from homeostat.store import shards
 from homeostat.store.database import Database
+from homeostat.store.purge import Rules, purge
+from homeostat.store.shards import Lease
+
+TIMEOUT_S = 900.0
+"""Of stacks that say nothing else."""
 
 
 class Killed(BaseException):
-    """kill -9: unwinds the worker's stack; nothing of it may be caught on the way."""
+    """kill -9: unwinds the stacks of a process; nothing of it may be caught on the way."""
 
 
 class VirtualClock:
@@ -36,41 +47,79 @@ class VirtualClock:
         return self.time
 
 
+class SkewedClock:
+    """The clock of one machine. skew_s — how far it is ahead of the world's; may change at any time."""
+
+    def __init__(self, world: VirtualClock) -> None:
+        self._world = world
+        self.skew_s = 0.0
+
+    def now(self) -> float:
+        return self._world.time + self.skew_s
+
+
+class ProcessClock(AgreedClock):
+    """The time as the threads of a process know it."""
+
+    def __init__(self, agreed_now: Callable[[], float], world: VirtualClock) -> None:
+        super().__init__(agreed_now)
+        self._world = world
+
+    def monotonic(self) -> float:
+        return self._world.time
+
+
 def pause() -> None:
-    """A point at which a worker may be killed or frozen: gives control back to the world."""
+    """A point at which an actor may be killed or frozen: gives control back to the world."""
     current = greenlet.getcurrent()
     if current.parent is not None:
         current.parent.switch()
 
 
 class Interruptible:
-    """The database as one worker sees it: it may die before a transaction begins, before its commit, and after it."""
+    """The database as one process sees it: the process may die, or lose its connection, before a transaction begins,
+    before its commit, and after it. The database knows the right time, the process only what it was told.
 
-    def __init__(self, db: Database, dies_inside: Callable[[], bool]) -> None:
+    Takes: clock — of the process; strikes — asked at each of these points, raises what happens there.
+    """
+
+    def __init__(self, db: Database, clock: "SkewedClock", strikes: Callable[[], None]) -> None:
         self._db = db
-        self._dies_inside = dies_inside
+        self._clock = clock
+        self._strikes = strikes
+        self._ahead_s = 0.0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._db, name)
 
+    def now_of(self, tx: Connection) -> float:
+        agreed = self._db.now_of(tx)
+        self._ahead_s = agreed - self._clock.now()
+        return agreed
+
+    def agreed_now(self) -> float:
+        return self._clock.now() + self._ahead_s
+
     @contextmanager
     def read(self) -> Iterator[Connection]:
         pause()
+        self._strikes()
         with self._db.read() as tx:
             yield tx
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
         pause()
+        self._strikes()
         with self._db.write() as tx:
             yield tx
-            if self._dies_inside():
-                raise Killed
+            self._strikes()
         pause()
+        self._strikes()
 
 
 class InterruptibleCloud:
-    """The cloud as one worker sees it: it may die or freeze before a call is sent, and after it was carried out."""
+    """The cloud as one process sees it: it may die or freeze before a call is sent, and after it was carried out."""
 
     def __init__(self, cloud: SimulatedCloud) -> None:
         self._cloud = cloud
@@ -93,31 +142,13 @@ class InterruptibleCloud:
         return call
 
 
-class SimulatedWorker:
-    """One worker process: a thread of passes and observation rounds that the world moves step by step."""
+class Actor:
+    """A thread of a process. idle — it is between two pieces of work."""
 
-    def __init__(
-        self, name: str, db: Database, cloud: SimulatedCloud, clock: VirtualClock, entropy: Entropy, rng: random.Random
-    ) -> None:
+    def __init__(self, name: str, work: Callable[[], None]) -> None:
         self.name = name
-        self.limits = Limits(lease_s=5.0, slice_s=1e9, batch=rng.choice((1, 3, 50)), look_steady_s=20.0)
-        self.deadly = 0.0
-        self.frozen_until = 0.0
-        self.passes_run = 0
-        self.superseded = 0
-        database: Any = Interruptible(db, lambda: rng.random() < self.deadly)
-        seen_cloud: Any = InterruptibleCloud(cloud)
-        children = Children(database, clock, entropy, 3600.0)
-        performer = Performer(lambda _project: seen_cloud, children, clock, entropy)
-        self._passes = Passes(
-            database, lambda _project: seen_cloud, performer, children, clock, entropy.keys(), self.limits
-        )
-        self._observer = Observer(
-            database, lambda _project: seen_cloud, clock, self.limits.look_steady_s, self.limits.look_busy_s
-        )
-        self._db = db
-        self._clock = clock
-        self._rng = rng
+        self.idle = True
+        self._work = work
         self._task = greenlet.greenlet(self._live)
         self.step()
 
@@ -135,32 +166,187 @@ class SimulatedWorker:
     def _live(self) -> None:
         try:
             while True:
+                self.idle = True
                 pause()
-                self._work() if self._rng.random() < 0.8 else self._look()
+                self.idle = False
+                self._work()
         except Killed:
             return
 
-    def _work(self) -> None:
-        with self._db.read() as tx:
-            due = shards.due(tx, self._clock.now(), 5)
-        if not due:
-            return
-        chosen = self._rng.choice(due)
-        with self._db.write() as tx:
-            lease = shards.claim(tx, chosen.stack_id, chosen.number, self.name, self._clock.now(), self.limits.lease_s)
-        if lease is None:
-            return
+
+class Process:
+    """Threads that live and die together, with a clock of their own.
+
+    deadly — chance to die at a point of a transaction; flaky — chance that the database does not answer there;
+    frozen_until, cut_off_until — times of the world.
+    """
+
+    def __init__(self, name: str, db: Database, clock: VirtualClock, rng: random.Random) -> None:
+        self.name = name
+        self.clock = SkewedClock(clock)
+        self.deadly = 0.0
+        self.flaky = 0.0
+        self.frozen_until = 0.0
+        self.cut_off_until = 0.0
+        self.actors: list[Actor] = []
+        self.db: Any = Interruptible(db, self.clock, self._strikes)
+        self._plain_db = db
+        self.rng = rng
+        self._world = clock
+
+    def _strikes(self) -> None:
+        if self.rng.random() < self.deadly:
+            raise Killed
+        if self._world.time < self.cut_off_until or self.rng.random() < self.flaky:
+            raise Transient("the database does not answer")
+
+    @property
+    def alive(self) -> bool:
+        return all(actor.alive for actor in self.actors)
+
+    @property
+    def ready(self) -> bool:
+        return self.alive and self.frozen_until <= self._world.time
+
+    def wanted(self, *, due: bool) -> bool:
+        """Has an idle thread of it anything to do? due — a pass, a look or a sweep is."""
+        return due
+
+    def step(self, actor: Actor) -> None:
+        """Let one thread go on; where it dies the others do."""
+        actor.step()
+        if not actor.alive:
+            self.kill()
+
+    def kill(self) -> None:
+        for actor in self.actors:
+            if actor.alive:
+                actor.kill()
+
+    def calm(self) -> None:
+        """Whatever troubled this process is over; it only keeps the wrong time."""
+        self.deadly = self.flaky = self.frozen_until = self.cut_off_until = 0.0
+
+
+class CountedPasses(Passes):
+    """superseded — how many somebody newer has ended."""
+
+    superseded = 0
+
+    def run(self, lease: Lease) -> None:
         try:
-            self._passes.run(lease)
-            self.passes_run += 1
-        except (Superseded, Transient):
+            super().run(lease)
+        except Superseded:
             self.superseded += 1
-            with self._db.write() as tx:
-                shards.release(tx, lease, lease.wakes, self._clock.now() + 1.0)
+            raise
+
+
+class Worker(Process):
+    """A worker: one or two threads of passes, one that observes and sweeps.
+
+    Takes: clouds — by project. notices — what the cloud has told this worker, and it has not read yet.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        db: Database,
+        clouds: Mapping[str, SimulatedCloud],
+        clock: VirtualClock,
+        entropy: Entropy,
+        rng: random.Random,
+    ) -> None:
+        super().__init__(name, db, clock, rng)
+        self.limits = Limits(
+            lease_s=5.0,
+            slice_s=rng.choice((1e9, 0.3)),
+            batch=rng.choice((1, 3, 50)),
+            look_steady_s=20.0,
+            stack_timeout_s=TIMEOUT_S,
+        )
+        self.notices: deque[Sighting] = deque()
+        views: dict[str, Any] = {project: InterruptibleCloud(cloud) for project, cloud in clouds.items()}
+        now = ProcessClock(self.db.agreed_now, clock)
+        children = Children(self.db, now, entropy, TIMEOUT_S)
+        performer = Performer(views.__getitem__, children, now, entropy)
+        self.passes = CountedPasses(self.db, views.__getitem__, performer, children, now, entropy.keys(), self.limits)
+        self._observer = Observer(self.db, views.__getitem__, now, self.limits.look_steady_s, self.limits.look_busy_s)
+        self._board = ShardBoard("shards", {"database": self.db, "lease_s": self.limits.lease_s})
+        self.actors = [Actor(f"{name}.pass{number}", self._pass) for number in range(rng.randint(1, 2))]
+        self.actors.append(Actor(f"{name}.look", self._look))
+
+    def wanted(self, *, due: bool) -> bool:
+        return due or bool(self.notices)
+
+    def _pass(self) -> None:
+        try:
+            due = list(self._board.iterjobs())[:5]
+            if not due:
+                return
+            job = self.rng.choice(due)
+            self._board.claim(job, self.name)
+            run_pass(self.passes, job)
+        except (Transient, JobFailure, UnclaimableJob):
+            return
 
     def _look(self) -> None:
         try:
-            self._observer.round()
-            self._observer.sweep()
+            if self.notices:
+                self._observer.notice([self.notices.popleft()])
+            else:
+                self._observer.round()
+                self._observer.sweep()
         except Transient:
             return
+
+    def beat(self) -> None:
+        """The heartbeat: a transaction of its own, between two calls of the other threads."""
+        if self.passes.leases and self._world.time >= self.cut_off_until:
+            with self._plain_db.write() as tx:
+                shards.renew_all(tx, self.passes.leases, self.db.now_of(tx), self.limits.lease_s)
+
+
+Request = Callable[[Intake], None]
+
+
+class Api(Process):
+    """An API process: its threads serve requests; a purge is one more.
+
+    Takes: tell — hears of refused requests.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        db: Database,
+        clock: VirtualClock,
+        entropy: Entropy,
+        rng: random.Random,
+        tell: Callable[[str], None],
+    ) -> None:
+        super().__init__(name, db, clock, rng)
+        self.requests: deque[Request] = deque()
+        self._intake = Intake(self.db, entropy, Quotas(timeout_s=TIMEOUT_S))
+        self._tell = tell
+        self.actors = [Actor(f"{name}.{number}", self._serve) for number in range(2)]
+
+    def wanted(self, *, due: bool) -> bool:
+        return bool(self.requests)
+
+    def purge(self, older_than_s: float, events_max: int) -> None:
+        """Ask for the removal of what was deleted so long ago."""
+        self.requests.append(lambda _: self._purge(Rules(self._world.time - older_than_s, events_max)))
+
+    def _purge(self, rules: Rules) -> None:
+        removed = purge(self.db, rules)
+        self._tell(f"purged {removed}")
+
+    def _serve(self) -> None:
+        if not self.requests:
+            return
+        try:
+            self.requests.popleft()(self._intake)
+        except Rejected as error:
+            self._tell(f"refused: {error}")
+        except Transient as error:
+            self._tell(f"not served: {error}")

@@ -1,104 +1,219 @@
-"""Random templates for the ring: small graphs of several types, and changes of them."""
+"""Random templates for the ring: small graphs of several types, nested stacks and groups, and changes of them."""
 
 import copy
+import json
 import random
+from dataclasses import dataclass, field
 from typing import Any
 
-TYPES = (
+from homeostat.api.intake import Intent
+
+SIMPLE = (
     "OS::Heat::TestResource",
     "OS::Nova::Server",
     "OS::Cinder::Volume",
     "OS::Heat::RandomString",
     "OS::Neutron::Net",
 )
+GROUP = "OS::Heat::ResourceGroup"
+INNER, OUTER = "inner.yaml", "outer.yaml"
+"""Nested templates; the outer one holds an inner one."""
+
+Resources = dict[str, Any]
 
 
-def grow(rng: random.Random) -> dict[str, Any]:
-    """A new template of 1 to 6 resources that may require earlier ones."""
-    resources: dict[str, Any] = {}
-    for number in range(rng.randint(1, 6)):
-        resources[f"r{number}"] = _resource(rng, sorted(resources))
+@dataclass(slots=True)
+class Wish:
+    """What a user wants a stack to be: its resources, and those of the nested templates."""
+
+    resources: Resources
+    nested: dict[str, Resources] = field(default_factory=dict)
+
+    def intent(self, **options: Any) -> Intent:
+        files = {name: json.dumps(_nested(resources)) for name, resources in self.nested.items()}
+        return Intent(_template(self.resources), files=files, **options)
+
+
+def _template(resources: Resources) -> dict[str, Any]:
     return {"heat_template_version": "2018-08-31", "resources": resources}
 
 
-def mutate(rng: random.Random, template: dict[str, Any]) -> dict[str, Any]:
-    """The template after one change: a resource added, removed, changed, or nothing at all."""
-    changed = copy.deepcopy(template)
-    resources = changed["resources"]
-    draw = rng.random()
-    if draw < 0.1:
+def _nested(resources: Resources) -> dict[str, Any]:
+    """With a parameter that every part may read, and an output that reads the first part."""
+    first = min(resources)
+    outputs = {"told": {"value": {"get_resource": first}}}
+    return {**_template(resources), "parameters": {"given": {"type": "string", "default": "d"}}, "outputs": outputs}
+
+
+class Gardener:
+    """Grows templates and changes them. nested — whether nested stacks and groups are among them."""
+
+    def __init__(self, rng: random.Random, *, nested: bool) -> None:
+        self._rng = rng
+        self._nested = nested
+
+    def grow(self) -> Wish:
+        """1 to 6 resources that may require earlier ones."""
+        wish = Wish({}, {INNER: self._inner(), OUTER: self._outer()} if self._nested else {})
+        for number in range(self._rng.randint(1, 6)):
+            wish.resources[f"r{number}"] = self._resource(wish.resources, f"r{number}")
+        return wish
+
+    def mutate(self, wish: Wish) -> Wish:
+        """After one change: a resource added, removed or changed, a nested template edited, or nothing at all."""
+        changed = copy.deepcopy(wish)
+        resources, rng = changed.resources, self._rng
+        draw = rng.random()
+        if draw < 0.1:
+            return changed
+        if draw < 0.2 and changed.nested:
+            changed.nested |= rng.choice(({INNER: self._inner()}, {OUTER: self._outer()}))
+        elif draw < 0.45 or not resources:
+            name = f"r{rng.randint(0, 8)}"
+            resources[name] = self._resource(resources, name)
+        elif draw < 0.6:
+            gone = rng.choice(sorted(resources))
+            resources.pop(gone)
+            for name in resources:
+                resources[name] = _without(resources[name], gone)
+        else:
+            name = rng.choice(sorted(resources))
+            self._change(resources, name)
         return changed
-    if draw < 0.4 or not resources:
-        name = f"r{rng.randint(0, 8)}"
-        earlier = sorted(other for other in resources if other < name)
-        resources[name] = _resource(rng, earlier)
-    elif draw < 0.6:
-        gone = rng.choice(sorted(resources))
-        resources.pop(gone)
-        for other in resources.values():
-            _forget(other, gone)
-    else:
-        _change(rng, resources[rng.choice(sorted(resources))])
-    return changed
 
+    # -- one resource ------------------------------------------------------------------------------------------------
 
-def _resource(rng: random.Random, earlier: list[str]) -> dict[str, Any]:
-    if earlier and rng.random() < 0.1:
-        return _group(rng, earlier)
-    kind = rng.choice(TYPES)
-    resource: dict[str, Any] = {"type": kind, "properties": _properties(rng, kind, earlier)}
-    if earlier and rng.random() < 0.4:
-        resource["depends_on"] = sorted({rng.choice(earlier), rng.choice(earlier)})
-    if rng.random() < 0.05:
-        resource["deletion_policy"] = "Retain"
-    return resource
+    def _resource(self, resources: Resources, name: str) -> dict[str, Any]:
+        rng = self._rng
+        earlier = {other: each for other, each in resources.items() if other < name}
+        draw = rng.random()
+        if self._nested and draw < 0.15:
+            resource = self._group()
+        elif self._nested and draw < 0.25:
+            resource = self._stack(earlier)
+        else:
+            resource = self._simple(earlier)
+        if earlier and rng.random() < 0.4:
+            resource["depends_on"] = sorted({rng.choice(sorted(earlier)), rng.choice(sorted(earlier))})
+        if rng.random() < 0.06:
+            resource["deletion_policy"] = "Retain"
+        return resource
 
+    def _simple(self, earlier: Resources) -> dict[str, Any]:
+        kind = self._rng.choice(SIMPLE)
+        return {"type": kind, "properties": self._properties(kind, earlier)}
 
-def _group(rng: random.Random, earlier: list[str]) -> dict[str, Any]:
-    member = {"type": "OS::Nova::Server", "properties": {"image": "i", "flavor": "f", "name": "m%index%"}}
-    return {
-        "type": "OS::Heat::ResourceGroup",
-        "properties": {"count": rng.randint(0, 3), "resource_def": member},
-        "depends_on": [rng.choice(earlier)],
-    }
+    def _properties(self, kind: str, earlier: Resources) -> dict[str, Any]:
+        rng = self._rng
+        number = str(rng.randint(0, 3))
+        if kind == "OS::Heat::TestResource":
+            return self._double(earlier)
+        if kind == "OS::Nova::Server":
+            metadata = {"v": self._reading(earlier) if earlier and rng.random() < 0.3 else number}
+            return {"image": "i", "flavor": rng.choice(("small", "large")), "metadata": metadata}
+        if kind == "OS::Cinder::Volume":
+            readable = [name for name, each in earlier.items() if each["type"] == "OS::Heat::TestResource"]
+            if readable and rng.random() < 0.3:  # good as long as the value is a number above 0
+                return {"size": {"get_attr": [rng.choice(sorted(readable)), "output"]}, "description": number}
+            return {"size": rng.choice((1, 1, 1, 2)), "description": number}
+        if kind == "OS::Heat::RandomString":
+            return {"length": rng.randint(4, 8)}
+        return {"name": f"net{number}"}
 
-
-def _properties(rng: random.Random, kind: str, earlier: list[str]) -> dict[str, Any]:
-    if kind == "OS::Heat::TestResource":
-        properties: dict[str, Any] = {"value": str(rng.randint(0, 3))}
-        if earlier and rng.random() < 0.5:
-            properties["value"] = {"get_resource": rng.choice(earlier)}
+    def _double(self, earlier: Resources) -> dict[str, Any]:
+        rng = self._rng
+        properties: dict[str, Any] = {"value": rng.choice(("1", "1", "2", "3", "bad"))}
+        if earlier and rng.random() < 0.4:
+            properties["value"] = self._reading(earlier)
         if rng.random() < 0.08:
             properties["fail"] = True
         if rng.random() < 0.2:
-            properties["wait_secs"] = rng.choice((1, 5))
+            properties["wait_secs"] = rng.choice((1, 5, 5, 70))
+        if rng.random() < 0.02:
+            properties["wait_secs"] = -1
         return properties
-    if kind == "OS::Nova::Server":
-        return {"image": "i", "flavor": rng.choice(("small", "large")), "metadata": {"v": str(rng.randint(0, 3))}}
-    if kind == "OS::Cinder::Volume":
-        return {"size": 1, "description": str(rng.randint(0, 3))}
-    if kind == "OS::Heat::RandomString":
-        return {"length": rng.randint(4, 8)}
-    return {"name": f"net{rng.randint(0, 3)}"}
+
+    def _reading(self, earlier: Resources) -> dict[str, Any]:
+        """A value taken from an earlier resource."""
+        name = self._rng.choice(sorted(earlier))
+        kind = earlier[name]["type"]
+        if kind == GROUP and self._rng.random() < 0.5:
+            return {"list_join": [",", {"get_attr": [name, "refs"]}]}
+        if kind in (INNER, OUTER) and self._rng.random() < 0.5:
+            return {"str_replace": {"template": "T", "params": {"T": {"get_attr": [name, "told"]}}}}
+        return {"get_resource": name}
+
+    def _change(self, resources: Resources, name: str) -> None:
+        rng = self._rng
+        resource = resources[name]
+        earlier = {other: each for other, each in resources.items() if other < name}
+        if rng.random() < 0.1:
+            resource["deletion_policy"] = rng.choice(("Retain", "Delete"))
+        elif resource["type"] == GROUP:
+            self._rescale(resource["properties"])
+        elif resource["type"] in (INNER, OUTER):
+            resource["properties"] = {"given": str(rng.randint(0, 3))}
+        elif rng.random() < 0.25:
+            resource |= self._simple(earlier)
+        elif resource["type"] == "OS::Heat::TestResource" and rng.random() < 0.3:
+            resource["properties"] |= {"update_replace": True, "value": str(rng.randint(4, 9))}
+        else:
+            resource["properties"] = self._properties(resource["type"], earlier)
+
+    # -- nested ------------------------------------------------------------------------------------------------------
+
+    def _inner(self) -> Resources:
+        resources = {f"i{number}": self._simple({}) for number in range(self._rng.randint(1, 2))}
+        for each in resources.values():
+            if each["type"] == "OS::Heat::TestResource" and self._rng.random() < 0.5:
+                each["properties"]["value"] = {"get_param": "given"}
+        return resources
+
+    def _outer(self) -> Resources:
+        return {"o0": self._simple({}), "o1": {"type": INNER, "properties": {"given": {"get_param": "given"}}}}
+
+    def _stack(self, earlier: Resources) -> dict[str, Any]:
+        given = self._reading(earlier) if earlier and self._rng.random() < 0.3 else str(self._rng.randint(0, 3))
+        return {"type": self._rng.choice((INNER, INNER, OUTER)), "properties": {"given": given}}
+
+    def _group(self) -> dict[str, Any]:
+        properties: dict[str, Any] = {"count": self._rng.randint(0, 4), "resource_def": self._member()}
+        return {"type": GROUP, "properties": properties}
+
+    def _member(self) -> dict[str, Any]:
+        rng = self._rng
+        draw = rng.random()
+        if draw < 0.5:
+            return {"type": "OS::Nova::Server", "properties": {"image": "i", "flavor": "f", "name": "m%index%"}}
+        if draw < 0.7:
+            return {"type": INNER, "properties": {"given": f"%index%-{rng.randint(0, 1)}"}}
+        properties = {"value": f"%index%-{rng.randint(0, 2)}", "wait_secs": rng.choice((0, 0, 3))}
+        return {"type": "OS::Heat::TestResource", "properties": properties}
+
+    def _rescale(self, properties: dict[str, Any]) -> None:
+        """Another count, other members, or some of them sent away by name, number or reference."""
+        rng = self._rng
+        draw = rng.random()
+        if draw < 0.25:
+            properties["resource_def"] = self._member()
+        elif draw < 0.5:
+            listed = [rng.choice(("0", "1", 2, f"server-{rng.randint(1, 20)}")) for _ in range(rng.randint(1, 2))]
+            properties["removal_policies"] = [{"resource_list": listed}]
+            properties["removal_policies_mode"] = rng.choice(("append", "append", "update"))
+        else:
+            properties["count"] = rng.randint(0, 4)
 
 
-def _change(rng: random.Random, resource: dict[str, Any]) -> None:
-    properties = resource["properties"]
-    if resource["type"] == "OS::Heat::ResourceGroup":
-        properties["count"] = rng.randint(0, 3)
-    elif rng.random() < 0.3:
-        resource["type"] = rng.choice(TYPES)
-        resource["properties"] = _properties(rng, resource["type"], [])
-    elif resource["type"] == "OS::Heat::TestResource" and rng.random() < 0.3:
-        properties["update_replace"] = True
-        properties["value"] = str(rng.randint(4, 9))
-    else:
-        resource["properties"] = _properties(rng, resource["type"], [])
+def _without(resource: dict[str, Any], name: str) -> dict[str, Any]:
+    """The resource, reading nothing of the one of this name any more."""
 
+    def replaced(tree: Any) -> Any:
+        if isinstance(tree, dict):
+            read = tree.get("get_resource") == name or (tree.get("get_attr") or [None])[0] == name
+            return "1" if read else {key: replaced(value) for key, value in tree.items()}
+        return [replaced(item) for item in tree] if isinstance(tree, list) else tree
 
-def _forget(resource: dict[str, Any], name: str) -> None:
-    if name in resource.get("depends_on", []):
-        resource["depends_on"] = [other for other in resource["depends_on"] if other != name]
-    properties = resource["properties"]
-    if properties.get("value") == {"get_resource": name}:
-        properties["value"] = "alone"
+    done: dict[str, Any] = replaced(resource)
+    if name in done.get("depends_on", []):
+        done["depends_on"] = [other for other in done["depends_on"] if other != name]
+    return done

@@ -1,23 +1,29 @@
-"""One simulated world, made from a seed: users, workers, observers, a cloud with faults, crashes, and its laws."""
+"""One simulated world, made from a seed: users, processes, clouds with faults, crashes, and its laws."""
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+from unittest.mock import patch
 
 from sqlalchemy import select
 
-from homeostat.api.intake import Intake, Intent, Quotas
-from homeostat.clouds.simulated import Faults, SimulatedCloud, Weather
+from homeostat.clouds.simulated import Faults, Weather
+from homeostat.convergence import definitions
 from homeostat.convergence.clock import Entropy
-from homeostat.model.errors import Rejected
 from homeostat.model.status import Status
-from homeostat.store import schema, stacks
-from homeostat.store.database import Database
-from tests.simulation.actors import SimulatedWorker, VirtualClock
-from tests.simulation.invariants import check_rest, check_step
-from tests.simulation.templates import grow, mutate
+from homeostat.store import forsaken, schema
+from tests.simulation.actors import Actor, Api, Process, VirtualClock, Worker
+from tests.simulation.invariants import check_rest
+from tests.simulation.watching import WatchedCloud, WatchedDatabase, Watcher
 
-PROJECT = "p"
+NEXT = """
+    SELECT (SELECT min(max(wake_at, lease_until)) FROM shard WHERE wake_at IS NOT NULL),
+    (SELECT min(observe_at) FROM shard), (SELECT min(look_at) FROM forsaken)
+    """
+PATIENCE_S = 90.0
+"""How long late requests are watched for: longer than anybody is frozen."""
+STEADY_S = 45.0
+"""How long everything must have been at rest: two rounds of looking."""
 
 
 @dataclass(slots=True)
@@ -31,183 +37,179 @@ class Story:
 
 
 class SimulatedWorld:
-    """Everything of one seed. `run` first makes trouble for a while, then stops the faults and demands rest."""
+    """Everything of one seed, but for what happens to it (see `trouble`).
 
-    def __init__(self, seed: int) -> None:
+    Takes: projects — each has a cloud of its own; workers, apis — processes; members_per_shard — of groups.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        weather: Weather | None = None,
+        *,
+        projects: tuple[str, ...] = ("p",),
+        workers: int = 1,
+        members_per_shard: int = definitions.MEMBERS_PER_SHARD,
+    ) -> None:
         self.seed = seed
         self.rng = random.Random(seed)
         self.clock = VirtualClock()
         self.story = Story()
-        self.db = Database("sqlite://", self.clock.now)
+        self.projects = projects
+        self.members_per_shard = members_per_shard
+        self.db = WatchedDatabase("sqlite://", self.clock.now)
         schema.metadata.create_all(self.db.engine)
-        self.cloud = SimulatedCloud(self.clock.now, self._weather(), seed)
+        self.clouds = {
+            project: WatchedCloud(self.clock.now, replace(weather or Weather()), seed + place, 1000 * place + 1)
+            for place, project in enumerate(projects)
+        }
+        self.watcher = Watcher(self.db, list(self.clouds.values()))
         self.entropy = Entropy(self.rng.randbytes)
-        self.intake = Intake(self.db, self.clock, self.entropy, Quotas(timeout_s=3600.0))
-        self.workers = [self._worker(number) for number in range(self.rng.randint(1, 3))]
-        self.templates: dict[str, dict[str, Any]] = {}
+        self._born = 0
+        self.workers = [self._worker() for _ in range(workers)]
+        self.apis = [self._api()]
         self.kills = 0
-        self.superseded = 0
-        self._rested_at: float | None = None
-        self._born = len(self.workers)
+        self._superseded = 0
+        self._asked_at = -1
+        self._next: float | None = None
 
-    def _weather(self) -> Weather:
-        rng = self.rng
-        faults = Faults(
-            unreachable=rng.choice((0.0, 0.05)),
-            refused=rng.choice((0.0, 0.1)),
-            lost=rng.choice((0.0, 0.1)),
-            error=rng.choice((0.0, 0.1)),
-        )
-        return Weather(
-            build_s=rng.choice((0.0, 3.0)),
-            delete_s=rng.choice((0.0, 2.0)),
-            listing_lag_s=rng.choice((0.0, 2.0)),
-            idempotent=rng.random() < 0.5,
-            faults=faults,
-        )
+    # -- processes ---------------------------------------------------------------------------------------------------
 
-    def _worker(self, number: int) -> SimulatedWorker:
-        return SimulatedWorker(f"w{number}", self.db, self.cloud, self.clock, self.entropy, self.rng)
+    def _worker(self) -> Worker:
+        self._born += 1
+        return Worker(f"w{self._born}", self.db, self.clouds, self.clock, self.entropy, self.rng)
 
-    # -- the two phases ----------------------------------------------------------------------------------------------
+    def _api(self) -> Api:
+        self._born += 1
+        return Api(f"a{self._born}", self.db, self.clock, self.entropy, self.rng, self.tell)
 
-    def run(self, troubled_steps: int = 400, calm_steps: int = 6000) -> None:
-        self._create()
-        for _ in range(troubled_steps):
-            self._trouble()
-            self._advance()
-            check_step(self)
-        self._calm()
-        for step in range(calm_steps):
-            self._advance(calm=True)
-            if step % 10 == 9 and self._resting():
-                break
-        check_rest(self)
+    @property
+    def processes(self) -> list[Process]:
+        return [*self.workers, *self.apis]
 
-    def _advance(self, *, calm: bool = False) -> None:
-        """Let one worker go on to its next call, or let time pass."""
-        ready = [w for w in self.workers if w.alive and w.frozen_until <= self.clock.time]
-        if ready and self.rng.random() < 0.9:
-            self.rng.choice(ready).step()
-        self.clock.time += self.rng.choice((0.0, 0.0, 0.01, 0.1, 0.5 if calm else 1.0))
+    @property
+    def superseded(self) -> int:
+        """Passes that somebody newer has ended."""
+        return self._superseded + sum(worker.passes.superseded for worker in self.workers)
 
-    def _calm(self) -> None:
-        """The end of all faults: the cloud is well, nobody dies or freezes, users go home."""
-        self.cloud.weather.faults = Faults()
-        for worker in self.workers:
-            worker.deadly = 0.0
-            worker.frozen_until = 0.0
-        if not any(worker.alive for worker in self.workers):
-            self._replace_dead()
-        self.story.tell(self.clock.time, "calm")
-
-    # -- trouble -----------------------------------------------------------------------------------------------------
-
-    def _trouble(self) -> None:
-        draw = self.rng.random()
-        if draw < 0.02:
-            self._create()
-        elif draw < 0.06:
-            self._update()
-        elif draw < 0.075:
-            self._delete()
-        elif draw < 0.10:
-            self._kill()
-        elif draw < 0.12:
-            self._freeze()
-        elif draw < 0.14:
-            self._disturb()
-        elif draw < 0.15:
-            self.clock.time += self.rng.choice((5.0, 30.0, 90.0))
-        elif draw < 0.17:
-            self._replace_dead()
-
-    def _create(self) -> None:
-        name = f"s{len(self.templates)}"
-        template = grow(self.rng)
-        rollback = self.rng.random() < 0.5
-        stack_id = self.intake.create(
-            PROJECT,
-            None,
-            name,
-            Intent(template, disable_rollback=not rollback, timeout_mins=self.rng.choice((None, None, 1))),
-        )
-        self.templates[stack_id] = template
-        self.story.tell(self.clock.time, f"create {name} rollback={rollback} {template['resources']}")
-
-    def _update(self) -> None:
-        stack_id = self.rng.choice(sorted(self.templates))
-        template = mutate(self.rng, self.templates[stack_id])
-        try:
-            self.intake.update(stack_id, Intent(template))
-        except Rejected as error:
-            self.story.tell(self.clock.time, f"update refused: {error}")
-            return
-        self.templates[stack_id] = template
-        self.story.tell(self.clock.time, f"update {stack_id[:6]} {template['resources']}")
-
-    def _delete(self) -> None:
-        stack_id = self.rng.choice(sorted(self.templates))
-        try:
-            self.intake.delete(stack_id)
-        except Rejected:
-            return
-        self.story.tell(self.clock.time, f"delete {stack_id[:6]}")
-
-    def _kill(self) -> None:
-        victim = self.rng.choice(self.workers)
-        if not victim.alive:
-            return
-        self.kills += 1
-        if self.rng.random() < 0.3:
-            victim.deadly = 0.5
-            self.story.tell(self.clock.time, f"{victim.name} dies inside one of its next transactions")
-        else:
-            victim.kill()
-            self.story.tell(self.clock.time, f"kill {victim.name}")
-
-    def _freeze(self) -> None:
-        victim = self.rng.choice(self.workers)
-        victim.frozen_until = self.clock.time + self.rng.choice((1.0, 6.0, 20.0))
-        self.story.tell(self.clock.time, f"freeze {victim.name} until {victim.frozen_until - 1_000_000:.2f}")
-
-    def _replace_dead(self) -> None:
+    def replace_dead(self) -> None:
         for place, worker in enumerate(self.workers):
             if not worker.alive:
-                self.superseded += worker.superseded
-                self.workers[place] = self._worker(self._born)
-                self._born += 1
+                self._superseded += worker.passes.superseded
+                self.workers[place] = self._worker()
+        for place, api in enumerate(self.apis):
+            if not api.alive:
+                self.apis[place] = self._api()
 
-    def _disturb(self) -> None:
-        """Somebody removes a thing by hand, or stops a server."""
-        handles = sorted(self.cloud.things())
-        if not handles:
-            return
-        handle = self.rng.choice(handles)
-        if handle.startswith("server") and self.rng.random() < 0.5:
-            self.cloud.change(handle, status="stopped", fault="its process ended")
-            self.story.tell(self.clock.time, f"stop {handle}")
-        else:
-            self.cloud.vanish(handle)
-            self.story.tell(self.clock.time, f"vanish {handle}")
+    def tell(self, text: str) -> None:
+        self.story.tell(self.clock.time, text)
 
-    # -- looking -----------------------------------------------------------------------------------------------------
+    # -- going on ----------------------------------------------------------------------------------------------------
 
-    def _resting(self) -> bool:
-        """Nothing in progress and nothing due, and a full round of looking has passed since the faults stopped."""
+    def step(self) -> bool:
+        """Let one thread that has something to do go on to its next call. False: nobody has."""
+        choice = self._choose()
+        if choice is None:
+            return False
+        process, actor = choice
+        process.step(actor)
+        self.check()
+        return True
+
+    def _choose(self) -> tuple[Process, Actor] | None:
+        """Who is in the middle of something goes first, mostly; then those for whom something is due."""
+        actors = [(process, actor) for process in self.processes if process.ready for actor in process.actors]
+        busy = [each for each in actors if not each[1].idle]
+        if busy and self.rng.random() < 0.8:
+            return self.rng.choice(busy)
+        at = self.next_due()
+        due = at is not None and at <= self.clock.time
+        idle = [each for each in actors if each[1].idle and each[0].wanted(due=due)]
+        chosen = idle or busy
+        return self.rng.choice(chosen) if chosen else None
+
+    def next_due(self) -> float | None:
+        """When the next pass, look or sweep is due."""
+        if self._asked_at != self.watcher.commits:
+            self._asked_at = self.watcher.commits
+            with self.db.read() as tx:
+                times = tx.exec_driver_sql(NEXT).one()
+            self._next = min((at for at in times if at is not None), default=None)
+        return self._next
+
+    def check(self) -> None:
+        """Nothing is wrong so far. Fails: AssertionError."""
+        doubled = [each for cloud in self.clouds.values() for each in cloud.doubled]
+        assert not doubled, f"created twice: {doubled}"
+        assert not self.watcher.wrong, "; ".join(self.watcher.wrong)
+
+    # -- rest --------------------------------------------------------------------------------------------------------
+
+    def calm(self) -> None:
+        """The end of all faults: the clouds are well, nobody dies or freezes, users go home."""
+        for cloud in self.clouds.values():
+            cloud.weather.faults = Faults()
+            cloud.weather.quota = None
+        for process in self.processes:
+            process.calm()
+        self.replace_dead()
+        self.tell("calm")
+
+    def settle(self, steps_max: int = 30_000, within_s: float = 7200.0) -> None:
+        """Go on without faults until everything has been at rest for a while. Fails: AssertionError."""
+        end = self.clock.time + within_s
+        rested_at: float | None = None
+        for _ in range(steps_max):
+            if not self.step():
+                if self._moving():
+                    rested_at = None
+                elif rested_at is None:
+                    rested_at = self.clock.time
+                elif self.clock.time - rested_at > STEADY_S:
+                    break
+                if self.clock.time > end:
+                    break
+                self._jump(rested_at)
+            self.clock.time += self.rng.choice((0.0, 0.0, 0.01, 0.1))
+        check_rest(self)
+
+    def _jump(self, rested_at: float | None) -> None:
+        """Nobody has anything to do: let time pass until somebody has."""
+        at = self.next_due()
+        rested = None if rested_at is None else rested_at + STEADY_S + 1.0
+        times = [time for time in (at, rested) if time is not None]
+        self.clock.time = max(min(times, default=self.clock.time + 1.0), self.clock.time)
+
+    def _moving(self) -> bool:
+        """Is a stack in progress, a pass due, or somebody in the middle of something?"""
         with self.db.read() as tx:
             busy = tx.execute(select(schema.stack.c.id).where(schema.stack.c.status == Status.IN_PROGRESS)).first()
             due = tx.execute(select(schema.shard.c.number).where(schema.shard.c.wake_at.is_not(None))).first()
             late = tx.execute(select(schema.forsaken.c.token)).first()
-        if busy is not None or due is not None:
-            self._rested_at = None
-            return False
-        if self._rested_at is None:
-            self._rested_at = self.clock.time
-        if late is not None:
-            self.clock.time += 5.0
-            return False
-        return self.clock.time - self._rested_at > 45.0
+        acting = any(not actor.idle for process in self.processes for actor in process.actors)
+        return acting or any(each is not None for each in (busy, due, late))
+
+    def run(self) -> None:
+        with (
+            patch.object(definitions, "MEMBERS_PER_SHARD", self.members_per_shard),
+            patch.object(forsaken, "PATIENCE_S", PATIENCE_S),
+        ):
+            self.happen()
+            self.calm()
+            self.settle()
+
+    def happen(self) -> None:
+        """What goes on before the calm: nothing, in a world without trouble."""
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    @property
+    def retained(self) -> set[str]:
+        return self.watcher.retained
+
+    def things(self) -> dict[str, dict[str, Any]]:
+        """Everything there is in all clouds: handle -> object."""
+        return {handle: thing for cloud in self.clouds.values() for handle, thing in cloud.things().items()}
 
     def rows(self) -> list[Any]:
         with self.db.read() as tx:
@@ -216,7 +218,3 @@ class SimulatedWorld:
     def all_stacks(self) -> list[Any]:
         with self.db.read() as tx:
             return list(tx.execute(select(schema.stack)))
-
-    def desired(self, stack_id: str, number: int) -> stacks.Desired:
-        with self.db.read() as tx:
-            return stacks.desired_of(tx, stack_id, number)

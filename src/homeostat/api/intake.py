@@ -8,7 +8,7 @@ import orjson
 from sqlalchemy import Connection, Row
 
 from homeostat.convergence.children import DEPTH_MAX, STACK
-from homeostat.convergence.clock import Clock, Entropy
+from homeostat.convergence.clock import Entropy
 from homeostat.convergence.definitions import compile_desired, graph_of, template_of
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Rejected, invalid, stack_not_found
@@ -157,9 +157,8 @@ def check_storable(tree: Any, *path: str) -> None:
 class Intake:
     """Accepts what users want."""
 
-    def __init__(self, db: Database, clock: Clock, entropy: Entropy, quotas: Quotas) -> None:
+    def __init__(self, db: Database, entropy: Entropy, quotas: Quotas) -> None:
         self._db = db
-        self._clock = clock
         self._entropy = entropy
         self.quotas = quotas
 
@@ -201,7 +200,7 @@ class Intake:
                     f"You have reached the maximum stacks per project, {self.quotas.stacks_max}. Delete some first."
                 )
                 raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
-            stacks.add(self._db, tx, new, desired, self._clock.now(), self.quotas.timeout_s)
+            stacks.add(self._db, tx, new, desired, self._db.now_of(tx), self.quotas.timeout_s)
         return stack_id
 
     def update(self, stack_id: str, intent: Intent, *, patch: bool = False) -> int:
@@ -239,7 +238,7 @@ class Intake:
                 raise stack_not_found(stack_id)
             if row.action == Action.DELETE and row.status == Status.IN_PROGRESS:
                 return
-            stacks.revise(self._db, tx, row, Action.DELETE, stacks.EMPTY, self._clock.now(), self.quotas.timeout_s)
+            stacks.revise(self._db, tx, row, Action.DELETE, stacks.EMPTY, self._db.now_of(tx), self.quotas.timeout_s)
 
     def cancel(self, stack_id: str, *, roll_back: bool) -> None:
         """Stop what is going on: go back to the last COMPLETE revision, or stay as it is and be FAILED.
@@ -254,7 +253,7 @@ class Intake:
             if row.action not in cancellable or row.status != Status.IN_PROGRESS:
                 state = joined(row.action, row.status)
                 raise Rejected("NotSupported", f"Cancelling update when stack is {state} is not supported.")
-            now = self._clock.now()
+            now = self._db.now_of(tx)
             if roll_back:
                 stacks.roll_back(self._db, tx, row, now, self.quotas.timeout_s)
             else:
@@ -268,7 +267,7 @@ class Intake:
                 raise stack_not_found(seen.id)
             if row.revision != seen.revision:
                 return None
-            now = self._clock.now()
+            now = self._db.now_of(tx)
             return stacks.revise(self._db, tx, row, Action.UPDATE, desired, now, self.quotas.timeout_s, changes)
 
     def _live(self, tx: Connection, stack_id: str) -> Row[Any]:

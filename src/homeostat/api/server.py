@@ -52,7 +52,7 @@ def server(db: Database, clock: Clock, entropy: Entropy, access: Access, setting
     """The server, not yet running."""
     app = create_app(
         db,
-        Intake(db, clock, entropy, settings.quotas),
+        Intake(db, entropy, settings.quotas),
         clock,
         access=access,
         limits=settings.limits,

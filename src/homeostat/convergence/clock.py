@@ -28,6 +28,17 @@ class SystemClock:
         return time.monotonic()
 
 
+class AgreedClock(SystemClock):
+    """The time that all workers agree on, so that one with a wrong clock does no harm: no stack times out early, and no
+    look of its own passes for the newest. Takes: agreed_now — see `store.database.Database`."""
+
+    def __init__(self, agreed_now: Callable[[], float]) -> None:
+        self._agreed_now = agreed_now
+
+    def now(self) -> float:
+        return self._agreed_now()
+
+
 @dataclass(frozen=True, slots=True)
 class Keys:
     """Endless supply of row keys: 12 characters, 60 bits. Safe to share between threads."""

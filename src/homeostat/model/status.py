@@ -1,5 +1,6 @@
 """State words of the Orchestration API (reference/heat/engine-semantics.md section 1)."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 
@@ -36,3 +37,60 @@ def joined(action: str, status: str) -> str:
 
 ROLLED_BACK_ON_FAILURE = frozenset({Action.CREATE, Action.ADOPT, Action.UPDATE, Action.RESTORE})
 """Stack actions that fall back to the last COMPLETE revision when rollback is enabled (CV11)."""
+
+
+State = tuple[str, str]
+"""Action and status."""
+
+LATER = frozenset(Action) - {Action.INIT, Action.CREATE, Action.ADOPT, Action.ROLLBACK}
+RESOURCE_ACTIONS: Mapping[str, frozenset[Action]] = {
+    Action.INIT: frozenset({Action.CREATE, Action.ADOPT, Action.DELETE}),
+    **dict.fromkeys(LATER | {Action.CREATE, Action.ADOPT}, LATER),
+    Action.DELETE: frozenset({Action.DELETE}),
+}
+"""Which other actions may come after one, for a resource. What is being deleted never comes back: a new row does."""
+
+STACK_ACTIONS: Mapping[str, frozenset[Action]] = {
+    **dict.fromkeys(Action, LATER | {Action.ROLLBACK}),
+    Action.ROLLBACK: LATER,
+    Action.DELETE: frozenset({Action.DELETE, Action.UPDATE}),
+}
+"""The same for a stack: rolled back once at most; an update that comes while it is being deleted wins (CV2)."""
+
+GONE: State = (Action.DELETE, Status.COMPLETE)
+UNBEGUN = frozenset({Action.CREATE, Action.UPDATE, Action.CHECK})
+"""Actions of a resource that may fail before they begin: values that do not fit, trouble that is merely noticed."""
+
+
+def resource_may(before: State, after: State) -> bool:
+    """May a resource go from one state to the other? (Each such step is one event; a row begins as INIT_COMPLETE.)"""
+    (was, status), (action, then) = before, after
+    if before == GONE or after == GONE:
+        return before != GONE
+    if was == action:
+        return _same_action(action, status, then)
+    return action in RESOURCE_ACTIONS.get(was, ()) and (then == Status.IN_PROGRESS or (then, action) in _AT_ONCE)
+
+
+_AT_ONCE = {(Status.FAILED, action) for action in UNBEGUN}
+
+
+def _same_action(action: str, status: str, then: str) -> bool:
+    """It ends, or is tried again. What failed may turn out well, or fail anew for a newer revision before it begins."""
+    if status == then:
+        return (then, action) in _AT_ONCE
+    if status == Status.COMPLETE:
+        return action != Action.CREATE and (then == Status.IN_PROGRESS or (then, action) in _AT_ONCE)
+    return True
+
+
+def stack_may(before: State | None, after: State) -> bool:
+    """May a stack go from one state to the other? None: it is new. A newer revision may begin an action anew."""
+    action, then = after
+    if before is None:
+        return action in (Action.CREATE, Action.ADOPT) and then == Status.IN_PROGRESS
+    was, status = before
+    if before == GONE:
+        return False
+    goes_on = was == action and status == Status.IN_PROGRESS
+    return goes_on or (then == Status.IN_PROGRESS and action in STACK_ACTIONS[was])

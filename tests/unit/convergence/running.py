@@ -41,7 +41,7 @@ class Service:
         self.cloud = cloud(self.clock) if cloud is not None else SimulatedCloud(self.clock.now, weather)
         numbers = iter(range(1, 1_000_000))
         entropy = Entropy(lambda size: next(numbers).to_bytes(size, "big"))
-        self.intake = Intake(self.db, self.clock, entropy, Quotas())
+        self.intake = Intake(self.db, entropy, Quotas())
         self.children = Children(self.db, self.clock, entropy, LIMITS.stack_timeout_s)
         self.performer = Performer(lambda _project: self.cloud, self.children, self.clock, entropy, executor)
         self.passes = Passes(

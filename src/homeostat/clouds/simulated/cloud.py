@@ -16,12 +16,14 @@ from homeostat.model.observed import Observation, Presence
 @dataclass(slots=True)
 class Faults:
     """Probabilities that a call, or an item of it, goes wrong. lost — the item is done but its answer is lost;
-    unreachable — the whole call fails, not sent; error — a created thing ends in status error."""
+    unreachable — the whole call fails, not sent; refused — the item is not done now; error — a created thing ends in
+    status error. retry_after_s — what a refusal says about when to come back, None for nothing."""
 
     unreachable: float = 0.0
     refused: float = 0.0
     lost: float = 0.0
     error: float = 0.0
+    retry_after_s: float | None = 1.0
 
 
 @dataclass(slots=True)
@@ -51,18 +53,21 @@ class _Thing:
 class SimulatedCloud:
     """A cloud of plain data.
 
-    Takes: now — seconds since the epoch; weather — how it behaves; seed — of its faults.
+    Takes: now — seconds since the epoch; weather — how it behaves; seed — of its faults; first_number — of its things,
+    so that several clouds need not use one handle for different things.
     doubled — (kind, token) of every creation made while another thing with that token was there: to stay empty.
     """
 
     name = "simulated"
     kinds = KINDS
 
-    def __init__(self, now: Callable[[], float], weather: Weather | None = None, seed: int = 0) -> None:
+    def __init__(
+        self, now: Callable[[], float], weather: Weather | None = None, seed: int = 0, first_number: int = 1
+    ) -> None:
         self.weather = weather or Weather()
         self.listing_lag_s = self.weather.listing_lag_s
         self.doubled: list[tuple[str, str]] = []
-        self._number = 0
+        self._number = first_number - 1
         self._now = now
         self._random = random.Random(seed)
         self._things: dict[tuple[str, str], _Thing] = {}
@@ -158,7 +163,7 @@ class SimulatedCloud:
     def _item(self, act: Callable[[], Answer]) -> Answer:
         faults = self.weather.faults
         if self._chance(faults.refused):
-            return Transient("the cloud is busy", retry_after_s=1.0)
+            return Transient("the cloud is busy", faults.retry_after_s)
         answer = act()
         if self._chance(faults.lost):
             return Uncertain("the answer was lost")

@@ -1,0 +1,287 @@
+"""What a seed lets happen to a world: users who change their minds, crashes, faults, wrong clocks, outages."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy import select
+
+from homeostat.api.intake import Intake
+from homeostat.clouds.port import Sighting
+from homeostat.clouds.simulated import Faults, Weather
+from homeostat.store import schema, shards
+from tests.simulation.actors import Process
+from tests.simulation.templates import Gardener, Wish
+from tests.simulation.watching import WatchedCloud
+from tests.simulation.world import SimulatedWorld
+
+STEPS = 900
+
+
+def weather_of(rng: random.Random) -> Weather:
+    faults = Faults(
+        unreachable=rng.choice((0.0, 0.05)),
+        refused=rng.choice((0.0, 0.1)),
+        lost=rng.choice((0.0, 0.1)),
+        error=rng.choice((0.0, 0.1)),
+        retry_after_s=rng.choice((None, 1.0, 20.0)),
+    )
+    return Weather(
+        build_s=rng.choice((0.0, 3.0)),
+        delete_s=rng.choice((0.0, 2.0)),
+        listing_lag_s=rng.choice((0.0, 2.0)),
+        idempotent=rng.random() < 0.5,
+        quota=rng.choice((None, None, None, 6)),
+        faults=faults,
+    )
+
+
+class TroubledWorld(SimulatedWorld):
+    """A world whose seed also decides what sort of trouble there is: rarely everything at once."""
+
+    def __init__(self, seed: int) -> None:
+        rng = random.Random(f"climate {seed}")
+        super().__init__(
+            seed,
+            weather_of(rng),
+            projects=rng.choice((("p",), ("p", "q"))),
+            workers=rng.randint(1, 3),
+            members_per_shard=rng.choice((2, 1000)),
+        )
+        self._gardener = Gardener(self.rng, nested=rng.random() < 0.6)
+        self._usual = next(iter(self.clouds.values())).weather.faults
+        self._wishes: dict[str, Wish] = {}
+        self._created = 0
+        self._beats = rng.random() < 0.5
+        self._ends: list[tuple[float, Callable[[], None]]] = []
+        if rng.random() < 0.5:
+            self.apis.append(self._api())
+        often = [(weight * rng.choice((0, 1, 1, 3)), act) for weight, act in self._optional()]
+        self._acts = [*self._always(), *often]
+
+    def _always(self) -> list[tuple[float, Callable[[], None]]]:
+        return [(1.5, self._create), (4, self._update), (1.5, self._delete), (2, self.replace_dead)]
+
+    def _optional(self) -> list[tuple[float, Callable[[], None]]]:
+        return [
+            (0.7, self._cancel),
+            (0.5, self._race),
+            (0.5, self._purge),
+            (1.5, self._kill),
+            (0.7, self._die_inside),
+            (0.7, self._make_flaky),
+            (0.5, self._cut_off),
+            (1.5, self._freeze),
+            (1.5, self._disturb),
+            (0.7, self._lock),
+            (0.5, self._black_out),
+            (0.5, self._limit_rate),
+            (1, self._notice),
+            (1, self._wake_twice),
+            (0.7, self._jump_ahead),
+            (0.7, self._set_clock),
+        ]
+
+    # -- happening ---------------------------------------------------------------------------------------------------
+
+    def happen(self) -> None:
+        self._create()
+        weights = [weight for weight, _ in self._acts]
+        for _ in range(STEPS):
+            if self.rng.random() < 0.12:
+                (act,) = self.rng.choices([act for _, act in self._acts], weights)
+                act()
+            self._end_outages()
+            if self.rng.random() < 0.9:
+                self.step()
+            if self._beats and self.rng.random() < 0.2:
+                self._beat()
+            self.clock.time += self.rng.choice((0.0, 0.0, 0.01, 0.1, 1.0))
+
+    def calm(self) -> None:
+        for cloud in self.clouds.values():
+            for handle in cloud.things():
+                cloud.change(handle, locked=False)
+        super().calm()
+
+    def _beat(self) -> None:
+        for worker in self.workers:
+            if worker.ready:
+                worker.beat()
+
+    def _end_outages(self) -> None:
+        over = [end for at, end in self._ends if at <= self.clock.time]
+        self._ends = [each for each in self._ends if each[0] > self.clock.time]
+        for end in over:
+            end()
+
+    # -- users -------------------------------------------------------------------------------------------------------
+
+    def _ask(self, request: Callable[[Intake], None], story: str) -> None:
+        alive = [api for api in self.apis if api.alive]
+        if alive:
+            self.rng.choice(alive).requests.append(request)
+            self.tell(f"user: {story}")
+
+    def _create(self) -> None:
+        name = f"s{self._created}"
+        self._created += 1
+        wish = self._gardener.grow()
+        options = {
+            "disable_rollback": self.rng.random() < 0.5,
+            "timeout_mins": self.rng.choice((None, None, 1)),
+        }
+        project = self.rng.choice(self.projects)
+
+        def create(intake: Intake) -> None:
+            self._wishes[intake.create(project, None, name, wish.intent(**options))] = wish
+
+        self._ask(create, f"create {project}/{name} {options} {wish}")
+
+    def _update(self) -> None:
+        stack_id = self._stack()
+        if stack_id is None:
+            return
+        wish = self._gardener.mutate(self._wishes[stack_id])
+        patch = self.rng.random() < 0.2
+
+        def update(intake: Intake) -> None:
+            intake.update(stack_id, wish.intent(), patch=patch)
+            self._wishes[stack_id] = wish
+
+        self._ask(update, f"update {stack_id[:6]} {wish}")
+
+    def _delete(self) -> None:
+        stack_id = self._stack()
+        if stack_id is not None:
+            self._ask(lambda intake: intake.delete(stack_id), f"delete {stack_id[:6]}")
+
+    def _cancel(self) -> None:
+        stack_id, roll_back = self._stack(), self.rng.random() < 0.5
+        if stack_id is not None:
+            self._ask(
+                lambda intake: intake.cancel(stack_id, roll_back=roll_back),
+                f"cancel {stack_id[:6]} {roll_back=}",
+            )
+
+    def _race(self) -> None:
+        """Several users want something else of one stack in the same moment."""
+        for _ in range(3):
+            self.rng.choice((self._update, self._update, self._cancel, self._delete))()
+
+    def _stack(self) -> str | None:
+        return self.rng.choice(sorted(self._wishes)) if self._wishes else None
+
+    def _purge(self) -> None:
+        api = self.rng.choice(self.apis)
+        api.purge(self.rng.choice((0.0, 60.0)), self.rng.choice((5, 1000)))
+
+    # -- processes ---------------------------------------------------------------------------------------------------
+
+    def _victim(self) -> Process:
+        return self.rng.choice(self.processes)
+
+    def _kill(self) -> None:
+        victim = self._victim()
+        if victim.alive:
+            self.kills += 1
+            victim.kill()
+            self.tell(f"kill {victim.name}")
+
+    def _die_inside(self) -> None:
+        victim = self._victim()
+        victim.deadly = 0.2
+        self.tell(f"{victim.name} dies at one of its next transactions")
+
+    def _make_flaky(self) -> None:
+        victim = self._victim()
+        victim.flaky = self.rng.choice((0.0, 0.03, 0.1))
+        self.tell(f"{victim.name} loses connections: {victim.flaky}")
+
+    def _cut_off(self) -> None:
+        victim = self._victim()
+        victim.cut_off_until = self.clock.time + self.rng.choice((1.0, 6.0, 20.0))
+        self.tell(f"cut off {victim.name} until {victim.cut_off_until - 1_000_000:.2f}")
+
+    def _freeze(self) -> None:
+        victim = self._victim()
+        victim.frozen_until = self.clock.time + self.rng.choice((1.0, 6.0, 20.0))
+        self.tell(f"freeze {victim.name} until {victim.frozen_until - 1_000_000:.2f}")
+
+    def _set_clock(self) -> None:
+        """Forwards or backwards: the clock of one machine."""
+        victim = self._victim()
+        victim.clock.skew_s = self.rng.choice((-120.0, -10.0, -1.0, 0.0, 1.0, 10.0, 120.0))
+        self.tell(f"clock of {victim.name} is {victim.clock.skew_s} s ahead")
+
+    def _jump_ahead(self) -> None:
+        """A long time passes at once."""
+        self.clock.time += self.rng.choice((5.0, 30.0, 90.0, 300.0))
+
+    def _wake_twice(self) -> None:
+        table = schema.shard
+        with self.db.read() as tx:
+            places = [tuple(row) for row in tx.execute(select(table.c.stack_id, table.c.number))]
+        if places:
+            stack_id, number = self.rng.choice(sorted(places))
+            for _ in range(2):
+                with self.db.write() as tx:
+                    shards.wake(tx, stack_id, self.clock.time, self.rng.choice((shards.USER, shards.HEAL)), [number])
+
+    # -- the world outside -------------------------------------------------------------------------------------------
+
+    def _cloud(self) -> WatchedCloud:
+        return self.clouds[self.rng.choice(self.projects)]
+
+    def _disturb(self) -> None:
+        """Somebody removes a thing by hand, stops a server, breaks or changes something."""
+        cloud = self._cloud()
+        handles = sorted(cloud.things())
+        if not handles:
+            return
+        handle = self.rng.choice(handles)
+        changes: list[dict[str, Any]] = [{}, {}, {"description": "by hand"}, {"status": "error", "fault": "by hand"}]
+        if handle.startswith("server"):
+            changes += [{"status": "stopped", "fault": "its process ended"}, {"metadata": {"by": "hand"}}]
+        change = self.rng.choice(changes)
+        cloud.change(handle, **change) if change else cloud.vanish(handle)
+        self.tell(f"{handle}: {change or 'vanishes'}")
+        self._sight(handle)
+
+    def _lock(self) -> None:
+        """Somebody protects a thing from deletion, or lifts that."""
+        cloud = self._cloud()
+        handles = sorted(cloud.things())
+        if handles:
+            handle = self.rng.choice(handles)
+            cloud.change(handle, locked=self.rng.random() < 0.5)
+            self.tell(f"{handle} is locked or unlocked")
+
+    def _sight(self, handle: str) -> None:
+        """The notice of it is lost, comes once, or twice, to whoever listens."""
+        for _ in range(self.rng.choice((0, 1, 2))):
+            worker = self.rng.choice(self.workers)
+            worker.notices.append(Sighting(handle.rpartition("-")[0], handle))
+
+    def _notice(self) -> None:
+        """A cloud says that something has changed; it may well have not."""
+        handles = sorted(self._cloud().things())
+        self._sight(self.rng.choice(handles) if handles else "server-999999")
+
+    def _black_out(self) -> None:
+        cloud = self._cloud()
+        self._for_a_while(cloud, Faults(unreachable=1.0), "is down")
+
+    def _limit_rate(self) -> None:
+        cloud = self._cloud()
+        self._for_a_while(cloud, Faults(refused=1.0, retry_after_s=self.rng.choice((2.0, 30.0))), "limits rates")
+
+    def _for_a_while(self, cloud: WatchedCloud, faults: Faults, story: str) -> None:
+        cloud.weather.faults = faults
+        until = self.clock.time + self.rng.choice((5.0, 30.0, 120.0))
+
+        def end() -> None:
+            cloud.weather.faults = self._usual
+
+        self._ends.append((until, end))
+        self.tell(f"the cloud {story} until {until - 1_000_000:.2f}")

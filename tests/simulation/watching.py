@@ -1,0 +1,258 @@
+"""Safety: every committed state of the database, and every deletion asked of a cloud, is judged on the spot.
+
+What is wrong is noted, never raised here: it would be raised inside the process that is watched, which may catch it.
+"""
+
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection
+
+from homeostat.clouds.port import Answer
+from homeostat.clouds.simulated import SimulatedCloud
+from homeostat.convergence.definitions import Graph, compile_graph
+from homeostat.model.desired import Identity
+from homeostat.model.status import Action, State, Status, joined, resource_may, stack_may
+from homeostat.planner.current import current_row
+from homeostat.store import stacks, views
+from homeostat.store.database import Database
+
+BORN: State = (Action.INIT, Status.COMPLETE)
+KEPT = "kept"
+WELL = ("active", "available")
+
+
+class WatchedDatabase(Database):
+    """A database that tells of every commit."""
+
+    on_commit: Callable[[], None] | None = None
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        with super().write() as tx:
+            yield tx
+        if self.on_commit is not None:
+            self.on_commit()
+
+
+class WatchedCloud(SimulatedCloud):
+    """A cloud that tells of every deletion, before it is carried out."""
+
+    on_delete: Callable[["WatchedCloud", str, Sequence[str]], None] | None = None
+
+    def delete(self, kind: str, handles: Sequence[str]) -> list[Answer]:
+        if self.on_delete is not None:
+            self.on_delete(self, kind, handles)
+        return super().delete(kind, handles)
+
+
+class Row(NamedTuple):
+    key: str
+    stack_id: str
+    name: str
+    action: str
+    status: str
+    handle: str
+    version: int
+    revision: int
+
+    @property
+    def state(self) -> State:
+        return self.action, self.status
+
+
+class Stack(NamedTuple):
+    id: str
+    name: str
+    project: str
+    action: str
+    status: str
+    reason: str
+    revision: int
+    complete_revision: int | None
+    shards: int
+    deleted_at: float | None
+
+    @property
+    def state(self) -> State:
+        return self.action, self.status
+
+
+class Shard(NamedTuple):
+    stack_id: str
+    number: int
+    epoch: int
+    settled_revision: int
+    failures: int
+    reason: str
+
+
+class Event(NamedTuple):
+    seq: int
+    stack_id: str
+    key: str
+    handle: str
+    action: str
+    status: str
+    reason: str
+
+    @property
+    def state(self) -> State:
+        return self.action, self.status
+
+
+Committed = tuple[dict[str, Row], dict[str, Stack], dict[tuple[str, int], Shard]]
+
+
+class Watcher:
+    """Takes: db, clouds — to be watched from now on.
+
+    wrong — what was seen that must not be; retained — handles that a deletion policy let go of; deletions, commits —
+    how much was judged.
+    """
+
+    def __init__(self, db: WatchedDatabase, clouds: Sequence[WatchedCloud]) -> None:
+        self.wrong: list[str] = []
+        self.retained: set[str] = set()
+        self.deletions = 0
+        self.commits = 0
+        self._db = db
+        self._seq = 0
+        self._before: Committed = ({}, {}, {})
+        self._graphs: dict[tuple[str, int, int], Graph] = {}
+        db.on_commit = self.committed
+        for cloud in clouds:
+            cloud.on_delete = self.deleting
+
+    # -- commits -----------------------------------------------------------------------------------------------------
+
+    def committed(self) -> None:
+        """Compare what is stored now with what was before; the new events must tell exactly what happened."""
+        self.commits += 1
+        with self._db.read() as tx:
+            rows = {row.key: row for row in _all(tx, Row, "resource")}
+            all_stacks = {row.id: row for row in _all(tx, Stack, "stack")}
+            shards = {(row.stack_id, row.number): row for row in _all(tx, Shard, "shard")}
+            newest = tx.exec_driver_sql("SELECT coalesce(max(seq), 0) FROM event").scalar_one()
+            events = _all(tx, Event, "event", f"WHERE seq > {self._seq} ORDER BY seq")
+        before, self._before = self._before, (rows, all_stacks, shards)
+        self._seq = newest
+        told: dict[str, list[Event]] = defaultdict(list)
+        for event in events:
+            told[event.key or event.stack_id].append(event)
+            if event.action == Action.DELETE and event.reason.startswith(KEPT) and event.handle:
+                self.retained.add(event.handle)
+        for key in before[0].keys() | rows.keys() | {event.key for event in events if event.key}:
+            self._row(before[0].get(key), rows.get(key), told.get(key, ()))
+        for stack_id in before[1].keys() | all_stacks.keys():
+            self._stack(before[1].get(stack_id), all_stacks.get(stack_id), told.get(stack_id, ()))
+        for place, shard in shards.items():
+            self._shard(before[2].get(place), shard, all_stacks)
+
+    def _row(self, before: Row | None, after: Row | None, events: Sequence[Event]) -> None:
+        if before == after and not events:
+            return
+        name = (after or before or events[0])[2]
+        walk = [before.state if before is not None else BORN, *(event.state for event in events)]
+        for one, other in itertools.pairwise(walk):
+            self._demand(resource_may(one, other), f"{name} went from {joined(*one)} to {joined(*other)}")
+        end = after.state if after is not None else (Action.DELETE, Status.COMPLETE)
+        self._demand(walk[-1] == end, f"{name} is {joined(*end)}, its events say {[joined(*each) for each in walk]}")
+        if before is not None and after is not None:
+            self._demand(after.version >= before.version, f"{name} went from version {before.version} to {after}")
+            again = before.state in [event.state for event in events]
+            newer = after.revision > before.revision
+            self._demand(newer or not again, f"{name} fails over and over: {before}, {events}")
+            self._demand(before.handle in ("", after.handle), f"{name} lost hold of {before.handle}: {after}")
+
+    def _stack(self, before: Stack | None, after: Stack | None, events: Sequence[Event]) -> None:
+        if before == after and not events:
+            return
+        if after is None:
+            gone = before is not None and before.deleted_at is not None
+            self._demand(gone, f"a stack that lives was purged: {before}")
+            return
+        walk = [before.state if before is not None else None, *(event.state for event in events)]
+        for one, other in itertools.pairwise(walk):
+            assert other is not None
+            self._demand(stack_may(one, other), f"stack {after.name} went from {one} to {joined(*other)}")
+        self._demand(walk[-1] == after.state, f"stack {after.name} is {after.state}, its events say {walk}")
+        if before is not None:
+            self._demand(after.revision >= before.revision, f"stack {after.name}: revision went back: {after}")
+            self._demand(before.deleted_at is None, f"stack {after.name} was deleted, and changes: {after}")
+        if after.status == Status.COMPLETE and (before is None or before.status != Status.COMPLETE):
+            self._complete(after)
+
+    def _complete(self, stack: Stack) -> None:
+        """A stack that turns COMPLETE is: all of it has come to rest at its newest revision (CV6)."""
+        rows, _, shards = self._before
+        self._demand(stack.complete_revision == stack.revision, f"{stack.name} completed another revision: {stack}")
+        mine = [row for row in rows.values() if row.stack_id == stack.id]
+        if stack.action == Action.DELETE:
+            self._demand(not mine, f"{stack.name} is deleted, and has {mine}")
+            return
+        for number in range(stack.shards):
+            shard = shards[stack.id, number]
+            settled = shard.settled_revision == stack.revision and shard.failures == 0
+            self._demand(settled, f"{stack.name} is COMPLETE, its shard is not: {shard}")
+            for name in self._graph(stack, number):
+                states = [row.state for row in mine if row.name == name]
+                well = any(status == Status.COMPLETE and action != Action.INIT for action, status in states)
+                self._demand(well, f"{stack.name} is COMPLETE, its {name} is {states}")
+
+    def _shard(self, before: Shard | None, after: Shard, all_stacks: dict[str, Stack]) -> None:
+        if before == after:
+            return
+        self._demand(not after.reason, f"a pass failed: {after.reason}")
+        stack = all_stacks[after.stack_id]
+        self._demand(after.settled_revision <= stack.revision, f"{after} is ahead of its stack at {stack.revision}")
+        if before is not None:
+            grown = (after.epoch, after.settled_revision) >= (before.epoch, before.settled_revision)
+            self._demand(grown, f"a shard went back from {before} to {after}")
+
+    # -- deletions ---------------------------------------------------------------------------------------------------
+
+    def deleting(self, cloud: WatchedCloud, kind: str, handles: Sequence[str]) -> None:
+        """Nothing that is wanted and well is deleted, by nobody, not even by a worker that wakes up too late."""
+        with self._db.read() as tx:
+            for handle in handles:
+                self.deletions += 1
+                self._judge_deletion(tx, cloud, kind, handle)
+
+    def _judge_deletion(self, tx: Connection, cloud: WatchedCloud, kind: str, handle: str) -> None:
+        things = cloud.things(kind)
+        if handle not in things or things[handle].get("status", WELL[0]) not in WELL:
+            return
+        for mine in [row for row in self._before[0].values() if row.handle == handle]:
+            stack = stacks.get(tx, mine.stack_id)
+            if stack is None:
+                continue
+            found, _ = views.resources(tx, stack.id, [mine.name])
+            current = current_row(found.values(), stacks.facts(stack))
+            if current is None or current.key != mine.key or current.status != Status.COMPLETE:
+                continue
+            definition = self._graph(stack, current.shard).get(current.name)
+            wanted = definition is not None and definition.type == current.type
+            self._demand(not wanted, f"{stack.name}.{current.name} is wanted and well, and {handle} is deleted")
+
+    # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _graph(self, stack: Any, shard: int) -> Graph:
+        place = (stack.id, stack.revision, shard)
+        if place not in self._graphs:
+            with self._db.read() as tx:
+                desired = stacks.desired_of(tx, stack.id, stack.revision)
+            self._graphs[place] = compile_graph(desired, Identity(stack.id, stack.name, stack.project), shard)
+        return self._graphs[place]
+
+    def _demand(self, condition: bool, otherwise: str) -> None:
+        if not condition:
+            self.wrong.append(otherwise)
+
+
+def _all(tx: Connection, kind: Any, table: str, where: str = "") -> list[Any]:
+    columns = ", ".join(kind._fields)
+    return [kind(*values) for values in tx.exec_driver_sql(f"SELECT {columns} FROM {table} {where}")]

@@ -1,0 +1,82 @@
+"""Which states may follow which."""
+
+from itertools import pairwise
+
+import pytest
+
+from homeostat.model.status import State, resource_may, stack_may
+
+
+def state(text: str) -> State:
+    action, _, status = text.partition("_")
+    return action, status
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ["INIT_COMPLETE", "CREATE_IN_PROGRESS", "CREATE_COMPLETE", "UPDATE_IN_PROGRESS", "UPDATE_COMPLETE"],
+        ["INIT_COMPLETE", "CREATE_FAILED", "CREATE_IN_PROGRESS", "CREATE_FAILED", "DELETE_IN_PROGRESS"],
+        ["CREATE_COMPLETE", "CHECK_FAILED", "UPDATE_IN_PROGRESS", "UPDATE_FAILED", "UPDATE_COMPLETE"],
+        ["CREATE_COMPLETE", "CHECK_FAILED", "CHECK_COMPLETE", "CHECK_FAILED"],
+        ["CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS", "DELETE_FAILED", "DELETE_IN_PROGRESS"],
+        ["CREATE_COMPLETE", "UPDATE_FAILED", "UPDATE_FAILED"],
+        ["INIT_COMPLETE", "DELETE_COMPLETE"],
+        ["UPDATE_COMPLETE", "DELETE_COMPLETE"],
+    ],
+)
+def test_legal_lives_of_a_resource(path: list[str]) -> None:
+    for before, after in pairwise(path):
+        assert resource_may(state(before), state(after)), f"{before} -> {after}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("CREATE_COMPLETE", "CREATE_IN_PROGRESS"),
+        ("CREATE_COMPLETE", "CREATE_FAILED"),
+        ("UPDATE_COMPLETE", "CREATE_IN_PROGRESS"),
+        ("UPDATE_COMPLETE", "INIT_COMPLETE"),
+        ("INIT_COMPLETE", "CREATE_COMPLETE"),
+        ("INIT_COMPLETE", "UPDATE_IN_PROGRESS"),
+        ("CREATE_COMPLETE", "UPDATE_COMPLETE"),
+        ("CREATE_COMPLETE", "DELETE_FAILED"),
+        ("DELETE_IN_PROGRESS", "UPDATE_IN_PROGRESS"),
+        ("DELETE_COMPLETE", "DELETE_IN_PROGRESS"),
+        ("DELETE_COMPLETE", "DELETE_COMPLETE"),
+        ("CREATE_IN_PROGRESS", "CREATE_IN_PROGRESS"),
+    ],
+)
+def test_what_a_resource_never_does(before: str, after: str) -> None:
+    assert not resource_may(state(before), state(after))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ["CREATE_IN_PROGRESS", "CREATE_FAILED", "ROLLBACK_IN_PROGRESS", "ROLLBACK_COMPLETE", "UPDATE_IN_PROGRESS"],
+        ["UPDATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "UPDATE_COMPLETE", "CHECK_IN_PROGRESS", "CHECK_FAILED"],
+        ["CREATE_IN_PROGRESS", "CREATE_IN_PROGRESS", "DELETE_IN_PROGRESS", "UPDATE_IN_PROGRESS"],
+        ["CREATE_COMPLETE", "DELETE_IN_PROGRESS", "DELETE_FAILED", "DELETE_IN_PROGRESS", "DELETE_COMPLETE"],
+    ],
+)
+def test_legal_lives_of_a_stack(path: list[str]) -> None:
+    for before, after in pairwise(path):
+        assert stack_may(state(before), state(after)), f"{before} -> {after}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (None, "UPDATE_IN_PROGRESS"),
+        (None, "CREATE_COMPLETE"),
+        ("CREATE_COMPLETE", "CREATE_IN_PROGRESS"),
+        ("CREATE_COMPLETE", "CREATE_FAILED"),
+        ("CREATE_COMPLETE", "UPDATE_COMPLETE"),
+        ("ROLLBACK_FAILED", "ROLLBACK_IN_PROGRESS"),
+        ("DELETE_COMPLETE", "UPDATE_IN_PROGRESS"),
+        ("DELETE_IN_PROGRESS", "ROLLBACK_IN_PROGRESS"),
+    ],
+)
+def test_what_a_stack_never_does(before: str | None, after: str) -> None:
+    assert not stack_may(state(before) if before is not None else None, state(after))
