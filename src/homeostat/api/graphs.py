@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from homeostat.convergence.definitions import MEMBERS_PER_SHARD, compile_desired, graph_of
+from homeostat.convergence.definitions import MEMBERS_PER_SHARD, compile_desired, compile_graph, graph_of
 from homeostat.model.desired import Definition, Identity
 from homeostat.resources import groups
 from homeostat.store import stacks, views
@@ -22,8 +22,8 @@ KEPT_MAX = 64
 class Graph:
     """A revision as a whole.
 
-    compiled — None for groups, whose stacks have no template text, and for the empty revision; definitions — what
-    should exist; required_by — names of those that need a resource first, by its name.
+    compiled — None for groups and chains, whose stacks have no template text, and for the empty revision;
+    definitions — what should exist; required_by — names of those that need a resource first, by its name.
     """
 
     desired: Desired
@@ -76,8 +76,8 @@ def _graph(desired: Desired, identity: Identity) -> Graph:
         return Graph(desired)
     if desired.kind == "group":
         return Graph(desired, definitions=Members(desired.template))
-    compiled = compile_desired(desired, identity)
-    definitions = graph_of(compiled, desired.files)
+    compiled = None if desired.kind == "chain" else compile_desired(desired, identity)
+    definitions = compile_graph(desired, identity, 0) if compiled is None else graph_of(compiled, desired.files)
     required_by: dict[str, list[str]] = {}
     for name, definition in definitions.items():
         for required in definition.requires:
@@ -92,7 +92,7 @@ class Members(Mapping[str, Definition]):
     """
 
     def __init__(self, template: Mapping[str, Any]) -> None:
-        self._type: str = template["resource_def"]["type"]
+        self._group = template
         self._count: int = template["count"]
         self._skip = frozenset(template["skip"])
         self._end = groups.names_end(self._count, self._skip)
@@ -100,7 +100,7 @@ class Members(Mapping[str, Definition]):
     def __getitem__(self, name: str) -> Definition:
         if name not in self:
             raise KeyError(name)
-        return Definition(name, self._type)
+        return Definition(name, groups.definition_of(self._group, name)["type"])
 
     def __contains__(self, name: object) -> bool:
         if not isinstance(name, str) or not name.isdecimal() or name in self._skip:

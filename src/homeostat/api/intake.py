@@ -17,11 +17,11 @@ from homeostat.resources import groups
 from homeostat.resources.base import ResourceType
 from homeostat.resources.nested import is_template
 from homeostat.resources.registry import resource_type
-from homeostat.resources.schema import UNKNOWN
+from homeostat.resources.schema import UNKNOWN, coerce
 from homeostat.store import stacks, views
 from homeostat.store.database import Database
 from homeostat.store.stacks import Desired, NewStack
-from homeostat.templates import Compiled, Parameter, check_immutable, evaluate, parse_template
+from homeostat.templates import Compiled, Parameter, check_immutable, evaluate, parse_template, requires
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +81,20 @@ def check(compiled: Compiled, desired: Desired, depth: int = 0) -> Mapping[str, 
         if definition.external_id is not None:
             message = "external_id is not supported yet: let the template make the resource, or leave it out"
             raise Rejected("NotSupported", message, path=(*path, "external_id"))
-        if definition.update_policy:
-            message = (
-                "update_policy is not supported yet: all members would change at once; leave it out to accept that"
-            )
-            raise Rejected("NotSupported", message, path=(*path, "update_policy"))
+        check_policy(kind, definition.update_policy, (*path, "update_policy"))
         if definition.deletion_policy == "Snapshot" and not kind.can_snapshot:
             message = '"Snapshot" deletion policy not supported'
             raise Rejected("StackValidationFailed", message, path=(*path, "deletion_policy"))
     return graph_of(compiled, desired.files)
+
+
+def check_policy(kind: ResourceType, policy: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
+    """Check the section `update_policy` of a resource. Fails: Rejected naming the place."""
+    if not policy:
+        return
+    if requires(policy):
+        raise invalid("it has to be known before any resource exists: use parameters, not other resources", *path)
+    coerce(kind.update_policy, policy, path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +104,7 @@ class Checker:
     desired: Desired
     depth: int
 
-    def resource(self, type_name: str, given: Mapping[str, Any], path: tuple[str, ...]) -> ResourceType:
+    def resource(self, type_name: str, given: Mapping[str, Any], path: tuple[str | int, ...]) -> ResourceType:
         """Check properties, those of the members of a group, and nested templates. Fails: Rejected naming the place."""
         try:
             kind = resource_type(type_name)
@@ -110,13 +115,22 @@ class Checker:
             return kind
         values = kind.check(given, (*path, "properties"))
         check_storable(values, *path, "properties")
-        one = values.get("resource_def") if kind.kind == STACK else None
-        if isinstance(one, Mapping) and one.get("type") is not UNKNOWN and one.get("properties") is not UNKNOWN:
-            member = groups.member_definition(one, "0", kind.complete(values)["index_var"])
-            self.resource(member["type"], member["properties"], (*path, "properties", "resource_def"))
+        if kind.kind == STACK:
+            self._members(kind.complete(values), (*path, "properties"))
         return kind
 
-    def _nested(self, name: str, given: Mapping[str, Any], path: tuple[str, ...]) -> None:
+    def _members(self, values: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
+        """Check what the members of a group or chain are made from, as far as it is known."""
+        one = values.get("resource_def")
+        if isinstance(one, Mapping) and one.get("type") is not UNKNOWN and one.get("properties") is not UNKNOWN:
+            member = groups.member_definition(one, "0", values["index_var"])
+            self.resource(member["type"], member["properties"], (*path, "resource_def"))
+        types, given = values.get("resources"), values.get("resource_properties") or {}
+        if isinstance(types, list) and given is not UNKNOWN:
+            for type_name in dict.fromkeys(each for each in types if each is not UNKNOWN):
+                self.resource(type_name, given, (*path, "resources", types.index(type_name)))
+
+    def _nested(self, name: str, given: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
         """Check a nested template with the properties as its parameters; what is not known yet is left open."""
         if self.depth >= DEPTH_MAX:
             raise Rejected("RequestLimitExceeded", f"Request limit exceeded: Recursion depth exceeds {DEPTH_MAX}.")
@@ -145,7 +159,7 @@ def _missing(parameter: Parameter, given: Mapping[str, Any]) -> bool:
     return parameter.value is UNKNOWN and parameter.name not in given
 
 
-def check_storable(tree: Any, *path: str) -> None:
+def check_storable(tree: Any, *path: str | int) -> None:
     """Fails: Rejected for numbers too large, and text that is no Unicode: neither the store nor clients take them."""
     try:
         orjson.dumps(tree, default=lambda _: None, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS)

@@ -11,19 +11,26 @@ from sqlalchemy import Connection, Row, select
 
 from homeostat.clouds.port import Answer
 from homeostat.convergence.clock import Clock, Entropy
-from homeostat.convergence.definitions import compile_desired, group_desired, template_of, touched_shards
+from homeostat.convergence.definitions import (
+    chain_desired,
+    compile_desired,
+    group_desired,
+    template_of,
+    touched_shards,
+)
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Step, Verb
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, Seen, World, next_look
+from homeostat.planner import rolling
 from homeostat.planner.asked import CHECK
 from homeostat.planner.current import current_row
 from homeostat.planner.naming import physical_name
 from homeostat.planner.scope import RowScope, thing_of
 from homeostat.resources import groups
-from homeostat.resources.nested import CONTENT, is_template
+from homeostat.resources.nested import POLICY, NestedStack, as_given
 from homeostat.resources.registry import kind_of, resource_type
 from homeostat.store import schema, shards, stacks, worlds
 from homeostat.store.database import Database
@@ -81,7 +88,7 @@ class Children:
             action, desired = Action.DELETE, stacks.EMPTY
             done = child.action == Action.DELETE and child.status == Status.IN_PROGRESS
         else:
-            action, desired = Action.UPDATE, self._desired(tx, world, step, child, before)
+            action, desired = Action.UPDATE, self._desired(tx, world, step, child, before, now)
             done = before.intent == desired.intent
         if done:
             return _observe(tx, child.id, now)
@@ -130,20 +137,33 @@ class Children:
             converge=stack.converges(row.name),
             observe_s=stack.observe_s,
         )
-        desired = self._desired(tx, world, step, None, stacks.EMPTY)
+        desired = self._desired(tx, world, step, None, stacks.EMPTY, now)
         stacks.add(self._db, tx, new, desired, now, self._time_left(world, now))
         return Observation(Presence.PRESENT, new.id, {"status": "in_progress"}, now)
 
     def _desired(
-        self, tx: Connection, world: World, step: Step, child: Row[Any] | None, before: stacks.Desired
+        self,
+        tx: Connection,
+        world: World,
+        step: Step,
+        child: Row[Any] | None,
+        before: stacks.Desired,
+        now: float,
     ) -> stacks.Desired:
-        """What the child stack should be: a group of alike members, or the template that its type names."""
+        """What the child stack should be next. Fails: Rejected, Terminal when it cannot be had."""
         row = step.row
         intent = _intent_of(row)
         parent = stacks.desired_of(tx, world.stack.id, world.stack.revision)
-        if is_template(row.type):
+        kind = resource_type(row.type)
+        contents = kind.contents if isinstance(kind, NestedStack) else ""
+        if contents == "template":
             return replace(_from_template(row, parent), intent=intent)
-        return replace(_group(tx, row, child, before), files=parent.files, intent=intent)
+        if contents == "chain":
+            return replace(chain_desired(kind.complete(row.properties)), files=parent.files, intent=intent)
+        group = _group(tx, row, child, before)
+        if before.intent != intent:
+            _check_time(group, self._time_left(world, now))
+        return replace(group_desired(group), files=parent.files, intent=intent)
 
 
 def look(tx: Connection, world: World, now: float) -> list[tuple[Resource, Seen]]:
@@ -193,15 +213,15 @@ def _same(one: Observation, other: Observation) -> bool:
 
 def _from_template(row: Resource, parent: stacks.Desired) -> stacks.Desired:
     """The stack of a template resource. Fails: Rejected when it cannot be made from these files and properties."""
-    parameters = {name: value for name, value in row.properties.items() if name != CONTENT and value is not None}
+    parameters = {name: value for name, value in as_given(row.properties).items() if value is not None}
     environment = {"parameter_defaults": parent.environment.get("parameter_defaults") or {}}
     desired = stacks.Desired("template", template_of(row.type, parent.files), parameters, environment, parent.files)
     compile_desired(desired, Identity("", row.name, ""))
     return desired
 
 
-def _group(tx: Connection, row: Resource, child: Row[Any] | None, before: stacks.Desired) -> stacks.Desired:
-    """The stack of a group. Members once removed by name stay out while they are in the skip list."""
+def _group(tx: Connection, row: Resource, child: Row[Any] | None, before: stacks.Desired) -> groups.Group:
+    """The next revision of a group's stack. Members once removed by name stay out while they are in the skip list."""
     values = resource_type(row.type).complete(row.properties)
     references: dict[str, Any] = {}
     if child is not None and values["removal_policies"]:
@@ -210,7 +230,21 @@ def _group(tx: Connection, row: Resource, child: Row[Any] | None, before: stacks
     skip = groups.skip_list(
         before.template.get("skip", []), values["removal_policies"], values["removal_policies_mode"], references
     )
-    return group_desired({**values, "skip": skip})
+    wanted = {"skip": skip, **{name: values[name] for name in ("resource_def", "index_var", "count")}}
+    failed = set() if child is None else worlds.failed_names(tx, child.id)
+    new = child is None or child.complete_revision is None
+    return rolling.begin(before.template, wanted, values[POLICY], failed, new)
+
+
+def _check_time(group: groups.Group, time_left_s: float) -> None:
+    """Fails: Terminal when the pauses between batches alone take longer than there is time."""
+    total_s = 0.0
+    for pause_s in rolling.pauses_s(group):
+        total_s += pause_s
+        if total_s >= time_left_s:
+            raise Terminal("The current update policy will result in stack update timeout.")
+        if not pause_s:
+            return
 
 
 def _listed(values: Mapping[str, Any]) -> list[str]:

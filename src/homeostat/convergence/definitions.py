@@ -11,7 +11,7 @@ from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Rejected
 from homeostat.resources import groups
 from homeostat.resources.graph import Indexed
-from homeostat.resources.nested import CONTENT, is_template
+from homeostat.resources.nested import CONTENT, POLICY, is_template
 from homeostat.resources.registry import resource_type
 from homeostat.store.stacks import Desired
 from homeostat.templates import Compiled, DynamicMap, compile_template, parse_template
@@ -51,12 +51,27 @@ def compile_graph(desired: Desired, identity: Identity, shard: int) -> Graph:
         return group_members(desired.template, shard)
     if desired.kind == "empty" or shard > 0:
         return {}
+    if desired.kind == "chain":
+        return with_implied(with_content(chain_members(desired.template), desired.files))
     return graph_of(compile_desired(desired, identity), desired.files)
 
 
 def graph_of(compiled: Compiled, files: Mapping[str, str]) -> Graph:
     """Definitions of a template's stack with everything that they imply."""
-    return with_implied(with_content(compiled.definitions, files))
+    return with_implied(with_policies(with_content(compiled.definitions, files)))
+
+
+def with_policies(definitions: Graph) -> Graph:
+    """Put the update policies of groups among their properties: a change of one is a change of the group."""
+    policies = {name: each for name, each in definitions.items() if each.update_policy}
+    if not policies:
+        return definitions
+    given = {
+        name: replace(each, properties=_with(each.properties, POLICY, each.update_policy))
+        for name, each in policies.items()
+        if resource_type(each.type).update_policy
+    }
+    return {**definitions, **given}
 
 
 def compile_desired(desired: Desired, identity: Identity, *, strict: bool = True) -> Compiled:
@@ -81,25 +96,27 @@ def template_of(type_name: str, files: Mapping[str, str]) -> dict[str, Any]:
 
 
 def with_content(definitions: Graph, files: Mapping[str, str]) -> Graph:
-    """Give nested stacks, and groups of them, a fingerprint of the files, so that an edited file is a change."""
-    of_files = {name: each for name, each in definitions.items() if is_template(each.type) or _members_of(each)}
+    """Give nested stacks, and groups and chains of them, a fingerprint of the files, so that an edit is a change."""
+    of_files = {name: each for name, each in definitions.items() if is_template(each.type) or _of_templates(each)}
     if not of_files:
         return definitions
     fingerprint = hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()
     return {**definitions, **{name: _with_fingerprint(each, fingerprint) for name, each in of_files.items()}}
 
 
-def _members_of(each: Definition) -> bool:
-    """Is it a group of nested stacks?"""
-    one = each.properties.get("resource_def")
-    return isinstance(one, Mapping) and is_template(str(one.get("type")))
+def _of_templates(each: Definition) -> bool:
+    """Is it a group or a chain with nested stacks among its members?"""
+    one, types = each.properties.get("resource_def"), each.properties.get("resources")
+    if isinstance(one, Mapping):
+        return is_template(str(one.get("type")))
+    return isinstance(types, list) and any(isinstance(name, str) and is_template(name) for name in types)
 
 
 def _with_fingerprint(each: Definition, fingerprint: str) -> Definition:
-    """Among the properties of the nested stack itself: for a group, in the definition of its members."""
-    if is_template(each.type):
+    """Among the properties of the resource itself; for a group, in the definition of its members."""
+    one = each.properties.get("resource_def")
+    if is_template(each.type) or not isinstance(one, Mapping):
         return replace(each, properties=_with(each.properties, CONTENT, fingerprint))
-    one = each.properties["resource_def"]
     inner = _with(one.get("properties") or {}, CONTENT, fingerprint)
     return replace(each, properties=_with(each.properties, "resource_def", _with(one, "properties", inner)))
 
@@ -140,24 +157,36 @@ def _with_requires(each: Definition, more: set[str]) -> Definition:
     return replace(each, requires=tuple(sorted({*each.requires, *more})))
 
 
-def group_desired(spec: Mapping[str, Any]) -> Desired:
-    """The revision of a group's stack: one definition and a count, never N copies of text (CV15).
-
-    spec — `{resource_def, index_var, count, skip}`.
-    """
-    template = {name: spec[name] for name in ("resource_def", "index_var", "count", "skip")}
-    shards = -(-groups.names_end(spec["count"], spec["skip"]) // MEMBERS_PER_SHARD)
-    return Desired("group", template, shards=max(shards, 1))
+def group_desired(group: groups.Group) -> Desired:
+    """The revision of a group's stack: one definition and a count, never N copies of text (CV15)."""
+    shards = -(-groups.names_end(group["count"], group["skip"]) // MEMBERS_PER_SHARD)
+    names = ("resource_def", "index_var", "count", "skip", "earlier", "rollout")
+    return Desired("group", {name: group[name] for name in names if name in group}, shards=max(shards, 1))
 
 
-def group_members(template: Mapping[str, Any], shard: int) -> Graph:
+def group_members(template: groups.Group, shard: int) -> Graph:
     """Definitions of the members whose numbers fall into one shard; what the others are costs nothing."""
     low = shard * MEMBERS_PER_SHARD
     found = {}
-    for name in groups.names_between(template["count"], set(template["skip"]), low, low + MEMBERS_PER_SHARD):
-        member = groups.member_definition(template["resource_def"], name, template["index_var"])
+    for name, one in groups.definitions_between(template, low, low + MEMBERS_PER_SHARD):
+        member = groups.member_definition(one, name, template["index_var"])
         properties = member.get("properties") or {}
         found[name] = Definition(name, member["type"], properties, member.get("metadata"), static=True)
+    return found
+
+
+def chain_desired(values: Mapping[str, Any]) -> Desired:
+    """The revision of a chain's stack. values — properties of the chain, with defaults."""
+    return Desired("chain", {name: values[name] for name in ("resources", "concurrent", "resource_properties")})
+
+
+def chain_members(template: Mapping[str, Any]) -> Graph:
+    """Definitions of the members of a chain: named by their places, each after the one before unless concurrent."""
+    found = {}
+    properties = {name: value for name, value in (template["resource_properties"] or {}).items() if value is not None}
+    for place, type_name in enumerate(template["resources"]):
+        requires = (str(place - 1),) if place and not template["concurrent"] else ()
+        found[str(place)] = Definition(str(place), type_name, properties, requires=requires, static=True)
     return found
 
 
@@ -166,9 +195,9 @@ def touched_shards(before: Desired, after: Desired) -> set[int] | None:
     if before.kind != "group" or after.kind != "group":
         return None
     old, new = before.template, after.template
-    if old["resource_def"] != new["resource_def"] or old["index_var"] != new["index_var"]:
+    if old["index_var"] != new["index_var"]:
         return None
-    low, high = sorted((groups.names_end(old["count"], old["skip"]), groups.names_end(new["count"], new["skip"])))
-    grown = range(low // MEMBERS_PER_SHARD, -(-high // MEMBERS_PER_SHARD)) if low < high else range(0)
-    skipped = (int(name) // MEMBERS_PER_SHARD for name in set(old["skip"]) ^ set(new["skip"]) if name.isdigit())
-    return {*grown, *skipped}
+    touched = {int(name) // MEMBERS_PER_SHARD for name in set(old["skip"]) ^ set(new["skip"]) if name.isdigit()}
+    for low, high in groups.differences(old, new):
+        touched.update(range(low // MEMBERS_PER_SHARD, -(-high // MEMBERS_PER_SHARD)))
+    return touched

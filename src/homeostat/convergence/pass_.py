@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, update
 
+from homeostat.convergence import series
 from homeostat.convergence.children import Children
 from homeostat.convergence.clock import Clock
 from homeostat.convergence.definitions import Definitions
@@ -281,7 +282,7 @@ class Pass:
                 .values(settled_revision=stack.revision)
             )
         if stack.status == Status.IN_PROGRESS:
-            stacks.settle(p.db, tx, stack.id, stack.revision, now)
+            stack.step_at = series.settle(p.db, tx, stack.id, stack.revision, now)
         if stack.parent_id is not None:
             row = stacks.get(tx, stack.id)
             if row is not None and row.status != Status.IN_PROGRESS:
@@ -295,6 +296,8 @@ class Pass:
         times = [frontier.due_at()]
         if stack.status == Status.IN_PROGRESS and not frontier.at_rest:
             times.append(stack.deadline)
+        elif stack.step_at is not None:
+            times += [stack.step_at, stack.deadline]
         return min((at for at in times if at is not None), default=None)
 
     def _observe_at(self, now: float) -> float | None:

@@ -1,9 +1,18 @@
-"""Members of a group of alike resources: their names, their definitions, and which names are out of use."""
+"""Members of a group of alike resources: their names, their definitions, and which names are out of use.
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+What a group's stack should be is a map: `{resource_def, index_var, count, skip[, earlier, rollout]}`. earlier — what
+some members still are in the middle of a rolling update: `[{resource_def, numbers: [[low, high]]}]`, high not included;
+rollout — how to go on from there, see `planner.rolling`.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import count as counting
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
+
+Group = Mapping[str, Any]
+Run = tuple[int, int, Mapping[str, Any]]
+"""Numbers from the first up to, not including, the second, and the definition of the members that have them."""
 
 
 def member_names(count: int, skip: Collection[str]) -> list[str]:
@@ -26,6 +35,11 @@ def names_between(count: int, skip: Collection[str], low: int, high: int) -> lis
     """Those of `member_names(count, skip)` whose number is at least `low` and below `high`."""
     numbers = range(low, min(high, names_end(count, skip)))
     return [name for name in map(str, numbers) if name not in skip]
+
+
+def numbers_below(skip: Iterable[str], end: int) -> int:
+    """How many of these names are numbers below `end`."""
+    return sum(name.isdigit() and int(name) < end for name in skip)
 
 
 def is_member(name: str, group: Mapping[str, Any]) -> bool:
@@ -79,3 +93,88 @@ def skip_list(
     found = [entry if entry in references or entry in known else names.get(entry) for entry in listed]
     kept = known if mode == "append" else []
     return list(dict.fromkeys([*kept, *(name for name in found if name is not None)]))
+
+
+def earlier_runs(group: Group) -> list[Run]:
+    """Members that do not have the definition of the group yet, in order of their numbers."""
+    return sorted(
+        ((low, high, entry["resource_def"]) for entry in group.get("earlier", ()) for low, high in entry["numbers"]),
+        key=lambda run: run[0],
+    )
+
+
+def with_earlier(group: Group, runs: Iterable[Run]) -> dict[str, Any]:
+    """The group with these members as they were before; numbers that no member has are left out."""
+    end = names_end(group["count"], group["skip"])
+    entries: list[dict[str, Any]] = []
+    for low, high, definition in sorted(runs, key=lambda run: run[0]):
+        if low >= end:
+            continue
+        entry = next((each for each in entries if each["resource_def"] == definition), None)
+        if entry is None:
+            entries.append(entry := {"resource_def": definition, "numbers": []})
+        entry["numbers"].append([low, min(high, end)])
+    plain = {key: value for key, value in group.items() if key != "earlier"}
+    return {**plain, "earlier": entries} if entries else plain
+
+
+def all_runs(group: Group) -> list[Run]:
+    """Definitions of all numbers of the group, in order and without gaps."""
+    found: list[Run] = []
+    at, end = 0, names_end(group["count"], group["skip"])
+    for low, high, definition in earlier_runs(group):
+        if at < low:
+            found.append((at, low, group["resource_def"]))
+        found.append((low, high, definition))
+        at = high
+    return [*found, (at, end, group["resource_def"])] if at < end else found
+
+
+def without(run: Run, number: int) -> list[Run]:
+    """What is left of a run when one number is taken out."""
+    low, high, definition = run
+    if not low <= number < high:
+        return [run]
+    parts = [(low, number, definition), (number + 1, high, definition)]
+    return [part for part in parts if part[0] < part[1]]
+
+
+def members_in(runs: Iterable[Run], skip: Collection[str], end: int | None = None) -> int:
+    """How many members have numbers in these runs, below `end` where one is given."""
+    found = 0
+    for low, high, _ in runs:
+        top = high if end is None else min(high, end)
+        if low < top:
+            found += top - low - numbers_below(skip, top) + numbers_below(skip, low)
+    return found
+
+
+def definitions_between(group: Group, low: int, high: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Name and definition (not yet `member_definition`) of each member whose number is at least `low`, below `high`."""
+    runs = all_runs(group)
+    at = 0
+    for name in names_between(group["count"], set(group["skip"]), low, high):
+        while runs[at][1] <= int(name):
+            at += 1
+        yield name, runs[at][2]
+
+
+def definition_of(group: Group, name: str) -> Mapping[str, Any]:
+    """Definition of the member of that name."""
+    number = int(name)
+    return next(definition for low, high, definition in all_runs(group) if low <= number < high)
+
+
+def differences(before: Group, after: Group) -> list[tuple[int, int]]:
+    """Ranges of numbers (high not included) whose members are not the same in both; skipped names apart."""
+    old, new = all_runs(before), all_runs(after)
+    edges = sorted({edge for low, high, _ in (*old, *new) for edge in (low, high)})
+    found = []
+    for low, high in pairwise(edges):
+        if _at(old, low) != _at(new, low):
+            found.append((low, high))
+    return found
+
+
+def _at(runs: Sequence[Run], number: int) -> Mapping[str, Any] | None:
+    return next((definition for low, high, definition in runs if low <= number < high), None)

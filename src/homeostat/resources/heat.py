@@ -1,4 +1,4 @@
-"""Types of the service itself: test doubles, random text, values, and groups of alike resources."""
+"""Types of the service itself: test doubles, random text and values."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -8,7 +8,6 @@ from typing import Any
 from homeostat.model.errors import Rejected
 from homeostat.model.observed import READY, Condition, Remedy, Verdict
 from homeostat.resources.base import Props, ResourceType, Thing
-from homeostat.resources.nested import NestedStack, of_member
 from homeostat.resources.rules import require
 from homeostat.resources.schema import (
     UNKNOWN,
@@ -22,14 +21,12 @@ from homeostat.resources.schema import (
     coerce_value,
     custom,
     integer,
-    length,
     listing,
     mapping,
     number,
     one_of,
     text,
 )
-from homeostat.templates.tree import traverse
 
 CHARACTERS: Mapping[str, str] = {
     "lettersdigits": ascii_letters + digits,
@@ -254,90 +251,4 @@ class Nothing(ResourceType):
         return None
 
 
-def _member_order(name: str) -> tuple[int, str]:
-    return (int(name), name) if name.isdigit() else (0, name)
-
-
-class ResourceGroup(NestedStack):
-    """The members live in a child stack; see `resources.groups` for their names and definitions."""
-
-    name = "OS::Heat::ResourceGroup"
-    description = "A number of alike resources made from one definition."
-    properties = {
-        "count": integer("How many members.", default=1, update=True, constraints=(between(0),)),
-        "index_var": text(
-            "Text that becomes the member's name in every value of its properties.",
-            default="%index%",
-            constraints=(length(3),),
-        ),
-        "resource_def": mapping(
-            "Definition of each member.",
-            required=True,
-            update=True,
-            fields={
-                "type": text("Type of the members.", required=True),
-                "properties": mapping("Properties of the members."),
-                "metadata": mapping("Metadata of the members."),
-            },
-        ),
-        "removal_policies": listing(
-            "Which members go first when there are too many.",
-            default=[],
-            update=True,
-            items=mapping(fields={"resource_list": listing("Names, numbers or reference ids of members.", default=[])}),
-        ),
-        "removal_policies_mode": text(
-            "Add to the names removed before, or start the list afresh.",
-            default="append",
-            update=True,
-            constraints=(one_of("append", "update"),),
-        ),
-    }
-    update_policy = {
-        "rolling_update": mapping(
-            "Change members in batches.",
-            fields={
-                "min_in_service": integer(
-                    "Members to keep in service meanwhile.", default=0, constraints=(between(0),)
-                ),
-                "max_batch_size": integer("Members changed at once.", default=1, constraints=(between(1),)),
-                "pause_time": number("Seconds between batches.", default=0, constraints=(between(0),)),
-            },
-        ),
-        "batch_create": mapping(
-            "Create members in batches.",
-            fields={
-                "max_batch_size": integer("Members created at once.", default=1, constraints=(between(1),)),
-                "pause_time": number("Seconds between batches.", default=0, constraints=(between(0),)),
-            },
-        ),
-    }
-    attributes = {
-        "refs": Attribute("Reference ids of the members, in order.", Kind.LIST),
-        "refs_map": Attribute("Reference id of each member by its name.", Kind.MAP),
-        "attributes": Attribute("An attribute of each member by its name; needs a path.", Kind.MAP),
-        "removed_rsrc_list": Attribute("Names that no member may have any more.", Kind.LIST),
-    }
-
-    def resolve(self, thing: Thing, name: str, path: Sequence[str | int] = ()) -> Any:
-        """Attributes of the group; any other name is an attribute of the members, as a list in their order."""
-        members = thing.seen.properties.get("members") or {}
-        ordered = sorted(members, key=_member_order)
-        if name == "refs":
-            return traverse([members[each]["reference"] for each in ordered], path)
-        if name == "refs_map":
-            return traverse({each: members[each]["reference"] for each in ordered}, path)
-        if name == "removed_rsrc_list":
-            return list(thing.seen.properties.get("skip") or [])
-        if name == "attributes" and path:
-            return {each: traverse(members[each]["attributes"], path) for each in ordered}
-        if name.startswith("resource."):
-            member, *deeper = name.removeprefix("resource.").split(".")
-            return of_member(members.get(member), (*deeper, *path))
-        return [traverse(members[each]["attributes"], (name, *path)) for each in ordered]
-
-    def attribute(self, thing: Thing, name: str) -> Any:
-        return None if name == "attributes" else self.resolve(thing, name)
-
-
-TYPES = [RandomString, TestResource, Value, Nothing, ResourceGroup]
+TYPES = [RandomString, TestResource, Value, Nothing]

@@ -5,7 +5,7 @@ Its properties are the parameters of that template, its attributes the template'
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from homeostat.model.observed import Condition, Remedy, Verdict
 from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing
@@ -15,6 +15,13 @@ ENDINGS = (".yaml", ".template")
 CONTENT = "(content)"
 """Property of ours with the fingerprint of the files that a nested stack is made from, so that an edit is a change.
 No parameter can have this name."""
+POLICY = "(update policy)"
+"""Property of ours with the section `update_policy` of a group, so that a change of it is a change of the group."""
+
+
+def as_given(properties: Props) -> dict[str, Any]:
+    """Properties of a resource without those of ours."""
+    return {name: value for name, value in properties.items() if name not in (CONTENT, POLICY)}
 
 
 def is_template(type_name: str) -> bool:
@@ -23,9 +30,13 @@ def is_template(type_name: str) -> bool:
 
 
 class NestedStack(ResourceType):
-    """What types with a child stack as their reality share: they mend themselves, and fail as their parts do."""
+    """What types with a child stack as their reality share: they mend themselves, and fail as their parts do.
+
+    contents — kind of the revisions of the child stack, see `store.schema.revision`.
+    """
 
     kind = "stack"
+    contents: ClassVar[str] = "group"
     mends_itself = True
     lifecycle = Lifecycle(frozenset({"complete"}), frozenset({"in_progress"}), broken={"failed": Remedy.ASK})
 
@@ -51,6 +62,7 @@ class TemplateResource(NestedStack):
     """One template as a type. name — the key of its text among the files of the stack."""
 
     description = "A nested stack made from a template."
+    contents = "template"
     open_schema = True
 
     def __init__(self, name: str) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, case, func, literal, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, case, func, literal, select, tuple_, update
 
 from homeostat.model.errors import Superseded
 from homeostat.model.world import look_interval
@@ -41,22 +41,28 @@ def wake(
     numbers: Sequence[int] | None = None,
     unsettled_at: int | None = None,
     restart_at: int | None = None,
-) -> None:
+) -> int:
     """Ask for a pass at time `at`, or earlier if one was asked for already. Carries no data (law 1).
 
-    numbers — only these shards; unsettled_at — only those that are not at rest at this revision, and the first, which
-    finds out when none is left; restart_at — a new revision, for which nothing is done yet where it is not at rest.
+    numbers — only these shards; unsettled_at — only those that are not at rest at this revision; restart_at — a new
+    revision, for which nothing is done yet where it is not at rest. Gives how many were woken.
     """
     table = schema.shard
     where = [table.c.stack_id == stack_id]
     if unsettled_at is not None:
-        where.append(or_(table.c.settled_revision < unsettled_at, table.c.number == 0))
+        where.append(table.c.settled_revision < unsettled_at)
     if numbers is not None:
         where.append(table.c.number.in_(numbers))
     values = _woken(at, priority)
     if restart_at is not None:
         values["done"] = case((table.c.settled_revision < restart_at, 0), else_=table.c.done)
-    tx.execute(update(table).where(*where).values(**values))
+    return tx.execute(update(table).where(*where).values(**values)).rowcount
+
+
+def wake_unsettled(tx: Connection, stack_id: str, at: float, revision: int) -> None:
+    """Wake the shards that are not at rest at a new revision; where there is none, the first, which finds that out."""
+    if not wake(tx, stack_id, at, USER, unsettled_at=revision, restart_at=revision):
+        wake(tx, stack_id, at, USER, [0])
 
 
 def _woken(at: float, priority: int) -> dict[str, Any]:

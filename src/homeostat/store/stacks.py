@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, exists, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, and_, delete, exists, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from homeostat.model.errors import Rejected
@@ -132,19 +132,32 @@ def revise(
             deadline=now + _seconds(timeout_mins, timeout_s),
             shards=max(int(stack.shards), desired.shards),
             updated_at=now,
-            **{"rollback_to": None, "look_from": None, **columns},
+            **{"rollback_to": None, "look_from": None, "step_at": None, **columns},
         )
     )
+    _set_to_work(db, tx, stack, desired, number, now, touched)
+    if columns.get("look_from") is not None:
+        shards.wait_for_look(tx, stack.id, columns["look_from"])
+    events.append(tx, stack.id, [stack_event(stack.id, stack.name, action, Status.IN_PROGRESS)], now)
+    return number
+
+
+def _set_to_work(
+    db: Database,
+    tx: Connection,
+    stack: Row[Any],
+    desired: Desired,
+    number: int,
+    now: float,
+    touched: Collection[int] | None,
+) -> None:
+    """Wake the shards that have to do with a new revision."""
     shards.ensure(db, tx, stack.id, stack.project, desired.shards)
     if touched is None:
         shards.wake(tx, stack.id, now, shards.USER, restart_at=number)
     else:
         shards.carry_over(tx, stack.id, number, touched)
-        shards.wake(tx, stack.id, now, shards.USER, unsettled_at=number, restart_at=number)
-    if columns.get("look_from") is not None:
-        shards.wait_for_look(tx, stack.id, columns["look_from"])
-    events.append(tx, stack.id, [stack_event(stack.id, stack.name, action, Status.IN_PROGRESS)], now)
-    return number
+        shards.wake_unsettled(tx, stack.id, now, number)
 
 
 def converge(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_s: float, intent: str = "") -> int:
@@ -257,12 +270,8 @@ def stack_event(stack_id: str, name: str, action: str, status: str, reason: str 
     return Event(name, action, status, reason or f"Stack {action} started", "OS::Heat::Stack", handle=stack_id)
 
 
-def settle(db: Database, tx: Connection, stack_id: str, number: int, now: float) -> Row[Any] | None:
-    """Finish the action of the stack if all its shards came to rest at revision `number` and that is still the newest.
-    It is COMPLETE, but for a check that found something wrong.
-
-    Gives the stack's row as it was before, when its state changed by this call.
-    """
+def settled(db: Database, tx: Connection, stack_id: str, number: int) -> Row[Any] | None:
+    """The stack's row, locked, if it is in progress and all its shards are at rest at revision `number`, its newest."""
     row = lock(db, tx, stack_id)
     if row is None or row.revision != number or row.status != Status.IN_PROGRESS:
         return None
@@ -271,15 +280,28 @@ def settle(db: Database, tx: Connection, stack_id: str, number: int, now: float)
     if row.action != Action.CHECK:
         unfinished = or_(unfinished, shard.c.failures > 0)
     mine = (shard.c.stack_id == stack_id, shard.c.number < row.shards)
-    if tx.execute(select(exists().where(*mine, unfinished))).scalar_one():
-        return None
+    return None if tx.execute(select(exists().where(*mine, unfinished))).scalar_one() else row
+
+
+def settle(db: Database, tx: Connection, stack_id: str, number: int, now: float) -> Row[Any] | None:
+    """Finish the action of the stack if all its shards came to rest at revision `number` and that is still the newest.
+
+    Gives the stack's row as it was before, when its state changed by this call.
+    """
+    row = settled(db, tx, stack_id, number)
+    if row is not None:
+        finish(tx, row, now)
+    return row
+
+
+def finish(tx: Connection, row: Row[Any], now: float) -> None:
+    """The end of the action of a stack that is `settled`: COMPLETE, but for a check that found something wrong."""
     failure = _failed_check(tx, row) if row.action == Action.CHECK else ""
     if failure:
         _finish(tx, row, Status.FAILED, failure, now)
-        shards.wake(tx, stack_id, now, shards.HEAL)
+        shards.wake(tx, row.id, now, shards.HEAL)
     else:
         _finish(tx, row, Status.COMPLETE, f"Stack {row.action} completed successfully", now)
-    return row
 
 
 TOLD_MAX = 10
@@ -301,6 +323,38 @@ def _failed_check(tx: Connection, stack: Row[Any]) -> str:
     return ""
 
 
+def group_of(tx: Connection, stack_id: str, number: int) -> Mapping[str, Any] | None:
+    """What a revision says of a group (see `resources.groups`); None for one of another kind."""
+    table = schema.revision
+    where = (table.c.stack_id == stack_id, table.c.number == number, table.c.kind == "group")
+    return tx.execute(select(table.c.template).where(*where)).scalar_one_or_none()
+
+
+def put_off(tx: Connection, row: Row[Any], until: float) -> None:
+    """The next batch of a group's members waits until then."""
+    tx.execute(update(schema.stack).where(schema.stack.c.id == row.id).values(step_at=until))
+
+
+def go_on(
+    db: Database, tx: Connection, row: Row[Any], desired: Desired, now: float, touched: Collection[int] | None
+) -> None:
+    """Make `desired` the next revision of what the stack is doing already: action, time and intent stay as they are.
+
+    The revision before goes, unless it is the one to roll back to: a series may have as many as the group has members.
+    """
+    table, number = schema.stack, int(row.revision) + 1
+    _store_revision(db, tx, row.id, number, desired, now)
+    tx.execute(
+        update(table)
+        .where(table.c.id == row.id)
+        .values(revision=number, shards=max(int(row.shards), desired.shards), step_at=None)
+    )
+    if row.revision != row.complete_revision:
+        revisions = schema.revision
+        tx.execute(delete(revisions).where(revisions.c.stack_id == row.id, revisions.c.number == row.revision))
+    _set_to_work(db, tx, row, desired, number, now, touched)
+
+
 def fail(db: Database, tx: Connection, stack_id: str, number: int, reason: str, now: float) -> Row[Any] | None:
     """FAIL the stack at revision `number`, if that is still the newest and running. Gives its row before."""
     row = lock(db, tx, stack_id)
@@ -312,7 +366,7 @@ def fail(db: Database, tx: Connection, stack_id: str, number: int, reason: str, 
 
 
 def _finish(tx: Connection, row: Row[Any], status: Status, reason: str, now: float) -> None:
-    values: dict[str, Any] = {"status": status, "reason": reason, "deadline": None}
+    values: dict[str, Any] = {"status": status, "reason": reason, "deadline": None, "step_at": None}
     if status is Status.COMPLETE:
         values["complete_revision"] = row.revision
         if row.action == Action.DELETE:

@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Connection, select
 from homeostat.model.errors import Superseded
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Event
+from homeostat.model.status import Status
 from homeostat.model.world import Resource, Seen
 from homeostat.store import bulk, events, forsaken, schema
 from homeostat.store.database import Database
@@ -121,6 +122,12 @@ def load_where(tx: Connection, *where: ColumnElement[bool]) -> Rows:
         if presence is not None:
             seen[row.key] = Seen(Observation(Presence(presence), handle, thing, seen_at, reason), number)
     return rows, seen
+
+
+def failed_names(tx: Connection, stack_id: str) -> set[str]:
+    """Names of the resources of a stack that are FAILED and were not replaced."""
+    failed = and_(_resource.c.stack_id == stack_id, _resource.c.status == Status.FAILED)
+    return set(tx.execute(select(_resource.c.name).where(failed, _resource.c.replaced_by.is_(None))).scalars())
 
 
 def record(db: Database, tx: Connection, stack_id: str, writes: Writes, now: float) -> None:

@@ -10,6 +10,7 @@ from sqlalchemy import Row
 from homeostat.api.asking import Asked
 from homeostat.api.graphs import Graph
 from homeostat.model.status import Action, joined
+from homeostat.resources.nested import as_given
 
 Wire = dict[str, Any]
 NO_DESCRIPTION = "No description"
@@ -109,7 +110,7 @@ def event_detail(ask: Asked, event: Row[Any], stack: Row[Any], properties: Mappi
     return {
         **event_item(ask, event, stack),
         "resource_type": event.type,
-        "resource_properties": dict(properties),
+        "resource_properties": as_given(properties),
     }
 
 

@@ -1,0 +1,171 @@
+"""Types whose members live in a child stack: groups of alike resources, and chains of one after the other."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from homeostat.model.errors import invalid
+from homeostat.resources.base import Props, Thing
+from homeostat.resources.nested import CONTENT, POLICY, NestedStack, of_member
+from homeostat.resources.schema import (
+    UNKNOWN,
+    Attribute,
+    Kind,
+    between,
+    boolean,
+    coerce,
+    integer,
+    length,
+    listing,
+    mapping,
+    number,
+    one_of,
+    text,
+    with_defaults,
+)
+from homeostat.templates.tree import traverse
+
+
+class Membership(NestedStack):
+    """What types with numbered members share: their attributes, and properties of ours among those of the template."""
+
+    def check(self, given: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
+        values = super().check({name: value for name, value in given.items() if name not in (CONTENT, POLICY)}, path)
+        if CONTENT in given:
+            values[CONTENT] = given[CONTENT]
+        if POLICY in given:
+            values[POLICY] = self.check_policy(given[POLICY], path)
+        return values
+
+    def check_policy(self, given: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
+        """The section `update_policy`, coerced. Fails: Rejected naming the path."""
+        return coerce(self.update_policy, {name: value for name, value in given.items() if value is not None}, path)
+
+    def complete(self, values: Props) -> dict[str, Any]:
+        found = super().complete(values)
+        found[CONTENT] = values.get(CONTENT)
+        found[POLICY] = with_defaults(self.update_policy, values.get(POLICY) or {})
+        return found
+
+    def replaced_by(self, before: Props, after: Props, changed: frozenset[str]) -> str:
+        return super().replaced_by(before, after, changed - {CONTENT, POLICY})
+
+    def resolve(self, thing: Thing, name: str, path: Sequence[str | int] = ()) -> Any:
+        """Attributes of the group; any other name is an attribute of the members, as a list in their order."""
+        members = thing.seen.properties.get("members") or {}
+        ordered = sorted(members, key=_member_order)
+        if name == "refs":
+            return traverse([members[each]["reference"] for each in ordered], path)
+        if name == "attributes" and path:
+            return {each: traverse(members[each]["attributes"], path) for each in ordered}
+        if name.startswith("resource."):
+            member, *deeper = name.removeprefix("resource.").split(".")
+            return of_member(members.get(member), (*deeper, *path))
+        return [traverse(members[each]["attributes"], (name, *path)) for each in ordered]
+
+    def attribute(self, thing: Thing, name: str) -> Any:
+        return None if name == "attributes" else self.resolve(thing, name)
+
+
+def _member_order(name: str) -> tuple[int, str]:
+    return (int(name), name) if name.isdigit() else (0, name)
+
+
+class ResourceGroup(Membership):
+    """The members live in a child stack; see `resources.groups` for their names and definitions."""
+
+    name = "OS::Heat::ResourceGroup"
+    description = "A number of alike resources made from one definition."
+    properties = {
+        "count": integer("How many members.", default=1, update=True, constraints=(between(0),)),
+        "index_var": text(
+            "Text that becomes the member's name in every value of its properties.",
+            default="%index%",
+            constraints=(length(3),),
+        ),
+        "resource_def": mapping(
+            "Definition of each member.",
+            required=True,
+            update=True,
+            fields={
+                "type": text("Type of the members.", required=True),
+                "properties": mapping("Properties of the members."),
+                "metadata": mapping("Metadata of the members."),
+            },
+        ),
+        "removal_policies": listing(
+            "Which members go first when there are too many.",
+            default=[],
+            update=True,
+            items=mapping(fields={"resource_list": listing("Names, numbers or reference ids of members.", default=[])}),
+        ),
+        "removal_policies_mode": text(
+            "Add to the names removed before, or start the list afresh.",
+            default="append",
+            update=True,
+            constraints=(one_of("append", "update"),),
+        ),
+    }
+    update_policy = {
+        "rolling_update": mapping(
+            "Change members in batches.",
+            fields={
+                "min_in_service": integer(
+                    "Members to keep in service meanwhile.", default=0, constraints=(between(0),)
+                ),
+                "max_batch_size": integer("Members changed at once.", default=1, constraints=(between(1),)),
+                "pause_time": number("Seconds between batches.", default=0, constraints=(between(0),)),
+            },
+        ),
+        "batch_create": mapping(
+            "Create members in batches.",
+            fields={
+                "max_batch_size": integer("Members created at once.", default=1, constraints=(between(1),)),
+                "pause_time": number("Seconds between batches.", default=0, constraints=(between(0),)),
+            },
+        ),
+    }
+    attributes = {
+        "refs": Attribute("Reference ids of the members, in order.", Kind.LIST),
+        "refs_map": Attribute("Reference id of each member by its name.", Kind.MAP),
+        "attributes": Attribute("An attribute of each member by its name; needs a path.", Kind.MAP),
+        "removed_rsrc_list": Attribute("Names that no member may have any more.", Kind.LIST),
+    }
+
+    def resolve(self, thing: Thing, name: str, path: Sequence[str | int] = ()) -> Any:
+        if name == "refs_map":
+            members = thing.seen.properties.get("members") or {}
+            return traverse({each: members[each]["reference"] for each in sorted(members, key=_member_order)}, path)
+        if name == "removed_rsrc_list":
+            return traverse(list(thing.seen.properties.get("skip") or []), path)
+        return super().resolve(thing, name, path)
+
+
+class ResourceChain(Membership):
+    """The members live in a child stack, each requiring the one before; see `convergence.definitions`."""
+
+    name = "OS::Heat::ResourceChain"
+    description = "Resources of the types listed, all with the same properties, made one after the other."
+    contents = "chain"
+    properties = {
+        "resources": listing(
+            "Types of the members, in their order.",
+            required=True,
+            update=True,
+        ),
+        "concurrent": boolean("Make them side by side instead.", default=False),
+        "resource_properties": mapping("Properties of every member."),
+    }
+    attributes = {
+        "refs": Attribute("Reference ids of the members, in order.", Kind.LIST),
+        "attributes": Attribute("An attribute of each member by its name; needs a path.", Kind.MAP),
+    }
+
+    def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
+        """Each item names a type."""
+        types = values.get("resources")
+        for index, each in enumerate(types if isinstance(types, list) else ()):
+            if each is not UNKNOWN and not (isinstance(each, str) and each):
+                raise invalid(f"the name of a resource type is needed, got {each!r}", *path, "resources", index)
+
+
+TYPES = [ResourceGroup, ResourceChain]
