@@ -114,6 +114,10 @@ def _type_section(kind: ResourceType) -> Iterator[str]:
     rows = [_row(*cells) for name, each in kind.properties.items() for cells in _property_rows(name, each)]
     if rows:
         yield from ("| property | type | update | meaning |", "|---|---|---|---|", *rows, "")
+    policies = [cells for name, each in kind.update_policy.items() for cells in _property_rows(name, each)]
+    if policies:
+        rows = [_row(name, kind_of_value, meaning) for name, kind_of_value, _update, meaning in policies]
+        yield from ("| in `update_policy` | type | meaning |", "|---|---|---|", *rows, "")
     if kind.open_schema:
         yield "It takes any property and has any attribute.\n"
     yield from ("| attribute | meaning |", "|---|---|")

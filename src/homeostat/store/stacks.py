@@ -20,7 +20,7 @@ from homeostat.store.database import Database
 class Desired:
     """Content of one revision.
 
-    kind — `template`, `group` or `empty`; files — name -> text; shards — how many it needs; intent — of a nested stack,
+    kind — `template`, `group`, `chain` or `empty`; files — name -> text; shards — how many it needs; intent — of a nested stack,
     the act of its parent that it comes from: carried out twice, it is still one revision.
     """
 

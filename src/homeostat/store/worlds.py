@@ -126,8 +126,8 @@ def load_where(tx: Connection, *where: ColumnElement[bool]) -> Rows:
 
 def failed_names(tx: Connection, stack_id: str) -> set[str]:
     """Names of the resources of a stack that are FAILED and were not replaced."""
-    failed = and_(_resource.c.stack_id == stack_id, _resource.c.status == Status.FAILED)
-    return set(tx.execute(select(_resource.c.name).where(failed, _resource.c.replaced_by.is_(None))).scalars())
+    failed = (_resource.c.status == Status.FAILED, _resource.c.replaced_by.is_(None))
+    return set(tx.execute(select(_resource.c.name).where(_resource.c.stack_id == stack_id, *failed)).scalars())
 
 
 def record(db: Database, tx: Connection, stack_id: str, writes: Writes, now: float) -> None:

@@ -1,0 +1,90 @@
+"""Groups and chains as the API shows them: in the middle of a rolling update too."""
+
+from typing import Any
+
+import httpx
+
+from tests.wire.running import settled, until
+
+VERSION = {"heat_template_version": "2018-08-31"}
+
+
+def group(value: str, pause_s: float) -> dict[str, Any]:
+    one = {"type": "OS::Heat::TestResource", "properties": {"value": value}}
+    return {
+        **VERSION,
+        "resources": {
+            "grp": {
+                "type": "OS::Heat::ResourceGroup",
+                "properties": {"count": 2, "resource_def": one},
+                "update_policy": {"rolling_update": {"max_batch_size": 1, "pause_time": pause_s}},
+            }
+        },
+    }
+
+
+def created(http: httpx.Client, template: dict[str, Any]) -> str:
+    answer = http.post("stacks", json={"stack_name": "s", "template": template})
+    assert answer.status_code == 201, answer.text
+    stack_id: str = answer.json()["stack"]["id"]
+    settled(http, stack_id, status="CREATE_COMPLETE")
+    return f"stacks/s/{stack_id}"
+
+
+def nested(http: httpx.Client, stack: str, name: str) -> str:
+    """Path of the stack of a resource."""
+    shown = http.get(f"{stack}/resources/{name}").json()["resource"]
+    href = next(each["href"] for each in shown["links"] if each["rel"] == "nested")
+    return str(href).removeprefix(str(http.base_url))
+
+
+def values(http: httpx.Client, child: str) -> dict[str, Any]:
+    """The value that the template of a nested stack has for each member."""
+    members = http.get(f"{child}/template").json()["resources"]
+    return {name: each["properties"]["value"] for name, each in members.items()}
+
+
+def test_a_rolling_update_in_the_middle(http: httpx.Client) -> None:
+    stack = created(http, group("a", 0))
+    child = nested(http, stack, "grp")
+    assert values(http, child) == {"0": "a", "1": "a"}
+    assert http.put(stack, json={"template": group("b", 600)}).status_code == 202
+
+    def first_is_done() -> bool:
+        listed = http.get(f"{child}/resources").json()["resources"]
+        return {each["resource_name"]: each["resource_status"] for each in listed} == {
+            "0": "CREATE_COMPLETE",
+            "1": "UPDATE_COMPLETE",
+        }
+
+    until(first_is_done, "the first batch")
+    assert values(http, child) == {"0": "a", "1": "b"}
+    assert http.get(stack).json()["stack"]["stack_status"] == "UPDATE_IN_PROGRESS"
+    assert http.put(stack, json={"template": group("b", 0)}).status_code == 202
+    settled(http, stack.rsplit("/", 1)[1], status="UPDATE_COMPLETE")
+    assert values(http, child) == {"0": "b", "1": "b"}
+
+
+def test_properties_of_ours_are_not_shown(http: httpx.Client) -> None:
+    stack = created(http, group("a", 0))
+    (first, *_) = http.get(f"{stack}/resources/grp/events").json()["events"]
+    shown = http.get(f"{stack}/resources/grp/events/{first['id']}").json()["event"]
+    assert sorted(shown["resource_properties"]) == ["count", "resource_def"]
+
+
+def test_a_chain(http: httpx.Client) -> None:
+    chain = {
+        "type": "OS::Heat::ResourceChain",
+        "properties": {"resources": ["OS::Heat::TestResource"] * 2, "resource_properties": {"value": "v"}},
+    }
+    stack = created(http, {**VERSION, "resources": {"c": chain}})
+    child = nested(http, stack, "c")
+    assert http.get(f"{child}/template").json()["resources"] == {
+        "0": {"type": "OS::Heat::TestResource", "properties": {"value": "v"}},
+        "1": {"type": "OS::Heat::TestResource", "properties": {"value": "v"}, "depends_on": ["0"]},
+    }
+    listed = {each["resource_name"]: each for each in http.get(f"{child}/resources").json()["resources"]}
+    assert listed["0"]["required_by"] == ["1"]
+    refused = http.put(child, json={"template": VERSION})
+    assert refused.status_code == 400
+    assert "update the group instead" in refused.text
