@@ -113,7 +113,8 @@ revision = Table(
     Column("created_at", Double, nullable=False),
 )
 """Desired state, immutable. kind — `template`, `group` (template holds the group's one definition and its members, see
-`resources.groups`), `chain` (template holds the types of its members) or `empty`; files — name -> key of table `file`."""
+`resources.groups`), `chain` (template holds the types of its members) or `empty`; files — name -> key of table
+`file`."""
 
 file = Table("file", metadata, Column("hash", Text, primary_key=True), Column("content", Text, nullable=False))
 

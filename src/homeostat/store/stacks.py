@@ -20,8 +20,8 @@ from homeostat.store.database import Database
 class Desired:
     """Content of one revision.
 
-    kind — `template`, `group`, `chain` or `empty`; files — name -> text; shards — how many it needs; intent — of a nested stack,
-    the act of its parent that it comes from: carried out twice, it is still one revision.
+    kind — `template`, `group`, `chain` or `empty`; files — name -> text; shards — how many it needs; intent — of a
+    nested stack, the act of its parent that it comes from: carried out twice, it is still one revision.
     """
 
     kind: str = "empty"
