@@ -115,7 +115,7 @@ def test_resources_of_some_names_and_shards(database: Database) -> None:
         assert list(views.resources(tx, "p-web", ["a"])[0]) == ["k1", "k4"]
         assert list(views.resources(tx, "p-web", ["a", "c"], [1])[0]) == ["k3"]
         assert list(views.resources(tx, "p-web", [])[0]) == []
-        assert views.observed_properties(tx, "p-web", ["k1"]) == {"k1": {"flavor": "small", "tags": [1]}}
+        assert views.observed_properties(tx, "p-web", ["k1"]) == {"k1": {"flavor": ("small", NOW), "tags": ([1], NOW)}}
         assert views.observed_properties(tx, "p-web", ["k2"]) == {}
 
 

@@ -318,7 +318,14 @@ def test_an_update_is_cancelled(heat: Client, http: httpx.Client, hello: str) ->
     assert heat.stacks.output_show("hello", "said")["output"]["output_value"] == "hello"
 
 
-@pytest.mark.parametrize("action", ["check", "suspend", "resume"])
+def test_a_stack_is_checked(heat: Client, http: httpx.Client, hello: str) -> None:
+    heat.actions.check("hello")
+    settled(http, hello, status="CHECK_COMPLETE")
+    (said,) = heat.resources.list("hello")
+    assert said.resource_status == "CHECK_COMPLETE"
+
+
+@pytest.mark.parametrize("action", ["suspend", "resume"])
 def test_actions_that_are_not_there_yet(heat: Client, hello: str, action: str) -> None:
     with pytest.raises(exc.HTTPBadRequest, match=f"action {action} is not supported yet"):
         getattr(heat.actions, action)("hello")

@@ -15,6 +15,7 @@ from starlette.routing import BaseRoute, Match, Route
 from homeostat.api import faults
 from homeostat.api.answers import Json, nothing
 from homeostat.api.asking import Service
+from homeostat.api.asks import Asks
 from homeostat.api.auth import Access
 from homeostat.api.graphs import Graphs
 from homeostat.api.intake import Intake
@@ -60,7 +61,7 @@ def create_app(
         redirect_slashes=False,
         default_response_class=Json,
     )
-    app.state.service = Service(db, intake, clock, Graphs(), limits.hidden_tags)
+    app.state.service = Service(db, intake, Asks(db, intake.quotas.timeout_s), clock, Graphs(), limits.hidden_tags)
     for router in ROUTERS:
         app.include_router(router)
     _add_service_routes(app)

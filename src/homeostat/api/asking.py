@@ -10,6 +10,7 @@ from fastapi import Depends, Path, Request
 from pydantic import BaseModel, BeforeValidator
 from sqlalchemy import Connection, Row
 
+from homeostat.api.asks import Asks
 from homeostat.api.auth import Caller
 from homeostat.api.graphs import Graphs
 from homeostat.api.intake import Intake
@@ -33,6 +34,7 @@ class Service:
 
     db: Database
     intake: Intake
+    asks: Asks
     clock: Clock
     graphs: Graphs
     hidden_tags: tuple[str, ...] = ()

@@ -28,7 +28,8 @@ from homeostat.templates import Compiled, Parameter, check_immutable, evaluate, 
 class Intent:
     """What a user asks of a stack. Options that are None stay as they are (or take their default on create).
 
-    clear_parameters — names whose stored values are dropped (PATCH only).
+    clear_parameters — names whose stored values are dropped (PATCH only); look_first — nothing is at rest until it was
+    looked at, however little the template changes.
     """
 
     template: Mapping[str, Any] | str | None = None
@@ -39,6 +40,7 @@ class Intent:
     timeout_mins: int | None = None
     tags: list[str] | None = None
     clear_parameters: Collection[str] = ()
+    look_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +244,8 @@ class Intake:
         compiled = self.compile(identity, desired)
         if said == row.revision:
             check_immutable(compile_desired(before, identity, strict=False).parameters, compiled.parameters)
-        return self._revise(row, replace(desired, template=compiled.raw), _changes(intent, patch=patch))
+        desired = replace(desired, template=compiled.raw)
+        return self._revise(row, desired, _changes(intent, patch=patch), look_first=intent.look_first)
 
     def delete(self, stack_id: str) -> None:
         """The stack should not exist (CV12). Fails: Rejected (EntityNotFound) once it does not."""
@@ -273,7 +276,7 @@ class Intake:
             else:
                 stacks.fail(self._db, tx, stack_id, row.revision, f"Stack {row.action} cancelled", now)
 
-    def _revise(self, seen: Row[Any], desired: Desired, changes: Mapping[str, Any]) -> int | None:
+    def _revise(self, seen: Row[Any], desired: Desired, changes: Mapping[str, Any], *, look_first: bool) -> int | None:
         """Store it; None when the stack is not at the revision any more at which it was seen."""
         with self._db.write() as tx:
             row = stacks.lock(self._db, tx, seen.id)
@@ -282,6 +285,8 @@ class Intake:
             if row.revision != seen.revision:
                 return None
             now = self._db.now_of(tx)
+            if look_first:
+                changes = {**changes, "look_from": now}
             return stacks.revise(self._db, tx, row, Action.UPDATE, desired, now, self.quotas.timeout_s, changes)
 
     def _live(self, tx: Connection, stack_id: str) -> Row[Any]:

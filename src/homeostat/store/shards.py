@@ -266,7 +266,7 @@ def looked(tx: Connection, seen: Collection[tuple[str, int]], at: float) -> None
         return
     table = schema.shard
     these = tuple_(table.c.stack_id, table.c.number).in_(sorted(seen))
-    waits = and_(table.c.look_from <= at, table.c.look_from > func.coalesce(table.c.looked_at, 0.0))
+    waits = and_(table.c.look_from <= at, table.c.look_from >= func.coalesce(table.c.looked_at, 0.0))
     tx.execute(update(table).where(these, waits).values(**_woken(at, USER)))
     tx.execute(update(table).where(these).values(looked_at=at, blind=""))
 
@@ -282,29 +282,33 @@ def not_seen(tx: Connection, blind: Collection[tuple[str, int]], reason: str) ->
 def ask_to_look(
     tx: Connection, stacks: ColumnElement[Any] | Sequence[str], at: float, numbers: Sequence[int] | None = None
 ) -> None:
-    """Have these stacks looked at as soon as possible. numbers — only these shards."""
+    """Have these stacks looked at as soon as possible; they are woken when that was done, after this time.
+
+    numbers — only these shards.
+    """
     table = schema.shard
     where = [table.c.stack_id.in_(stacks)]
     if numbers is not None:
         where.append(table.c.number.in_(numbers))
     sooner = case((table.c.observe_at < at, table.c.observe_at), else_=at)
-    tx.execute(update(table).where(*where).values(observe_at=sooner))
+    tx.execute(update(table).where(*where).values(look_from=at, observe_at=sooner))
 
 
-def wait_for_look(tx: Connection, stack_id: str, at: float, numbers: Sequence[int] | None = None) -> None:
-    """Somebody waits for a look at these shards made after this time."""
+def looked_at(tx: Connection, stacks: ColumnElement[Any] | Sequence[str]) -> tuple[float | None, str]:
+    """Since when all of these stacks was looked at, None: some of it never was; and why some of it cannot be."""
     table = schema.shard
-    where = [table.c.stack_id == stack_id]
-    if numbers is not None:
-        where.append(table.c.number.in_(numbers))
-    tx.execute(update(table).where(*where).values(look_from=at))
-    ask_to_look(tx, [stack_id], at, numbers)
+    oldest = func.min(func.coalesce(table.c.looked_at, 0.0))
+    row = tx.execute(select(oldest, func.max(table.c.blind)).where(table.c.stack_id.in_(stacks))).one()
+    return row[0] or None, row[1] or ""
 
 
 def observe_at(tx: Connection, stack_id: str, number: int, at: float | None) -> None:
-    """Ask for a look at time `at`, or earlier if one was asked for already; None: there is nothing to look at."""
+    """Ask for a look at time `at`, or earlier if one was asked for already; None: there is nothing to look at, but
+    whoever waits for a look gets it."""
     table = schema.shard
-    sooner = None if at is None else case((table.c.observe_at < at, table.c.observe_at), else_=at)
+    waits = table.c.look_from > func.coalesce(table.c.looked_at, 0.0)
+    known = table.c.observe_at < at if at is not None else waits
+    sooner = case((known, table.c.observe_at), else_=at)
     tx.execute(update(table).where(table.c.stack_id == stack_id, table.c.number == number).values(observe_at=sooner))
 
 

@@ -137,7 +137,7 @@ def revise(
     )
     _set_to_work(db, tx, stack, desired, number, now, touched)
     if columns.get("look_from") is not None:
-        shards.wait_for_look(tx, stack.id, columns["look_from"])
+        shards.ask_to_look(tx, [stack.id], columns["look_from"])
     events.append(tx, stack.id, [stack_event(stack.id, stack.name, action, Status.IN_PROGRESS)], now)
     return number
 

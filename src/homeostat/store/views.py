@@ -132,17 +132,28 @@ def resources(
     return load_where(tx, *where)
 
 
-def observed_properties(tx: Connection, stack_id: str, keys: Collection[str]) -> dict[str, dict[str, Any]]:
-    """Key of a row -> property -> its observed value (CV1), at least for these rows of the stack."""
+def observed_properties(
+    tx: Connection, stack_id: str, keys: Collection[str]
+) -> dict[str, dict[str, tuple[Any, float]]]:
+    """Key of a row -> property -> its observed value and since when it is so (CV1), at least for these rows."""
     table = schema.resource_properties_observed
     few = len(keys) <= NAMES_MAX
-    chosen = select(table.c.id, table.c.prop_name, table.c.prop_value).where(
+    chosen = select(table.c.id, table.c.prop_name, table.c.prop_value, table.c.since).where(
         table.c.id.in_(keys) if few else table.c.stack_id == stack_id
     )
-    found: dict[str, dict[str, Any]] = {}
-    for key, name, value in tx.execute(chosen):
-        found.setdefault(key, {})[name] = value
+    found: dict[str, dict[str, tuple[Any, float]]] = {}
+    for key, name, value, since in tx.execute(chosen):
+        found.setdefault(key, {})[name] = (value, since)
     return found
+
+
+def looked(tx: Connection, stack_id: str, numbers: Collection[int]) -> dict[int, tuple[float, str]]:
+    """Shard -> when it was last looked at as a whole (0.0: never), and why it cannot be now."""
+    table = schema.shard
+    chosen = select(table.c.number, table.c.looked_at, table.c.blind).where(
+        table.c.stack_id == stack_id, table.c.number.in_(numbers)
+    )
+    return {number: (looked_at or 0.0, blind) for number, looked_at, blind in tx.execute(chosen)}
 
 
 def described_revision(tx: Connection, stack_id: str) -> int:

@@ -1,13 +1,14 @@
 """The Orchestration API v1: a router for each part of it, in the order in which addresses are matched.
 
-`stacks`, `resources`, `explanations`, `events`, `actions` work on stacks · `lookup` finds them by name · `types`,
-`validation` are for writers of templates · `about` the service · `unsupported` what is refused. `inventory`, `outputs`,
+`stacks`, `resources`, `explanations`, `events`, `actions`, `convergence` work on stacks · `lookup` finds them by name ·
+`types`, `validation` are for writers of templates · `about` the service · `unsupported` what is refused. `inventory`, `outputs`,
 `renderings` and `texts` make the answers, `bodies` and `listing` read the requests, `models` documents both.
 """
 
 from homeostat.api.orchestration import (
     about,
     actions,
+    convergence,
     events,
     explanations,
     lookup,
@@ -27,6 +28,7 @@ ROUTERS = (
     explanations.ROUTER,
     events.ROUTER,
     actions.ROUTER,
+    convergence.ROUTER,
     validation.ROUTER,
     types.ROUTER,
     about.ROUTER,

@@ -1,42 +1,98 @@
-"""Actions on stacks. Those that the engine cannot carry out yet are refused with a clear text."""
+"""Actions on stacks and on single resources. Those that the engine cannot carry out yet are refused."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from starlette.responses import Response
 
 from homeostat.api.answers import Json
-from homeostat.api.asking import Ask, Body, StackId, StackName
+from homeostat.api.asking import Ask, Asked, Body, ResourceName, StackId, StackName
+from homeostat.api.faults import documented
+from homeostat.api.orchestration.renderings import precisely
 from homeostat.api.orchestration.routing import STACK, answers, router
 from homeostat.model.errors import Rejected
 
 ROUTER = router("actions")
-LATER = ("check", "suspend", "resume")
-CANCEL = "cancel_update"
-CANCEL_AND_STAY = "cancel_without_rollback"
-EXTRA = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {
-                "schema": {"type": "object", "minProperties": 1, "maxProperties": 1},
-                "example": {CANCEL: None},
-            }
-        },
-    }
+LATER = ("suspend", "resume")
+
+
+def _cancel(ask: Asked, stack_id: str) -> None:
+    ask.service.intake.cancel(stack_id, roll_back=True)
+
+
+def _cancel_and_stay(ask: Asked, stack_id: str) -> None:
+    ask.service.intake.cancel(stack_id, roll_back=False)
+
+
+def _check(ask: Asked, stack_id: str) -> None:
+    ask.service.asks.check(stack_id)
+
+
+def _converge(ask: Asked, stack_id: str, resource: str | None = None) -> None:
+    ask.service.asks.converge(stack_id, resource)
+
+
+def _observe(ask: Asked, stack_id: str, resource: str | None = None) -> dict[str, Any]:
+    return {"observe": {"asked_at": precisely(ask.service.asks.observe(stack_id, resource))}}
+
+
+ON_STACKS: Mapping[str, Callable[[Asked, str], Any]] = {
+    "cancel_update": _cancel,
+    "cancel_without_rollback": _cancel_and_stay,
+    "check": _check,
+    "converge": _converge,
+    "observe": _observe,
 }
+ON_RESOURCES: Mapping[str, Callable[[Asked, str, str], Any]] = {"converge": _converge, "observe": _observe}
 
 
-@ROUTER.post(f"{STACK}/actions", summary="Act on a stack", responses=answers(Any, "Accepted."), openapi_extra=EXTRA)
+def _described(example: str) -> dict[str, Any]:
+    """One key names the action; its value is not read."""
+    schema = {"type": "object", "minProperties": 1, "maxProperties": 1}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema, "example": example}}}}
+
+
+@ROUTER.post(
+    f"{STACK}/actions",
+    summary="Act on a stack",
+    responses=answers(Any, "Accepted.") | documented(409),
+    openapi_extra=_described('{"check": null}'),
+)
 def act(ask: Ask, stack_name: StackName, stack_id: StackId, body: Body) -> Response:
-    """The body has one key: `cancel_update` (and go back), or `cancel_without_rollback` (and stay)."""
-    action = _action(body)
+    """The body has one key: `cancel_update` (and go back), `cancel_without_rollback` (and stay), `check` (tell what is
+    not as it should be, change nothing), `converge` (look at everything and bring it to what it should be, whatever the
+    switches say), or `observe` (look at everything now; the answer tells from when on looks count)."""
+    action = _action(body, ON_STACKS)
     with ask.db.read() as tx:
         ask.live_stack(tx, stack_name, stack_id)
-    ask.service.intake.cancel(stack_id, roll_back=action == CANCEL)
-    return Json(None)
+    return Json(ON_STACKS[action](ask, stack_id))
 
 
-def _action(body: Body) -> str:
+@ROUTER.post(
+    f"{STACK}/resources/{{resource_name}}/actions",
+    summary="Act on a resource",
+    responses=answers(Any, "Accepted."),
+    openapi_extra=_described('{"observe": null}'),
+)
+def act_on_resource(
+    ask: Ask, stack_name: StackName, stack_id: StackId, resource_name: ResourceName, body: Body
+) -> Response:
+    """The body has one key: `converge` or `observe`, as for stacks. An addition of this service."""
+    action = _action(body, ON_RESOURCES)
+    with ask.db.read() as tx:
+        stack = ask.live_stack(tx, stack_name, stack_id)
+        wanted = ask.service.graphs.wanted(tx, stack).definitions
+    return Json(ON_RESOURCES[action](ask, stack_id, known(resource_name, wanted, stack_name)))
+
+
+def known(resource_name: str, wanted: Mapping[str, Any], stack_name: str) -> str:
+    """The name itself. Fails: Rejected (EntityNotFound) when no such resource should exist."""
+    if resource_name not in wanted:
+        raise Rejected("EntityNotFound", f"The Resource ({resource_name}) could not be found in Stack {stack_name}.")
+    return resource_name
+
+
+def _action(body: Body, actions: Mapping[str, Any]) -> str:
     if not body:
         raise Rejected("HTTPBadRequest", "No action specified")
     if len(body) > 1:
@@ -44,6 +100,6 @@ def _action(body: Body) -> str:
     action = next(iter(body))
     if action in LATER:
         raise Rejected("NotSupported", f"The stack action {action} is not supported yet.")
-    if action not in (CANCEL, CANCEL_AND_STAY):
-        raise Rejected("HTTPBadRequest", f"Invalid action {action} specified")
+    if action not in actions:
+        raise Rejected("HTTPBadRequest", f"Invalid action {action} specified; it may be {', '.join(actions)}")
     return action

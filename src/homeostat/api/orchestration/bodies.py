@@ -41,7 +41,7 @@ class UpdateRequest(TemplateRequest):
     timeout_mins: int | None = Field(None, description="Minutes; 0 for the service's default.")
     tags: str | list[str] | None = Field(None, description="Separated by commas.")
     clear_parameters: list[str] | None = Field(None, description="PATCH only: stored values to forget.")
-    converge: bool | None = Field(None, description="Update only. Accepted, and always true: what is there counts.")
+    converge: bool | None = Field(None, description="Update only: look at everything before it counts as done.")
 
 
 class CreateRequest(UpdateRequest):
@@ -78,6 +78,7 @@ def read_intent(body: Mapping[str, Any]) -> Intent:
         timeout_mins=_optional(body, "timeout_mins", minutes),
         tags=_optional(body, "tags", _tags),
         clear_parameters=tuple(_optional(body, "clear_parameters", _names) or ()),
+        look_first=bool(_optional(body, "converge", flag)),
     )
 
 

@@ -12,8 +12,10 @@ from homeostat.api.graphs import Graph
 from homeostat.api.orchestration.renderings import Wire, at, link
 from homeostat.convergence.children import STACK, show_members
 from homeostat.model.errors import Rejected
+from homeostat.model.observed import Observation
 from homeostat.model.status import Action, Status, joined
 from homeostat.model.world import Resource, World
+from homeostat.planner.asked import left_alone
 from homeostat.planner.current import current_row
 from homeostat.planner.scope import RowScope, thing_of
 from homeostat.resources.base import ResourceType
@@ -61,7 +63,8 @@ class Inventory:
             current = current_row(alike, self._world.stack)
             if current is not None:
                 self._current[name] = current
-        self._observed: Mapping[str, Mapping[str, Any]] | None = None
+        self._observed: Mapping[str, Mapping[str, tuple[Any, float]]] | None = None
+        self._looked: Mapping[int, tuple[float, str]] = {}
 
     @property
     def scope(self) -> RowScope:
@@ -150,13 +153,36 @@ class Inventory:
             return None
         if self._observed is None:
             self._observed = views.observed_properties(self._tx, self.stack.id, self._world.seen)
-        look = seen.observation
-        return {
+            self._looked = views.looked(self._tx, self.stack.id, {each.shard for each in self._world.rows.values()})
+        look, properties = seen.observation, self._observed.get(row.key, {})
+        looked_at, blind = self._looked.get(row.shard, (0.0, ""))
+        shown: Wire = {
             "presence": look.presence.value,
             "seen_at": at(look.seen_at),
+            "looked_at": at(max(look.seen_at, looked_at)),
             "reason": look.reason,
-            "properties": dict(self._observed.get(row.key, {})),
+            "properties": {name: value for name, (value, _) in properties.items()},
+            "drift": self._drift(row, look, properties),
         }
+        alone = left_alone(row)
+        return shown | ({"blind": blind} if blind else {}) | ({"left_alone": alone} if alone else {})
+
+    def _drift(self, row: Resource, look: Observation, observed: Mapping[str, tuple[Any, float]]) -> list[Wire]:
+        """Property by property: what it should be, what it is, and since when."""
+        if not look.present or row.busy or row.leaving:
+            return []
+        kind = resource_type(row.type)
+        thing = thing_of(self._world, row, kind)
+        return [
+            {
+                "property": name,
+                "desired": thing.properties.get(name),
+                "observed": value,
+                "since": at(max(since, row.acted_at or 0.0)),
+            }
+            for name in kind.drift(thing)
+            for value, since in (observed.get(name, (None, look.seen_at)),)
+        ]
 
     def _waiting(self, entry: Entry) -> str:
         """Why it does not move, or "" when it is where it should be."""

@@ -85,9 +85,22 @@ class Observed(BaseModel):
     """What was last seen of a resource."""
 
     presence: str
-    seen_at: str
+    seen_at: str = Field(description="When it was last seen to change.")
+    looked_at: str = Field(description="When it was last looked at.")
     reason: str
+    blind: str | None = Field(None, description="Why it cannot be looked at now.")
     properties: dict[str, Any]
+    drift: list["Drift"]
+    left_alone: str | None = Field(None, description="What is wrong with it and stays, convergence being switched off.")
+
+
+class Drift(BaseModel):
+    """A property that is not as it should be."""
+
+    property: str
+    desired: Any
+    observed: Any
+    since: str
 
 
 class Leftover(BaseModel):
@@ -231,6 +244,30 @@ class ResourceExplanation(BaseModel):
 
 class Metadata(BaseModel):
     metadata: dict[str, Any]
+
+
+class Switches(BaseModel):
+    enabled: bool | None = Field(None, description="Bring back what drifts or dies?")
+    observe_interval: float | None = Field(
+        None, description="Seconds between looks at what is at rest; 0: never; null: the service's own."
+    )
+
+
+class Convergence(Switches):
+    resources: dict[str, Switches] = Field({}, description="Resources that differ from the stack.")
+
+
+class ConvergenceChange(BaseModel):
+    convergence: Convergence
+
+
+class ConvergenceState(Convergence):
+    looked_at: str | None = Field(description="Since when all of it was looked at; null: some of it never was.")
+    blind: str | None = Field(description="Why some of it cannot be looked at now.")
+
+
+class ShownConvergence(BaseModel):
+    convergence: ConvergenceState
 
 
 class EventItem(BaseModel):

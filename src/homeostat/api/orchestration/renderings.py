@@ -23,6 +23,11 @@ def at(seconds: float | None) -> str | None:
     return datetime.datetime.fromtimestamp(int(seconds), datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def precisely(seconds: float) -> str:
+    """The same with microseconds: times that are compared."""
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
 def link(rel: str, href: str) -> Wire:
     return {"href": href, "rel": rel}
 

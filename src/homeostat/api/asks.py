@@ -1,0 +1,152 @@
+"""What users ask of a stack besides a new desired state: to look, to converge, to check, and the switches of continuous
+convergence (CV8, CV9). Never waits for the engine."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, Row, update
+
+from homeostat.model.errors import Rejected, stack_not_found
+from homeostat.model.status import Action, Status
+from homeostat.model.world import Resource
+from homeostat.planner.current import current_row
+from homeostat.resources.nested import NestedStack
+from homeostat.resources.registry import is_outside, kind_of
+from homeostat.store import schema, shards, stacks, views
+from homeostat.store.database import Database
+
+EXCEPTIONS_MAX = 1000
+"""Resources of one stack that may have switches of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Switches:
+    """Of continuous convergence. Only what is given changes.
+
+    Keys: `converge` — bring back what drifts or dies; `observe_s` — seconds between looks at what is at rest, 0: never,
+    None: the service's own interval. exceptions — resource -> the same keys, where it differs; empty: no more.
+    """
+
+    stack: Mapping[str, Any] = field(default_factory=dict)
+    exceptions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+class Asks:
+    """timeout_s — deadline of a check or convergence, where the stack has none of its own."""
+
+    def __init__(self, db: Database, timeout_s: float) -> None:
+        self._db = db
+        self._timeout_s = timeout_s
+
+    def observe(self, stack_id: str, resource: str | None = None) -> float:
+        """Have the stack and all that is nested in it looked at now, or one resource (with it, its shard).
+
+        Gives the time from which looks count, in seconds since the epoch. Fails: Rejected — EntityNotFound;
+        ResourceNotAvailable for a resource that has not been begun.
+        """
+        with self._db.write() as tx:
+            stack = self._lock(tx, stack_id)
+            now = self._db.now_of(tx)
+            row = self._resource(tx, stack, resource)
+            if row is None:
+                shards.ask_to_look(tx, stacks.below(stack_id), now)
+            elif _child(row):
+                shards.ask_to_look(tx, stacks.below(row.handle), now)
+            else:
+                shards.ask_to_look(tx, [stack_id], now, [row.shard])
+            return now
+
+    def converge(self, stack_id: str, resource: str | None = None) -> None:
+        """Look at the stack or the resource, and bring it to what it should be, whatever the switches say; what has
+        failed is tried again.
+
+        Fails: Rejected — EntityNotFound; ResourceNotAvailable for a resource that has not been begun; NotSupported for
+        a suspended stack.
+        """
+        with self._db.write() as tx:
+            stack = self._lock(tx, stack_id)
+            if stack.action == Action.SUSPEND:
+                raise Rejected("NotSupported", "Converging a stack when it is suspended is not supported: resume it.")
+            row = self._resource(tx, stack, resource)
+            if row is not None and not _child(row):
+                self._converge_one(tx, stack, row)
+                return
+            whole = stack if row is None else stacks.lock(self._db, tx, row.handle)
+            if whole is not None and whole.deleted_at is None:
+                stacks.converge(self._db, tx, whole, self._db.now_of(tx), self._timeout_s)
+
+    def _converge_one(self, tx: Connection, stack: Row[Any], row: Resource) -> None:
+        """The shard before its rows, as a pass takes them; the pass that has the row loaded begins anew."""
+        now = self._db.now_of(tx)
+        shards.wake(tx, stack.id, now, shards.USER, [row.shard])
+        if is_outside(row.type):
+            shards.ask_to_look(tx, [stack.id], now, [row.shard])
+        table = schema.resource
+        asked = update(table).where(table.c.key == row.key).values(asked_at=now, version=table.c.version + 1)
+        tx.execute(asked)
+
+    def check(self, stack_id: str) -> None:
+        """Have every resource looked at, and told whether it is as it should be; nothing is changed.
+
+        Fails: Rejected — EntityNotFound; ActionInProgress while something else goes on.
+        """
+        with self._db.write() as tx:
+            stack = self._lock(tx, stack_id)
+            if stack.status == Status.IN_PROGRESS:
+                message = f"Stack {stack.name} already has an action ({stack.action}) in progress."
+                raise Rejected("ActionInProgress", message)
+            stacks.check(self._db, tx, stack, self._db.now_of(tx), self._timeout_s)
+
+    def switch(self, stack_id: str, switches: Switches) -> Row[Any]:
+        """Change the switches of a stack and of all that is nested in it; gives its row as it is then.
+
+        Fails: Rejected — EntityNotFound; RequestLimitExceeded.
+        """
+        with self._db.write() as tx:
+            stack = self._lock(tx, stack_id)
+            exceptions = {**(stack.exceptions or {}), **switches.exceptions}
+            kept = {name: exception for name, exception in exceptions.items() if exception}
+            if len(kept) > EXCEPTIONS_MAX:
+                message = f"at most {EXCEPTIONS_MAX} resources of a stack can have switches of their own"
+                raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
+            if switches.stack:
+                self._set(tx, stack_id, switches.stack)
+            tx.execute(update(schema.stack).where(schema.stack.c.id == stack_id).values(exceptions=kept or None))
+            whole = {"converge": stack.converge, "observe_s": stack.observe_s, **switches.stack}
+            for child, name in self._children(tx, stack, kept.keys() | switches.exceptions.keys()):
+                self._set(tx, child, {**whole, **exceptions[name]})
+            # What was left alone may be healed now: the look wakes the shards, and begins the new rhythm.
+            shards.ask_to_look(tx, stacks.below(stack_id), self._db.now_of(tx))
+            return self._lock(tx, stack_id)
+
+    def _children(self, tx: Connection, stack: Row[Any], names: Collection[str]) -> list[tuple[str, str]]:
+        """Nested stacks among these resources, which are switched as a whole: (id, name of the resource)."""
+        if not names:
+            return []
+        rows, _ = views.resources(tx, stack.id, names)
+        return [(row.handle, row.name) for row in rows.values() if _child(row) and not row.leaving]
+
+    def _set(self, tx: Connection, stack_id: str, values: Mapping[str, Any]) -> None:
+        tree = stacks.below(stack_id)
+        tx.execute(update(schema.stack).where(schema.stack.c.id.in_(tree)).values(**values))
+
+    def _lock(self, tx: Connection, stack_id: str) -> Row[Any]:
+        stack = stacks.lock(self._db, tx, stack_id)
+        if stack is None or stack.deleted_at is not None:
+            raise stack_not_found(stack_id)
+        return stack
+
+    def _resource(self, tx: Connection, stack: Row[Any], name: str | None) -> Resource | None:
+        if name is None:
+            return None
+        rows, _ = views.resources(tx, stack.id, [name])
+        row = current_row(rows.values(), stacks.facts(stack))
+        if row is None:
+            raise Rejected("ResourceNotAvailable", f"The Resource ({name}) is not available: it has not been made yet.")
+        return row
+
+
+def _child(row: Resource) -> bool:
+    """Is its reality a nested stack?"""
+    return kind_of(row.type) == NestedStack.kind and row.handle != ""

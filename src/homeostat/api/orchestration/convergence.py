@@ -1,0 +1,110 @@
+"""The switches of continuous convergence, for a stack and for resources that differ (CV8): an addition of ours."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection, Row
+from starlette.responses import Response
+
+from homeostat.api.answers import Json
+from homeostat.api.asking import Ask, Body, StackId, StackName, described_body, flag
+from homeostat.api.asks import Switches
+from homeostat.api.orchestration import models
+from homeostat.api.orchestration.actions import known
+from homeostat.api.orchestration.renderings import Wire, precisely
+from homeostat.api.orchestration.routing import STACK, answers, router
+from homeostat.model.errors import Rejected
+from homeostat.store import shards, stacks
+
+ROUTER = router("convergence")
+INTERVAL_MIN_S, INTERVAL_MAX_S = 1.0, 86_400.0 * 30
+PATH = f"{STACK}/convergence"
+
+
+@ROUTER.get(PATH, summary="Show whether a stack is brought back by itself", responses=answers(models.ShownConvergence))
+def show_convergence(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response:
+    with ask.db.read() as tx:
+        shown = _shown(tx, ask.live_stack(tx, stack_name, stack_id))
+    return Json({"convergence": shown})
+
+
+@ROUTER.patch(
+    PATH,
+    summary="Switch continuous convergence",
+    responses=answers(models.ShownConvergence),
+    openapi_extra=described_body(models.ConvergenceChange),
+)
+def switch_convergence(ask: Ask, stack_name: StackName, stack_id: StackId, body: Body) -> Response:
+    """For the stack, for all that is nested in it, and for resources that differ. What the body leaves out stays."""
+    given = body.get("convergence")
+    if not isinstance(given, Mapping) or len(body) != 1:
+        raise Rejected("HTTPBadRequest", 'The body must be {"convergence": {…}}')
+    with ask.db.read() as tx:
+        stack = ask.live_stack(tx, stack_name, stack_id)
+        wanted = ask.service.graphs.wanted(tx, stack).definitions
+    exceptions = _resources(given)
+    for name, exception in exceptions.items():
+        if exception:
+            known(name, wanted, stack_name)
+    here = {key: value for key, value in given.items() if key != "resources"}
+    changed = ask.service.asks.switch(stack_id, Switches(_switches(here, "convergence"), exceptions))
+    with ask.db.read() as tx:
+        shown = _shown(tx, changed)
+    return Json({"convergence": shown})
+
+
+def _resources(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    resources = given.get("resources") or {}
+    if not isinstance(resources, Mapping):
+        raise Rejected("HTTPBadRequest", "convergence.resources: it must be a map of names")
+    return {name: _switches(each or {}, f"convergence.resources.{name}") for name, each in resources.items()}
+
+
+def _switches(given: Any, place: str) -> dict[str, Any]:
+    """Columns by the words of the wire. Fails: Rejected naming the place."""
+    if not isinstance(given, Mapping):
+        raise Rejected("HTTPBadRequest", f"{place}: it must be a map, or null for what the stack has")
+    found: dict[str, Any] = {}
+    for key, value in given.items():
+        if key == "enabled":
+            found["converge"] = _enabled(value, place)
+        elif key == "observe_interval":
+            found["observe_s"] = _interval(value, place)
+        else:
+            message = f"{place}.{key}: there is no such switch; there are enabled and observe_interval"
+            raise Rejected("HTTPBadRequest", message)
+    return found
+
+
+def _enabled(value: Any, place: str) -> bool:
+    try:
+        return flag(value)
+    except ValueError as error:
+        raise Rejected("HTTPBadRequest", f"{place}.enabled: {error}") from error
+
+
+def _interval(value: Any, place: str) -> float | None:
+    """Seconds; 0 for never, None for the service's own."""
+    if value is None or (value == 0 and not isinstance(value, bool)):
+        return None if value is None else 0.0
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not INTERVAL_MIN_S <= value <= INTERVAL_MAX_S:
+        message = f"it must be 0 (never), null (the service's own), or {INTERVAL_MIN_S:g} to {INTERVAL_MAX_S:g} seconds"
+        raise Rejected("HTTPBadRequest", f"{place}.observe_interval: {message}")
+    return float(value)
+
+
+def _shown(tx: Connection, stack: Row[Any]) -> Wire:
+    looked_at, blind = shards.looked_at(tx, stacks.below(stack.id))
+    return {
+        "enabled": stack.converge,
+        "observe_interval": stack.observe_s,
+        "resources": {name: _words(each) for name, each in sorted((stack.exceptions or {}).items())},
+        "looked_at": None if looked_at is None else precisely(looked_at),
+        "blind": blind or None,
+    }
+
+
+def _words(exception: Mapping[str, Any]) -> Wire:
+    words = {"converge": "enabled", "observe_s": "observe_interval"}
+    return {words[key]: value for key, value in exception.items()}

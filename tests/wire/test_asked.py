@@ -1,0 +1,110 @@
+"""Looking, converging and the switches of convergence, over HTTP: additions of this service (CV8, CV9)."""
+
+import itertools
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.wire.running import Running, settled, until
+
+SERVER = {"type": "OS::Nova::Server", "properties": {"image": "i", "flavor": "small", "metadata": {"k": "v"}}}
+TEMPLATE = {"heat_template_version": "2018-08-31", "resources": {"srv": SERVER}}
+_NUMBERS = itertools.count()
+
+
+class Stack:
+    """One stack with one server that is well."""
+
+    def __init__(self, service: Running, http: httpx.Client, url: str) -> None:
+        self.service, self.http, self.url = service, http, url
+
+    def resource(self) -> dict[str, Any]:
+        return dict(self.http.get(f"{self.url}/resources/srv").json()["resource"])
+
+    def switch(self, **given: Any) -> httpx.Response:
+        return self.http.patch(f"{self.url}/convergence", json={"convergence": given})
+
+    def act(self, action: str, below: str = "") -> httpx.Response:
+        return self.http.post(f"{self.url}{below}/actions", json={action: None})
+
+
+@pytest.fixture
+def stack(service: Running, http: httpx.Client) -> Stack:
+    created = http.post("stacks", json={"stack_name": f"asked{next(_NUMBERS)}", "template": TEMPLATE})
+    assert created.status_code == 201, created.text
+    settled(http, created.json()["stack"]["id"], status="CREATE_COMPLETE")
+    return Stack(service, http, created.headers["location"])
+
+
+def test_drift_is_shown_property_by_property_while_it_is_left_alone(stack: Stack) -> None:
+    assert stack.switch(enabled=False).json()["convergence"]["enabled"] is False
+    handle = stack.resource()["physical_resource_id"]
+    stack.service.cloud.change(handle, metadata={"k": "other"})
+    stack.act("observe")
+    shown = until(lambda: (o := stack.resource()["observed"])["drift"] and o.get("left_alone") and o, "the drift")
+    (drift,) = shown["drift"]
+    assert (drift["property"], drift["desired"], drift["observed"]) == ("metadata", {"k": "v"}, {"k": "other"})
+    assert drift["since"] <= shown["looked_at"]
+    assert shown["left_alone"] == "metadata changed outside"
+    assert stack.act("converge", "/resources/srv").status_code == 200
+    until(lambda: not stack.resource()["observed"]["drift"], "the drift to be mended")
+    assert stack.resource()["physical_resource_id"] == handle
+
+
+def test_observe_says_from_when_looks_count(stack: Stack) -> None:
+    asked_at = stack.act("observe").json()["observe"]["asked_at"]
+    shown = until(
+        lambda: (c := stack.http.get(f"{stack.url}/convergence").json()["convergence"])["looked_at"] >= asked_at and c,
+        "a look",
+    )
+    assert shown == {
+        "enabled": True,
+        "observe_interval": None,
+        "resources": {},
+        "looked_at": shown["looked_at"],
+        "blind": None,
+    }
+
+
+def test_switches_of_one_resource(stack: Stack) -> None:
+    changed = stack.switch(observe_interval=30, resources={"srv": {"enabled": False, "observe_interval": 5}})
+    assert changed.json()["convergence"]["observe_interval"] == 30
+    assert changed.json()["convergence"]["resources"] == {"srv": {"enabled": False, "observe_interval": 5}}
+    assert stack.switch(resources={"srv": None}).json()["convergence"]["resources"] == {}
+
+
+def test_a_stack_converges(stack: Stack) -> None:
+    stack.switch(enabled=False)
+    handle = stack.resource()["physical_resource_id"]
+    stack.service.cloud.vanish(handle)
+    assert stack.act("converge").status_code == 200
+    stack_id = stack.url.rpartition("/")[2]
+    settled(stack.http, stack_id, status="UPDATE_COMPLETE")
+    assert stack.resource()["physical_resource_id"] != handle
+
+
+WRONG = {
+    "no map": ({"convergence": 1}, 'The body must be {"convergence": {…}}'),
+    "more than that": ({"convergence": {}, "x": 1}, 'The body must be {"convergence": {…}}'),
+    "unknown switch": ({"convergence": {"speed": 1}}, "convergence.speed: there is no such switch"),
+    "no boolean": ({"convergence": {"enabled": "maybe"}}, 'convergence.enabled: Unrecognized value "maybe"'),
+    "too often": ({"convergence": {"observe_interval": 0.1}}, "convergence.observe_interval: it must be 0 (never)"),
+    "no number": ({"convergence": {"observe_interval": True}}, "convergence.observe_interval: it must be 0 (never)"),
+    "no map of names": ({"convergence": {"resources": [1]}}, "convergence.resources: it must be a map of names"),
+    "no map for one": ({"convergence": {"resources": {"srv": 1}}}, "convergence.resources.srv: it must be a map"),
+}
+
+
+@pytest.mark.parametrize(("body", "message"), WRONG.values(), ids=WRONG.keys())
+def test_wrong_switches_name_their_place(stack: Stack, body: Any, message: str) -> None:
+    answer = stack.http.patch(f"{stack.url}/convergence", json=body)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"].startswith(message)
+
+
+def test_no_such_resource(stack: Stack) -> None:
+    for answer in (stack.switch(resources={"nope": {"enabled": False}}), stack.act("observe", "/resources/nope")):
+        assert answer.status_code == 404
+        assert "The Resource (nope) could not be found in Stack" in answer.json()["error"]["message"]
+    assert stack.act("explode", "/resources/srv").status_code == 400
