@@ -283,12 +283,20 @@ def test_answers_without_body(http: httpx.Client, hello: str) -> None:
     assert http.get(f"{hello}/resources").json() == {"resources": []}
 
 
-def test_updates_of_what_is_being_deleted(http: httpx.Client) -> None:
-    created = http.post("stacks", json={"stack_name": "endless", "template": templates.ENDLESS}).json()["stack"]
-    path = f"stacks/endless/{created['id']}"
+def test_an_update_of_what_is_being_deleted_wins(http: httpx.Client) -> None:
+    """CV14: the deletion would take an hour; another deletion policy lets go of the thing at once."""
+    slow = {"type": "OS::Heat::TestResource", "properties": {"value": "v", "action_wait_secs": {"delete": 3600}}}
+    template = {"heat_template_version": "2018-08-31", "resources": {"slow": slow}}
+    created = http.post("stacks", json={"stack_name": "hanging", "template": template}).json()["stack"]
+    settled(http, created["id"], status="CREATE_COMPLETE")
+    path = f"stacks/hanging/{created['id']}"
     assert http.delete(path).status_code == 204
-    answer = http.put(path, json={"template": templates.ENDLESS})
-    assert answer.status_code in (400, 404), "refused while it goes and when it is gone"
+    assert http.get(path).json()["stack"]["stack_status"] == "DELETE_IN_PROGRESS"
+    template["resources"] = {"slow": {**slow, "deletion_policy": "Retain"}}
+    assert http.put(path, json={"template": template}).status_code == 202
+    settled(http, created["id"], status="UPDATE_COMPLETE")
+    assert http.delete(path).status_code == 204
+    settled(http, created["id"], status="DELETE_COMPLETE")
 
 
 def test_every_answer_has_an_id(http: httpx.Client, service: Running) -> None:

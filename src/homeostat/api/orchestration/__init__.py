@@ -1,8 +1,8 @@
 """The Orchestration API v1: a router for each part of it, in the order in which addresses are matched.
 
 `stacks`, `resources`, `explanations`, `events`, `actions`, `convergence` work on stacks · `lookup` finds them by name ·
-`types`, `validation` are for writers of templates · `about` the service · `unsupported` what is refused. `inventory`, `outputs`,
-`renderings` and `texts` make the answers, `bodies` and `listing` read the requests, `models` documents both.
+`types`, `validation` are for writers of templates · `about` the service · `unsupported` what is refused. `inventory`,
+`outputs`, `renderings` and `texts` make the answers, `bodies` and `listing` read the requests, `models` documents both.
 """
 
 from homeostat.api.orchestration import (

@@ -32,7 +32,7 @@ def show_convergence(ask: Ask, stack_name: StackName, stack_id: StackId) -> Resp
     PATH,
     summary="Switch continuous convergence",
     responses=answers(models.ShownConvergence),
-    openapi_extra=described_body(models.ConvergenceChange),
+    openapi_extra=described_body(models.ShownConvergence),
 )
 def switch_convergence(ask: Ask, stack_name: StackName, stack_id: StackId, body: Body) -> Response:
     """For the stack, for all that is nested in it, and for resources that differ. What the body leaves out stays."""

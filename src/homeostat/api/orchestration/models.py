@@ -255,19 +255,14 @@ class Switches(BaseModel):
 
 class Convergence(Switches):
     resources: dict[str, Switches] = Field({}, description="Resources that differ from the stack.")
-
-
-class ConvergenceChange(BaseModel):
-    convergence: Convergence
-
-
-class ConvergenceState(Convergence):
-    looked_at: str | None = Field(description="Since when all of it was looked at; null: some of it never was.")
-    blind: str | None = Field(description="Why some of it cannot be looked at now.")
+    looked_at: str | None = Field(
+        None, description="In answers: since when all of it was looked at; null: some of it never was."
+    )
+    blind: str | None = Field(None, description="In answers: why some of it cannot be looked at now.")
 
 
 class ShownConvergence(BaseModel):
-    convergence: ConvergenceState
+    convergence: Convergence
 
 
 class EventItem(BaseModel):
