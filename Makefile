@@ -1,4 +1,4 @@
-# Every target sets up what it needs: a virtual environment in .venv, and for the tests a PostgreSQL server.
+# Every target sets up what it needs: a virtual environment in .venv, and for the tests PostgreSQL and Redis servers.
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
@@ -20,6 +20,7 @@ demo: .venv/installed-dev ## bring up a web tier on this machine, break it, watc
 .PHONY: test
 test: .venv/installed-dev ## run all tests; HOMEOSTAT_SEEDS=1000 plays more simulated histories, ARGS="-k store" chooses
 	scripts/postgresql
+	scripts/redis
 	$(BIN)/python -m pytest $(ARGS)
 
 .PHONY: lint

@@ -1,17 +1,19 @@
-"""Databases for the tests: SQLite files, and PostgreSQL on a server of the tests' own."""
+"""Databases for the tests: SQLite files, and PostgreSQL on a server of the tests' own; a Redis server likewise."""
 
 import itertools
 import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import psycopg
 import pytest
 from sqlalchemy import make_url
 
 from homeostat.store.database import Database, sqlite_url
-from tests import postgresql
+from tests import postgresql, redis_server
+from tests.redis_server import RedisServer
 
 _NUMBERS = itertools.count()
 
@@ -21,12 +23,25 @@ def postgresql_url() -> Iterator[str]:
     """A PostgreSQL server that lives as long as the session. Without one, tests are skipped; in CI they fail."""
     programs = postgresql.find_programs()
     if programs is None:
-        message = "no PostgreSQL server programs: install the package 'postgresql' (or put initdb into PATH)"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
+        _missing("no PostgreSQL server programs: install the package 'postgresql' (or put initdb into PATH)")
     with postgresql.running(programs) as url:
         yield url
+
+
+@pytest.fixture
+def redis_running() -> Iterator[RedisServer]:
+    """An empty Redis server of the test's own. Without one, tests are skipped; in CI they fail."""
+    program = redis_server.find_program()
+    if program is None:
+        _missing("no redis-server in PATH: install the package 'redis-server'")
+    with redis_server.running(program) as server:
+        yield server
+
+
+def _missing(message: str) -> NoReturn:
+    if os.environ.get("CI") == "true":
+        pytest.fail(message)
+    pytest.skip(message)
 
 
 @pytest.fixture

@@ -51,6 +51,7 @@ def serve(arguments: Namespace) -> int:
             start_logging(settings.log_level, settings.log_json)
             access(settings)
             migrate(settings)
+            check_board(settings)
             supervise(settings)
             return OK
     service = start_detached(settings)
@@ -77,6 +78,7 @@ def worker(arguments: Namespace) -> int:
     from homeostat.convergence.clock import AgreedClock, Entropy
     from homeostat.convergence.pass_ import Limits
     from homeostat.convergence.worker import Worker
+    from homeostat.model.errors import Transient
 
     settings = ServiceSettings.of(arguments)
     start_logging(settings.log_level, settings.log_json)
@@ -86,8 +88,11 @@ def worker(arguments: Namespace) -> int:
     with contextlib.closing(database(settings)) as db, contextlib.closing(cloud(settings)) as there:
         if settings.metrics_port is not None:
             serve_metrics(db, settings.metrics_host, settings.metrics_port)
-        each = Worker(db, there, AgreedClock(db.agreed_now), Entropy(), Limits())
-        each.start()
+        each = Worker(db, there, AgreedClock(db.agreed_now), Entropy(), Limits(), redis_url=settings.redis_url)
+        try:
+            each.start()
+        except Transient as error:
+            raise Problem(f"the worker cannot start, look at --board: {error}") from error
         stop.wait()
         each.stop()
     return OK
@@ -143,6 +148,19 @@ def migrate(settings: ServiceSettings) -> None:
             db.migrate()
     except (SQLAlchemyError, ImportError) as error:
         raise Problem(f"the database cannot be used, look at --database: {error}") from error
+
+
+def check_board(settings: ServiceSettings) -> None:
+    """Fails: Problem when Redis is to be used and does not answer."""
+    if not settings.redis_url:
+        return
+    from homeostat.convergence import redis_board
+    from homeostat.model.errors import Transient
+
+    try:
+        redis_board.check(settings.redis_url)
+    except Transient as error:
+        raise Problem(f"workers would find no jobs, look at --board: {error}") from error
 
 
 def database(settings: ServiceSettings) -> "Database":

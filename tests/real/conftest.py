@@ -9,10 +9,11 @@ from tests import postgresql
 from tests.real.world import RealWorld, world_on
 
 
-@pytest.fixture
-def world(postgresql_database_url: str, tmp_path: Path) -> Iterator[RealWorld]:
-    """On PostgreSQL."""
-    with world_on(postgresql_database_url, tmp_path) as found:
+@pytest.fixture(params=["sql", pytest.param("redis", marks=pytest.mark.redis)])
+def world(request: pytest.FixtureRequest, postgresql_database_url: str, tmp_path: Path) -> Iterator[RealWorld]:
+    """On PostgreSQL, once with each job board."""
+    redis_url = request.getfixturevalue("redis_running").url if request.param == "redis" else ""
+    with world_on(postgresql_database_url, tmp_path, redis_url) as found:
         yield found
 
 

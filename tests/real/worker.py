@@ -15,13 +15,15 @@ from tests.real.processes import end_with_the_tests, log_to, told_to_stop
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """What a worker is started with. batch — small, so that a stack of hundreds is many transactions and calls."""
+    """What a worker is started with. batch — small, so that a stack of hundreds is many transactions and calls;
+    redis_url — of its job board, empty for the one on SQL."""
 
     database_url: str
     cloud_address: str
     log: Path
     lease_s: float = 1.0
     batch: int = 20
+    redis_url: str = ""
 
 
 def run_worker(orders: Orders) -> None:
@@ -31,7 +33,9 @@ def run_worker(orders: Orders) -> None:
     stop = told_to_stop()
     limits = Limits(lease_s=orders.lease_s, batch=orders.batch, look_busy_s=0.2)
     with contextlib.closing(Database(orders.database_url, time.time)) as db:
-        worker = Worker(db, SharedCloud(orders.cloud_address), SystemClock(), Entropy(), limits)
+        worker = Worker(
+            db, SharedCloud(orders.cloud_address), SystemClock(), Entropy(), limits, redis_url=orders.redis_url
+        )
         worker.start()
         stop.wait()
         worker.stop()

@@ -6,6 +6,7 @@ import random
 import signal
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, cast
@@ -28,22 +29,21 @@ PROJECT = "p"
 
 
 class RealWorld:
-    """Takes: directory — for logs and sockets. Workers run on the database and the cloud of this world."""
+    """Takes: directory — for logs and sockets. Workers run on the database, the cloud and the job board of this world."""
 
-    def __init__(self, directory: Path, database_url: str, cloud_address: str) -> None:
+    def __init__(self, directory: Path, database_url: str, cloud_address: str, redis_url: str = "") -> None:
         self.directory = directory
         self.db = Database(database_url, time.time)
         self.db.migrate()
         self.cloud = SharedCloud(cloud_address)
-        self.orders = Orders(database_url, cloud_address, directory / "workers.log")
+        self.orders = Orders(database_url, cloud_address, directory / "workers.log", redis_url=redis_url)
         self.workers: list[BaseProcess] = []
         self.retained: set[str] = set()
 
     # -- workers -----------------------------------------------------------------------------------------------------
 
     def start_worker(self, **orders: Any) -> BaseProcess:
-        asked = Orders(self.orders.database_url, self.orders.cloud_address, self.orders.log, **orders)
-        worker = CONTEXT.Process(target=run_worker, args=(asked,))
+        worker = CONTEXT.Process(target=run_worker, args=(replace(self.orders, **orders),))
         worker.start()
         self.workers.append(worker)
         return worker
@@ -150,24 +150,26 @@ class RealWorld:
 
 
 class Users:
-    """They keep some stacks of 300 things, and change or replace one whenever they are asked to act."""
+    """They keep some stacks of 300 things each, or `scale` times that, and change or replace one whenever they are asked
+    to act."""
 
-    def __init__(self, world: RealWorld, rng: random.Random) -> None:
+    def __init__(self, world: RealWorld, rng: random.Random, scale: int = 1) -> None:
         self._intake = Intake(world.db, Entropy(), Quotas())
         self._rng = rng
+        self._scale = scale
         self._generations: dict[str, tuple[str, int]] = {}
         self._born = 0
 
     def create(self) -> str:
         name = f"stack{self._born}"
         self._born += 1
-        stack_id = self._intake.create(PROJECT, None, name, Intent(generation(name, 0)))
+        stack_id = self._intake.create(PROJECT, None, name, Intent(generation(name, 0, self._scale)))
         self._generations[stack_id] = (name, 0)
         return stack_id
 
     def update(self, stack_id: str) -> None:
         name, number = self._generations[stack_id]
-        self._intake.update(stack_id, Intent(generation(name, number + 1)))
+        self._intake.update(stack_id, Intent(generation(name, number + 1, self._scale)))
         self._generations[stack_id] = (name, number + 1)
 
     def delete(self, stack_id: str) -> None:
@@ -185,9 +187,9 @@ class Users:
 
 
 @contextlib.contextmanager
-def world_on(database_url: str, directory: Path) -> Iterator[RealWorld]:
+def world_on(database_url: str, directory: Path, redis_url: str = "") -> Iterator[RealWorld]:
     with (
         cloud_server.serving(directory) as address,
-        contextlib.closing(RealWorld(directory, database_url, address)) as world,
+        contextlib.closing(RealWorld(directory, database_url, address, redis_url)) as world,
     ):
         yield world

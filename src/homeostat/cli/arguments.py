@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from homeostat.cli.settings import ACCESS_MODES, CLOUDS, LOG_LEVELS, PORT, default_state
+from homeostat.cli.settings import ACCESS_MODES, CLOUDS, LOG_LEVELS, PORT, SQL_BOARD, default_state
 
 DESCRIPTION = "Convergent, self-healing orchestration that speaks the OpenStack Orchestration API."
 EPILOG = """\
@@ -131,7 +131,8 @@ def _add_service_commands(commands: Commands) -> None:
         "serve",
         "run the whole service: API and workers, each a process of its own",
         "homeostat serve\n  homeostat serve --detach --port 0\n"
-        "  homeostat serve --database postgresql+psycopg://user:secret@db/homeostat --workers 2",
+        "  homeostat serve --database postgresql+psycopg://user:secret@db/homeostat --workers 2\n"
+        "  homeostat serve --database postgresql+psycopg://… --workers 4 --board redis://redis-host:6379/0",
     )
     serve.add_argument("--detach", action="store_true", help="start it in the background and wait until it answers")
     _option(serve, "workers", 1, "worker processes", type=int, metavar="N")
@@ -145,6 +146,8 @@ def _service(commands: Commands, name: str, summary: str, example: str) -> Argum
     command.set_defaults(workers=1, json=False)
     _add_state(command)
     _option(command, "database", "", "database URL (default: SQLite in the state directory)", metavar="URL")
+    board = "where workers find their jobs: sql for the database itself, or redis://HOST:PORT/DB, rediss://, unix://"
+    _option(command, "board", SQL_BOARD, board, metavar="sql|URL")
     _option(command, "cloud", "local", "where resources are made: on this machine, or in memory", choices=CLOUDS)
     _option(command, "host", "127.0.0.1", "address to listen on", metavar="ADDRESS")
     _option(command, "port", PORT, "port to listen on, 0 for any free one", type=int, metavar="PORT")

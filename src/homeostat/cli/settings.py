@@ -13,6 +13,8 @@ PORT = 8004
 CLOUDS = ("local", "simulated")
 ACCESS_MODES = ("none", "basic")
 LOG_LEVELS = ("debug", "info", "warning", "error")
+SQL_BOARD = "sql"
+REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
 
 
 def default_state() -> str:
@@ -23,11 +25,12 @@ def default_state() -> str:
 @dataclass(frozen=True, slots=True)
 class ServiceSettings:
     """How a service runs. state — directory of all it keeps; database — SQLAlchemy URL, empty for SQLite in `state`;
-    port — 0 for any free one; workers — worker processes; htpasswd — users file for access `basic`; metrics — shown by
+    board — `sql`, or URL of the Redis database where workers find their jobs; port — 0 for any free one; workers — worker processes; htpasswd — users file for access `basic`; metrics — shown by
     the API; metrics_port — of the first worker, each other one has the next; 0 for any free one, None to show none."""
 
     state: Path
     database: str = ""
+    board: str = SQL_BOARD
     cloud: str = "local"
     host: str = "127.0.0.1"
     port: int = PORT
@@ -45,6 +48,7 @@ class ServiceSettings:
         settings = cls(
             state=arguments.state_dir.expanduser().absolute(),
             database=arguments.database,
+            board=arguments.board,
             cloud=arguments.cloud,
             host=arguments.host,
             port=arguments.port,
@@ -78,9 +82,18 @@ class ServiceSettings:
         if self.cloud == "simulated" and self.workers > 1:
             raise Usage("--cloud simulated lives in the memory of one worker: leave --workers at 1")
 
+        if self.board != SQL_BOARD and not self.board.startswith(REDIS_SCHEMES):
+            raise Usage(f"--board: give {SQL_BOARD}, or a URL that begins with {', '.join(REDIS_SCHEMES)}")
+        if self.redis_url and find_spec("redis") is None:
+            raise Usage("--board on Redis needs a package that is not installed: pip install 'homeostat[redis]'")
         shows_metrics = self.metrics or self.metrics_port is not None
         if shows_metrics and find_spec("prometheus_client") is None:
             raise Usage("metrics need a package that is not installed: pip install 'homeostat[metrics]'")
+
+    @property
+    def redis_url(self) -> str:
+        """Empty for the board that is a view of the database."""
+        return "" if self.board == SQL_BOARD else self.board
 
     def metrics_port_of(self, worker: int) -> int | None:
         """Port of the worker of that number, counted from 0."""
@@ -91,6 +104,7 @@ class ServiceSettings:
         return {
             "HOMEOSTAT_STATE_DIR": str(self.state),
             "HOMEOSTAT_DATABASE": self.database,
+            "HOMEOSTAT_BOARD": self.board,
             "HOMEOSTAT_CLOUD": self.cloud,
             "HOMEOSTAT_HOST": self.host,
             "HOMEOSTAT_PORT": str(self.port),

@@ -6,9 +6,10 @@ whatever a dead worker held is claimable again when its lease runs out.
 
 import contextlib
 import datetime
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sqlalchemy import Row
 from taskflow import exceptions, states
 from taskflow.jobs import base
 
@@ -28,13 +29,42 @@ PRIORITIES = (
 LISTED_MAX = 20
 
 
+AGAIN_S = 1.0
+"""A pass that could not be finished is tried again after this time."""
+
+
 @contextlib.contextmanager
-def _unreachable() -> Iterator[None]:
+def unreachable() -> Iterator[None]:
     """A database that does not answer is to TaskFlow a failure of the job board, which it waits out."""
     try:
         yield
     except Transient as error:
         raise exceptions.JobFailure(str(error)) from error
+
+
+def claim_shard(db: Database, stack_id: str, number: int, who: str, lease_s: float) -> Lease | None:
+    """Own the shard; None when there is nothing to do or another one was faster."""
+    with db.write() as tx:
+        return shards.claim(tx, stack_id, number, who, db.now_of(tx), lease_s)
+
+
+def give_back(db: Database, lease: Lease) -> None:
+    """A pass that could not be finished: let anybody claim the shard again."""
+    with db.write() as tx:
+        shards.release(tx, lease, lease.wakes, db.now_of(tx) + AGAIN_S)
+
+
+def wake_shard(db: Database, details: Mapping[str, Any] | None, priority: Any) -> Row[Any]:
+    """What posting a job means to its shard. Gives its row. Fails: ValueError when details do not name a shard."""
+    if not details:
+        raise ValueError("a job on this board is a shard: details must name its stack_id and shard")
+    urgency = PRIORITIES.index(base.JobPriority.convert(priority))
+    with db.write() as tx:
+        shards.wake(tx, details["stack_id"], db.now_of(tx), urgency, [details["shard"]])
+        row = shards.get(tx, details["stack_id"], details["shard"])
+    if row is None:
+        raise ValueError(f"there is no shard {details['shard']} of a stack {details['stack_id']}")
+    return row
 
 
 class ShardJob(base.Job):  # type: ignore[misc]
@@ -76,9 +106,14 @@ class ShardBoard(base.JobBoard):  # type: ignore[misc]
 
     def iterjobs(self, only_unclaimed: bool = False, ensure_fresh: bool = False) -> Iterator[ShardJob]:
         """Claimable jobs, in fair order; claimed ones are not listed, since they are nobody else's business."""
-        with _unreachable(), self._db.read() as tx:
+        with unreachable(), self._db.read() as tx:
             rows = shards.due(tx, self._db.now_of(tx), LISTED_MAX)
         return iter([ShardJob(self, row.stack_id, row.number, row.wake_at, row.priority) for row in rows])
+
+    def waiting(self) -> bool:
+        """Can any job be claimed now? One short indexed query."""
+        with self._db.read() as tx:
+            return shards.any_due(tx, self._db.now_of(tx))
 
     @property
     def job_count(self) -> int:
@@ -91,8 +126,8 @@ class ShardBoard(base.JobBoard):  # type: ignore[misc]
 
     def claim(self, job: ShardJob, who: str) -> None:
         """Fails: UnclaimableJob when somebody else was faster."""
-        with _unreachable(), self._db.write() as tx:
-            job.lease = shards.claim(tx, job.stack_id, job.number, who, self._db.now_of(tx), self._lease_s)
+        with unreachable():
+            job.lease = claim_shard(self._db, job.stack_id, job.number, who, self._lease_s)
         if job.lease is None:
             raise exceptions.UnclaimableJob(f"{job.name} was claimed by another worker")
         metrics.claimed()
@@ -103,9 +138,7 @@ class ShardBoard(base.JobBoard):  # type: ignore[misc]
     def abandon(self, job: ShardJob, who: str) -> None:
         """The pass could not be finished: let anybody claim it again."""
         if job.lease is not None:
-            with self._db.write() as tx:
-                now = self._db.now_of(tx)
-                shards.release(tx, job.lease, job.lease.wakes, now + 1.0)
+            give_back(self._db, job.lease)
 
     def trash(self, job: ShardJob, who: str) -> None:
         """A job that broke its conductor is not lost: rows are the truth, it is tried again later."""
@@ -119,13 +152,8 @@ class ShardBoard(base.JobBoard):  # type: ignore[misc]
         priority: Any = base.JobPriority.NORMAL,
     ) -> ShardJob:
         """Wake a shard. details — `{"stack_id", "shard"}`."""
-        if not details:
-            raise ValueError("a job on this board is a shard: details must name its stack_id and shard")
-        urgency = PRIORITIES.index(base.JobPriority.convert(priority))
-        with self._db.write() as tx:
-            now = self._db.now_of(tx)
-            shards.wake(tx, details["stack_id"], now, urgency, [details["shard"]])
-        return ShardJob(self, details["stack_id"], details["shard"], now, urgency)
+        row = wake_shard(self._db, details, priority)
+        return ShardJob(self, row.stack_id, row.number, row.wake_at, row.priority)
 
     def wait(self, timeout: float | None = None) -> Iterator[ShardJob]:
         """Jobs there are; the conductor does the waiting (see `conductor.Alarm`)."""

@@ -12,7 +12,7 @@ from taskflow.patterns import linear_flow
 from taskflow.types.timing import Timeout
 
 from homeostat.convergence import metrics
-from homeostat.convergence.board import ShardBoard, ShardJob
+from homeostat.convergence.board import ShardBoard, ShardJob, give_back
 from homeostat.convergence.log_context import about
 from homeostat.convergence.pass_ import Passes
 from homeostat.model.errors import Superseded, Transient
@@ -23,7 +23,7 @@ from homeostat.store.shards import Lease
 LOG = logging.getLogger(__name__)
 SET_ASIDE_S = 30.0
 LOOK_S = 0.02
-"""How often an idle conductor asks whether anything was written."""
+"""How often an idle conductor asks whether there is a job."""
 LONGEST_WAIT_S = 0.5
 
 
@@ -55,11 +55,11 @@ def _run(passes: Passes, job: ShardJob, lease: Lease) -> None:
     except Superseded as error:
         metrics.passed("superseded")
         LOG.info("pass over %s dropped: %s", job.name, error)
-        job.board.abandon(job, "")
+        give_back(passes.db, lease)
     except Transient as error:
         metrics.passed("transient")
         LOG.warning("pass over %s will be tried again: %s", job.name, error)
-        job.board.abandon(job, "")
+        give_back(passes.db, lease)
     except Exception as error:
         metrics.passed("bug")
         LOG.exception("pass over %s failed; the shard is set aside for %s s", job.name, SET_ASIDE_S)
@@ -77,21 +77,20 @@ def set_aside(db: Database, lease: Lease, error: Exception) -> None:
 
 
 class Alarm(Timeout):  # type: ignore[misc]
-    """Wakes the conductor as soon as a shard is due: one short indexed query, many times a second."""
+    """Wakes the conductor as soon as there is a job: one short question, many times a second."""
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, board: ShardBoard) -> None:
         super().__init__(LONGEST_WAIT_S)
-        self._db = db
+        self._board = board
 
     def wait(self) -> None:
         for _ in range(int(LONGEST_WAIT_S / LOOK_S)):
-            if self._event.wait(LOOK_S) or self._due():
+            if self._event.wait(LOOK_S) or self._jobs_wait():
                 return
 
-    def _due(self) -> bool:
+    def _jobs_wait(self) -> bool:
         try:
-            with self._db.read() as tx:
-                return shards.any_due(tx, self._db.now_of(tx))
+            return self._board.waiting()
         except Transient as error:
             LOG.warning("waiting for work: %s", error)
             return False
@@ -101,7 +100,7 @@ class ShardConductor(impl_nonblocking.NonBlockingConductor):  # type: ignore[mis
     """Runs up to `passes_max` passes side by side."""
 
     def __init__(self, name: str, board: ShardBoard, passes: Passes, passes_max: int) -> None:
-        super().__init__(name, board, engine="serial", wait_timeout=Alarm(passes.db), max_simultaneous_jobs=passes_max)
+        super().__init__(name, board, engine="serial", wait_timeout=Alarm(board), max_simultaneous_jobs=passes_max)
         self._passes = passes
 
     def _engine_from_job(self, job: ShardJob) -> Any:

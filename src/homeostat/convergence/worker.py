@@ -6,7 +6,9 @@ import os
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
+from taskflow.exceptions import JobFailure
 from taskflow.jobs import backends
 
 from homeostat.clouds.port import Cloud
@@ -16,10 +18,14 @@ from homeostat.convergence.conductor import ShardConductor
 from homeostat.convergence.observing import Observer, ObserverThreads
 from homeostat.convergence.pass_ import Limits, Passes
 from homeostat.convergence.performing import Performer
+from homeostat.model.errors import Transient
 from homeostat.store import shards
 from homeostat.store.database import Database
 
 LOG = logging.getLogger(__name__)
+SQL_BOARD = "homeostat"
+REDIS_BOARD = "homeostat-redis"
+"""Names of the job boards in the register of plug-ins."""
 
 
 def spare_the_collector() -> None:
@@ -27,14 +33,29 @@ def spare_the_collector() -> None:
     gc.set_threshold(100_000, 20, 100)
 
 
+def fetch_board(db: Database, lease_s: float, redis_url: str = "") -> Any:
+    """The job board, through TaskFlow's register of plug-ins."""
+    name = REDIS_BOARD if redis_url else SQL_BOARD
+    conf = {"board": name, "database": db, "lease_s": lease_s, "url": redis_url}
+    return backends.fetch(name, conf, namespace="taskflow.jobboards")
+
+
 class Worker:
     """Starts and stops the threads of a worker.
 
-    Takes: cloud — adapter that serves every project; passes_max — passes side by side.
+    Takes: cloud — adapter that serves every project; passes_max — passes side by side; redis_url — where the job board
+    is, empty for the board that is a view of the database.
     """
 
     def __init__(
-        self, db: Database, cloud: Cloud, clock: Clock, entropy: Entropy, limits: Limits, passes_max: int = 4
+        self,
+        db: Database,
+        cloud: Cloud,
+        clock: Clock,
+        entropy: Entropy,
+        limits: Limits,
+        passes_max: int = 4,
+        redis_url: str = "",
     ) -> None:
         self.name = f"{socket.gethostname()}:{os.getpid()}:{entropy.read(3).hex()}"
         self._db = db
@@ -43,12 +64,8 @@ class Worker:
         children = Children(db, clock, entropy, limits.stack_timeout_s)
         performer = Performer(lambda _project: cloud, children, clock, entropy, self._pool)
         passes = self._passes = Passes(db, lambda _project: cloud, performer, children, clock, entropy.keys(), limits)
-        board = backends.fetch(
-            "homeostat",
-            {"board": "homeostat", "database": db, "lease_s": limits.lease_s},
-            namespace="taskflow.jobboards",
-        )
-        self._conductor = ShardConductor(self.name, board, passes, passes_max)
+        self._board = fetch_board(db, limits.lease_s, redis_url)
+        self._conductor = ShardConductor(self.name, self._board, passes, passes_max)
         observer = Observer(db, lambda _project: cloud, clock, limits.look_steady_s, limits.look_busy_s)
         self._observers = ObserverThreads(observer, cloud)
         self._stop = threading.Event()
@@ -58,8 +75,12 @@ class Worker:
         ]
 
     def start(self) -> None:
+        """Fails: Transient when the job board does not answer."""
         spare_the_collector()
-        self._conductor.connect()
+        try:
+            self._conductor.connect()
+        except JobFailure as error:
+            raise Transient(f"the job board does not answer: {error.__cause__ or error}") from error
         for thread in self._threads:
             thread.start()
         self._observers.start()
@@ -70,6 +91,7 @@ class Worker:
         self._conductor.stop()
         self._observers.stop()
         self._threads[0].join()
+        self._conductor.close()
         self._stop.set()
         self._threads[1].join()
         self._pool.shutdown()

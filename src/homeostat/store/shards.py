@@ -101,7 +101,7 @@ def due(tx: Connection, now: float, limit: int) -> list[Row[Any]]:
         .subquery()
     )
     chosen = (
-        select(table.c.stack_id, table.c.number, table.c.wake_at, table.c.priority)
+        select(table.c.stack_id, table.c.number, table.c.project, table.c.wake_at, table.c.priority)
         .outerjoin(busy, busy.c.project == table.c.project)
         .where(table.c.wake_at <= now, table.c.lease_until <= now)
         .order_by(
