@@ -3,12 +3,17 @@
 import os
 import signal
 import socket
+from importlib.util import find_spec
 from pathlib import Path
 
 import httpx
+import pytest
 
+from homeostat.cli import settings
+from homeostat.cli.problems import Usage
 from tests.cli.conftest import Home, lives, until
 from tests.cli.templates import QUICK
+from tests.redis_server import RedisServer
 
 PAGE = """
 heat_template_version: rocky
@@ -113,12 +118,31 @@ def test_a_port_that_is_taken(home: Home) -> None:
     assert "--port 0" in refused.err
 
 
+@pytest.mark.redis
+def test_a_service_with_its_job_board_on_redis(home: Home, redis_running: RedisServer, tmp_path: Path) -> None:
+    board = ("--board", redis_running.url)
+    started = home.run("serve", "--detach", "--port", "0", "--cloud", "simulated", *board)
+    assert started.code == 0, started.err
+    created = home.run("up", template(tmp_path, QUICK), "on-redis")
+    assert created.code == 0, created.err
+    assert redis_running.client.get("homeostat:sequence"), "jobs were posted"
+
+
+def test_redis_without_its_package_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(settings, "find_spec", lambda name: None if name == "redis" else find_spec(name))
+    with pytest.raises(Usage, match=r"pip install 'homeostat\[redis\]'"):
+        settings.ServiceSettings(tmp_path, board="redis://here").check()
+    settings.ServiceSettings(tmp_path).check()
+
+
 def test_settings_that_do_not_fit(home: Home) -> None:
     for arguments, words in (
         (["--host", "0.0.0.0"], "--access basic"),
         (["--access", "basic"], "--htpasswd"),
         (["--cloud", "simulated", "--workers", "2"], "--workers"),
         (["--database", "nonsense"], "--database"),
+        (["--board", "ftp://here"], "--board"),
+        (["--board", "redis://127.0.0.1:1/0"], "look at --board: Redis does not answer"),
     ):
         refused = home.run("serve", *arguments)
         assert refused.code in (1, 2)

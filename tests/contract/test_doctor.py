@@ -6,16 +6,17 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import text, update
-from tests.contract.store_cases import LEASE_S, add_stack, claim, resource
+from tests.contract.store_cases import add_stack, claim, resource
 
 from homeostat.cli import doctor
 from homeostat.cli.doctor import Check, Level, examine
 from homeostat.clouds.local import LocalCloud
 from homeostat.clouds.port import Intent
 from homeostat.model.status import Action, Status
-from homeostat.store import schema, shards, worlds
+from homeostat.store import schema, shards, workers, worlds
 from homeostat.store.database import Database, sqlite_url
 from homeostat.store.forsaken import Forsaken, add
+from homeostat.store.workers import Worker
 from homeostat.store.worlds import Writes
 
 
@@ -97,6 +98,12 @@ def test_clocks_that_disagree(postgresql_database_url: str, monkeypatch: pytest.
     db.close()
 
 
+def register(db: Database, name: str, silent_s: float = 0.0) -> None:
+    now = time.time()
+    with db.write() as tx:
+        workers.report(db, tx, Worker(name, "host", 1, "1.0", "sql", now - 60, now - silent_s))
+
+
 # -- work --------------------------------------------------------------------------------------------------------------
 
 
@@ -111,15 +118,18 @@ def test_work_that_nobody_takes_up(database: Database) -> None:
 def test_work_in_hand_does_not_wait(database: Database) -> None:
     stack_id = add_stack(database, at=time.time() - 60)
     claim(database, stack_id, owner="host:1", at=time.time())
+    register(database, "host:1")
+    register(database, "host:2")
     assert troubles(database) == {}
-    assert checks(database)["workers"].found == "host:1 owns 1 shards"
+    found = checks(database)["workers"].found
+    assert found == "host:1 (1.0, board sql) owns 1 shards; host:2 (1.0, board sql) owns 0 shards"
 
 
 def test_a_worker_that_died_is_named(database: Database) -> None:
-    stack_id = add_stack(database, at=time.time() - 60)
-    claim(database, stack_id, owner="host:1", at=time.time() - LEASE_S - 2)
+    register(database, "host:1", silent_s=30.0)
+    register(database, "host:2")
     assert troubles(database) == {"workers": Level.WARN}
-    assert "host:1 with 1 shards" in checks(database)["workers"].found
+    assert checks(database)["workers"].found.startswith("gone without a word: host:1, 3")
 
 
 def test_a_shard_set_aside_is_shown_with_its_reason(database: Database) -> None:

@@ -15,7 +15,7 @@ from homeostat.convergence.exposition import exposed
 from homeostat.model.errors import Transient
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Verb
-from homeostat.store import schema
+from homeostat.store import schema, workers
 from homeostat.store.database import Database
 
 
@@ -56,6 +56,14 @@ def test_work_that_waits_and_work_in_hand(database: Database) -> None:
     assert 60 <= number(database, "wakeup_lag_seconds") < 90
     assert number(database, "shards_owned") == 2
     assert number(database, "workers_busy") == 1
+
+
+def test_workers_that_run_and_that_died(database: Database) -> None:
+    now = time.time()
+    with database.write() as tx:
+        for name, seen_at in (("a", now), ("b", now - 1), ("dead", now - 60)):
+            workers.report(database, tx, workers.Worker(name, "host", 1, "1.0", "sql", now - 99, seen_at))
+    assert numbers(database, "workers") == {("up",): 2, ("down",): 1}
 
 
 def test_a_database_that_does_not_answer_hides_nothing_else(tmp_path: Path) -> None:

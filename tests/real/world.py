@@ -29,7 +29,7 @@ PROJECT = "p"
 
 
 class RealWorld:
-    """Takes: directory — for logs and sockets. Workers run on the database, the cloud and the job board of this world."""
+    """Takes: directory — for logs and sockets. Workers run on the database, cloud and job board of this world."""
 
     def __init__(self, directory: Path, database_url: str, cloud_address: str, redis_url: str = "") -> None:
         self.directory = directory
@@ -150,8 +150,7 @@ class RealWorld:
 
 
 class Users:
-    """They keep some stacks of 300 things each, or `scale` times that, and change or replace one whenever they are asked
-    to act."""
+    """They keep some stacks of 300 things, or `scale` times that, and change or replace one whenever asked to act."""
 
     def __init__(self, world: RealWorld, rng: random.Random, scale: int = 1) -> None:
         self._intake = Intake(world.db, Entropy(), Quotas())

@@ -21,10 +21,10 @@ from homeostat.api.graphs import Graphs
 from homeostat.api.intake import Intake
 from homeostat.api.middleware import METRICS, BodyLimit, Faults, Guard, RequestId, Versions, version_of, versions_answer
 from homeostat.api.orchestration import ROUTERS
-from homeostat.api.orchestration.about import VERSION
 from homeostat.convergence.clock import Clock
 from homeostat.model.errors import Rejected, Transient
 from homeostat.store.database import Database
+from homeostat.store.workers import VERSION
 
 LOG = logging.getLogger(__name__)
 DESCRIPTION = """The OpenStack Orchestration API, version 1.

@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from homeostat.clouds.local import inventory
 from homeostat.model.errors import Transient
 from homeostat.resources.registry import of_kind, resource_type
-from homeostat.store import health, schema
+from homeostat.store import health, schema, workers
 from homeostat.store.database import Database
 
 LAG_S = 10.0
@@ -114,14 +114,20 @@ def _board(db: Database, tx: Connection) -> Check:
 
 def _workers(db: Database, tx: Connection) -> Check:
     now = db.now_of(tx)
-    owners = health.owners(tx)
-    dead = [each for each in owners if each.alive_until <= now]
-    found = "; ".join(f"{each.name} owns {each.shards} shards" for each in owners if each.alive_until > now)
+    listed = workers.listed(tx)
+    owned = health.owned(tx, now)
+    found = _listed(
+        [
+            f"{each.name} ({each.version}, board {each.board}) owns {owned.get(each.name, 0)} shards"
+            for each in listed
+            if each.is_alive(now)
+        ]
+    )
+    dead = [f"{each.name}, {now - each.seen_at:.0f} s ago" for each in listed if not each.is_alive(now)]
     if not dead:
-        return Check("workers", Level.OK, found or "no worker owns a shard just now")
-    lost = "; ".join(f"{each.name} with {each.shards} shards, {now - each.alive_until:.0f} s ago" for each in dead)
-    remedy = "another worker takes over what they had; see that one runs"
-    return Check("workers", Level.WARN, f"gone without a word: {lost}", remedy)
+        return Check("workers", Level.OK, found or "none runs")
+    remedy = "others take over what they had; see that some run, and why these died"
+    return Check("workers", Level.WARN, f"gone without a word: {_listed(dead)}; running: {found or 'none'}", remedy)
 
 
 def _set_aside(db: Database, tx: Connection) -> Check:

@@ -25,8 +25,9 @@ def default_state() -> str:
 @dataclass(frozen=True, slots=True)
 class ServiceSettings:
     """How a service runs. state — directory of all it keeps; database — SQLAlchemy URL, empty for SQLite in `state`;
-    board — `sql`, or URL of the Redis database where workers find their jobs; port — 0 for any free one; workers — worker processes; htpasswd — users file for access `basic`; metrics — shown by
-    the API; metrics_port — of the first worker, each other one has the next; 0 for any free one, None to show none."""
+    board — `sql`, or URL of the Redis database where workers find their jobs; port — 0 for any free one; workers —
+    worker processes; htpasswd — users file for access `basic`; metrics — shown by the API; metrics_port — of the first
+    worker, each other one has the next; 0 for any free one, None to show none."""
 
     state: Path
     database: str = ""

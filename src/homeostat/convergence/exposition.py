@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 from sqlalchemy.exc import SQLAlchemyError
 
 from homeostat.model.errors import Transient
-from homeostat.store import health
+from homeostat.store import health, workers
 from homeostat.store.database import Database
 
 LOG = logging.getLogger(__name__)
@@ -67,18 +67,24 @@ class Everything(Collector):
         with self._db.read() as tx:
             now = self._db.now_of(tx)
             backlog = health.backlog(tx, now)
-            alive = [owner for owner in health.owners(tx) if owner.alive_until > now]
+            owned = health.owned(tx, now)
+            registered = workers.listed(tx)
             live = health.live_stacks(tx)
         stacks = GaugeMetricFamily("homeostat_stacks", "Stacks that are not deleted.", labels=["action", "status"])
         for state, count in sorted(live.items()):
             stacks.add_metric(state, count)
+        alive = sum(worker.is_alive(now) for worker in registered)
+        by_state = GaugeMetricFamily("homeostat_workers", "Workers in the register.", labels=["state"])
+        by_state.add_metric(["up"], alive)
+        by_state.add_metric(["down"], len(registered) - alive)
         return [
             _gauge("database_up", "Does the database answer?", 1),
             stacks,
+            by_state,
             _gauge("shards_due", "Shards that wait for a worker.", backlog.shards),
             _gauge("wakeup_lag_seconds", "How long the oldest of them has waited.", backlog.lag_s(now)),
-            _gauge("shards_owned", "Shards that a worker owns.", sum(owner.shards for owner in alive)),
-            _gauge("workers_busy", "Workers that own shards.", len(alive)),
+            _gauge("shards_owned", "Shards that a worker owns.", sum(owned.values())),
+            _gauge("workers_busy", "Workers that own shards.", len(owned)),
         ]
 
 

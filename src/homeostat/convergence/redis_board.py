@@ -1,8 +1,8 @@
 """TaskFlow's Redis job board for shards (design section 6): claims are made in Redis, ownership stays in SQL.
 
-Rows are the truth: one sweeper among the workers posts what is due in the table `shard` and has no job. A claim in Redis is
-followed by the lease in SQL, whose epoch guards every write; a job whose shard is not due any more is removed quietly. So
-whatever Redis forgets costs time only: it is posted again.
+Rows are the truth: one sweeper among the workers posts what is due in the table `shard` and has no job. A claim in Redis
+is followed by the lease in SQL, whose epoch guards every write; a job whose shard is not due any more is removed quietly.
+So whatever Redis forgets costs time only: it is posted again.
 """
 
 import contextlib
@@ -64,7 +64,7 @@ def name_of(stack_id: str, number: int) -> str:
 
 
 class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
-    """conf — `{"database": Database, "lease_s": seconds, "url": of a Redis database that one service has to itself}`."""
+    """conf — `{"database": Database, "lease_s": seconds, "url": Redis database that one service has to itself}`."""
 
     def __init__(self, name: str, conf: dict[str, Any], persistence: Any = None) -> None:
         self._redis = connect(conf["url"])
@@ -183,7 +183,7 @@ class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
             job.extend_expiry(self._lease_s)
 
     def be_sweeper(self, who: str) -> bool:
-        """Is it this one, for the next TERM_S seconds? Two of them for a moment do no harm: they may post a job twice."""
+        """Is it this one, for TERM_S seconds from now? Two for a moment do no harm: they may post a job twice."""
         key, term_ms = self.join("sweeper"), int(TERM_S * 1000)
         if self._redis.set(key, who, nx=True, px=term_ms):
             return True

@@ -19,7 +19,7 @@ from homeostat.convergence.observing import Observer, ObserverThreads
 from homeostat.convergence.pass_ import Limits, Passes
 from homeostat.convergence.performing import Performer
 from homeostat.model.errors import Transient
-from homeostat.store import shards
+from homeostat.store import shards, workers
 from homeostat.store.database import Database
 
 LOG = logging.getLogger(__name__)
@@ -57,9 +57,12 @@ class Worker:
         passes_max: int = 4,
         redis_url: str = "",
     ) -> None:
-        self.name = f"{socket.gethostname()}:{os.getpid()}:{entropy.read(3).hex()}"
+        self._host = socket.gethostname()
+        self.name = f"{self._host}:{os.getpid()}:{entropy.read(3).hex()}"
         self._db = db
         self._limits = limits
+        self._started_at = clock.now()
+        self._board_name = "redis" if redis_url else "sql"
         self._pool = ThreadPoolExecutor(max_workers=16, thread_name_prefix="cloud-call")
         children = Children(db, clock, entropy, limits.stack_timeout_s)
         performer = Performer(lambda _project: cloud, children, clock, entropy, self._pool)
@@ -108,15 +111,33 @@ class Worker:
 
     def _heartbeat(self) -> None:
         """Keep the leases of passes that run. One that ended without giving its shard back is not kept."""
-        while not self._stop.wait(self._limits.lease_s / 4):
+        pause_s = 0.0
+        while not self._stop.wait(pause_s):
+            pause_s = self._limits.lease_s / 4
             try:
-                ended = self._db.end_frozen(self._limits.lease_s)
-                if ended:
-                    LOG.warning("ended %d database sessions of workers that are frozen", ended)
-                leases = self._passes.leases
-                if not leases:
-                    continue
-                with self._db.write() as tx:
-                    shards.renew_all(tx, leases, self._db.now_of(tx), self._limits.lease_s)
+                self._keep_leases()
+                self._report()
             except Exception:
                 LOG.exception("could not renew the leases of %s", self.name)
+        try:
+            with self._db.write() as tx:
+                workers.leave(tx, self.name)
+        except Transient as error:
+            LOG.warning("%s stays in the register of workers: %s", self.name, error)
+
+    def _keep_leases(self) -> None:
+        ended = self._db.end_frozen(self._limits.lease_s)
+        if ended:
+            LOG.warning("ended %d database sessions of workers that are frozen", ended)
+        leases = self._passes.leases
+        if leases:
+            with self._db.write() as tx:
+                shards.renew_all(tx, leases, self._db.now_of(tx), self._limits.lease_s)
+
+    def _report(self) -> None:
+        with self._db.write() as tx:
+            now = self._db.now_of(tx)
+            me = workers.Worker(
+                self.name, self._host, os.getpid(), workers.VERSION, self._board_name, self._started_at, now
+            )
+            workers.report(self._db, tx, me)

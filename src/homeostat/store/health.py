@@ -28,15 +28,6 @@ class Backlog:
         return 0.0 if self.oldest_at is None else max(now - self.oldest_at, 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """A worker that owns shards. alive_until — when its last lease runs out."""
-
-    name: str
-    shards: int
-    alive_until: float
-
-
 def check_writable(db: Database) -> None:
     """Fails: Transient or SQLAlchemyError when nothing can be written, as on a standby or a read-only disk."""
     with db.write() as tx:
@@ -50,15 +41,10 @@ def backlog(tx: Connection, now: float) -> Backlog:
     return Backlog(row[0], row[1])
 
 
-def owners(tx: Connection) -> list[Owner]:
-    """Who owns shards, the dead included until somebody takes over what they had. The idle cannot be seen."""
-    chosen = (
-        select(_shard.c.owner, func.count(), func.max(_shard.c.lease_until))
-        .where(_shard.c.owner.is_not(None))
-        .group_by(_shard.c.owner)
-        .order_by(_shard.c.owner)
-    )
-    return [Owner(*row) for row in tx.execute(chosen)]
+def owned(tx: Connection, now: float) -> dict[str, int]:
+    """Name of a worker -> how many shards it owns now. Who owns none is left out."""
+    chosen = select(_shard.c.owner, func.count()).where(_shard.c.lease_until > now).group_by(_shard.c.owner)
+    return {row.owner: row[1] for row in tx.execute(chosen)}
 
 
 def set_aside(tx: Connection) -> list[Row[Any]]:

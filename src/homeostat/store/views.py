@@ -161,15 +161,3 @@ def described_revision(tx: Connection, stack_id: str) -> int:
     table = schema.revision
     chosen = select(func.max(table.c.number)).where(table.c.stack_id == stack_id, table.c.kind != "empty")
     return int(tx.execute(chosen).scalar_one() or 0)
-
-
-def workers(tx: Connection, now: float) -> list[tuple[str, float]]:
-    """Workers that own a shard now, and when their last lease ends."""
-    table = schema.shard
-    chosen = (
-        select(table.c.owner, func.max(table.c.lease_until))
-        .where(table.c.lease_until > now, table.c.owner.is_not(None))
-        .group_by(table.c.owner)
-        .order_by(table.c.owner)
-    )
-    return [(owner, float(until)) for owner, until in tx.execute(chosen)]

@@ -1,7 +1,6 @@
 """About the service itself: its build and its workers."""
 
 import datetime
-from importlib import metadata
 from typing import Any
 
 from starlette.responses import Response
@@ -10,11 +9,12 @@ from homeostat.api.answers import Json
 from homeostat.api.asking import Ask
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.routing import answers, router
-from homeostat.store import views
+from homeostat.store import workers
+from homeostat.store.workers import VERSION, Worker
 
 ROUTER = router("service")
-REPORT_INTERVAL_S = 5
-VERSION = metadata.version("homeostat")
+REPORT_INTERVAL_S = 2
+"""Workers report more often than that, a quarter of a lease apart."""
 
 
 @ROUTER.get("/build_info", summary="Show what is running", responses=answers(models.BuildInfo))
@@ -22,27 +22,30 @@ def show_build_info(ask: Ask) -> Response:
     return Json({"api": {"revision": VERSION}, "engine": {"revision": VERSION}})
 
 
-@ROUTER.get("/services", summary="List the workers that are at work", responses=answers(models.Services))
+@ROUTER.get("/services", summary="List the workers", responses=answers(models.Services))
 def list_services(ask: Ask) -> Response:
-    """Workers are known by the leases they hold: one that has nothing to do is not listed."""
+    """One that ended without a word is `down`, and forgotten after a while."""
     with ask.db.read() as tx:
-        found = views.workers(tx, ask.db.now_of(tx))
-    return Json({"services": [_service(name, until) for name, until in found]})
+        now = ask.db.now_of(tx)
+        found = workers.listed(tx)
+    return Json({"services": [_service(each, each.is_alive(now)) for each in found]})
 
 
-def _service(name: str, lease_until: float) -> dict[str, Any]:
-    host = name.partition(":")[0]
-    reported = datetime.datetime.fromtimestamp(lease_until - REPORT_INTERVAL_S, datetime.UTC)
+def _service(worker: Worker, alive: bool) -> dict[str, Any]:
     return {
-        "id": name,
+        "id": worker.name,
         "binary": "homeostat-worker",
-        "engine_id": name,
-        "host": host,
-        "hostname": host,
+        "engine_id": worker.name,
+        "host": worker.host,
+        "hostname": worker.host,
         "topic": "engine",
         "report_interval": REPORT_INTERVAL_S,
-        "created_at": None,
-        "updated_at": reported.replace(tzinfo=None).isoformat(),
+        "created_at": _wire_time(worker.started_at),
+        "updated_at": _wire_time(worker.seen_at),
         "deleted_at": None,
-        "status": "up",
+        "status": "up" if alive else "down",
     }
+
+
+def _wire_time(at: float) -> str:
+    return datetime.datetime.fromtimestamp(at, datetime.UTC).replace(tzinfo=None).isoformat()
