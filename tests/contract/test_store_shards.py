@@ -10,7 +10,7 @@ from tests.contract.store_cases import LEASE_S, NOW, add_stack, claim, shard_row
 from homeostat.model.errors import Superseded
 from homeostat.store import schema, shards
 from homeostat.store.database import Database
-from homeostat.store.shards import DRIFT, GARBAGE, HEAL, USER
+from homeostat.store.shards import DRIFT, GARBAGE, HEAL, TAKEN_S, USER
 
 LATER = NOW + LEASE_S + 1
 
@@ -231,15 +231,38 @@ def test_among_equals_the_oldest_wake_up_goes_first(database: Database) -> None:
 # -- observation -------------------------------------------------------------------------------------------------------
 
 
-def test_a_shard_is_taken_for_observation_when_it_is_due_and_then_later_again(database: Database) -> None:
+def test_a_shard_is_taken_for_observation_when_it_is_due_and_held_for_a_while(database: Database) -> None:
+    """Whoever took it may die: then another one looks."""
     stack_id = add_stack(database)
     with database.write() as tx:
         shards.observe_at(tx, stack_id, 0, NOW)
         assert upcoming.next_observation(tx) == NOW
-        assert shards.take_for_observation(tx, NOW - 1, 10, 60.0) == []
-        assert shards.take_for_observation(tx, NOW, 10, 60.0) == [(stack_id, 0)]
-        assert shards.take_for_observation(tx, NOW, 10, 60.0) == []
-        assert upcoming.next_observation(tx) == NOW + 60
+        assert shards.take_for_observation(tx, NOW - 1, 10, 60.0) == {}
+        assert shards.take_for_observation(tx, NOW, 10, 60.0) == {(stack_id, 0): 60.0}
+        assert shards.take_for_observation(tx, NOW, 10, 60.0) == {}
+        assert upcoming.next_observation(tx) == NOW + TAKEN_S
+
+
+@pytest.mark.parametrize("again_at", [NOW + 60, None])
+def test_whoever_looked_says_when_to_look_again(database: Database, again_at: float | None) -> None:
+    stack_id = add_stack(database, shard_count=2)
+    with database.write() as tx:
+        for number in (0, 1):
+            shards.observe_at(tx, stack_id, number, NOW)
+        taken = shards.take_for_observation(tx, NOW, 10, 60.0)
+        shards.observe_at(tx, stack_id, 1, NOW + 1)  # asked for meanwhile
+        shards.look_again(tx, taken, NOW, again_at)
+    assert [shard_row(database, stack_id, number).observe_at for number in (0, 1)] == [again_at, NOW + 1]
+
+
+def test_who_comes_back_late_changes_no_look(database: Database) -> None:
+    stack_id = add_stack(database)
+    with database.write() as tx:
+        shards.observe_at(tx, stack_id, 0, NOW)
+        taken = shards.take_for_observation(tx, NOW, 10, 60.0)
+        assert shards.take_for_observation(tx, NOW + TAKEN_S, 10, 60.0) == taken
+        shards.look_again(tx, taken, NOW, NOW + 60)
+    assert shard_row(database, stack_id).observe_at == NOW + 2 * TAKEN_S
 
 
 def test_the_longest_due_are_observed_first(database: Database) -> None:
@@ -255,7 +278,7 @@ def test_what_has_nothing_to_look_at_is_not_observed(database: Database) -> None
     with database.write() as tx:
         shards.observe_at(tx, stack_id, 0, NOW)
         shards.observe_at(tx, stack_id, 0, None)
-        assert shards.take_for_observation(tx, NOW, 10, 60.0) == []
+        assert shards.take_for_observation(tx, NOW, 10, 60.0) == {}
 
 
 def test_shards_go_with_their_stack(database: Database) -> None:

@@ -53,7 +53,8 @@ class Observer:
                 watched = sightings.in_shards(tx, taken, self._types)
             blind = self.look(watched)
             self._looked(now, {shard for shard in taken if shard not in blind}, blind)
-            self._again_soon({(thing.stack_id, thing.shard) for thing in watched if thing.busy})
+            busy = {(thing.stack_id, thing.shard) for thing in watched if thing.busy}
+            self._look_again(taken | dict.fromkeys(busy, self._busy_s), now)
         return len(taken)
 
     def _looked(self, at: float, seen: set[Shard], blind: Mapping[Shard, str]) -> None:
@@ -66,13 +67,15 @@ class Observer:
             for reason, unseen in reasons.items():
                 shards.not_seen(tx, unseen, reason)
 
-    def _again_soon(self, busy: set[Shard]) -> None:
-        """What is being built is looked at again soon, even when this look brought no news."""
-        if busy:
-            with self._db.write() as tx:
-                at = self._db.now_of(tx) + self._busy_s
-                for stack_id, number in sorted(busy):
-                    shards.observe_at(tx, stack_id, number, at)
+    def _look_again(self, taken: Mapping[Shard, float | None], taken_at: float) -> None:
+        """Say when each shard is looked at again: what is being built soon, even when this look brought no news."""
+        intervals: dict[float | None, list[Shard]] = defaultdict(list)
+        for shard, interval in taken.items():
+            intervals[interval].append(shard)
+        with self._db.write() as tx:
+            now = self._db.now_of(tx)
+            for interval, alike in intervals.items():
+                shards.look_again(tx, alike, taken_at, None if interval is None else now + interval)
 
     def sweep(self) -> int:
         """Remove what requests that were given up have made after all (CV18). Gives the number of things removed."""

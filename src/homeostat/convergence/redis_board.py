@@ -1,8 +1,8 @@
 """TaskFlow's Redis job board for shards (design section 6): claims are made in Redis, ownership stays in SQL.
 
-Rows are the truth: one sweeper among the workers posts what is due in the table `shard` and has no job. A claim in Redis
-is followed by the lease in SQL, whose epoch guards every write; a job whose shard is not due any more is removed quietly.
-So whatever Redis forgets costs time only: it is posted again.
+Rows are the truth: one sweeper among the workers posts what is due in the table `shard` and has no job. A claim in
+Redis is followed by the lease in SQL, whose epoch guards every write; a job whose shard is not due any more is removed
+quietly. So whatever Redis forgets costs time only: it is posted again.
 """
 
 import contextlib

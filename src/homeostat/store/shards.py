@@ -15,6 +15,10 @@ USER, HEAL, ROLLOUT, DRIFT, GARBAGE = range(5)
 """Priorities (CV17): lower goes first."""
 
 
+TAKEN_S = 5.0
+"""An observer that dies holds up the looks at the shards it had taken for so long."""
+
+
 @dataclass(frozen=True, slots=True)
 class Lease:
     """Ownership of one shard: every write in its name checks the epoch. wakes — wake-ups seen when it was claimed."""
@@ -232,8 +236,9 @@ def set_aside(tx: Connection, lease: Lease, reason: str, until: float) -> None:
     )
 
 
-def take_for_observation(tx: Connection, now: float, limit: int, again_s: float) -> list[tuple[str, int]]:
-    """Shards whose things are to be looked at now; each is taken by one observer only, the next look is set.
+def take_for_observation(tx: Connection, now: float, limit: int, again_s: float) -> dict[tuple[str, int], float | None]:
+    """Shards whose things are to be looked at now -> seconds until the next look, None for never. Each is held by one
+    observer for TAKEN_S seconds; then it has said when to look again, or another one looks.
 
     again_s — time until then, where the stack has no wish of its own.
     """
@@ -244,19 +249,24 @@ def take_for_observation(tx: Connection, now: float, limit: int, again_s: float)
         .where(table.c.observe_at <= now)
         .order_by(table.c.observe_at)
         .limit(limit)
+        .with_for_update(skip_locked=True, of=table)
     )
-    taken: list[tuple[str, int]] = []
-    for stack_id, number, observe_s, exceptions in tx.execute(chosen).all():
-        interval = look_interval(observe_s, exceptions, again_s)
-        row = tx.execute(
-            update(table)
-            .where(table.c.stack_id == stack_id, table.c.number == number, table.c.observe_at <= now)
-            .values(observe_at=None if interval is None else now + interval)
-            .returning(table.c.number)
-        ).first()
-        if row is not None:
-            taken.append((stack_id, number))
-    return taken
+    found = {(row.stack_id, row.number): row for row in tx.execute(chosen)}
+    if found:
+        tx.execute(update(table).where(_among(found)).values(observe_at=now + TAKEN_S))
+    return {shard: look_interval(row.observe_s, row.exceptions, again_s) for shard, row in found.items()}
+
+
+def look_again(tx: Connection, taken: Collection[tuple[str, int]], taken_at: float, at: float | None) -> None:
+    """Let go of shards taken at that time: their next look is at time `at`. Who has asked for another one meanwhile
+    gets it."""
+    table = schema.shard
+    held = (_among(taken), table.c.observe_at == taken_at + TAKEN_S)
+    tx.execute(update(table).where(*held).values(observe_at=at))
+
+
+def _among(these: Collection[tuple[str, int]]) -> ColumnElement[bool]:
+    return tuple_(schema.shard.c.stack_id, schema.shard.c.number).in_(sorted(these))
 
 
 def looked(tx: Connection, seen: Collection[tuple[str, int]], at: float) -> None:
@@ -265,7 +275,7 @@ def looked(tx: Connection, seen: Collection[tuple[str, int]], at: float) -> None
     if not seen:
         return
     table = schema.shard
-    these = tuple_(table.c.stack_id, table.c.number).in_(sorted(seen))
+    these = _among(seen)
     waits = and_(table.c.look_from <= at, table.c.look_from >= func.coalesce(table.c.looked_at, 0.0))
     tx.execute(update(table).where(these, waits).values(**_woken(at, USER)))
     tx.execute(update(table).where(these).values(looked_at=at, blind=""))
@@ -275,7 +285,7 @@ def not_seen(tx: Connection, blind: Collection[tuple[str, int]], reason: str) ->
     """Their things could not be looked at."""
     table = schema.shard
     if blind:
-        these = tuple_(table.c.stack_id, table.c.number).in_(sorted(blind))
+        these = _among(blind)
         tx.execute(update(table).where(these).values(blind=reason))
 
 

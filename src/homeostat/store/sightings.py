@@ -3,7 +3,7 @@
 Observers own nothing: a look only ever replaces an older look, and wakes the shard that must judge it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,7 +63,7 @@ def _watched() -> Any:
     )
 
 
-def in_shards(tx: Connection, shards: Sequence[tuple[str, int]], types: Sequence[str]) -> list[Watched]:
+def in_shards(tx: Connection, shards: Collection[tuple[str, int]], types: Sequence[str]) -> list[Watched]:
     """Things of these types in these shards."""
     where = and_(
         tuple_(_resource.c.stack_id, _resource.c.shard).in_(list(shards)),
