@@ -45,10 +45,16 @@ def jobs(board: Any, count: int) -> list[Any]:
 
 
 def claimed(board: Any, who: str) -> Any:
-    """The only job, claimed."""
-    (job,) = jobs(board, 1)
-    board.claim(job, who)
-    return job
+    """A job, claimed as conductors do: again and again until nobody was faster."""
+
+    def tried() -> Any:
+        for job in board.iterjobs():
+            with contextlib.suppress(exceptions.UnclaimableJob):
+                board.claim(job, who)
+                return job
+        return None
+
+    return until(tried, "a job to claim")
 
 
 def new_stack(db: Database, name: str = "web", **more: Any) -> str:
