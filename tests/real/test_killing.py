@@ -76,5 +76,6 @@ def test_a_worker_that_is_told_to_stop_gives_its_shards_back(world: RealWorld) -
     world.workers.remove(worker)
     assert not world.resting()
     assert [shard.lease_until for shard in world.shards()] == [0.0] * len(world.shards())
+    assert world.registered() == []
     world.start_worker()
     world.check()

@@ -27,6 +27,7 @@ def trouble(world: RealWorld, strike: Callable[[], None], *, killing: bool = Fal
     users.create()
     users.create()
     workers = [world.start_worker(), world.start_worker()]
+    world.wait_for(lambda: len(world.registered()) == 2, "the workers to be there")
     for _ in range(TIMES):
         if world.resting():
             users.act()
@@ -56,6 +57,7 @@ def test_redis_is_away_for_a_while(world: RealWorld, redis_running: RedisServer)
     users = Users(world, random.Random(8))
     users.create()
     world.start_worker()
+    world.wait_for(world.registered, "the worker to be there")
     world.get_under_way(random.Random(9))
     redis_running.kill()
     world.wait_for(lambda: not world.working(), "the end of what was begun")

@@ -16,8 +16,9 @@ from sqlalchemy import select, text
 from homeostat.api.intake import Intake, Intent, Quotas
 from homeostat.convergence.clock import Entropy
 from homeostat.model.status import Status
-from homeostat.store import schema
+from homeostat.store import schema, workers
 from homeostat.store.database import Database
+from homeostat.store.workers import Worker
 from tests.real import cloud_server
 from tests.real.cloud_server import SharedCloud
 from tests.real.processes import CONTEXT, until
@@ -65,6 +66,12 @@ class RealWorld:
             now = self.db.now_of(tx)
             mine = table.c.owner.like(f"%:{worker.pid}:%")
             return list(tx.execute(select(table).where(mine, table.c.lease_until > now)))
+
+    def registered(self) -> list[Worker]:
+        """Workers in the register that are not known to be dead."""
+        with self.db.read() as tx:
+            now = self.db.now_of(tx)
+            return [each for each in workers.listed(tx) if each.is_alive(now)]
 
     def get_under_way(self, rng: random.Random) -> list[BaseProcess]:
         """Wait until some dozens of things more are asked of the cloud, and somebody works. Gives who does, or all

@@ -18,7 +18,7 @@ from homeostat.resources.registry import kind_of
 from homeostat.store import schema, stacks, worlds
 from homeostat.store.database import Database
 
-READY = ("active", "available")
+READY = ("active", "available", "attached")
 COMPARED = ("flavor", "metadata", "description", "name", "size")
 FATES = ("Timed out", "cancelled")
 """Ways of a stack to fail without a resource that did."""
