@@ -14,7 +14,7 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from homeostat.cli import commands
+from homeostat.cli import asks, commands
 from homeostat.cli.arguments import parse
 from homeostat.cli.logs import start_logging
 from homeostat.cli.problems import OK, Problem, Usage
@@ -206,6 +206,10 @@ COMMANDS: Mapping[str, Callable[[Namespace], int]] = {
     "show": commands.show,
     "events": commands.events,
     "explain": commands.explain,
+    "observe": asks.observe,
+    "converge": asks.converge,
+    "check": asks.check,
+    "convergence": asks.convergence,
     "down": commands.down,
 }
 

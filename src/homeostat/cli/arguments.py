@@ -11,6 +11,7 @@ from argparse import (
     _SubParsersAction,
 )
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,7 @@ def _add_client_commands(commands: Commands) -> None:
     )
     explain.add_argument("name", metavar="NAME", help="name or id of the stack")
     explain.add_argument("resource", metavar="RESOURCE", nargs="?", help="only this resource, at rest or not")
+    _add_asks(commands)
     _add_down(commands)
 
 
@@ -103,6 +105,49 @@ def _add_up(commands: Commands) -> None:
     up.add_argument("--rollback", action=BooleanOptionalAction, help="go back to the last good state on failure")
     up.add_argument("--timeout", metavar="MIN", type=int, help="minutes until the operation counts as failed")
     up.add_argument("--no-wait", action="store_true", help="return as soon as the service has accepted it")
+
+
+def _add_asks(commands: Commands) -> None:
+    observe = _client(
+        commands,
+        "observe",
+        "look at a stack now, and say what is not as it should be",
+        "homeostat observe web-tier\n  homeostat observe web-tier server_2 --json",
+    )
+    converge = _client(
+        commands,
+        "converge",
+        "look at a stack, and bring it to what it should be; what has failed is tried again",
+        "homeostat converge web-tier\n  homeostat converge web-tier server_2\n\n"
+        "It works also where convergence is switched off.",
+    )
+    check = _client(
+        commands, "check", "look at every resource, tell whether it is well, change nothing", "homeostat check web-tier"
+    )
+    convergence = _client(
+        commands,
+        "convergence",
+        "show or switch whether a stack is brought back by itself, and how often it is looked at",
+        "homeostat convergence web-tier\n  homeostat convergence web-tier --off\n"
+        "  homeostat convergence web-tier server_2 --off --look-every 10s\n"
+        "  homeostat convergence web-tier server_2 --same\n\n"
+        "The switches of a stack hold for all that is nested in it.",
+    )
+    for command in (observe, converge, check, convergence):
+        command.add_argument("name", metavar="NAME", help="name or id of the stack")
+    for command in (observe, converge, convergence):
+        command.add_argument("resource", metavar="RESOURCE", nargs="?", help="only this resource")
+    for command in (observe, converge, check):
+        command.add_argument("--no-wait", action="store_true", help="return as soon as the service has accepted it")
+    switch = convergence.add_mutually_exclusive_group()
+    switch.add_argument(
+        "--on", dest="enabled", action="store_true", default=None, help="bring back what drifts or dies"
+    )
+    switch.add_argument("--off", dest="enabled", action="store_false", default=None, help="leave it as it is")
+    switch.add_argument("--same", action="store_true", help="the resource goes with its stack again")
+    convergence.add_argument(
+        "--look-every", metavar="TIME", type=interval, help="between looks at rest: 10s, 5m, 12h, never, default"
+    )
 
 
 def _add_down(commands: Commands) -> None:
@@ -213,6 +258,19 @@ def age_s(text: str) -> float:
     if found is None:
         raise ArgumentTypeError(f"{text!r} is no age: write a number with s, m, h or d, as in 30d")
     return int(found[1]) * {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}[found[2]]
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """seconds — 0: never, None: as the service has it."""
+
+    seconds: float | None
+
+
+def interval(text: str) -> Interval:
+    """An age, `never` or `default`."""
+    words = {"never": 0.0, "default": None}
+    return Interval(words[text] if text in words else age_s(text))
 
 
 def _natural(text: str) -> int:

@@ -66,6 +66,21 @@ class Client:
         params = {"nested_depth": NESTED_DEPTH_MAX}
         return list(self._ask("GET", f"{_path(stack)}/resources", params=params)["resources"])
 
+    def resource(self, stack: Mapping[str, Any], name: str) -> Wire:
+        return dict(self._ask("GET", f"{_path(stack)}/resources/{quote(name, safe='')}")["resource"])
+
+    def act(self, stack: Mapping[str, Any], action: str, resource: str | None = None) -> Wire:
+        """Ask for an action on the stack, or on one of its resources."""
+        below = "" if resource is None else f"/resources/{quote(resource, safe='')}"
+        return self._ask("POST", f"{_path(stack)}{below}/actions", json={action: None})
+
+    def convergence(self, stack: Mapping[str, Any]) -> Wire:
+        return dict(self._ask("GET", f"{_path(stack)}/convergence")["convergence"])
+
+    def switch(self, stack: Mapping[str, Any], change: Mapping[str, Any]) -> Wire:
+        """Change the switches of convergence, and give them as they are then."""
+        return dict(self._ask("PATCH", f"{_path(stack)}/convergence", json={"convergence": change})["convergence"])
+
     def events(self, stack: Mapping[str, Any], after: str | None = None) -> Iterator[Wire]:
         """Oldest first, those of nested stacks too; `after` — id of the last one known."""
         while True:
@@ -88,7 +103,8 @@ class Client:
             remedy = "start one with `homeostat serve --detach`, or name another with --url"
             raise Unreachable(f"no service answers at {self.url} ({error}): {remedy}") from error
         if answer.is_success:
-            return dict(answer.json()) if answer.headers.get("content-type", "").startswith("application/json") else {}
+            json = answer.headers.get("content-type", "").startswith("application/json")
+            return dict(answer.json() or {}) if json else {}
         raise _fault(answer)
 
 

@@ -52,7 +52,7 @@ def up(arguments: Namespace) -> int:
             client.update(before, body)
         if arguments.no_wait:
             return _accepted(client, identity, arguments)
-        return _ended(client, _followed(client, identity, arguments, after), arguments)
+        return ended(client, followed(client, identity, arguments, after), arguments)
 
 
 def watch(arguments: Namespace) -> int:
@@ -155,7 +155,7 @@ def down(arguments: Namespace) -> int:
         client.delete(stack)
         if arguments.no_wait:
             return _accepted(client, stack["id"], arguments)
-        return _ended(client, _followed(client, stack["id"], arguments, after), arguments)
+        return ended(client, followed(client, stack["id"], arguments, after), arguments)
 
 
 def connect(arguments: Namespace, *, start: bool = False) -> Client:
@@ -213,7 +213,7 @@ def _accepted(client: Client, identity: str, arguments: Namespace) -> int:
     return OK
 
 
-def _followed(client: Client, identity: str, arguments: Namespace, after: str | None) -> Snapshot:
+def followed(client: Client, identity: str, arguments: Namespace, after: str | None) -> Snapshot:
     """Show the stack until it is at rest; as JSON only its end is told."""
     if arguments.json:
         return follow(client, identity, Unseen())
@@ -221,7 +221,7 @@ def _followed(client: Client, identity: str, arguments: Namespace, after: str | 
         return follow(client, identity, view)
 
 
-def _ended(client: Client, last: Snapshot, arguments: Namespace) -> int:
+def ended(client: Client, last: Snapshot, arguments: Namespace) -> int:
     """Report how the operation ended: outputs, or what failed and why."""
     code = OK if last.succeeded() else FAILED
     if arguments.json:

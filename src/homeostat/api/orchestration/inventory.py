@@ -113,6 +113,8 @@ class Inventory:
         }
         if stack.parent_name is not None:
             shown["parent_resource"] = stack.parent_name
+        if row is not None and row.asked_at is not None:
+            shown["asked_at"] = at(row.asked_at)
         waiting = self._waiting(entry)
         if waiting:
             shown["waiting"] = waiting

@@ -126,6 +126,7 @@ class Resource(BaseModel):
     parent_resource: str | None = None
     links: list[Link]
     observed: Observed | None = None
+    asked_at: str | None = Field(None, description="Somebody asked to converge it, which is still to be done.")
     waiting: str | None = None
     leftovers: list[Leftover] | None = None
     description: str | None = None

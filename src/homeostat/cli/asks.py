@@ -1,0 +1,167 @@
+"""The commands that ask something of a stack that is there: observe, converge, check, convergence. Each gives the exit
+code."""
+
+import time
+from argparse import Namespace
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from rich.text import Text
+
+from homeostat.cli import picture
+from homeostat.cli.client import Client, Wire
+from homeostat.cli.commands import connect, console, ended, followed
+from homeostat.cli.following import ASK_S, write_json
+from homeostat.cli.problems import FAILED, OK, Problem
+
+LOOK_PATIENCE_S = 120.0
+"""How long a look may take: the observers may be busy, or the cloud may not answer."""
+Found = TypeVar("Found")
+
+
+def observe(arguments: Namespace) -> int:
+    with connect(arguments) as client:
+        stack = client.stack(arguments.name)
+        asked_at = client.act(stack, "observe", arguments.resource)["observe"]["asked_at"]
+        if arguments.no_wait:
+            return _told({"asked_at": asked_at}, "it is looked at soon", arguments)
+        state = _looked(client, stack, asked_at)
+        resources = [each for each in client.resources(stack) if arguments.resource in (None, each["resource_name"])]
+    if arguments.json:
+        write_json({"convergence": state, "resources": resources})
+        return OK
+    differing = [each for each in resources if _differs(each)]
+    console().print(f"looked at {len(resources)} resources; {len(differing)} are not as they should be")
+    if differing:
+        console().print(picture.table(("resource", "property", "should be", "is", "since"), _drift(differing)))
+    return OK
+
+
+def converge(arguments: Namespace) -> int:
+    with connect(arguments) as client:
+        stack = client.stack(arguments.name)
+        after = client.newest_event(stack)
+        client.act(stack, "converge", arguments.resource)
+        if arguments.no_wait:
+            return _told({"stack": stack["id"]}, f"accepted: homeostat watch {stack['stack_name']}", arguments)
+        if arguments.resource is None:
+            return ended(client, followed(client, stack["id"], arguments, after), arguments)
+        resource = _until(lambda: _at_rest(client, stack, arguments.resource), "it to be converged")
+    if arguments.json:
+        write_json({"resource": resource})
+    else:
+        status = picture.status_text(resource["resource_status"])
+        console().print(
+            Text.assemble((arguments.resource, "bold"), " is ", status, f": {resource['resource_status_reason']}")
+        )
+    return FAILED if resource["resource_status"].endswith("FAILED") else OK
+
+
+def check(arguments: Namespace) -> int:
+    with connect(arguments) as client:
+        stack = client.stack(arguments.name)
+        after = client.newest_event(stack)
+        client.act(stack, "check")
+        if arguments.no_wait:
+            return _told({"stack": stack["id"]}, f"accepted: homeostat watch {stack['stack_name']}", arguments)
+        return ended(client, followed(client, stack["id"], arguments, after), arguments)
+
+
+def convergence(arguments: Namespace) -> int:
+    with connect(arguments) as client:
+        stack = client.stack(arguments.name)
+        given = _given(arguments)
+        if given is None:
+            state = client.convergence(stack)
+        else:
+            change = given if arguments.resource is None else {"resources": {arguments.resource: given or None}}
+            state = client.switch(stack, change)
+    if arguments.json:
+        write_json({"convergence": state})
+        return OK
+    out = console()
+    rows = [["(the stack)", _enabled(state), _interval(state)]]
+    rows += [[name, _enabled(each), _interval(each)] for name, each in state["resources"].items()]
+    out.print(picture.table(("resource", "brought back by itself", "looked at"), rows))
+    out.print(f"all of it was looked at {state['looked_at'] or 'never'}", style="dim")
+    if state["blind"]:
+        out.print(f"some of it cannot be looked at: {state['blind']}", style="yellow")
+    return OK
+
+
+def _given(arguments: Namespace) -> Wire | None:
+    """What to change: None for nothing, an empty map for what the stack has."""
+    if arguments.same:
+        return {}
+    given: Wire = {}
+    if arguments.enabled is not None:
+        given["enabled"] = arguments.enabled
+    if arguments.look_every is not None:
+        given["observe_interval"] = arguments.look_every.seconds
+    return given or None
+
+
+def _enabled(state: Wire) -> str:
+    return {True: "yes", False: "no", None: "as the stack"}[state.get("enabled")]
+
+
+def _interval(state: Wire) -> str:
+    seconds = state.get("observe_interval")
+    if seconds is None:
+        return "as usual"
+    return f"every {seconds:g} s" if seconds else "only when asked"
+
+
+def _looked(client: Client, stack: Wire, asked_at: str) -> Wire:
+    """The state of convergence once all of the stack was looked at since."""
+
+    def since() -> Wire | None:
+        state = client.convergence(stack)
+        if state["blind"] and (state["looked_at"] or "") < asked_at:
+            raise Problem(f"it cannot be looked at now: {state['blind']}; the service tries again by itself")
+        return state if (state["looked_at"] or "") >= asked_at else None
+
+    return _until(since, "a look; see `homeostat doctor`")
+
+
+def _at_rest(client: Client, stack: Wire, name: str) -> Wire | None:
+    resource = client.resource(stack, name)
+    busy = resource["resource_status"].endswith("IN_PROGRESS") or resource.get("asked_at")
+    return None if busy else resource
+
+
+def _until(ask: Callable[[], Found | None], what: str) -> Found:
+    deadline = time.monotonic() + LOOK_PATIENCE_S
+    while time.monotonic() < deadline:
+        found = ask()
+        if found is not None:
+            return found
+        time.sleep(ASK_S)
+    raise Problem(f"waited {LOOK_PATIENCE_S:.0f} s in vain for {what}")
+
+
+def _differs(resource: Wire) -> bool:
+    observed = resource.get("observed") or {}
+    return bool(observed.get("drift") or observed.get("left_alone") or observed.get("presence") == "absent")
+
+
+def _drift(resources: list[Wire]) -> list[list[str]]:
+    rows: list[list[Any]] = []
+    for each in resources:
+        observed = each["observed"]
+        rows += [
+            [each["resource_name"], one["property"], str(one["desired"]), str(one["observed"]), one["since"]]
+            for one in observed["drift"]
+        ]
+        if not observed["drift"]:
+            wrong = observed.get("left_alone") or observed["reason"] or observed["presence"]
+            rows.append([each["resource_name"], "", "there and well", wrong, observed["seen_at"]])
+    return rows
+
+
+def _told(answer: Wire, words: str, arguments: Namespace) -> int:
+    if arguments.json:
+        write_json(answer)
+    else:
+        console().print(words)
+    return OK
