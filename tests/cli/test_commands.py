@@ -75,7 +75,9 @@ def test_the_life_of_a_stack_in_json(service: Home, template: Template) -> None:
     assert ok(service.run("show", "machine", "--json")).json()["stack"]["parameters"]["word"] == "second"
     events = ok(service.run("events", "machine", "--json")).json()
     assert [each["event_time"] for each in events] == sorted(each["event_time"] for each in events)
-    assert ok(service.run("explain", "machine", "--json")).json()["explanations"] == []
+    assert ok(service.run("explain", "machine", "--json")).json()["explanation"]["resources"] == []
+    one = ok(service.run("explain", "machine", "server", "--json")).json()["explanation"]
+    assert one["at_rest"]
 
     gone = ok(service.run("down", "machine", "-y", "--json")).json()
     assert gone["stack"]["stack_status"] == "DELETE_COMPLETE"
@@ -89,19 +91,22 @@ def test_a_failure_names_resource_reason_and_remedy(service: Home, template: Tem
     assert "homeostat explain failing" in failed.err
 
     explained = ok(service.run("explain", "failing")).out
-    assert "mending the cause" in explained
+    assert "it failed: " in explained
+    assert "an update of the stack that changes or replaces it" in explained
     assert service.run("watch", "failing", "--until-complete").code == 1
     ok(service.run("down", "failing", "-y"))
 
 
 def test_explain_tells_what_is_waited_for(service: Home, template: Template) -> None:
     ok(service.run("up", template(STUCK), "stuck", "--no-wait"))
-    until(lambda: "slow (CREATE IN PROGRESS)" in service.run("explain", "stuck", "after").out)
-    found = ok(service.run("explain", "stuck", "--json")).json()["explanations"]
-    slow, after = found
-    assert (slow["name"], slow["state"]) == ("slow", "CREATE IN PROGRESS")
-    assert slow["waiting_s"] is not None
-    assert (after["name"], after["released_by"]) == ("after", "slow coming to rest")
+    until(lambda: "slow: it is under way" in service.run("explain", "stuck", "after").out)
+    told = ok(service.run("explain", "stuck")).out
+    assert "stuck is CREATE_IN_PROGRESS: 2 of 2 resources are not at rest" in told
+    assert told.splitlines()[-1].startswith("└ after")
+    slow, after = ok(service.run("explain", "stuck", "--json")).json()["explanation"]["resources"]
+    assert (slow["resource_name"], slow["resource_status"], slow["why"]) == ("slow", "CREATE_IN_PROGRESS", "building")
+    assert slow["since"] is not None
+    assert (after["resource_name"], after["waits_for"]) == ("after", ["slow"])
 
     missing = service.run("explain", "stuck", "nobody")
     assert missing.code == 1

@@ -8,11 +8,13 @@ import pytest
 from rich.console import Console
 
 from homeostat.cli.bodies import default_name, stack_body
-from homeostat.cli.explain import explain
-from homeostat.cli.picture import Durations, StackPicture
+from homeostat.cli.explain import ATTEMPTS, WORDS, arranged, read, read_reason
+from homeostat.cli.picture import Durations, StackPicture, at_rest, explained_head, reasons_tree, resources_table
 from homeostat.cli.problems import Problem, Usage
 from homeostat.cli.tree import arrange
-from homeostat.cli.views import ResourceView, Snapshot, lasting, read_resource
+from homeostat.cli.views import ResourceView, Snapshot, lasting, read_resource, stack_of
+from homeostat.model.plan import Verb, Why
+from homeostat.planner.explain import COMPARE, LOOK
 
 NOW = 1000.0
 
@@ -22,7 +24,9 @@ def view(name: str, status: str = "CREATE_COMPLETE", required_by: tuple[str, ...
     return ResourceView("s", name, "OS::Nova::Server", action, word, required_by=required_by, **more)
 
 
-def snapshot(*resources: ResourceView, status: str = "CREATE_IN_PROGRESS") -> Snapshot:
+def snapshot(
+    *resources: ResourceView, status: str = "CREATE_IN_PROGRESS", explanation: dict[str, Any] | None = None
+) -> Snapshot:
     stack = {
         "id": "s",
         "stack_name": "web",
@@ -30,7 +34,7 @@ def snapshot(*resources: ResourceView, status: str = "CREATE_IN_PROGRESS") -> Sn
         "stack_status_reason": "",
         "creation_time": "2026-01-01T00:00:00Z",
     }
-    return Snapshot(stack, resources)
+    return Snapshot(stack, resources, explanation=explanation)
 
 
 def drawn(snapshot: Snapshot, height: int = 40) -> str:
@@ -85,10 +89,18 @@ class TestPicture:
         assert "No valid host" in text
         assert "○ late" in text
 
-    def test_what_waits_names_what_it_waits_for(self) -> None:
-        text = drawn(snapshot(view("net", "CREATE_IN_PROGRESS", ("port",)), view("port", "INIT_COMPLETE")))
-        assert "waits" in text
+    def test_what_waits_says_what_the_service_says(self) -> None:
+        told = explanation(wire("net", reason="its status is building"), wire("port", "requires", waits_for=["net"]))
+        text = drawn(snapshot(view("net", "CREATE_IN_PROGRESS"), view("port", "INIT_COMPLETE"), explanation=told))
+        assert "its status is building" in text
         assert "for net" in text
+        assert "1 under way, 1 waiting" in text
+
+    def test_progress_and_estimate_are_those_of_the_service(self) -> None:
+        told = explanation(estimate={"seconds": 75.0, "by": "rate", "rate": 0.1})
+        text = drawn(snapshot(view("a"), explanation=told))
+        assert "1/3" in text
+        assert "about 1m 15s left" in text
 
     def test_a_deletion_counts_what_is_gone(self) -> None:
         durations = Durations()
@@ -100,7 +112,7 @@ class TestPicture:
 
     def test_a_long_reason_is_cut_and_nothing_else(self) -> None:
         failed = view("server_with_a_rather_long_name", "CREATE_FAILED", reason="No valid host " * 20)
-        [_, line] = drawn(snapshot(failed)).splitlines()
+        [_, _, line] = drawn(snapshot(failed)).splitlines()
         assert "server_with_a_rather_long_name" in line
         assert "create failed" in line
         assert line.endswith("…")
@@ -113,65 +125,146 @@ class TestPicture:
         assert "more" in text
 
 
-EXPLAINED = [
-    (
-        "what failed waits for the user",
-        [view("a", "CREATE_FAILED", reason="No valid host", since=990.0)],
-        ("a", "No valid host", "homeostat up"),
-    ),
-    (
-        "what is in progress says what it waits for",
-        [view("a", "CREATE_IN_PROGRESS", waiting="the server is building")],
-        ("a", "the server is building", "the cloud showing it as wanted"),
-    ),
-    (
-        "what was not begun waits for its requirements",
-        [view("net", "CREATE_IN_PROGRESS", ("port",)), view("port", "INIT_COMPLETE")],
-        ("port", "net (CREATE IN PROGRESS)", "net coming to rest"),
-    ),
-    (
-        "a failed requirement has to be mended",
-        [view("net", "CREATE_FAILED", ("port",), reason="no"), view("port", "INIT_COMPLETE")],
-        ("port", "net (CREATE FAILED)", "mending net"),
-    ),
-    (
-        "what nothing holds has its turn",
-        [view("a", "INIT_COMPLETE")],
-        ("a", "its turn", "a worker"),
-    ),
-    (
-        "a deletion waits for the cloud",
-        [view("a", "DELETE_IN_PROGRESS", handle="id-1")],
-        ("a", "delete", "id-1 is gone"),
-    ),
-]
+def wire(name: str, why: str = "building", **more: Any) -> dict[str, Any]:
+    """One reason as the API tells it."""
+    return {
+        "resource_name": name,
+        "path": [name],
+        "resource_type": "OS::Nova::Server",
+        "physical_resource_id": "",
+        "resource_status": "CREATE_IN_PROGRESS",
+        "leftover": False,
+        "why": why,
+        "reason": "",
+        "waits_for": [],
+        "since": None,
+        "released_by": "time",
+        "due_at": None,
+        "next": "",
+        "next_at": None,
+        "blocks": [],
+        "blocks_count": 0,
+        "cause": None,
+        "links": [{"rel": "stack", "href": "http://h/v1/p/stacks/web/s"}],
+        **more,
+    }
 
 
-class TestExplain:
-    @pytest.mark.parametrize(("reason", "resources", "expected"), EXPLAINED, ids=[case[0] for case in EXPLAINED])
-    def test_names_cause_and_release(
-        self, reason: str, resources: list[ResourceView], expected: tuple[str, str, str]
-    ) -> None:
-        name, waits_for, released_by = expected
-        [found] = [each for each in explain(snapshot(*resources), NOW) if each.name == name]
-        assert waits_for in found.waits_for
-        assert released_by in found.released_by
+def explanation(*reasons: dict[str, Any], **more: Any) -> dict[str, Any]:
+    told = {"progress": {"planned": 3, "done": 1, "stacks": 1}, "critical_path": None, "estimate": None, "links": []}
+    return {**told, "resources": list(reasons), **more}
 
-    def test_leaves_out_what_is_at_rest_unless_asked_for(self) -> None:
-        resting = snapshot(view("a"), view("b"))
-        assert explain(resting, NOW) == []
-        [found] = explain(resting, NOW, "a")
-        assert "at rest" in found.waits_for
 
-    def test_tells_since_when_and_what_was_seen(self) -> None:
-        resource = view("a", "CREATE_IN_PROGRESS", since=988.0, presence="present", seen="no route", seen_at=999.5)
-        [found] = explain(snapshot(resource), NOW)
-        assert found.waiting_s == 12.0
-        assert found.seen == "present, no route; nothing new for 0.5s"
+def printed(renderable: Any) -> str:
+    console = Console(width=120, record=True, file=io.StringIO())
+    console.print(renderable)
+    return "\n".join(line.rstrip() for line in console.export_text().splitlines())
 
-    def test_causes_come_before_what_waits_for_them(self) -> None:
-        waiting, cause = view("a", "INIT_COMPLETE"), view("z", "CREATE_FAILED", ("a",), reason="no")
-        assert [each.name for each in explain(snapshot(waiting, cause), NOW)] == ["z", "a"]
+
+def stamp(at: float) -> str:
+    return f"1970-01-01T00:{int(at) // 60:02d}:{int(at) % 60:02d}Z"
+
+
+class TestExplained:
+    def test_a_reason_tells_all_that_is_known_of_it(self) -> None:
+        reason = wire(
+            "server",
+            "backoff",
+            reason="quota exceeded",
+            since=stamp(NOW - 40),
+            due_at=stamp(NOW + 8),
+            next="create",
+            next_at=stamp(NOW + 8),
+            released_by="the time of the next attempt",
+            blocks=["a", "b"],
+            blocks_count=7,
+        )
+        assert printed(reasons_tree([read_reason(reason)], NOW)) == (
+            "server  Nova::Server  CREATE IN PROGRESS for 40s\n"
+            "  why          it will be tried again: quota exceeded\n"
+            "  next         to be created, in 8.0s\n"
+            "  by itself    in 8.0s\n"
+            "  released by  the time of the next attempt\n"
+            "  blocks       a, b and 5 more"
+        )
+
+    def test_what_follows_hangs_below_its_cause_in_one_line(self) -> None:
+        net = wire("net", "failed", reason="quota", resource_status="CREATE_FAILED")
+        port = wire("port", "requires", waits_for=["net"], resource_status="INIT_COMPLETE")
+        server = wire("server", "requires", waits_for=["port", "other"], resource_status="INIT_COMPLETE")
+        text = printed(reasons_tree([read_reason(each) for each in (net, server, port)], NOW))
+        assert text.splitlines()[-2:] == [
+            "└ port  Nova::Server  INIT COMPLETE  for net",
+            "  └ server  Nova::Server  INIT COMPLETE  for port, other",
+        ]
+
+    def test_members_hang_below_their_owner(self) -> None:
+        group = wire("group", cause={"path": ["group", "0"], "why": "building", "reason": "slow"})
+        member = wire("0", path=["group", "0"], reason="slow")
+        found = arranged([read_reason(group), read_reason(member)])
+        assert [(prefix, each.path) for prefix, each in found] == [("", ("group",)), ("└ ", ("group", "0"))]
+        assert "because of   group.0: it is under way, slow" in printed(reasons_tree([read_reason(group)], NOW))
+
+    def test_a_leftover_and_its_successor_are_told_apart(self) -> None:
+        new = wire("a", "leaving", waits_for=["a"], resource_status="INIT_COMPLETE")
+        old = wire("a", leftover=True, resource_status="DELETE_IN_PROGRESS", blocks=["a"], blocks_count=1)
+        text = printed(reasons_tree([read_reason(old), read_reason(new)], NOW))
+        assert text.startswith("a (leftover)")
+        assert text.endswith("└ a  Nova::Server  INIT COMPLETE  for a")
+
+    def test_what_waits_in_a_ring_is_told_all_the_same(self) -> None:
+        ring = [wire("a", "requires", waits_for=["b"]), wire("b", "requires", waits_for=["a"])]
+        assert sorted(each.name for _, each in arranged([read_reason(each) for each in ring])) == ["a", "b"]
+
+    def test_a_chain_of_a_thousand_is_told(self) -> None:
+        chain = [wire(f"r{n}", "requires", waits_for=[f"r{n - 1}"]) for n in range(1, 1000)]
+        assert len(arranged([read_reason(each) for each in chain])) == 999
+
+    @pytest.mark.parametrize(
+        ("more", "expected"),
+        [
+            ({}, "web is CREATE_IN_PROGRESS: 2 of 3 resources are not at rest"),
+            (
+                {
+                    "estimate": {"seconds": 75.0, "by": "critical_path", "rate": None},
+                    "critical_path": {
+                        "seconds": 75.0,
+                        "unknown": [{"resource_type": "OS::X", "action": "CREATE"}],
+                        "resources": [{"resource_name": "a"}, {"resource_name": "b"}],
+                    },
+                },
+                "web is CREATE_IN_PROGRESS: 2 of 3 resources are not at rest, about 1m 15s left\n"
+                "  by a → b, as long as such took before; nobody knows: OS::X CREATE",
+            ),
+            (
+                {"estimate": {"seconds": 30.0, "by": "rate", "rate": 0.0667}},
+                "web is CREATE_IN_PROGRESS: 2 of 3 resources are not at rest, about 30s left\n"
+                "  by 0.0667 resources a second",
+            ),
+            (
+                {
+                    "critical_path": {
+                        "seconds": None,
+                        "unknown": [{"resource_type": "OS::X", "action": "CREATE"}],
+                        "resources": [],
+                    }
+                },
+                "web is CREATE_IN_PROGRESS: 2 of 3 resources are not at rest\n"
+                "  nobody knows how long it takes: OS::X CREATE",
+            ),
+        ],
+    )
+    def test_how_far_and_how_long(self, more: dict[str, Any], expected: str) -> None:
+        assert printed(explained_head(snapshot().stack, read(explanation(**more)).outlook)) == expected
+
+    def test_every_reason_and_attempt_has_words(self) -> None:
+        assert {str(why) for why in Why} == set(WORDS)
+        assert {str(verb) for verb in Verb} | {LOOK, COMPARE} == set(ATTEMPTS)
+
+    def test_what_is_at_rest_waits_for_nothing(self) -> None:
+        text = printed(at_rest(view("a", presence="present", seen_at=NOW - 60), NOW))
+        assert "it waits for nothing" in text
+        assert "last seen: present; nothing new for 1m 00s" in text
 
 
 @pytest.mark.parametrize(
@@ -204,6 +297,27 @@ def test_a_resource_is_read_from_the_wire() -> None:
     assert read.key == ("1234", "server")
     assert (read.action, read.status, read.since) == ("CREATE", "IN_PROGRESS", NOW)
     assert (read.waiting, read.presence, read.seen, read.seen_at) == ("building", "present", "no route", NOW)
+
+
+def test_leftovers_are_read_and_shown_below_their_successor() -> None:
+    leftover = {
+        "physical_resource_id": "old-1",
+        "resource_type": "OS::Nova::Server",
+        "resource_status": "DELETE_IN_PROGRESS",
+        "resource_status_reason": "state changed",
+        "updated_time": "1970-01-01T00:16:40Z",
+    }
+    shown = {"resource_name": "a", "resource_type": "OS::Nova::Server", "resource_status": "CREATE_COMPLETE"}
+    read = read_resource({**shown, "physical_resource_id": "new-1", "leftovers": [leftover]})
+    lines = printed(resources_table([read])).splitlines()
+    assert "new-1" in lines[-2]
+    assert lines[-1].startswith("└ leftover")
+    assert "old-1" in lines[-1]
+
+
+def test_the_stack_of_a_resource_is_in_its_links() -> None:
+    links = [{"rel": "stack", "href": "http://h/v1/p/stacks/a%20b/1234"}]
+    assert stack_of({"links": links}) == {"stack_name": "a b", "id": "1234"}
 
 
 class TestBodies:

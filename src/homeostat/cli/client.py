@@ -81,6 +81,24 @@ class Client:
         """Change the switches of convergence, and give them as they are then."""
         return dict(self._ask("PATCH", f"{_path(stack)}/convergence", json={"convergence": change})["convergence"])
 
+    def explain(self, stack: Mapping[str, Any], limit: int) -> Wire:
+        """Why it is not at rest, nested stacks too: the first page."""
+        params = {"nested_depth": NESTED_DEPTH_MAX, "limit": limit}
+        return dict(self._ask("GET", f"{_path(stack)}/explain", params=params)["explanation"])
+
+    def explain_more(self, explanation: Wire, most: int) -> Wire:
+        """The same with reasons of the following pages, until there are so many."""
+        found = explanation
+        while len(found["resources"]) < most and (following := _next_page(found)):
+            page = self._ask("GET", following)["explanation"]
+            found = {**found, "links": page["links"], "resources": [*found["resources"], *page["resources"]]}
+        return found
+
+    def explain_resource(self, stack: Mapping[str, Any], name: str) -> Wire:
+        """The same of one resource."""
+        address = f"{_path(stack)}/resources/{quote(name, safe='')}/explain"
+        return dict(self._ask("GET", address, params={"nested_depth": NESTED_DEPTH_MAX})["explanation"])
+
     def events(self, stack: Mapping[str, Any], after: str | None = None) -> Iterator[Wire]:
         """Oldest first, those of nested stacks too; `after` — id of the last one known."""
         while True:
@@ -110,6 +128,10 @@ class Client:
 
 def _path(stack: Mapping[str, Any]) -> str:
     return f"stacks/{quote(stack['stack_name'], safe='')}/{stack['id']}"
+
+
+def _next_page(explanation: Mapping[str, Any]) -> str:
+    return next((str(link["href"]) for link in explanation["links"] if link["rel"] == "next"), "")
 
 
 def _fault(answer: httpx.Response) -> Fault:

@@ -4,35 +4,36 @@ import sys
 import time
 from argparse import Namespace
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict
 from functools import partial
 
 from rich.console import Console
 from rich.text import Text
 
+from homeostat.cli import explain as explanations
 from homeostat.cli import picture, views
 from homeostat.cli.arguments import parse
 from homeostat.cli.bodies import default_name, stack_body
 from homeostat.cli.client import Client, Wire
-from homeostat.cli.explain import explain as explained
 from homeostat.cli.following import (
+    REASONS,
     EventLines,
     SnapshotLines,
     Unseen,
     View,
     follow,
-    look,
     print_event,
     view_for,
     write_json,
 )
-from homeostat.cli.problems import FAILED, OK, Problem, Unreachable, Usage
+from homeostat.cli.problems import FAILED, OK, Fault, Problem, Unreachable, Usage
 from homeostat.cli.service import start_for_client
 from homeostat.cli.settings import ClientSettings, ServiceSettings
 from homeostat.cli.state import State
 from homeostat.cli.views import Snapshot
 
 WIDE = 240
+REASONS_MAX = 1000
+NOT_FOUND = 404
 
 
 def up(arguments: Namespace) -> int:
@@ -131,19 +132,47 @@ def events(arguments: Namespace) -> int:
 
 def explain(arguments: Namespace) -> int:
     with connect(arguments) as client:
-        snapshot = look(client, arguments.name)
-    found = explained(snapshot, time.time(), arguments.resource)
-    if arguments.resource and not found:
-        names = ", ".join(sorted(each.name for each in snapshot.resources)) or "none"
-        raise Problem(f"{snapshot.name} has no resource {arguments.resource}; it has: {names}")
+        stack = client.stack(arguments.name)
+        if arguments.resource:
+            return _explain_resource(client, stack, arguments)
+        found = client.explain_more(client.explain(stack, REASONS), REASONS_MAX)
     if arguments.json:
-        write_json({"stack": snapshot.stack, "explanations": [asdict(each) for each in found]})
+        write_json({"stack": stack, "explanation": found})
         return OK
-    status = Text.assemble((snapshot.name, "bold"), " is ", picture.status_text(snapshot.stack["stack_status"]))
-    moving = sum(not each.at_rest for each in snapshot.resources)
-    console().print(status.append(f": {moving} of {len(snapshot.resources)} resources are not at rest"))
-    console().print(picture.explanations(found))
+    read = explanations.read(found)
+    console().print(picture.explained_head(stack, read.outlook))
+    console().print(picture.reasons_tree(read.reasons, time.time()))
+    if read.more:
+        console().print(f"… and more: homeostat explain {stack['stack_name']} RESOURCE", style="dim")
     return OK
+
+
+def _explain_resource(client: Client, stack: Wire, arguments: Namespace) -> int:
+    found = _resource_explained(client, stack, arguments.resource)
+    if arguments.json:
+        write_json({"stack": stack, "explanation": found})
+        return OK
+    if found["at_rest"]:
+        console().print(picture.at_rest(views.read_resource(found["resource"]), time.time()))
+    else:
+        reasons = [explanations.read_reason(each) for each in found["reasons"]]
+        console().print(picture.reasons_tree(reasons, time.time()))
+    return OK
+
+
+def _resource_explained(client: Client, stack: Wire, name: str) -> Wire:
+    """By its name in the stack, or else by its name in a nested one."""
+    try:
+        return client.explain_resource(stack, name)
+    except Fault as fault:
+        if fault.status != NOT_FOUND:
+            raise
+    known = client.resources(stack)
+    for each in known:
+        if each["resource_name"] == name:
+            return client.explain_resource(views.stack_of(each), name)
+    names = ", ".join(sorted(each["resource_name"] for each in known)) or "none"
+    raise Problem(f"{stack['stack_name']} has no resource {name}; it has: {names}")
 
 
 def down(arguments: Namespace) -> int:

@@ -1,87 +1,237 @@
-"""Why a resource is not at rest: what it waits for, since when, and what would release it. Pure."""
+"""What the service explains, read into types and put into words and a tree. Pure; nothing is guessed here."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
-from homeostat.cli.tree import requirements
-from homeostat.cli.views import FAILED, Key, ResourceView, Snapshot, lasting
+from homeostat.cli.tree import branches
+from homeostat.cli.views import Key, last_part, lasting, seconds
+
+Place = tuple[tuple[str, ...], bool]
+"""Path of names, and whether it is a leftover."""
+
+WORDS = {
+    "requires": "it needs others first",
+    "building": "it is under way",
+    "backoff": "it will be tried again",
+    "unseen": "nobody could look at it",
+    "halted": "the stack has failed",
+    "failed": "it failed",
+    "in_use": "others still use it",
+    "leaving": "what it replaces is on its way out",
+    "turn": "it has its turn",
+    "no_worker": "nobody works",
+    "set_aside": "a mistake of ours",
+    "left_alone": "it is left as it is",
+}
+ATTEMPTS = {
+    "create": "to be created",
+    "find": "a look whether its creation has begun",
+    "update": "to be updated",
+    "operate": "to be brought back",
+    "delete": "to be deleted",
+    "record": "to be taken as it is then",
+    "look": "a look at it",
+    "compare": "to be compared with what it should be",
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
-    """About one resource. waiting_s — since when, None when nobody knows; seen — what was last seen of the thing."""
+class Reason:
+    """Why one resource or leftover is not at rest. Times are seconds since the epoch; cause — path and words."""
 
-    name: str
+    stack: str
+    path: tuple[str, ...]
     type: str
     state: str
-    waiting_s: float | None
-    waits_for: str
-    seen: str
+    leftover: bool
+    why: str
+    reason: str
+    waits_for: tuple[str, ...]
+    since: float | None
     released_by: str
+    due_at: float | None
+    next: str
+    next_at: float | None
+    blocks: tuple[str, ...]
+    blocks_count: int
+    cause: str
+
+    @property
+    def name(self) -> str:
+        return self.path[-1]
+
+    @property
+    def key(self) -> Key:
+        return self.stack, self.name
+
+    @property
+    def place(self) -> Place:
+        return self.path, self.leftover
+
+    @property
+    def follows(self) -> bool:
+        """Its cause is another resource."""
+        return self.why in ("requires", "in_use", "leaving")
+
+    @property
+    def words(self) -> str:
+        """In a few words, for one line."""
+        if self.waits_for:
+            return f"for {', '.join(self.waits_for)}"
+        return self.reason or WORDS.get(self.why, self.why)
 
 
-def explain(snapshot: Snapshot, now: float, only: str | None = None) -> list[Explanation]:
-    """Of every resource that is not at rest, those that others wait for first; `only` — a name, at rest or not."""
-    resources = snapshot.resources
-    wanted = [each for each in resources if (each.name == only if only else not each.at_rest)]
-    needs = requirements(resources)
-    by_key = {each.key: each for each in resources}
-    told = [_explained(snapshot, each, _blockers(by_key, needs, each), now) for each in wanted]
-    return [found for _, found in sorted(told, key=lambda pair: pair[0])]
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """How far a stack has come. left_s — estimate; by — what it follows from; chain — names of the critical path;
+    unknown — types and actions of which nobody knows how long they take."""
+
+    planned: int = 0
+    done: int = 0
+    left_s: float | None = None
+    by: str = ""
+    rate: float | None = None
+    chain: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
 
 
-def _blockers(
-    resources: Mapping[Key, ResourceView], needs: Mapping[Key, tuple[Key, ...]], resource: ResourceView
-) -> Sequence[ResourceView]:
-    """Requirements that are not at rest themselves."""
-    return [resources[key] for key in needs.get(resource.key, ()) if key in resources and not resources[key].at_rest]
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """more — not all reasons are here."""
+
+    outlook: Outlook = Outlook()
+    reasons: Sequence[Reason] = field(default_factory=list)
+    more: bool = False
 
 
-def _explained(
-    snapshot: Snapshot, resource: ResourceView, blockers: Sequence[ResourceView], now: float
-) -> tuple[int, Explanation]:
-    """The explanation, after its rank among others."""
-    rank, waits_for, released_by = _verdict(snapshot, resource, blockers)
-    waiting_s = None if resource.since is None else max(0.0, now - resource.since)
-    seen = _seen(resource, now)
-    return rank, Explanation(resource.name, resource.type, resource.state, waiting_s, waits_for, seen, released_by)
+def read(wire: Mapping[str, Any]) -> Explained:
+    """What the API says of a stack."""
+    more = any(link["rel"] == "next" for link in wire["links"])
+    return Explained(_outlook(wire), [read_reason(each) for each in wire["resources"]], more)
 
 
-def _verdict(snapshot: Snapshot, resource: ResourceView, blockers: Sequence[ResourceView]) -> tuple[int, str, str]:
-    """Rank, what it waits for, what would release it."""
-    if resource.status == FAILED:
-        reason = resource.reason or "no reason was given"
-        return 0, f"you, because {reason}", f"mending the cause, then `homeostat up` with {snapshot.name} again"
-    if resource.at_rest:
-        return 4, "nothing: it is at rest", "nothing is needed"
-    if resource.begins and blockers:
-        names = ", ".join(f"{each.name} ({each.state})" for each in blockers)
-        failed = [each.name for each in blockers if each.status == FAILED]
-        release = f"mending {', '.join(failed)}" if failed else f"{_listed(blockers)} coming to rest"
-        return 2, names, release
-    if resource.begins and snapshot.at_rest:
-        return 3, f"the stack, which is {snapshot.stack['stack_status']}", f"`homeostat up` with {snapshot.name} again"
-    if resource.begins:
-        return 3, "its turn: nothing holds it", "a worker taking it up, usually within a second"
-    doing = resource.waiting or f"its {resource.action.lower()} to be carried out"
-    return 1, doing, _release(resource)
+def _outlook(wire: Mapping[str, Any]) -> Outlook:
+    path, estimate = wire["critical_path"] or {}, wire["estimate"] or {}
+    return Outlook(
+        wire["progress"]["planned"],
+        wire["progress"]["done"],
+        estimate.get("seconds"),
+        estimate.get("by", ""),
+        estimate.get("rate"),
+        tuple(each["resource_name"] for each in path.get("resources", ())),
+        tuple(f"{each['resource_type']} {each['action']}" for each in path.get("unknown", ())),
+    )
 
 
-def _release(resource: ResourceView) -> str:
-    if resource.nested:
-        return "the resources of its nested stack coming to rest"
-    if resource.action == "DELETE":
-        return f"the cloud saying that {resource.handle or 'it'} is gone"
-    return "the cloud showing it as wanted; the service looks again every second"
+def read_reason(wire: Mapping[str, Any]) -> Reason:
+    links = {link["rel"]: link["href"] for link in wire["links"]}
+    return Reason(
+        last_part(links.get("stack", "")),
+        tuple(wire["path"]),
+        wire["resource_type"],
+        wire["resource_status"].replace("_", " "),
+        wire["leftover"],
+        wire["why"],
+        wire["reason"],
+        tuple(wire["waits_for"]),
+        seconds(wire["since"]),
+        wire["released_by"],
+        seconds(wire["due_at"]),
+        wire["next"],
+        seconds(wire["next_at"]),
+        tuple(wire["blocks"]),
+        wire["blocks_count"],
+        _cause(wire["cause"]),
+    )
 
 
-def _listed(blockers: Sequence[ResourceView]) -> str:
-    return ", ".join(each.name for each in blockers)
-
-
-def _seen(resource: ResourceView, now: float) -> str:
-    """A look that brings nothing new is not recorded."""
-    if not resource.presence:
+def _cause(cause: Mapping[str, Any] | None) -> str:
+    if cause is None:
         return ""
-    since = "" if resource.seen_at is None else f"; nothing new for {lasting(now - resource.seen_at)}"
-    return f"{resource.presence}{f', {resource.seen}' if resource.seen else ''}{since}"
+    words = WORDS.get(cause["why"], cause["why"])
+    reason = f", {cause['reason']}" if cause["reason"] else ""
+    return f"{'.'.join(cause['path'])}: {words}{reason}"
+
+
+# -- words -------------------------------------------------------------------------------------------------------------
+
+
+def left(outlook: Outlook) -> str:
+    """`about 50s left`, or "" where nothing is known."""
+    return "" if outlook.left_s is None else f"about {lasting(outlook.left_s)} left"
+
+
+def how(outlook: Outlook) -> str:
+    """What the estimate follows from, and what it leaves out."""
+    if outlook.left_s is None:
+        return f"nobody knows how long it takes: {', '.join(outlook.unknown)}" if outlook.unknown else ""
+    found = f"by {' → '.join(outlook.chain)}, as long as such took before"
+    if outlook.by == "rate":
+        found = f"by {outlook.rate:.3g} resources a second" if outlook.rate else ""
+    return f"{found}; nobody knows: {', '.join(outlook.unknown)}" if outlook.unknown else found
+
+
+def since(reason: Reason, now: float) -> str:
+    return "" if reason.since is None else f" for {lasting(now - reason.since)}"
+
+
+def details(reason: Reason, now: float) -> list[tuple[str, str]]:
+    """Label and text of each line about one reason."""
+    words = WORDS.get(reason.why, reason.why)
+    blocked = ", ".join(reason.blocks)
+    if reason.blocks_count > len(reason.blocks):
+        blocked += f" and {reason.blocks_count - len(reason.blocks)} more"
+    lines = [
+        ("why", f"{words}: {reason.reason}" if reason.reason else words),
+        ("waits for", ", ".join(reason.waits_for)),
+        ("because of", reason.cause),
+        ("next", _next(reason, now)),
+        ("by itself", "" if reason.due_at is None else _within(reason.due_at, now)),
+        ("released by", reason.released_by),
+        ("blocks", blocked),
+    ]
+    return [(label, text) for label, text in lines if text]
+
+
+def _next(reason: Reason, now: float) -> str:
+    if not reason.next:
+        return ""
+    words = ATTEMPTS.get(reason.next, reason.next)
+    return words if reason.next_at is None else f"{words}, {_within(reason.next_at, now)}"
+
+
+def _within(at: float, now: float) -> str:
+    return f"in {lasting(at - now)}" if at > now else "now"
+
+
+# -- the tree ----------------------------------------------------------------------------------------------------------
+
+
+def arranged(reasons: Sequence[Reason]) -> list[tuple[str, Reason]]:
+    """Each with its branches: below its cause, or below the owner of its nested stack."""
+    by_place = {each.place: each for each in reasons}
+    below: dict[Place | None, list[Place]] = {}
+    above: dict[Place, Place | None] = {}
+    for each in reasons:
+        found = next(
+            (place for place in _above(each) if place in by_place and not _hangs(above, place, each.place)), None
+        )
+        above[each.place] = found
+        below.setdefault(found, []).append(each.place)
+    return [(prefix, by_place[place]) for prefix, place in branches(below)]
+
+
+def _above(reason: Reason) -> list[Place]:
+    """Where it could hang."""
+    owner = reason.path[:-1]
+    beside = [((*owner, name), leftover) for name in reason.waits_for for leftover in (False, True)]
+    return [place for place in beside if place != reason.place] + [(owner, False)]
+
+
+def _hangs(above: Mapping[Place, Place | None], place: Place, on: Place) -> bool:
+    """Does it hang on the other one, directly or not?"""
+    at: Place | None = place
+    while at is not None and at != on:
+        at = above.get(at)
+    return at is not None

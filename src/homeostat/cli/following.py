@@ -19,12 +19,17 @@ from homeostat.cli.views import Snapshot
 ASK_S = 0.2
 ASK_SHARE = 0.25
 """Large stacks are asked for less often: asking takes at most this share of the time."""
+REASONS = 100
+"""More than that is not on one screen."""
 PATIENCE_S = 60.0
 """How long a service that does not answer (it may be starting again) is waited for."""
 
 
 class View(Protocol):
     """Shows a stack again and again."""
+
+    explains: bool
+    """Is it to be told why things wait?"""
 
     def show(self, snapshot: Snapshot) -> None: ...
 
@@ -34,6 +39,8 @@ class View(Protocol):
 
 class LiveView:
     """The tree, drawn in place."""
+
+    explains = True
 
     def __init__(self, console: Console) -> None:
         self._durations = Durations()
@@ -64,6 +71,8 @@ class LiveView:
 class EventLines:
     """A line an event, each once; `write` gets them as the wire has them."""
 
+    explains = False
+
     def __init__(self, client: Client, write: Callable[[Wire], None], after: str | None) -> None:
         self._client = client
         self._write = write
@@ -81,6 +90,8 @@ class EventLines:
 class SnapshotLines:
     """The stack and its resources as JSON, a line for every change."""
 
+    explains = False
+
     def __init__(self) -> None:
         self._told: Any = None
 
@@ -96,6 +107,8 @@ class SnapshotLines:
 
 class Unseen:
     """Shows nothing."""
+
+    explains = False
 
     def show(self, snapshot: Snapshot) -> None: ...
 
@@ -125,7 +138,7 @@ def follow(client: Client, identity: str, view: View, *, until_rest: bool = True
     while True:
         asked_at = time.monotonic()
         try:
-            snapshot = look(client, identity)
+            snapshot = look(client, identity, explained=view.explains)
             view.show(snapshot)
             answered_at = time.monotonic()
         except Unreachable as error:
@@ -138,10 +151,10 @@ def follow(client: Client, identity: str, view: View, *, until_rest: bool = True
         time.sleep(max(ASK_S, (time.monotonic() - asked_at) / ASK_SHARE))
 
 
-def look(client: Client, identity: str, *, outputs: bool = False) -> Snapshot:
+def look(client: Client, identity: str, *, outputs: bool = False, explained: bool = False) -> Snapshot:
     """The stack with its resources, those of nested stacks too."""
     stack = client.stack(identity, outputs=outputs)
-    return Snapshot.of(stack, client.resources(stack))
+    return Snapshot.of(stack, client.resources(stack), client.explain(stack, REASONS) if explained else None)
 
 
 def write_json(value: Any) -> None:

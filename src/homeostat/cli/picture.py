@@ -11,8 +11,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from homeostat.cli.explain import Explanation
-from homeostat.cli.tree import Line, arrange, requirements
+from homeostat.cli.explain import Explained, Outlook, Reason, arranged, details, how, left, read, since
+from homeostat.cli.tree import Line, arrange
 from homeostat.cli.views import COMPLETE, FAILED, IN_PROGRESS, Key, ResourceView, Snapshot, lasting, seconds
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -55,28 +55,61 @@ class StackPicture:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._lines = arrange(snapshot.resources)
-        moving = {each.key for each in snapshot.resources if not each.at_rest}
-        needs = requirements(snapshot.resources)
-        self._blockers = {key: [need[1] for need in each if need in moving] for key, each in needs.items()}
+        self._explained = read(snapshot.explanation) if snapshot.explanation is not None else Explained()
+        self._reasons = {each.key: each for each in self._explained.reasons if not each.leftover}
 
     def draw(self, durations: Durations, now: float, height: int) -> RenderableType:
         """Head line with progress, and the tree of resources, in at most `height` lines."""
         lines, hidden = self._lines, 0
-        room = max(3, height - 4)
+        room = max(3, height - 5)
         if len(lines) > room:
             lines, hidden = _most_telling(lines, room - 1)
-        rows = [_row(line, durations, now, self._blockers.get(line.resource.key, ())) for line in lines]
+        rows = [_row(line, durations, now, self._reasons.get(line.resource.key)) for line in lines]
         grid = Table.grid(padding=(0, 2))
         for _ in range(4):
             grid.add_column(no_wrap=True)
         grid.add_column()  # the only one that gives way on a narrow screen
         for row in rows:
             grid.add_row(*row)
-        gone = durations.gone(self._snapshot.resources) if self._snapshot.action == "DELETE" else None
-        parts: list[RenderableType] = [_head(self._snapshot, gone, now), grid]
+        parts: list[RenderableType] = [self._head(durations, now), *self._tally(), grid]
         if hidden:
             parts.append(Text(f"… {hidden} more", style="dim"))
         return Group(*parts)
+
+    def _head(self, durations: Durations, now: float) -> RenderableType:
+        """Name, state, progress, how long it has taken and how long it will."""
+        snapshot, outlook = self._snapshot, self._explained.outlook
+        done, total = self._progress(durations)
+        begun = seconds(snapshot.stack.get("updated_time") or snapshot.stack.get("creation_time"))
+        head = Table.grid(padding=(0, 2))
+        bar = ProgressBar(total=max(total, 1), completed=done, width=24, complete_style=_colour(snapshot.status))
+        elapsed = "" if begun is None or snapshot.at_rest else lasting(now - begun)
+        status = Text(str(snapshot.stack["stack_status"]), style=_colour(snapshot.status))
+        times = ", ".join(each for each in (elapsed, left(outlook)) if each)
+        head.add_row(Text(snapshot.name, style="bold"), status, bar, f"{done}/{total}", Text(times, style="dim"))
+        return head
+
+    def _progress(self, durations: Durations) -> tuple[int, int]:
+        """Done and planned. What is deleted is seen no more, and counts as done."""
+        resources, outlook = self._snapshot.resources, self._explained.outlook
+        if self._snapshot.action == "DELETE":
+            gone = durations.gone(resources)
+            return gone, len(resources) + gone
+        if outlook.planned:
+            return outlook.done, outlook.planned
+        return sum(each.at_rest for each in resources), len(resources)
+
+    def _tally(self) -> list[Text]:
+        """How many fail, move and wait."""
+        resources = self._snapshot.resources
+        counts = {
+            "failed": sum(each.status == FAILED for each in resources),
+            "under way": sum(each.status == IN_PROGRESS for each in resources),
+            "waiting": sum(each.begins for each in resources),
+            "on their way out": sum(len(each.leftovers) for each in resources),
+        }
+        told = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+        return [Text(told, style="dim")] if told else []
 
 
 def _most_telling(lines: Sequence[Line], room: int) -> tuple[list[Line], int]:
@@ -93,20 +126,7 @@ def _interest(resource: ResourceView) -> int:
     return 2 if resource.begins else 3
 
 
-def _head(snapshot: Snapshot, gone: int | None, now: float) -> RenderableType:
-    """gone — how many resources are no more, when that is what is wanted."""
-    total = len(snapshot.resources) + (gone or 0)
-    done = sum(each.at_rest for each in snapshot.resources) if gone is None else gone
-    begun = seconds(snapshot.stack.get("updated_time") or snapshot.stack.get("creation_time"))
-    head = Table.grid(padding=(0, 2))
-    bar = ProgressBar(total=max(total, 1), completed=done, width=24, complete_style=_colour(snapshot.status))
-    elapsed = "" if begun is None or snapshot.at_rest else lasting(now - begun)
-    status = Text(str(snapshot.stack["stack_status"]), style=_colour(snapshot.status))
-    head.add_row(Text(snapshot.name, style="bold"), status, bar, f"{done}/{total}", Text(elapsed, style="dim"))
-    return head
-
-
-def _row(line: Line, durations: Durations, now: float, blockers: Sequence[str]) -> Sequence[Text]:
+def _row(line: Line, durations: Durations, now: float, reason: Reason | None) -> Sequence[Text]:
     resource = line.resource
     symbol, style = _symbol(resource, now)
     name = Text.assemble(
@@ -117,17 +137,15 @@ def _row(line: Line, durations: Durations, now: float, blockers: Sequence[str]) 
         Text(resource.type.removeprefix("OS::"), style="dim"),
         Text("waits" if resource.begins else resource.state.lower(), style=style),
         Text(durations.of(resource, now), style="dim"),
-        Text(
-            _why(resource, blockers), "red" if resource.status == FAILED else "dim", no_wrap=True, overflow="ellipsis"
-        ),
+        Text(_why(resource, reason), "red" if resource.status == FAILED else "dim", no_wrap=True, overflow="ellipsis"),
     )
 
 
-def _why(resource: ResourceView, blockers: Sequence[str]) -> str:
-    if resource.begins:
-        return f"for {', '.join(blockers)}" if blockers else ""
+def _why(resource: ResourceView, reason: Reason | None) -> str:
     if resource.status == FAILED:
         return resource.reason
+    if reason is not None:
+        return reason.words
     return resource.waiting if resource.status == IN_PROGRESS else ""
 
 
@@ -175,9 +193,11 @@ def stacks_table(stacks: Sequence[Mapping[str, Any]]) -> RenderableType:
 
 
 def resources_table(resources: Sequence[ResourceView]) -> RenderableType:
+    """Leftovers below the resource of their name."""
     rows: Rows = [
-        [each.name, each.type, status_text(f"{each.action}_{each.status}"), each.handle, _reason(each)]
-        for each in resources
+        [name, each.type, status_text(f"{each.action}_{each.status}"), each.handle, _reason(each)]
+        for resource in resources
+        for name, each in ((resource.name, resource), *(("└ leftover", old) for old in resource.leftovers))
     ]
     return table(("resource", "type", "status", "id", "reason"), rows)
 
@@ -204,21 +224,42 @@ def status_text(status: str) -> Text:
     return Text(status, style=_colour(status.partition("_")[2]))
 
 
-def explanations(found: Sequence[Explanation]) -> RenderableType:
+def explained_head(stack: Mapping[str, Any], outlook: Outlook) -> RenderableType:
+    """What state a stack is in, how much of it is not at rest, how long that takes and how that is known."""
+    moving = outlook.planned - outlook.done
+    head = Text.assemble((str(stack["stack_name"]), "bold"), " is ", status_text(stack["stack_status"]))
+    head.append(f": {moving} of {outlook.planned} resources are not at rest")
+    if outlook.left_s is not None:
+        head.append(f", {left(outlook)}")
+    reason = how(outlook)
+    return Group(head, Text(f"  {reason}", "dim")) if reason else head
+
+
+def reasons_tree(reasons: Sequence[Reason], now: float) -> RenderableType:
+    """Causes with all that is known of them, and in one line each what only follows from them."""
     parts: list[RenderableType] = []
-    for each in found:
-        since = "" if each.waiting_s is None else f" for {lasting(each.waiting_s)}"
-        style = "red" if FAILED in each.state else "yellow"
-        head = Text.assemble((each.name, "bold"), (f"  {each.type}  ", "dim"), (each.state + since, style))
+    for prefix, each in arranged(reasons):
+        style = "red" if each.why == "failed" else "dim" if each.follows else "yellow"
+        name = each.name + (" (leftover)" if each.leftover else "")
+        kind = f"  {each.type.removeprefix('OS::')}  "
+        head = Text.assemble((prefix, "dim"), (name, "bold"), (kind, "dim"), (each.state + since(each, now), style))
+        if prefix and each.follows:
+            parts.append(head.append(f"  {each.words}", "dim"))
+            continue
         grid = Table.grid(padding=(0, 2))
         grid.add_column(style="dim", no_wrap=True)
         grid.add_column(overflow="fold")
-        for word, text in (
-            ("  waits for", each.waits_for),
-            ("  last seen", each.seen),
-            ("  released by", each.released_by),
-        ):
-            if text:
-                grid.add_row(word, text)
+        for label, text in details(each, now):
+            grid.add_row(" " * (len(prefix) + 2) + label, text)
         parts += [head, grid]
     return Group(*parts)
+
+
+def at_rest(resource: ResourceView, now: float) -> RenderableType:
+    """One resource that waits for nothing."""
+    state = Text.assemble((resource.name, "bold"), (f"  {resource.type}  ", "dim"), (resource.state, "green"))
+    seen = f"{resource.presence}{f', {resource.seen}' if resource.seen else ''}"
+    if resource.presence and resource.seen_at is not None:
+        seen += f"; nothing new for {lasting(now - resource.seen_at)}"
+    lines = ["it waits for nothing: it is at rest", *([f"last seen: {seen}"] if seen else ())]
+    return Group(state, *(Text(f"  {line}", "dim") for line in lines))

@@ -1,9 +1,10 @@
 """Which resource is drawn below which: what it was made on last, or the resource whose nested stack it belongs to."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import Any
 
 from homeostat.cli.views import Key, ResourceView
 
@@ -40,7 +41,7 @@ def arrange(resources: Sequence[ResourceView]) -> list[Line]:
         known = [key for key in needs.get(resource.key, ()) if depths.get(key, inf) < depths[resource.key]]
         above = max(known, key=depths.__getitem__, default=owners.get(resource.stack))
         below[above].append(resource.key)
-    return _drawn(by_key, below)
+    return [Line(prefix, by_key[key]) for prefix, key in branches(below)]
 
 
 def _depths(resources: Mapping[Key, ResourceView], needs: Mapping[Key, tuple[Key, ...]]) -> dict[Key, int]:
@@ -61,15 +62,14 @@ def _depths(resources: Mapping[Key, ResourceView], needs: Mapping[Key, tuple[Key
     return depths
 
 
-def _drawn(resources: Mapping[Key, ResourceView], below: Mapping[Key | None, Sequence[Key]]) -> list[Line]:
-    lines: list[Line] = []
+def branches(below: Mapping[Any, Sequence[Any]]) -> Iterator[tuple[str, Any]]:
+    """All that hang on None, and what hangs on them, each after the branches that are drawn before it."""
     pending = [(key, "", "") for key in reversed(below.get(None, ()))]
     while pending:
         key, branch, stem = pending.pop()
-        lines.append(Line(branch, resources[key]))
+        yield branch, key
         inner = stem if len(stem) < 2 * INDENT_MAX else stem[: 2 * INDENT_MAX]
         children = below.get(key, ())
         for number, child in reversed(list(enumerate(children))):
             last = number == len(children) - 1
             pending.append((child, inner + ("└ " if last else "├ "), inner + ("  " if last else "│ ")))
-    return lines

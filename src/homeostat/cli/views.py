@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from urllib.parse import unquote
 
 IN_PROGRESS = "IN_PROGRESS"
 COMPLETE = "COMPLETE"
@@ -19,7 +20,7 @@ Key = tuple[str, str]
 class ResourceView:
     """One resource. parent — key name of the owning resource in the parent stack; waiting — what it waits for, as the
     service says; presence, seen, seen_at — what the last look that brought news told; since, seen_at — seconds since
-    the epoch."""
+    the epoch; leftovers — of the same name, on their way out."""
 
     stack: str
     name: str
@@ -36,6 +37,7 @@ class ResourceView:
     presence: str = ""
     seen: str = ""
     seen_at: float | None = None
+    leftovers: "tuple[ResourceView, ...]" = ()
 
     @property
     def key(self) -> Key:
@@ -57,16 +59,23 @@ class ResourceView:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A stack at one moment. stack, wires — it and its resources as on the wire; resources — the same, read."""
+    """A stack at one moment. stack, wires — it and its resources as on the wire; resources — the same, read;
+    explanation — of the stack, as on the wire, where it was asked for."""
 
     stack: Mapping[str, Any]
     resources: Sequence[ResourceView] = ()
     wires: Sequence[Mapping[str, Any]] = ()
+    explanation: Mapping[str, Any] | None = None
 
     @classmethod
-    def of(cls, stack: Mapping[str, Any], wires: Sequence[Mapping[str, Any]]) -> "Snapshot":
+    def of(
+        cls,
+        stack: Mapping[str, Any],
+        wires: Sequence[Mapping[str, Any]],
+        explanation: Mapping[str, Any] | None = None,
+    ) -> "Snapshot":
         """From what the wire says."""
-        return cls(stack, [read_resource(wire) for wire in wires], wires)
+        return cls(stack, [read_resource(wire) for wire in wires], wires, explanation)
 
     @property
     def name(self) -> str:
@@ -96,10 +105,11 @@ class Snapshot:
 def read_resource(wire: Mapping[str, Any]) -> ResourceView:
     action, _, status = wire["resource_status"].partition("_")
     links = {link["rel"]: link["href"] for link in wire.get("links", ())}
+    leftovers = ({"resource_name": wire["resource_name"], **each} for each in wire.get("leftovers") or ())
     observed = wire.get("observed") or {}
     waiting = wire.get("waiting") or ""
     return ResourceView(
-        stack=_last(links.get("stack", "")),
+        stack=last_part(links.get("stack", "")),
         name=wire["resource_name"],
         type=wire["resource_type"],
         action=action,
@@ -109,12 +119,20 @@ def read_resource(wire: Mapping[str, Any]) -> ResourceView:
         required_by=tuple(wire.get("required_by") or ()),
         since=seconds(wire.get("updated_time") or wire.get("creation_time")),
         parent=wire.get("parent_resource") or "",
-        nested=_last(links.get("nested", "")),
+        nested=last_part(links.get("nested", "")),
         waiting="" if waiting == UNTOLD else waiting,
         presence=observed.get("presence") or "",
         seen=observed.get("reason") or "",
         seen_at=seconds(observed.get("seen_at")),
+        leftovers=tuple(read_resource(each) for each in leftovers),
     )
+
+
+def stack_of(resource: Mapping[str, Any]) -> dict[str, str]:
+    """Name and id of the stack of a resource, as its links tell."""
+    address = next(link["href"] for link in resource["links"] if link["rel"] == "stack").rstrip("/")
+    rest, _, identity = address.rpartition("/")
+    return {"stack_name": unquote(last_part(rest)), "id": identity}
 
 
 def seconds(at: str | float | None) -> float | None:
@@ -138,5 +156,6 @@ def lasting(duration_s: float) -> str:
     return f"{whole // 86400}d {whole % 86400 // 3600}h"
 
 
-def _last(url: str) -> str:
+def last_part(url: str) -> str:
+    """Of the path of an address."""
     return url.rstrip("/").rpartition("/")[2]
