@@ -172,7 +172,7 @@ class TestExplained:
             "backoff",
             reason="quota exceeded",
             since=stamp(NOW - 40),
-            due_at=stamp(NOW + 8),
+            due_at=stamp(NOW + 9),
             next="create",
             next_at=stamp(NOW + 8),
             released_by="the time of the next attempt",
@@ -183,7 +183,7 @@ class TestExplained:
             "server  Nova::Server  CREATE IN PROGRESS for 40s\n"
             "  why          it will be tried again: quota exceeded\n"
             "  next         to be created, in 8.0s\n"
-            "  by itself    in 8.0s\n"
+            "  by itself    in 9.0s\n"
             "  released by  the time of the next attempt\n"
             "  blocks       a, b and 5 more"
         )

@@ -30,7 +30,7 @@ ATTEMPTS = {
     "update": "to be updated",
     "operate": "to be brought back",
     "delete": "to be deleted",
-    "record": "to be taken as it is then",
+    "record": "to be judged again",
     "look": "a look at it",
     "compare": "to be compared with what it should be",
 }
@@ -187,7 +187,7 @@ def details(reason: Reason, now: float) -> list[tuple[str, str]]:
         ("waits for", ", ".join(reason.waits_for)),
         ("because of", reason.cause),
         ("next", _next(reason, now)),
-        ("by itself", "" if reason.due_at is None else _within(reason.due_at, now)),
+        ("by itself", "" if reason.due_at in (None, reason.next_at) else _within(reason.due_at, now)),
         ("released by", reason.released_by),
         ("blocks", blocked),
     ]
@@ -201,8 +201,8 @@ def _next(reason: Reason, now: float) -> str:
     return words if reason.next_at is None else f"{words}, {_within(reason.next_at, now)}"
 
 
-def _within(at: float, now: float) -> str:
-    return f"in {lasting(at - now)}" if at > now else "now"
+def _within(at: float | None, now: float) -> str:
+    return f"in {lasting(at - now)}" if at is not None and at > now else "now"
 
 
 # -- the tree ----------------------------------------------------------------------------------------------------------

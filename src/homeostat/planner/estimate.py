@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
 
-from homeostat.model.plan import Verb
+from homeostat.model.plan import Verb, Why
 from homeostat.model.status import Action, Status
 from homeostat.planner.explain import Explanation
 from homeostat.planner.frontier import Node
@@ -107,10 +107,17 @@ def _link(each: Explanation, took: Took, now: float, inside: Mapping[Node, float
         return Link(each, action, inside[each.node])
     if not action:
         return Link(each, action, 0.0)
-    seconds = took.get((each.type, action))
-    if seconds is not None and each.status == Status.IN_PROGRESS and each.since is not None:
-        seconds = max(0.0, seconds - (now - each.since))
-    return Link(each, action, seconds)
+    return Link(each, action, _seconds(each, took.get((each.type, action)), now))
+
+
+def _seconds(each: Explanation, usual: float | None, now: float) -> float | None:
+    """What it still needs. Where time alone releases it, the planner knows when."""
+    wait = max(0.0, each.due_at - now) if each.due_at is not None else 0.0
+    if each.why is Why.BUILDING and each.due_at is not None:
+        return wait
+    if usual is None or each.why is not Why.BUILDING or each.since is None:
+        return None if usual is None else wait + usual
+    return max(0.0, usual - (now - each.since))
 
 
 def _action(each: Explanation) -> str:

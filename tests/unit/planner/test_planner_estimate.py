@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.unit.planner.worlds import NOW, SERVER, TEST, VOLUME, row, seen, wanted, world
+from tests.unit.planner.worlds import NOW, SERVER, TEST, VOLUME, row, seen, unanswered, wanted, world
 
 from homeostat.planner.estimate import By, Chain, Estimate, Happened, critical_path, medians, time_left
 from homeostat.planner.explain import Standing, explain
@@ -65,6 +65,15 @@ def test_what_has_begun_needs_less() -> None:
     rows = [row("s", state="CREATE_IN_PROGRESS", updated_at=NOW - 25)]
     chain = chain_of([wanted("s"), wanted("v", VOLUME, "s")], rows, {"s1": seen("building")})
     assert [link.seconds for link in chain.links] == [5.0, 10.0]
+
+
+def test_where_time_alone_releases_it_the_planner_knows_when() -> None:
+    waits = row("t", TEST, "CREATE_IN_PROGRESS", acted_at=NOW - 2, properties={"value": "v", "wait_secs": 9})
+    assert chain_of([wanted("t", TEST, wait_secs=9)], [waits]).seconds == 7.0
+    put_off = unanswered("s", due_at=NOW + 3, updated_at=NOW - 1)
+    assert chain_of([wanted("s")], [put_off]).seconds == 33.0
+    put_off = unanswered("t", TEST, due_at=NOW + 3, updated_at=NOW - 1)
+    assert chain_of([wanted("t", TEST)], [put_off]).seconds is None
 
 
 def test_what_takes_longer_than_usual_needs_nothing_more_as_far_as_one_knows() -> None:
