@@ -1,69 +1,89 @@
-"""`python -m bench`: prints one JSON object a line: name, value, unit, n."""
+"""Measures Homeostat: prints one JSON object a line, the machine first, then a figure each."""
 
 import argparse
 import json
-import math
-import multiprocessing
-from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
-from bench.rows import bare_row_rate
-from bench.stacks import SHAPES, Figure, lifecycle
+from bench.databases import KINDS, SETTINGS
+from bench.figures import Figure, Measured, growth, machine
+from bench.lifecycle import best_of
+from bench.rows import bare_rows
+from bench.shapes import SHAPES
 
-SIZES = (100, 1_000, 10_000)
+EPILOG = """
+Examples:
+  python -m bench                                     everything, at modest sizes
+  python -m bench --only group --sizes 10000 100000 1000000 --repeat 1
+  python -m bench --only independent rows --database postgresql
+
+A name is <operation>.<shape>.<what>: create.group.cpu is CPU time of the measuring process for each resource created.
+`growth` is the exponent between the smallest size of at least 10,000 and the largest: 1 is linear. On a busy machine
+look at `cpu` and `growth_cpu`; the neighbours spoil `seconds` and `rate`. A million resources take some minutes.
+"""
 
 
-def show(name: str, value: float, unit: str, n: int) -> None:
-    print(json.dumps({"name": name, "value": round(value, 6), "unit": unit, "n": n}), flush=True)
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to run: sizes — numbers of resources; repeat — runs of each, the fastest counts; databases — kinds."""
+
+    sizes: list[int]
+    repeat: int
+    databases: list[str]
+
+
+Bench = Callable[[Wanted], Iterator[Figure]]
+
+
+def lifecycle_of(shape: str) -> Bench:
+    def run(wanted: Wanted) -> Iterator[Figure]:
+        measured: list[Measured] = []
+        for database in wanted.databases:
+            for n in wanted.sizes:
+                for each in best_of(shape, n, wanted.repeat, database):
+                    measured.append(each)
+                    yield from each.figures()
+        yield from growth(measured)
+
+    return run
+
+
+def rows(wanted: Wanted) -> Iterator[Figure]:
+    """Besides the bare row traffic, what share of it the create of independent resources reaches in the same run."""
+    for database in wanted.databases:
+        for n in wanted.sizes:
+            wall, cpu = min(bare_rows(n, database) for _ in range(wanted.repeat))
+            created = best_of("independent", n, wanted.repeat, database)[0]
+            yield Figure("bare_rows.rate", n / wall, "resources/s", n, database)
+            yield Figure("bare_rows.cpu", cpu / n * 1000, "CPU ms/resource", n, database)
+            yield Figure("create.independent.to_bare_rows", wall / created.seconds, "ratio", n, database)
+            yield Figure("create.independent.to_bare_rows_cpu", cpu / created.cpu_s, "ratio", n, database)
+
+
+BENCHES: dict[str, tuple[str, Bench]] = {
+    **{name: (shape.what, lifecycle_of(name)) for name, shape in SHAPES.items()},
+    "rows": ("the bare row traffic, and what share of it creating reaches", rows),
+}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
-    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="numbers of resources")
+    parser = argparse.ArgumentParser(
+        prog="python -m bench",
+        description=f"{__doc__}\n\nBenchmarks:\n"
+        + "\n".join(f"  {name:12} {what}" for name, (what, _) in BENCHES.items()),
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--only", nargs="+", choices=BENCHES, default=list(BENCHES), help="names; default: all")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 10_000], help="numbers of resources")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each size; the fastest counts")
+    parser.add_argument("--database", choices=KINDS, nargs="+", default=["sqlite"], help="default: sqlite")
     arguments = parser.parse_args()
-    by_operation: dict[tuple[str, str], list[Figure]] = defaultdict(list)
-    for shape in SHAPES:
-        for n in arguments.sizes:
-            for figure in best_of(shape, n, arguments.repeat):
-                by_operation[shape, figure.operation].append(figure)
-                tell(figure)
-    for (shape, operation), figures in by_operation.items():
-        growth(f"{operation}.{shape}", figures)
-    compare(by_operation)
-    show("bare_rows", bare_row_rate(10_000), "resources/s", 10_000)
-
-
-def best_of(shape: str, n: int, repeat: int) -> list[Figure]:
-    """The fastest run of each operation, each lifecycle in a process of its own so that memory is its own."""
-    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
-        runs = [pool.apply(lifecycle, (shape, n)) for _ in range(repeat)]
-    return [min(same, key=lambda figure: figure.seconds) for same in zip(*runs, strict=True)]
-
-
-def tell(figure: Figure) -> None:
-    name = f"{figure.operation}.{figure.shape}"
-    show(f"{name}.rate", figure.n / figure.seconds, "resources/s", figure.n)
-    show(f"{name}.cpu", figure.cpu_s / figure.n, "CPU s/resource", figure.n)
-    show(f"{name}.peak_memory", figure.peak_mib, "MiB", figure.n)
-
-
-def growth(name: str, figures: list[Figure]) -> None:
-    """Exponent of the growth between the two largest sizes: 1 is linear. That of CPU time disregards the neighbours."""
-    if len(figures) < 2:
-        return
-    small, large = sorted(figures, key=lambda figure: figure.n)[-2:]
-    ratio = math.log(large.n / small.n)
-    show(f"{name}.growth", math.log(large.seconds / small.seconds) / ratio, "exponent", large.n)
-    show(f"{name}.growth_cpu", math.log(large.cpu_s / small.cpu_s) / ratio, "exponent", large.n)
-
-
-def compare(by_operation: dict[tuple[str, str], list[Figure]], n: int = 1_000) -> None:
-    """What a resource of a chain costs, as a multiple of an independent one."""
-    flat = [figure for figure in by_operation["independent", "create"] if figure.n == n]
-    chained = [figure for figure in by_operation["chain", "create"] if figure.n == n]
-    for one, other in zip(flat, chained, strict=True):
-        show("create.chain_to_independent", other.seconds / one.seconds, "ratio", n)
-        show("create.chain_to_independent_cpu", other.cpu_s / one.cpu_s, "ratio", n)
+    wanted = Wanted(arguments.sizes, arguments.repeat, arguments.database)
+    print(json.dumps({**machine(), "settings": {kind: SETTINGS[kind] for kind in wanted.databases}}), flush=True)
+    for name in arguments.only:
+        for figure in BENCHES[name][1](wanted):
+            print(figure.line(), flush=True)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Event
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Seen
-from homeostat.store import events, schema, sightings, stacks, worlds
+from homeostat.store import events, schema, shards, sightings, stacks, worlds
 from homeostat.store.database import Database
 from homeostat.store.stacks import Desired
 from homeostat.store.worlds import Writes
@@ -83,6 +83,30 @@ def test_a_live_name_is_taken_once_in_a_project(database: Database) -> None:
     with database.read() as tx:
         assert stacks.get(tx, "second") is None
         assert events.page(tx, ["second"]) == []
+
+
+def test_how_stacks_stand_is_told_of_all_at_once(database: Database) -> None:
+    group = Desired("group", {"resource_def": {}, "index_var": "%", "count": 2, "skip": ["0"]}, shards=2)
+    web, db, gone = (add_stack(database, name) for name in ("web", "db", "gone"))
+    revise(database, web, group)
+    revision = revise(database, gone, stacks.EMPTY, Action.DELETE)
+    with database.write() as tx:
+        come_to_rest(database, tx, gone, 0, revision)
+        for number in (0, 1):
+            shards.claim(tx, web, number, "w", NOW, 5.0)
+        shards.count_failures(tx, web, 1, 3)
+    with database.read() as tx:
+        found = stacks.standing(tx, [web, db, gone, "never was"])
+    assert found.keys() == {web, db}
+    assert found[web] == stacks.Standing("web", "p", "UPDATE", "IN_PROGRESS", "Stack UPDATE started", ["0"], 2, 3)
+    assert (found[db].action, found[db].skip, found[db].passes, found[db].failures) == ("CREATE", [], 0, 0)
+
+
+def test_more_stacks_are_asked_about_than_one_query_takes(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stacks, "ASKED_MAX", 2)
+    ids = [add_stack(database, name) for name in "abcde"]
+    with database.read() as tx:
+        assert stacks.standing(tx, ids).keys() == set(ids)
 
 
 def test_a_name_is_free_in_other_projects_and_after_deletion(database: Database) -> None:

@@ -32,7 +32,7 @@ from homeostat.planner.scope import RowScope, thing_of
 from homeostat.resources import groups
 from homeostat.resources.nested import POLICY, NestedStack, as_given
 from homeostat.resources.registry import kind_of, resource_type
-from homeostat.store import schema, shards, stacks, worlds
+from homeostat.store import schema, stacks, worlds
 from homeostat.store.database import Database
 from homeostat.templates import evaluate
 
@@ -61,6 +61,7 @@ class Children:
         self._clock = clock
         self._entropy = entropy
         self._timeout_s = timeout_s
+        self._parent: tuple[tuple[str, int], stacks.Desired] = (("", 0), stacks.EMPTY)
 
     def perform(self, world: World, step: Step, guard: Guard) -> Answer:
         """Carry out one step, if its owner still owns the parent's shard. Fails: Superseded if not; nothing is done.
@@ -153,7 +154,7 @@ class Children:
         """What the child stack should be next. Fails: Rejected, Terminal when it cannot be had."""
         row = step.row
         intent = _intent_of(row)
-        parent = stacks.desired_of(tx, world.stack.id, world.stack.revision)
+        parent = self._parent_of(tx, world)
         kind = resource_type(row.type)
         contents = kind.contents if isinstance(kind, NestedStack) else ""
         if contents == "template":
@@ -165,6 +166,15 @@ class Children:
             _check_time(group, self._time_left(world, now))
         return replace(group_desired(group), files=parent.files, intent=intent)
 
+    def _parent_of(self, tx: Connection, world: World) -> stacks.Desired:
+        """The parent's revision, read once for all its children that are made or changed one after the other."""
+        wanted = (world.stack.id, world.stack.revision)
+        name, desired = self._parent
+        if name != wanted:
+            desired = stacks.desired_of(tx, *wanted)
+            self._parent = (wanted, desired)
+        return desired
+
 
 def look(tx: Connection, world: World, now: float) -> list[tuple[Resource, Seen]]:
     """Bring the observations of child stacks up to date, and give those that changed, to be stored.
@@ -172,9 +182,11 @@ def look(tx: Connection, world: World, now: float) -> list[tuple[Resource, Seen]
     Reading the child itself, not a message from it, makes a lost wake-up cost time only (law 1).
     """
     changed = []
-    for row in [row for row in world.rows.values() if kind_of(row.type) == STACK and row.handle]:
+    rows = [row for row in world.rows.values() if row.handle and kind_of(row.type) == STACK]
+    standing = stacks.standing(tx, [row.handle for row in rows])
+    for row in rows:
         before = world.seen.get(row.key)
-        observation = _observe(tx, row.handle, now)
+        observation = _observation(row.handle, standing.get(row.handle), now)
         if before is not None and _same(before.observation, observation):
             continue
         seen = Seen(observation, next_look(before.number if before is not None else 0))
@@ -190,17 +202,19 @@ def _intent_of(row: Resource) -> str:
 
 def _observe(tx: Connection, stack_id: str, now: float) -> Observation:
     """A look at a child stack. changes — moves whenever the child was worked on: its members may be others now."""
-    child = stacks.get(tx, stack_id)
-    if child is None or child.deleted_at is not None:
+    return _observation(stack_id, stacks.standing(tx, [stack_id]).get(stack_id), now)
+
+
+def _observation(stack_id: str, child: stacks.Standing | None, now: float) -> Observation:
+    if child is None:
         return Observation(Presence.ABSENT, stack_id, seen_at=now, reason="its stack is gone")
-    desired = stacks.desired_of(tx, child.id, child.revision)
     properties: dict[str, Any] = {
         "status": child.status.lower(),
         "action": child.action,
-        "changes": shards.passes_of(tx, child.id),
-        "skip": desired.template.get("skip", []),
-        "failures": shards.failures_of(tx, child.id),
-        "arn": f"arn:openstack:heat::{child.project}:stacks/{child.name}/{child.id}",
+        "changes": child.passes,
+        "skip": child.skip,
+        "failures": child.failures,
+        "arn": f"arn:openstack:heat::{child.project}:stacks/{child.name}/{stack_id}",
     }
     if child.status == Status.FAILED:
         properties["fault"] = child.reason

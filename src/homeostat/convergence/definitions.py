@@ -5,6 +5,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from homeostat.model.desired import Definition, Identity
@@ -17,17 +18,22 @@ from homeostat.store.stacks import Desired
 from homeostat.templates import Compiled, DynamicMap, compile_template, parse_template
 
 MEMBERS_PER_SHARD = 1000
-KEPT_MAX = 64
-"""Compiled graphs kept in memory; one is at most a shard's worth of a group, or one template."""
+KEPT_MAX = 20_000
+"""Definitions kept in memory: what a worker needs follows its shards, not the stack."""
 
 Graph = Mapping[str, Definition]
 
 
 class Definitions:
-    """Desired graphs by (stack, revision, shard). Safe to share between threads."""
+    """Desired graphs by (stack, revision, shard). Safe to share between threads.
 
-    def __init__(self) -> None:
+    kept_max — definitions in memory at most, each graph counting as one more; the newest graph stays in any case.
+    """
+
+    def __init__(self, kept_max: int = KEPT_MAX) -> None:
+        self._kept_max = kept_max
         self._kept: OrderedDict[tuple[str, int, int], Graph] = OrderedDict()
+        self._size = 0
         self._lock = threading.Lock()
 
     def get(self, identity: Identity, revision: int, shard: int, load: Callable[[], Desired]) -> Graph:
@@ -39,9 +45,11 @@ class Definitions:
                 return self._kept[key]
         graph = compile_graph(load(), identity, shard)
         with self._lock:
+            if key not in self._kept:
+                self._size += 1 + len(graph)
             self._kept[key] = graph
-            while len(self._kept) > KEPT_MAX:
-                self._kept.popitem(last=False)
+            while self._size > self._kept_max and len(self._kept) > 1:
+                self._size -= 1 + len(self._kept.popitem(last=False)[1])
         return graph
 
 
@@ -88,11 +96,16 @@ def compile_desired(desired: Desired, identity: Identity, *, strict: bool = True
 
 def template_of(type_name: str, files: Mapping[str, str]) -> dict[str, Any]:
     """The template that a resource type names. Fails: Rejected when it is not among the files of the stack."""
-    try:
-        return parse_template(files[type_name])
-    except KeyError:
+    if type_name not in files:
         message = f'The template "{type_name}" is not among the files of the stack: send its text in "files"'
-        raise Rejected("StackValidationFailed", message) from None
+        raise Rejected("StackValidationFailed", message)
+    return _parsed(files[type_name])
+
+
+@lru_cache(maxsize=8)
+def _parsed(text: str) -> dict[str, Any]:
+    """The members of a group of nested stacks are all made from one text. Nobody changes what is parsed."""
+    return parse_template(text)
 
 
 def with_content(definitions: Graph, files: Mapping[str, str]) -> Graph:

@@ -341,10 +341,3 @@ def get(tx: Connection, stack_id: str, number: int) -> Row[Any] | None:
 
 def of_stack(tx: Connection, stack_id: str) -> list[Row[Any]]:
     return list(tx.execute(select(schema.shard).where(schema.shard.c.stack_id == stack_id).order_by("number")))
-
-
-def passes_of(tx: Connection, stack_id: str) -> int:
-    """How often the shards of a stack were claimed, all in all."""
-    return int(
-        tx.execute(select(func.sum(schema.shard.c.epoch)).where(schema.shard.c.stack_id == stack_id)).scalar() or 0
-    )

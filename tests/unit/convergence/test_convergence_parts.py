@@ -14,7 +14,6 @@ from homeostat.clouds.simulated import Faults, SimulatedCloud, Weather
 from homeostat.convergence.board import ShardBoard
 from homeostat.convergence.conductor import SET_ASIDE_S, run_pass
 from homeostat.convergence.definitions import (
-    KEPT_MAX,
     MEMBERS_PER_SHARD,
     Definitions,
     compile_graph,
@@ -50,26 +49,26 @@ def test_graphs_are_compiled_once() -> None:
     assert len(loaded) == 1
 
 
-def test_the_least_recently_used_graph_is_forgotten_first() -> None:
+def test_the_least_recently_used_graphs_are_forgotten_when_there_are_too_many_definitions() -> None:
     loaded: list[int] = []
-    kept = Definitions()
+    kept = Definitions(kept_max=10)
 
-    def get(revision: int) -> None:
+    def get(revision: int, members: int) -> None:
         def load() -> Desired:
             loaded.append(revision)
-            return Desired()
+            return group(members)
 
         kept.get(ME, revision, 0, load)
 
-    for revision in range(KEPT_MAX):
-        get(revision)
-    get(0)
-    get(KEPT_MAX)
-    loaded.clear()
-    get(0)
-    assert loaded == []
-    get(1)
-    assert loaded == [1]
+    for revision, members in ((1, 4), (2, 4), (1, 4), (3, 4)):
+        get(revision, members)
+    assert loaded == [1, 2, 3]
+    for revision in (1, 2):
+        get(revision, 4)
+    assert loaded == [1, 2, 3, 2]
+    get(4, 100)
+    get(4, 100)
+    assert loaded == [1, 2, 3, 2, 4]
 
 
 @pytest.mark.parametrize(

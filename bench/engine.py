@@ -1,0 +1,70 @@
+"""The whole path below HTTP in one process, and how an operation on it is measured."""
+
+import resource
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from bench.databases import Statements, kind_of, opened, size_of
+from bench.figures import Measured
+from homeostat.api.intake import Intake, Quotas
+from homeostat.clouds.simulated import SimulatedCloud
+from homeostat.convergence.board import ShardBoard
+from homeostat.convergence.children import Children
+from homeostat.convergence.clock import Entropy, SystemClock
+from homeostat.convergence.conductor import run_pass
+from homeostat.convergence.pass_ import Limits, Passes
+from homeostat.convergence.performing import Performer
+from homeostat.convergence.worker import spare_the_collector
+from homeostat.store import stacks
+
+
+class Engine:
+    """Intake, board, passes and a simulated cloud. One pass at a time."""
+
+    def __init__(self, url: str, latency_s: float = 0.0) -> None:
+        spare_the_collector()
+        clock, entropy = SystemClock(), Entropy()
+        self.db = opened(url)
+        self.statements = Statements(self.db)
+        cloud = SimulatedCloud(clock.now)
+        limits = Limits(lease_s=60.0)
+        children = Children(self.db, clock, entropy, 3600.0)
+        self._pool = ThreadPoolExecutor(4)
+        performer = Performer(lambda _project: cloud, children, clock, entropy, self._pool)
+        self.passes = Passes(self.db, lambda _project: cloud, performer, children, clock, entropy.keys(), limits)
+        self.board = ShardBoard("bench", {"database": self.db, "lease_s": limits.lease_s})
+        self.intake = Intake(self.db, entropy, Quotas())
+
+    def settle(self, stack_id: str) -> None:
+        """Run passes until the stack is at rest. Fails: RuntimeError unless it is COMPLETE then."""
+        while True:
+            for job in self.board.iterjobs():
+                self.board.claim(job, "bench")
+                run_pass(self.passes, job)
+            with self.db.read() as tx:
+                row = stacks.get(tx, stack_id)
+            if row is not None and row.status != "IN_PROGRESS":
+                if row.status != "COMPLETE":
+                    raise RuntimeError(f"stack {stack_id} ended {row.status}: {row.reason}")
+                return
+
+    def measure(self, operation: str, shape: str, n: int, act: Callable[[], None]) -> Measured:
+        sent = self.statements.count
+        wall, cpu = time.perf_counter(), time.process_time()
+        act()
+        return Measured(
+            operation,
+            shape,
+            n,
+            kind_of(self.db),
+            time.perf_counter() - wall,
+            time.process_time() - cpu,
+            resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+            self.statements.count - sent,
+            size_of(self.db),
+        )
+
+    def close(self) -> None:
+        self._pool.shutdown()
+        self.db.close()
