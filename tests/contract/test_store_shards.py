@@ -199,7 +199,22 @@ def test_the_next_wake_is_the_earliest_claimable_time(database: Database) -> Non
 # -- who comes first ---------------------------------------------------------------------------------------------------
 
 
-def test_urgent_work_goes_first_whatever_its_age(database: Database) -> None:
+def test_nothing_waits_for_ever(database: Database) -> None:
+    """What is not urgent goes with the urgent when it has waited."""
+    wake(database, asleep(database, "user"), NOW - 5, USER)
+    wake(database, asleep(database, "heal"), NOW - shards.PATIENCE_S, HEAL)
+    wake(database, asleep(database, "drift"), NOW - shards.PATIENCE_S, DRIFT)
+    assert [stack_id for stack_id, _ in due(database)] == ["p-heal", "p-user", "p-drift"]
+
+
+def test_projects_take_turns(database: Database) -> None:
+    """CV17: also when none of their shards is being worked on yet."""
+    large = add_stack(database, "large", project="busy", shard_count=50, at=NOW - 60)
+    small = add_stack(database, "small", project="quiet", at=NOW - 1)
+    assert due(database, limit=3) == [(large, 0), (small, 0), (large, 1)]
+
+
+def test_urgent_work_goes_first(database: Database) -> None:
     names = {"garbage": (GARBAGE, NOW - 9), "drift": (DRIFT, NOW - 7), "heal": (HEAL, NOW - 5), "user": (USER, NOW)}
     for name, (priority, at) in names.items():
         wake(database, asleep(database, name), at, priority)

@@ -164,9 +164,15 @@ class Observer:
         with self._db.write() as tx:
             now = self._db.now_of(tx)
             for stack_id, looks in sorted(by_stack.items()):  # the shard before its rows, as a pass takes them
-                shards.wake(tx, stack_id, now, shards.HEAL, sorted({thing.shard for thing, _ in looks}))
+                urgent = shards.HEAL if any(_ill(*each) for each in looks) else shards.DRIFT
+                shards.wake(tx, stack_id, now, urgent, sorted({thing.shard for thing, _ in looks}))
                 sightings.record(self._db, tx, looks)
                 sightings.record_properties(self._db, tx, stack_id, looks, now)
+
+
+def _ill(thing: Watched, look: Observation) -> bool:
+    """Is it gone, or in another state? Otherwise a property differs, or something is being built."""
+    return not look.present or look.properties.get("status") != (thing.seen or {}).get("status")
 
 
 def _shards(things: Sequence[Watched]) -> set[Shard]:

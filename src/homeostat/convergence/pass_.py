@@ -23,6 +23,7 @@ from homeostat.model.world import Resource, World, look_interval
 from homeostat.planner import Frontier, outcome
 from homeostat.planner.asked import look_first
 from homeostat.planner.scope import thing_of
+from homeostat.planner.urgency import urgency
 from homeostat.resources.registry import is_outside, kind_of, resource_type
 from homeostat.store import forsaken, schema, shards, stacks, worlds
 from homeostat.store.database import Database
@@ -259,7 +260,8 @@ class Pass:
             wake_at = self._wake_at(now)
             observe_at = self._observe_at(now)
             shards.observe_at(tx, stack.id, self._lease.number, observe_at)
-            reached = shards.Reached(stack.revision, frontier.size, frontier.unfinished, len(self._world.definitions))
+            kept = len(self._world.definitions)
+            reached = shards.Reached(stack.revision, frontier.size, frontier.unfinished, kept, urgency(self._world))
             shards.release(tx, self._lease, self._lease.wakes, wake_at, reached)
 
     def _fail(self, tx: Connection, now: float) -> None:

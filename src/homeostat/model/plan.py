@@ -1,11 +1,21 @@
 """What was decided: steps to take now, and for everything not acted on the reason why (laws 2 and 9)."""
 
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import Any
 
 from homeostat.model.observed import Observation
 from homeostat.model.world import Resource
+
+
+class Priority(IntEnum):
+    """Which work goes first (CV17): a lower number before a higher one."""
+
+    USER = 0
+    HEAL = 1
+    ROLLOUT = 2
+    DRIFT = 3
+    GARBAGE = 4
 
 
 class Verb(StrEnum):

@@ -7,12 +7,14 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, and_, case, func, literal, select, tuple_, update
 
 from homeostat.model.errors import Superseded
+from homeostat.model.plan import Priority
 from homeostat.model.world import look_interval
 from homeostat.store import schema
 from homeostat.store.database import Database
 
-USER, HEAL, ROLLOUT, DRIFT, GARBAGE = range(5)
-"""Priorities (CV17): lower goes first."""
+USER, HEAL, ROLLOUT, DRIFT, GARBAGE = Priority
+PATIENCE_S = 10.0
+"""Time after which healing goes as first as what users wait for; less urgent work waits for its multiples."""
 
 
 TAKEN_S = 5.0
@@ -63,10 +65,10 @@ def wake(
     return tx.execute(update(table).where(*where).values(**values)).rowcount
 
 
-def wake_unsettled(tx: Connection, stack_id: str, at: float, revision: int) -> None:
+def wake_unsettled(tx: Connection, stack_id: str, at: float, priority: int, revision: int) -> None:
     """Wake the shards that are not at rest at a new revision; where there is none, the first, which finds that out."""
-    if not wake(tx, stack_id, at, USER, unsettled_at=revision, restart_at=revision):
-        wake(tx, stack_id, at, USER, [0])
+    if not wake(tx, stack_id, at, priority, unsettled_at=revision, restart_at=revision):
+        wake(tx, stack_id, at, priority, [0])
 
 
 def _woken(at: float, priority: int) -> dict[str, Any]:
@@ -95,9 +97,16 @@ def carry_over(tx: Connection, stack_id: str, revision: int, touched: Collection
 
 
 def due(tx: Connection, now: float, limit: int) -> list[Row[Any]]:
-    """Shards with work to do and no living owner: fair order, most urgent first, then the project with the fewest
-    shards being worked on, then the oldest wake-up (CV17)."""
+    """Shards with work to do and no living owner, in fair order (CV17): the most urgent first; then each project in
+    turn, those later that have shards being worked on; of one project the oldest wake-up.
+
+    However many of them one project has, every other one has its turn within the first few; and what is not urgent
+    becomes so when it has waited.
+    """
     table = schema.shard
+    oldest = (table.c.wake_at, table.c.stack_id, table.c.number)
+    urgency = case((table.c.wake_at <= now - PATIENCE_S * table.c.priority, int(USER)), else_=table.c.priority)
+    turn = func.row_number().over(partition_by=(table.c.project, urgency), order_by=oldest)
     busy = (
         select(table.c.project, func.count().label("shards"))
         .where(table.c.lease_until > now)
@@ -109,11 +118,9 @@ def due(tx: Connection, now: float, limit: int) -> list[Row[Any]]:
         .outerjoin(busy, busy.c.project == table.c.project)
         .where(table.c.wake_at <= now, table.c.lease_until <= now)
         .order_by(
-            table.c.priority,
-            func.coalesce(busy.c.shards, 0),
-            table.c.wake_at,
-            table.c.stack_id,
-            table.c.number,
+            urgency,
+            func.coalesce(busy.c.shards, 0) + turn,
+            *oldest,
         )
         .limit(limit)
     )
@@ -178,12 +185,14 @@ def renew_all(tx: Connection, leases: Collection[Lease], now: float, lease_s: fl
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """How far a pass at this revision has come: of so many nodes so many are left; kept — of those that stay."""
+    """How far a pass at this revision has come: of so many nodes so many are left; kept — of those that stay;
+    priority — of the next pass, when nothing happens before."""
 
     revision: int
     nodes: int
     left: int
     kept: int
+    priority: Priority = Priority.USER
 
 
 def release(tx: Connection, lease: Lease, wakes: int, wake_at: float | None, reached: Reached | None = None) -> bool:
@@ -200,6 +209,7 @@ def release(tx: Connection, lease: Lease, wakes: int, wake_at: float | None, rea
     }
     if reached is not None:
         values |= _progress(lease, reached)
+        values["priority"] = case((table.c.wakes == wakes, reached.priority), else_=table.c.priority)
     found = tx.execute(
         update(table)
         .where(table.c.stack_id == lease.stack_id, table.c.number == lease.number, table.c.epoch == lease.epoch)

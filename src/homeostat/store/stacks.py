@@ -152,14 +152,15 @@ def _set_to_work(
     number: int,
     now: float,
     touched: Collection[int] | None,
+    priority: int = shards.USER,
 ) -> None:
     """Wake the shards that have to do with a new revision."""
     shards.ensure(db, tx, stack.id, stack.project, desired.shards)
     if touched is None:
-        shards.wake(tx, stack.id, now, shards.USER, restart_at=number)
+        shards.wake(tx, stack.id, now, priority, restart_at=number)
     else:
         shards.carry_over(tx, stack.id, number, touched)
-        shards.wake_unsettled(tx, stack.id, now, number)
+        shards.wake_unsettled(tx, stack.id, now, priority, number)
 
 
 def converge(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_s: float, intent: str = "") -> int:
@@ -394,7 +395,7 @@ def go_on(
     if row.revision != row.complete_revision:
         revisions = schema.revision
         tx.execute(delete(revisions).where(revisions.c.stack_id == row.id, revisions.c.number == row.revision))
-    _set_to_work(db, tx, row, desired, number, now, touched)
+    _set_to_work(db, tx, row, desired, number, now, touched, shards.ROLLOUT)
 
 
 def fail(db: Database, tx: Connection, stack_id: str, number: int, reason: str, now: float) -> Row[Any] | None:
