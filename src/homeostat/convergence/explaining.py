@@ -19,7 +19,7 @@ from homeostat.planner.explain import PATIENCE_S, Explanation, Standing, explain
 from homeostat.resources.registry import kind_of
 from homeostat.store import progress, stacks
 
-ROWS_MAX = 2500
+ROWS_MAX = 1500
 """Resources looked at for one answer, plus those of the shard at which it is reached."""
 SHARDS_MAX = 50
 """Shards with nothing to tell that are passed over for one answer."""
@@ -138,8 +138,6 @@ class Explaining:
             shard.reason,
             not late or progress.manned(self._tx, self._now),
             shard.observe_at,
-            shard.looked_at,
-            shard.blind,
         )
 
     # -- the pages ---------------------------------------------------------------------------------------------------

@@ -100,7 +100,7 @@ RELEASED_BY = {
     Why.REQUIRES: "the resources it requires becoming complete",
     Why.BUILDING: "an observation that shows it ready",
     Why.BACKOFF: "the time of the next attempt",
-    Why.UNSEEN: "the cloud answering again",
+    Why.UNSEEN: "a look that the cloud answers",
     Why.HALTED: "an update of the stack, since another resource failed",
     Why.FAILED: "an update of the stack that changes or replaces it",
     Why.IN_USE: "the resources that use it letting go of it",

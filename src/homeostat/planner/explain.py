@@ -6,13 +6,14 @@ of it is carried out, and the world that was asked about is of no use afterwards
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import count
+from typing import NamedTuple
 
 from homeostat.model.plan import RELEASED_BY, Step, Verb, Waiting, Why
 from homeostat.model.status import Action, Status
-from homeostat.model.world import Resource, World
+from homeostat.model.world import World
 from homeostat.planner import outcome
 from homeostat.planner.frontier import Frontier, Node, leftover_node
 from homeostat.planner.scope import thing_of
@@ -37,7 +38,7 @@ class Standing:
 
     begun_at — when its newest revision was asked for; wake_at — when it is due, None: at no time by itself; held — a
     worker has it now; aside — the bug of ours that it was set aside for; manned — some worker is alive; observe_at —
-    when its things are looked at next; looked_at, blind — the newest look at all of them, and why a later one failed.
+    when its things are looked at next.
     """
 
     begun_at: float
@@ -46,8 +47,6 @@ class Standing:
     aside: str = ""
     manned: bool = True
     observe_at: float | None = None
-    looked_at: float | None = None
-    blind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +96,27 @@ def explain(world: World, standing: Standing, now: float) -> list[Explanation]:
     return _Explainer(world, standing, now).explanations()
 
 
+class Before(NamedTuple):
+    """A row as it was before the planner was asked, which changes rows when it decides."""
+
+    type: str
+    key: str
+    handle: str
+    action: str
+    status: str
+    revision: int
+    updated_at: float
+
+
 class _Explainer:
     def __init__(self, world: World, standing: Standing, now: float) -> None:
         self._world = world
         self._standing = standing
         self._now = now
-        self._rows = {key: copy(row) for key, row in world.rows.items()}
+        self._rows = {
+            key: Before(row.type, row.key, row.handle, row.action, row.status, row.revision, row.updated_at)
+            for key, row in world.rows.items()
+        }
         self._frontier = frontier = Frontier(world, (f"next{number}" for number in count()))
         self._current = {name: row.key for name, row in frontier.current.items()}
         self._nodes = {*world.definitions, *map(leftover_node, frontier.leftovers)}
@@ -119,7 +133,8 @@ class _Explainer:
         for step in frontier.steps(self._now, len(self._nodes) + 1):
             key = step.row.key
             node = leftover_node(key) if key in frontier.leftovers else step.row.name
-            if node in self._nodes and not frontier.is_settled(node):
+            quiet = frontier.is_settled(node) and not step.events
+            if node in self._nodes and not quiet:
                 found[node] = step
         return found
 
@@ -134,15 +149,21 @@ class _Explainer:
 
     def _examined(self, waiting: Waiting) -> Waiting:
         """What the planner says, completed by what it does not know."""
-        found = copy(waiting)
-        row = self._rows.get(waiting.key)
-        if waiting.why is Why.BUILDING and row is not None and is_outside(row.type) and self._standing.blind:
-            found.why, found.reason, found.since = Why.UNSEEN, self._standing.blind, self._standing.looked_at
+        row, world = self._rows.get(waiting.key), self._world
+        if waiting.why is Why.BUILDING and row is not None and is_outside(row.type) and world.blind:
+            since = world.looked_at or waiting.since
+            return replace(waiting, why=Why.UNSEEN, reason=world.blind, since=since, due_at=None)
         if waiting.why is Why.HALTED and waiting.since is None:
-            mine = (row for row in self._rows.values() if row.failed and row.revision == self._world.stack.revision)
-            found.since = max((row.updated_at for row in mine), default=None)
-        found.on = tuple(self._frontier.name(leftover_node(key)) for key in waiting.on)
-        return found
+            return replace(waiting, since=self._failed_at)
+        if waiting.on:
+            return replace(waiting, on=tuple(self._frontier.name(leftover_node(key)) for key in waiting.on))
+        return waiting
+
+    @cached_property
+    def _failed_at(self) -> float | None:
+        """When the newest failure of this revision was."""
+        mine = (each for each in self._rows.values() if each.revision == self._world.stack.revision)
+        return max((each.updated_at for each in mine if each.status == Status.FAILED), default=None)
 
     def _ready(self, node: Node) -> Waiting:
         """Nothing holds it but that a worker has to do it."""
@@ -167,13 +188,13 @@ class _Explainer:
 
     def _left_alone(self, name: str) -> Waiting | None:
         """It differs from what it should be, and yet it is at rest."""
-        row = self._rows[self._current[name]]
+        row = self._world.rows[self._current[name]]
         if row.status != Status.COMPLETE or not row.handle or row.key not in self._world.seen:
             return None
         verdict = resource_type(row.type).judge(thing_of(self._world, row), self._now)
         if not outcome.unfit(verdict):
             return None
-        off = "" if self._world.stack.converge else "; convergence is switched off"
+        off = "" if self._world.stack.converges(name) else "; convergence is switched off"
         seen_at = self._world.seen[row.key].observation.seen_at
         return Waiting(name, Why.LEFT_ALONE, (), f"{verdict.reason}{off}", seen_at, key=row.key)
 
@@ -252,7 +273,6 @@ class _Explainer:
             self._cause(node),
         )
 
-    def _row(self, node: Node) -> Resource | None:
-        """As it was before the planner was asked."""
+    def _row(self, node: Node) -> Before | None:
         key = node[1:] if node[0] == "/" else self._current.get(node, "")
         return self._rows.get(key)

@@ -11,8 +11,8 @@ from homeostat.store import schema
 
 STACKS_MAX = 1000
 """More nested stacks than this are not counted."""
-EVENTS_MAX = 2000
-PROJECT_EVENTS_MAX = 5000
+EVENTS_MAX = 1000
+PROJECT_EVENTS_MAX = 2000
 ALIVE_S = 20.0
 """A worker that has given no sign of life for so long is dead."""
 

@@ -82,8 +82,8 @@ CASES: dict[str, tuple[World, Standing, tuple[Any, ...]]] = {
         ("a", Why.UNSEEN, (), "the cloud does not answer", 7.0, None, "look", 1.0),
     ),
     "the cloud does not answer": (
-        world([wanted("a")], [BUILDING], {"a1": seen("building")}),
-        Standing(BEGUN, observe_at=NOW + 1, looked_at=NOW - 40, blind="connection refused"),
+        world([wanted("a")], [BUILDING], {"a1": seen("building")}, looked_at=NOW - 40, blind="connection refused"),
+        Standing(BEGUN, observe_at=NOW + 1),
         ("a", Why.UNSEEN, (), "connection refused", 40.0, None, "look", 1.0),
     ),
     "another one failed": (
@@ -201,6 +201,11 @@ def test_what_would_be_made_instead_is_not_told_of() -> None:
     """Asking what a replacement waits for must not invent the leftover that it would make."""
     found = explain(world([wanted("a", key_name="k")], [row("a")], **REVISED), DUE, NOW)
     assert [(each.node, each.why, each.next, each.status) for each in found] == [("a", Why.TURN, "create", "COMPLETE")]
+
+
+def test_a_check_that_is_to_be_told_waits_for_its_turn() -> None:
+    checked = world([wanted("a")], [row("a")], action="CHECK", revision=2, settled_revision=1)
+    assert [(each.why, each.next) for each in explain(checked, DUE, NOW)] == [(Why.TURN, "record")]
 
 
 def test_states_are_those_before_asking() -> None:
