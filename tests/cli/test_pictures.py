@@ -255,7 +255,14 @@ class TestExplained:
         ],
     )
     def test_how_far_and_how_long(self, more: dict[str, Any], expected: str) -> None:
-        assert printed(explained_head(snapshot().stack, read(explanation(**more)).outlook)) == expected
+        assert printed(explained_head(snapshot().stack, read(explanation(**more)))) == expected
+
+    def test_a_stack_that_waits_itself_says_so(self) -> None:
+        waiting = {"why": "pause", "reason": "a batch is done", "due_at": stamp(NOW + 9), "released_by": "time"}
+        text = printed(explained_head(snapshot().stack, read(explanation(waiting=waiting))))
+        assert text.splitlines()[1:] == [
+            f"  a pause between batches until {stamp(NOW + 9)}: a batch is done; released by time"
+        ]
 
     def test_every_reason_and_attempt_has_words(self) -> None:
         assert {str(why) for why in Why} == set(WORDS)

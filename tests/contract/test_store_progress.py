@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
-from sqlalchemy import insert, update
+from sqlalchemy import update
 from tests.contract.store_cases import LEASE_S, NOW, add_stack, claim, revise, shard_row, stack_row
 
 from homeostat.model.plan import Event
 from homeostat.planner.estimate import Happened
-from homeostat.store import events, progress, schema
+from homeostat.store import events, progress, schema, workers
 from homeostat.store.database import Database
 from homeostat.store.progress import Counted
 
@@ -133,11 +133,10 @@ def test_a_sign_of_life(database: Database) -> None:
     assert shard_row(database, stack_id).lease_until == NOW + LEASE_S
     assert manned(NOW)
     assert not manned(NOW + LEASE_S)
-    worker = {"name": "w", "host": "h", "pid": 1, "version": "1", "board": "homeostat", "started_at": NOW}
     with database.write() as tx:
-        tx.execute(insert(schema.worker), {**worker, "seen_at": NOW + 100})
+        workers.report(database, tx, workers.Worker("w", "h", 1, "1", "sql", NOW, NOW + 100))
     assert manned(NOW + 101)
-    assert not manned(NOW + 100 + progress.ALIVE_S)
+    assert not manned(NOW + 100 + workers.SILENT_S)
 
 
 def test_a_new_revision_is_unsettled_until_its_shards_are_at_rest(database: Database) -> None:

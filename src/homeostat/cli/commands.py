@@ -140,7 +140,7 @@ def explain(arguments: Namespace) -> int:
         write_json({"stack": stack, "explanation": found})
         return OK
     read = explanations.read(found)
-    console().print(picture.explained_head(stack, read.outlook))
+    console().print(picture.explained_head(stack, read))
     console().print(picture.reasons_tree(read.reasons, time.time()))
     if read.more:
         console().print(f"… and more: homeostat explain {stack['stack_name']} RESOURCE", style="dim")

@@ -23,6 +23,7 @@ WORDS = {
     "no_worker": "nobody works",
     "set_aside": "a mistake of ours",
     "left_alone": "it is left as it is",
+    "pause": "a pause between batches",
 }
 ATTEMPTS = {
     "create": "to be created",
@@ -98,17 +99,28 @@ class Outlook:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """more — not all reasons are here."""
+    """more — not all reasons are here; waiting — what the stack waits for apart from its resources."""
 
     outlook: Outlook = Outlook()
     reasons: Sequence[Reason] = field(default_factory=list)
     more: bool = False
+    waiting: str = ""
 
 
 def read(wire: Mapping[str, Any]) -> Explained:
     """What the API says of a stack."""
     more = any(link["rel"] == "next" for link in wire["links"])
-    return Explained(_outlook(wire), [read_reason(each) for each in wire["resources"]], more)
+    reasons = [read_reason(each) for each in wire["resources"]]
+    return Explained(_outlook(wire), reasons, more, _waiting(wire.get("waiting")))
+
+
+def _waiting(waiting: Mapping[str, Any] | None) -> str:
+    if waiting is None:
+        return ""
+    until = f" until {waiting['due_at']}" if waiting["due_at"] else ""
+    return (
+        f"{WORDS.get(waiting['why'], waiting['why'])}{until}: {waiting['reason']}; released by {waiting['released_by']}"
+    )
 
 
 def _outlook(wire: Mapping[str, Any]) -> Outlook:

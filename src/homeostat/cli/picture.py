@@ -11,7 +11,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from homeostat.cli.explain import Explained, Outlook, Reason, arranged, details, how, left, read, since
+from homeostat.cli.explain import Explained, Reason, arranged, details, how, left, read, since
 from homeostat.cli.tree import Line, arrange
 from homeostat.cli.views import COMPLETE, FAILED, IN_PROGRESS, Key, ResourceView, Snapshot, lasting, seconds
 
@@ -224,15 +224,15 @@ def status_text(status: str) -> Text:
     return Text(status, style=_colour(status.partition("_")[2]))
 
 
-def explained_head(stack: Mapping[str, Any], outlook: Outlook) -> RenderableType:
+def explained_head(stack: Mapping[str, Any], explained: Explained) -> RenderableType:
     """What state a stack is in, how much of it is not at rest, how long that takes and how that is known."""
+    outlook = explained.outlook
     moving = outlook.planned - outlook.done
     head = Text.assemble((str(stack["stack_name"]), "bold"), " is ", status_text(stack["stack_status"]))
     head.append(f": {moving} of {outlook.planned} resources are not at rest")
     if outlook.left_s is not None:
         head.append(f", {left(outlook)}")
-    reason = how(outlook)
-    return Group(head, Text(f"  {reason}", "dim")) if reason else head
+    return Group(head, *(Text(f"  {line}", "dim") for line in (explained.waiting, how(outlook)) if line))
 
 
 def reasons_tree(reasons: Sequence[Reason], now: float) -> RenderableType:

@@ -13,9 +13,12 @@ from sqlalchemy import Connection, Row
 from homeostat.convergence.children import STACK
 from homeostat.convergence.definitions import MEMBERS_PER_SHARD, Definitions
 from homeostat.convergence.loading import load
+from homeostat.model.plan import Waiting
 from homeostat.model.status import Status
+from homeostat.planner import rolling
 from homeostat.planner.estimate import Chain, Estimate, Took, critical_path, medians, time_left
-from homeostat.planner.explain import PATIENCE_S, Explanation, Standing, explain
+from homeostat.planner.explain import PATIENCE_S, Explanation, Standing, explain, explain_stack, with_pause
+from homeostat.resources.groups import Group
 from homeostat.resources.registry import kind_of
 from homeostat.store import progress, stacks
 
@@ -51,10 +54,12 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """after — place of the last one that was looked at, when there may be more."""
+    """after — place of the last one that was looked at, when there may be more; waiting — what the stack itself waits
+    for, apart from its resources."""
 
     told: Sequence[Told]
     after: Place | None
+    waiting: Waiting | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +94,8 @@ class Explaining:
         which the first are told, down to `depth` levels."""
         found: list[Told] = []
         place = self._pages(stack, found, (), limit, after, depth)
-        return Page(found, place)
+        busy = bool(found) or place is not None or after is not None
+        return Page(found, place, explain_stack(stacks.facts(stack), busy))
 
     def of_resource(self, stack: Row[Any], name: str, depth: int = 0) -> list[Told]:
         """Of the resource and leftovers of this name; none when they are at rest."""
@@ -110,6 +116,8 @@ class Explaining:
         if below:
             nested = progress.counted(self._tx, [each.id for each in below])
             planned, left = planned + nested.planned, left + nested.planned - nested.done
+        changed, made = self._to_come(stack, {each.id for each in below or ()})
+        planned, left = planned + made, left + changed + made
         tree = {stack.id, *(each.id for each in below or ())}
         count = None if below is None else 1 + len(below)
         rate, took = self._pace(stack, tree)
@@ -168,7 +176,9 @@ class Explaining:
             self._pages(child, found, path, limit, None, depth - 1)
 
     def _told(self, stack: Row[Any], number: int, path: tuple[str, ...], each: Explanation) -> Told:
-        return Told((*path, each.name), stack, each, self._child(each), self._cause(stack, number, path, each))
+        child = self._child(each)
+        shown = with_pause(each, stacks.facts(child)) if child is not None else each
+        return Told((*path, each.name), stack, shown, child, self._cause(stack, number, path, each))
 
     def _child(self, each: Explanation) -> Row[Any] | None:
         """The live stack that is its reality."""
@@ -186,10 +196,11 @@ class Explaining:
         while child is not None and self._left > 0 and len(path) <= DEPTH_MAX:
             inner = self._first(child)
             if inner is None:
+                found = with_pause(found, stacks.facts(child))
                 break
             path, found = (*path, found.name), inner
             child = self._child(found)
-        return None if found is each else Cause((*path, found.name), found)
+        return None if found.node == each.node and found.key == each.key else Cause((*path, found.name), found)
 
     def _by_node(self, stack: Row[Any], number: int) -> Mapping[str, Explanation]:
         return {each.node: each for each in self._known[stack.id, number]}
@@ -200,6 +211,32 @@ class Explaining:
             for each in self._shard(stack, shard.number):
                 return each
         return None
+
+    # -- groups that change in batches -------------------------------------------------------------------------------
+
+    def _to_come(self, stack: Row[Any], below: set[str]) -> tuple[int, int]:
+        """Members that later batches change, and members that they make: of the stack, and of those below it that were
+        looked at."""
+        known = (child for child in self._children.values() if child is not None and child.id in below)
+        found = [rolling.to_come(self._group(each)) for each in (stack, *known)]
+        return sum(changed for changed, _ in found), sum(made for _, made in found)
+
+    def _pauses_s(self, stack: Row[Any]) -> float:
+        """The pauses that are still to be made, at least."""
+        group = self._group(stack)
+        if not group.get("rollout"):
+            return 0.0
+        pause_s = float(group["rollout"]["pause_time"])
+        batches = -(-sum(rolling.to_come(group)) // int(group["rollout"]["max_batch_size"]))
+        if stack.step_at is None:
+            return batches * pause_s
+        return max(0.0, float(stack.step_at) - self._now) + max(0, batches - 1) * pause_s
+
+    def _group(self, stack: Row[Any]) -> Group:
+        """What its newest revision says, of a group that is in progress; else {}."""
+        if stack.parent_id is None or stack.status != Status.IN_PROGRESS:
+            return {}
+        return stacks.group_of(self._tx, stack.id, stack.revision) or {}
 
     # -- how long ----------------------------------------------------------------------------------------------------
 
@@ -223,7 +260,9 @@ class Explaining:
         inside = {}
         for each in unfinished:
             child = self._child(each) if depth else None
-            seconds = self._chain(child, took, depth - 1).seconds if child is not None else None
-            if seconds is not None:
-                inside[each.node] = seconds
+            if child is None:
+                continue
+            seconds, pauses_s = self._chain(child, took, depth - 1).seconds, self._pauses_s(child)
+            if seconds is not None or pauses_s:
+                inside[each.node] = (seconds or 0.0) + pauses_s
         return critical_path(unfinished, took, self._now, inside)

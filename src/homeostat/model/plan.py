@@ -94,6 +94,7 @@ class Why(StrEnum):
     NO_WORKER = "no_worker"
     SET_ASIDE = "set_aside"
     LEFT_ALONE = "left_alone"
+    PAUSE = "pause"
 
 
 RELEASED_BY = {
@@ -109,6 +110,7 @@ RELEASED_BY = {
     Why.NO_WORKER: "a worker being started",
     Why.SET_ASIDE: "the next try of a worker that has the mistake mended, or an update of the stack",
     Why.LEFT_ALONE: "convergence being switched on, or asked for",
+    Why.PAUSE: "the time of the next batch, or an update of the stack",
 }
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from homeostat.model.plan import RELEASED_BY, Step, Verb, Waiting, Why
 from homeostat.model.status import Action, Status
-from homeostat.model.world import World
+from homeostat.model.world import StackFacts, World
 from homeostat.planner import outcome
 from homeostat.planner.frontier import Frontier, Node, leftover_node
 from homeostat.planner.scope import thing_of
@@ -94,6 +94,24 @@ class Explanation:
 def explain(world: World, standing: Standing, now: float) -> list[Explanation]:
     """Everything that is not at rest, or is left alone though it differs; causes first, then by name."""
     return _Explainer(world, standing, now).explanations()
+
+
+def explain_stack(stack: StackFacts, busy: bool) -> Waiting | None:
+    """What a stack itself waits for. busy — some of its resources are not at rest: then it waits for them."""
+    if stack.status != Status.IN_PROGRESS:
+        return None
+    if stack.step_at is not None:
+        return Waiting(stack.name, Why.PAUSE, (), "a batch of its members is done", due_at=stack.step_at)
+    return None if busy else Waiting(stack.name, Why.TURN, (), "its resources are at rest")
+
+
+def with_pause(each: Explanation, child: StackFacts) -> Explanation:
+    """A resource whose nested stack makes a pause waits for the end of that."""
+    found = explain_stack(child, busy=True)
+    if found is None:
+        return each
+    following = Verb.UPDATE.value
+    return replace(each, why=found.why, reason=found.reason, due_at=found.due_at, next=following, next_at=found.due_at)
 
 
 class Before(NamedTuple):

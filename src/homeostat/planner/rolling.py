@@ -81,6 +81,16 @@ def following(group: Group) -> Group | None:
     return groups.with_earlier({**group, "count": total}, runs)
 
 
+def to_come(group: Group) -> tuple[int, int]:
+    """What the batches after this revision do: how many members they change, and how many they make."""
+    rollout = group.get("rollout")
+    if rollout is None:
+        return 0, 0
+    target, skip = rollout["target"], group["skip"]
+    changed = groups.members_in(groups.earlier_runs(group), skip, groups.names_end(target, skip))
+    return changed, max(target - group["count"], 0)
+
+
 def pauses_s(group: Group) -> Iterator[float]:
     """The pauses between this revision of a series and its end, one by one."""
     rollout = group.get("rollout")

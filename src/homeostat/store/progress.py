@@ -7,16 +7,14 @@ from typing import Any
 from sqlalchemy import Connection, Row, func, or_, select
 
 from homeostat.planner.estimate import Happened
-from homeostat.store import schema
+from homeostat.store import schema, workers
 
 STACKS_MAX = 1000
 """More nested stacks than this are not counted."""
 EVENTS_MAX = 1000
 PROJECT_EVENTS_MAX = 2000
-ALIVE_S = 20.0
-"""A worker that has given no sign of life for so long is dead."""
 
-_stack, _shard, _event, _worker = schema.stack, schema.shard, schema.event, schema.worker
+_stack, _shard, _event = schema.stack, schema.shard, schema.event
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +102,8 @@ def _happened(rows: Sequence[Row[Any]]) -> list[Happened]:
 
 
 def manned(tx: Connection, now: float) -> bool:
-    """Has any worker given a sign of life lately, or has one a shard now?"""
-    alive = select(_worker.c.name).where(_worker.c.seen_at > now - ALIVE_S).limit(1)
+    """Is any worker alive, or has one a shard now?"""
+    if any(worker.is_alive(now) for worker in workers.listed(tx)):
+        return True
     working = select(_shard.c.number).where(_shard.c.lease_until > now).limit(1)
-    return tx.execute(alive).first() is not None or tx.execute(working).first() is not None
+    return tx.execute(working).first() is not None

@@ -14,7 +14,7 @@ from homeostat.convergence.definitions import Definitions
 from homeostat.convergence.explaining import Explaining, Outlook, Place, Told
 from homeostat.model.plan import Why
 from homeostat.planner.estimate import By
-from homeostat.store import schema, stacks
+from homeostat.store import schema, stacks, workers
 
 SLOW = Weather(build_s=30.0, delete_s=30.0)
 
@@ -144,9 +144,8 @@ def test_nobody_works() -> None:
     service.clock.time += 60.0
     assert whys(service, stack_id) == {"a": Why.NO_WORKER}
     with service.db.write() as tx:
-        alive = {"name": "w", "host": "h", "pid": 1, "version": "1", "board": "homeostat"}
-        seen_at = service.clock.now() - 1.0
-        tx.execute(schema.worker.insert(), {**alive, "started_at": seen_at, "seen_at": seen_at})
+        alive_at = service.clock.now() - 1.0
+        workers.report(service.db, tx, workers.Worker("w", "h", 1, "1", "sql", alive_at, alive_at))
     assert whys(service, stack_id) == {"a": Why.TURN}
 
 
@@ -187,6 +186,32 @@ def test_the_path_leads_down_to_the_leaf() -> None:
     assert found.cause is not None
     assert found.cause.path == ("outer", "0", "0")
     assert list(whys(service, stack_id, depth=5)) == ["outer", "outer.0", "outer.0.0"]
+
+
+def test_the_pause_between_two_batches_is_told_and_counted() -> None:
+    service = Service(Weather(build_s=5.0))
+    policy = {"batch_create": {"max_batch_size": 2, "pause_time": 30}}
+    stack_id = service.create({"g": {**group(6), "update_policy": policy}})
+    assert whys(service, stack_id) == {"g": Why.BUILDING}
+    found = outlook(service, stack_id, depth=5)
+    assert (found.planned, found.done) == (7, 0)
+    service.live(10.0)
+    [paused] = told(service, stack_id)
+    child = service.child()
+    assert child.step_at > service.clock.now()
+    assert (paused.explanation.why, paused.explanation.due_at) == (Why.PAUSE, child.step_at)
+    assert paused.cause is None
+    found = outlook(service, stack_id, depth=5)
+    assert (found.planned, found.done) == (7, 2)
+    assert found.estimate is not None
+    assert found.estimate.seconds >= child.step_at - service.clock.now() + 30.0
+    with service.db.read() as tx:
+        waiting = Explaining(tx, Definitions(), service.clock.now()).page(child, 10).waiting
+    assert waiting is not None
+    assert (waiting.why, waiting.due_at) == (Why.PAUSE, child.step_at)
+    service.rest()
+    found = outlook(service, stack_id, depth=5)
+    assert (found.planned, found.done) == (7, 7)
 
 
 # -- one resource ----------------------------------------------------------------------------------------------------

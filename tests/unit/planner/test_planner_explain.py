@@ -21,7 +21,7 @@ from tests.unit.planner.worlds import (
 
 from homeostat.model.plan import RELEASED_BY, Why
 from homeostat.model.world import World
-from homeostat.planner.explain import Explanation, Standing, explain
+from homeostat.planner.explain import Explanation, Standing, explain, explain_stack, with_pause
 
 BEGUN = NOW - 60.0
 DUE = Standing(BEGUN, wake_at=NOW - 2.0, observe_at=NOW + 1.0)
@@ -152,8 +152,29 @@ def test_every_reason(case: str) -> None:
     assert told(found[node]) == tuple(expected)
 
 
+@pytest.mark.parametrize(
+    ("facts", "busy", "expected"),
+    [
+        ({"status": "COMPLETE"}, False, None),
+        ({}, True, None),
+        ({}, False, (Why.TURN, None)),
+        ({"step_at": NOW + 5}, False, (Why.PAUSE, NOW + 5)),
+        ({"step_at": NOW + 5}, True, (Why.PAUSE, NOW + 5)),
+        ({"step_at": NOW + 5, "status": "FAILED"}, False, None),
+    ],
+)
+def test_what_a_stack_itself_waits_for(facts: dict[str, Any], busy: bool, expected: Any) -> None:
+    found = explain_stack(world(**facts).stack, busy)
+    assert (None if found is None else (found.why, found.due_at)) == expected
+
+
 def test_every_reason_can_be_met_and_has_a_release() -> None:
-    assert {expected[1] for _, _, expected in CASES.values()} == set(Why)
+    """Those of resources above; the pause of a group's stack passes on to the group."""
+    [group] = explain(world([wanted("a")], [deepcopy(BUILDING)], {"a1": seen("building")}), DUE, NOW)
+    pausing = with_pause(group, world(step_at=NOW + 5).stack)
+    assert (pausing.next, pausing.next_at) == ("update", NOW + 5)
+    assert with_pause(group, world().stack) == group
+    assert {expected[1] for _, _, expected in CASES.values()} | {pausing.why} == set(Why)
     assert all(RELEASED_BY[why] for why in Why)
 
 

@@ -17,6 +17,7 @@ from homeostat.api.orchestration.renderings import Wire, at, is_deleted, link, s
 from homeostat.api.orchestration.routing import STACK, answers, router
 from homeostat.convergence.explaining import BEFORE_ALL, Cause, Explaining, Outlook, Page, Place, Told
 from homeostat.model.errors import Rejected
+from homeostat.model.plan import Waiting
 from homeostat.model.status import joined
 from homeostat.planner.estimate import Chain
 from homeostat.planner.explain import LAST
@@ -94,10 +95,22 @@ def _stack(ask: Asked, stack: Row[Any], query: ExplainQuery, page: Page, outlook
         "stack_status_reason": stack.reason,
         "begun_at": at(stack.updated_at or stack.created_at),
         "deadline": at(stack.deadline),
+        "waiting": _waiting(page.waiting),
         "progress": {"planned": outlook.planned, "done": outlook.done, "stacks": outlook.stacks},
         "critical_path": _path(outlook.chain),
         "estimate": _estimate(outlook),
         "resources": [_reason(ask, each) for each in page.told],
+    }
+
+
+def _waiting(waiting: Waiting | None) -> Wire | None:
+    if waiting is None:
+        return None
+    return {
+        "why": waiting.why,
+        "reason": waiting.reason,
+        "due_at": at(waiting.due_at),
+        "released_by": waiting.released_by,
     }
 
 

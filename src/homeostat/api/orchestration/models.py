@@ -213,6 +213,15 @@ class Estimate(BaseModel):
     rate: float | None
 
 
+class StackWaiting(BaseModel):
+    """What a stack in progress waits for apart from its resources: a pause, or a worker to finish it."""
+
+    why: str
+    reason: str
+    due_at: str | None
+    released_by: str
+
+
 class Explanation(BaseModel):
     id: str
     stack_name: str
@@ -220,6 +229,7 @@ class Explanation(BaseModel):
     stack_status_reason: str
     begun_at: str
     deadline: str | None
+    waiting: StackWaiting | None
     progress: Progress
     critical_path: CriticalPath | None
     estimate: Estimate | None
