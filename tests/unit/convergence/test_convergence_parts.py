@@ -12,6 +12,7 @@ from tests.unit.convergence.running import PROJECT, Service, double, server, tem
 from homeostat.clouds.port import Answer, Intent, Operation
 from homeostat.clouds.simulated import Faults, SimulatedCloud, Weather
 from homeostat.convergence.board import ShardBoard
+from homeostat.convergence.clock import Entropy
 from homeostat.convergence.conductor import SET_ASIDE_S, run_pass
 from homeostat.convergence.definitions import (
     MEMBERS_PER_SHARD,
@@ -383,3 +384,19 @@ def test_a_cloud_that_is_down_fails_nothing() -> None:
     service.cloud.weather.faults = Faults()
     service.rest()
     assert service.state(stack_id) == "CREATE_COMPLETE"
+
+
+def test_keys_are_unlike_one_another_and_run_on() -> None:
+    numbers = iter((5, 6, 2**50 - 1))
+    keys = Entropy(lambda size: next(numbers).to_bytes(size, "big")).keys()
+    made = [next(keys) for _ in range(3 * 1024)]
+    assert len(set(made)) == len(made)
+    assert {len(key) for key in made} == {12}
+    assert {key[:10] for key in made} == {"af" + "a" * 8, "ag" + "a" * 8, "7" * 10}
+
+
+def test_keys_are_shared_between_threads() -> None:
+    keys = Entropy().keys()
+    with ThreadPoolExecutor(4) as pool:
+        made = [key for some in pool.map(lambda _: [next(keys) for _ in range(5000)], range(4)) for key in some]
+    assert len(set(made)) == len(made)
