@@ -80,7 +80,7 @@ class Children:
             return self._create(tx, world, step, now)
         if child is None:
             return Observation(Presence.ABSENT, step.row.handle, seen_at=now)
-        if step.verb in (Verb.CREATE, Verb.FIND):
+        if step.verb is Verb.FIND:
             return _observe(tx, child.id, now)
         before = stacks.desired_of(tx, child.id, child.revision)
         if step.verb is Verb.OPERATE:

@@ -10,7 +10,7 @@ from homeostat.planner import asked, outcome
 from homeostat.planner.backoff import delay_s
 from homeostat.planner.intend import CALM_S, Intents
 from homeostat.planner.scope import thing_of
-from homeostat.resources.registry import resource_type
+from homeostat.resources.registry import kind_of, resource_type
 
 ATTEMPTS_MAX = 5
 """Creations tried for one resource before its failure is the user's (engine-semantics.md section 3)."""
@@ -322,9 +322,7 @@ class Decider(Intents):
             return self._find(row, now) if row.token else self._forget(row, outcome.CHANGED)
         if _kept(row.deletion_policy):
             return self._forget(row, KEPT)
-        if row.handle == "":
-            return self._forget(row, outcome.CHANGED)
-        return self._delete(row, now)
+        return self._delete(row, now) if _may_exist(row) else self._forget(row, outcome.CHANGED)
 
     def _leaving(self, row: Resource, now: float) -> Decision:
         """Its deletion has begun. A newer revision that would keep it lets go of it at once (CV14)."""
@@ -336,7 +334,7 @@ class Decider(Intents):
                 return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
             return self._delete(row, now)
         if row.acted_at is None:
-            return self._delete(row, now) if row.handle else self._forget(row, outcome.CHANGED)
+            return self._delete(row, now) if _may_exist(row) else self._forget(row, outcome.CHANGED)
         verdict = resource_type(row.type).judge(thing_of(self.world, row), now)
         if verdict.condition is Condition.ABSENT:
             return self._forget(row, outcome.CHANGED)
@@ -358,6 +356,11 @@ class Decider(Intents):
         row.acted_at = row.due_at = None
         row.updated_at = now
         return step
+
+
+def _may_exist(row: Resource) -> bool:
+    """Is there anything to delete? A child stack may have been made without its row having heard of it."""
+    return row.handle != "" or (row.token != "" and kind_of(row.type) == "stack")
 
 
 def _kept(policy: str) -> bool:

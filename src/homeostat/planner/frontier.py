@@ -14,6 +14,7 @@ from homeostat.model.world import Resource, World
 from homeostat.planner import outcome
 from homeostat.planner.current import current_row
 from homeostat.planner.decide import Decider
+from homeostat.resources.registry import kind_of
 
 Node = str
 
@@ -177,7 +178,7 @@ class Frontier:
             if row.busy:
                 record = outcome.fail(self.world, row, outcome.failure_text(row, f"{row.action} timed out"), now)
                 step = Step(Verb.RECORD, row, events=record.events)
-                if row.handle == "":
+                if row.handle == "" and kind_of(row.type) != "stack":  # a child stack is found by its row at any time
                     step.forsaken, row.token = row.token, ""
                 steps.append(step)
         return steps
