@@ -21,6 +21,8 @@ from homeostat.store import stacks, views
 from homeostat.store.database import Database
 
 BORN: State = (Action.INIT, Status.COMPLETE)
+BEGUN = ((Action.CREATE, Status.IN_PROGRESS), (Action.UPDATE, Status.IN_PROGRESS))
+NOT_THERE = (Action.INIT, Action.DELETE)
 KEPT = "kept"
 WELL = ("active", "available")
 
@@ -52,6 +54,7 @@ class WatchedCloud(SimulatedCloud):
 class Row(NamedTuple):
     key: str
     stack_id: str
+    shard: int
     name: str
     action: str
     status: str
@@ -147,6 +150,7 @@ class Watcher:
                 self.retained.add(event.handle)
         for key in before[0].keys() | rows.keys() | {event.key for event in events if event.key}:
             self._row(before[0].get(key), rows.get(key), told.get(key, ()))
+            self._order(rows.get(key), told.get(key, ()))
         for stack_id in before[1].keys() | all_stacks.keys():
             self._stack(before[1].get(stack_id), all_stacks.get(stack_id), told.get(stack_id, ()))
         for place, shard in shards.items():
@@ -155,7 +159,7 @@ class Watcher:
     def _row(self, before: Row | None, after: Row | None, events: Sequence[Event]) -> None:
         if before == after and not events:
             return
-        name = (after or before or events[0])[2]
+        name = after.name if after is not None else before.name if before is not None else events[0].key
         walk = [before.state if before is not None else BORN, *(event.state for event in events)]
         for one, other in itertools.pairwise(walk):
             self._demand(resource_may(one, other), f"{name} went from {joined(*one)} to {joined(*other)}")
@@ -167,6 +171,20 @@ class Watcher:
             newer = after.revision > before.revision
             self._demand(newer or not again, f"{name} fails over and over: {before}, {events}")
             self._demand(before.handle in ("", after.handle), f"{name} lost hold of {before.handle}: {after}")
+
+    def _order(self, row: Row | None, events: Sequence[Event]) -> None:
+        """A resource is begun when all that it requires is done (CV4)."""
+        if row is None or not any(event.state in BEGUN for event in events):
+            return
+        rows, all_stacks, _ = self._before
+        stack = all_stacks[row.stack_id]
+        if row.revision != stack.revision or row.action == Action.DELETE:
+            return
+        definition = self._graph(stack, row.shard).get(row.name)
+        for name in definition.requires if definition is not None else ():
+            done = [each.state for each in rows.values() if each.stack_id == row.stack_id and each.name == name]
+            well = any(action not in NOT_THERE and status == Status.COMPLETE for action, status in done)
+            self._demand(well, f"{row.name} is begun, but {name}, which it requires, is {done}")
 
     def _stack(self, before: Stack | None, after: Stack | None, events: Sequence[Event]) -> None:
         if before == after and not events:

@@ -159,7 +159,7 @@ class Frontier:
         self.world.seen.pop(row.key, None)
         self.leftovers.pop(row.key, None)
         self._settle(leftover_node(row.key))
-        if row.name in self.world.definitions and row.name not in self._settled:
+        if self._blocked.get(row.name) == 0 and row.name not in self._settled:
             self._ready.append(row.name)
 
     def _settle(self, node: Node) -> None:

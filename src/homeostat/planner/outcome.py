@@ -106,6 +106,7 @@ def _try_again(row: Resource, error: Transient | Uncertain, now: float) -> Recor
 def _deleted(world: World, row: Resource, answer: Observation, now: float) -> Record:
     if answer.presence is Presence.ABSENT:
         return removed(row)
+    row.handle = row.handle or answer.handle
     row.acted_at = now
     row.due_at = None
     look(world, row, answer)

@@ -5,6 +5,7 @@ from typing import Any
 from tests.unit.planner.worlds import (
     LONG_AGO,
     NOW,
+    SERVER,
     TEST,
     VOLUME,
     drop,
@@ -194,3 +195,16 @@ def test_a_broken_thing_with_policy_snapshot_is_not_simply_deleted() -> None:
     mine = row("a", VOLUME, "DELETE_IN_PROGRESS", deletion_policy="Snapshot", acted_at=None)
     definition = wanted("a", VOLUME, policy="Snapshot")
     assert told(drop(world([definition], [mine]), mine)) != "delete"
+
+
+def test_who_has_waited_for_its_predecessor_still_waits_for_what_it_requires() -> None:
+    """Found by the simulation: b was made as soon as the old b was gone, though a was not there yet (CV4)."""
+    old = row("b", TEST, "DELETE_IN_PROGRESS", acted_at=None, replaced_by="b2")
+    new = row("b", TEST, "INIT_COMPLETE", key="b2", handle="", token="", replaces="b1", born=2)
+    building = row("a", SERVER, "CREATE_IN_PROGRESS")
+    of = world([wanted("a"), wanted("b", TEST, "a")], [building, old, new], {"a1": seen("building")})
+    frontier = Frontier(of, keys())
+    (deletion,) = frontier.steps(NOW, 10)
+    assert told(deletion) == "delete"
+    frontier.apply(deletion, outcome.conclude(of, deletion, Observation(Presence.ABSENT), NOW))
+    assert [told(step) for step in frontier.steps(NOW, 10)] == []

@@ -1,0 +1,65 @@
+"""Workers that die at the worst moment, as the simulation found it: what they have made is neither lost nor taken for
+something else."""
+
+from typing import Any
+
+import pytest
+from tests.unit.convergence.running import Service, double, group, server
+
+from homeostat.convergence.conductor import run_pass
+
+
+class Died(BaseException):
+    """kill -9."""
+
+
+def die_after_acting(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the next pass up to its first act outside; what that gave is never stored."""
+    perform = service.performer.perform
+
+    def and_die(world: Any, steps: Any, guard: Any) -> Any:
+        answers = perform(world, steps, guard)
+        if answers:
+            raise Died
+        return answers
+
+    with monkeypatch.context() as patched:
+        patched.setattr(service.performer, "perform", and_die)
+        with pytest.raises(Died):
+            run_pass(service.passes, service.claim())
+
+
+def timed_out(monkeypatch: pytest.MonkeyPatch, **members: Any) -> tuple[Service, str]:
+    """A group whose stack was made by a worker that died then; nobody went on before the time was over."""
+    service = Service()
+    stack_id = service.begin({"grp": group(2, **members)}, timeout_mins=1)
+    die_after_acting(service, monkeypatch)
+    assert service.child().parent_id == stack_id
+    service.clock.time += 61.0
+    service.rest()
+    assert service.states(stack_id) == {"grp": "CREATE_FAILED"}
+    return service, stack_id
+
+
+def test_a_group_that_nobody_heard_of_is_deleted_with_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+    service, stack_id = timed_out(monkeypatch)
+    service.delete(stack_id)
+    service.rest()
+    assert service.cloud.things() == {}
+    assert all(each.deleted_at is not None for each in service.stacks())
+
+
+def test_a_group_that_nobody_heard_of_is_not_taken_for_what_is_wanted_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    service, stack_id = timed_out(monkeypatch)
+    service.update(stack_id, {"grp": group(1, server(name="new%index%"))})
+    service.rest()
+    assert service.state(stack_id) == "UPDATE_COMPLETE"
+    assert [each["name"] for each in service.cloud.things("server").values()] == ["new0"]
+
+
+def test_a_group_that_nobody_heard_of_goes_with_its_template(monkeypatch: pytest.MonkeyPatch) -> None:
+    service, stack_id = timed_out(monkeypatch)
+    service.update(stack_id, {"t": double()})
+    service.rest()
+    assert service.state(stack_id) == "UPDATE_COMPLETE"
+    assert service.cloud.things() == {}
