@@ -56,6 +56,7 @@ class Row(NamedTuple):
     stack_id: str
     shard: int
     name: str
+    type: str
     action: str
     status: str
     handle: str
@@ -65,6 +66,10 @@ class Row(NamedTuple):
     @property
     def state(self) -> State:
         return self.action, self.status
+
+    @property
+    def done(self) -> bool:
+        return self.action not in NOT_THERE and self.status == Status.COMPLETE
 
 
 class Stack(NamedTuple):
@@ -182,8 +187,9 @@ class Watcher:
             return
         definition = self._graph(stack, row.shard).get(row.name)
         for name in definition.requires if definition is not None else ():
-            done = [each.state for each in rows.values() if each.stack_id == row.stack_id and each.name == name]
-            well = any(action not in NOT_THERE and status == Status.COMPLETE for action, status in done)
+            done = [each for each in rows.values() if each.stack_id == row.stack_id and each.name == name]
+            kind = self._graph(stack, row.shard)[name].type
+            well = any(each.done and each.type == kind for each in done)
             self._demand(well, f"{row.name} is begun, but {name}, which it requires, is {done}")
 
     def _stack(self, before: Stack | None, after: Stack | None, events: Sequence[Event]) -> None:
@@ -217,9 +223,8 @@ class Watcher:
             settled = shard.settled_revision == stack.revision and shard.failures == 0
             self._demand(settled, f"{stack.name} is COMPLETE, its shard is not: {shard}")
             for name in self._graph(stack, number):
-                states = [row.state for row in mine if row.name == name]
-                well = any(status == Status.COMPLETE and action != Action.INIT for action, status in states)
-                self._demand(well, f"{stack.name} is COMPLETE, its {name} is {states}")
+                found = [row for row in mine if row.name == name]
+                self._demand(any(row.done for row in found), f"{stack.name} is COMPLETE, its {name} is {found}")
 
     def _shard(self, before: Shard | None, after: Shard, all_stacks: dict[str, Stack]) -> None:
         if before == after:

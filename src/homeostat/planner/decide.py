@@ -55,8 +55,8 @@ class Decider(Intents):
             return self._again(definition, row, now)
         verdict = resource_type(row.type).judge(thing_of(self.world, row), now)
         if verdict.condition in (Condition.READY, Condition.DRIFTED):
-            seen = self.world.seen[row.key]
-            row.judged = seen.number
+            if verdict.condition is Condition.READY:
+                row.judged = self.world.seen[row.key].number  # what differs is judged, and mended, at rest
             return Step(Verb.RECORD, row, events=outcome.complete(self.world, row, now).events)
         if verdict.condition is Condition.ABSENT:
             visible_at = row.acted_at + self.world.listing_lag_s

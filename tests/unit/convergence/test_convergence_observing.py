@@ -250,3 +250,13 @@ def test_an_older_answer_does_not_hide_newer_news() -> None:
         patch.setattr(service.cloud, "update", dies_at_once)
         service.work()
     assert service.cloud.things()[service.servers()[0]]["status"] == "active"
+
+
+def test_what_is_changed_while_it_is_being_built_is_changed_back() -> None:
+    """Found by the simulation: the look that showed it ready counted as judged, so nobody minded the difference."""
+    service = Service(Weather(build_s=3.0))
+    stack_id = service.create({"disk": volume(description="ours")})
+    service.cloud.change("volume-1", description="theirs")
+    service.live(10.0)
+    assert service.states(stack_id) == {"disk": "UPDATE_COMPLETE"}
+    assert service.cloud.things()["volume-1"]["description"] == "ours"
