@@ -18,6 +18,7 @@ from homeostat.cli.state import State
 from homeostat.clouds.local import LocalCloud
 from homeostat.convergence.definitions import compile_desired
 from homeostat.model.desired import Identity
+from homeostat.model.plan import RELEASED_BY
 from homeostat.store.stacks import Desired
 from homeostat.templates import parse_template
 from tests.docs.pages import DOCS, Command, commands, files, templates
@@ -123,6 +124,12 @@ def test_links_lead_somewhere(page: Path) -> None:
     links = [link.partition("#")[0] for link in re.findall(r"\]\(([^)]+)\)", text) if "://" not in link]
     missing = [link for link in links if link and not (page.parent / link).exists()]
     assert missing == []
+
+
+def test_every_reason_to_wait_is_documented() -> None:
+    page = (DOCS / "howto" / "why-is-my-stack-waiting.md").read_text(encoding="utf-8")
+    told = re.findall(r"^\| `(\w+)` \| ([^|]+) \|", page, re.MULTILINE)
+    assert dict(told) == {str(why): release for why, release in RELEASED_BY.items()}
 
 
 def test_every_page_is_in_the_table_of_contents() -> None:

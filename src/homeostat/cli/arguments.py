@@ -70,11 +70,16 @@ def _add_client_commands(commands: Commands) -> None:
     explain = _client(
         commands,
         "explain",
-        "say what is not at rest, why, since when, and what would release it",
+        "say what is not at rest, why, since when, what would release it, and how long it will take",
         "homeostat explain web-tier\n  homeostat explain web-tier server_2",
     )
     explain.add_argument("name", metavar="NAME", help="name or id of the stack")
-    explain.add_argument("resource", metavar="RESOURCE", nargs="?", help="only this resource, at rest or not")
+    explain.add_argument(
+        "resource",
+        metavar="RESOURCE",
+        nargs="?",
+        help="only this resource, at rest or not; those of nested stacks, too",
+    )
     _add_asks(commands)
     _add_down(commands)
 

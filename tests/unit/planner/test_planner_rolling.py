@@ -62,6 +62,14 @@ def rolled(before: groups.Group, wanted: groups.Group, chosen: dict[str, Any], *
     return [letters(each) for each in series(first)]
 
 
+def test_what_is_still_to_come() -> None:
+    first = rolling.begin(group(3), group(5, NEW), policy(2), (), False)
+    assert [rolling.to_come(each) for each in series(first)] == [(3, 0), (1, 0), (0, 0)]
+    first = rolling.begin({}, group(5, NEW), creating(2), (), True)
+    assert [rolling.to_come(each) for each in series(first)] == [(0, 3), (0, 1), (0, 0)]
+    assert rolling.to_come(group(3)) == (0, 0)
+
+
 @pytest.mark.parametrize(
     ("before", "target", "chosen", "wanted"),
     [
