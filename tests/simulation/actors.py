@@ -10,6 +10,7 @@ import greenlet
 from sqlalchemy import Connection
 from taskflow.exceptions import JobFailure, UnclaimableJob
 
+from homeostat.api.asks import Asks
 from homeostat.api.intake import Intake, Quotas
 from homeostat.clouds.port import Sighting
 from homeostat.clouds.simulated import SimulatedCloud
@@ -327,6 +328,7 @@ class Api(Process):
         super().__init__(name, db, clock, rng)
         self.requests: deque[Request] = deque()
         self._intake = Intake(self.db, entropy, Quotas(timeout_s=TIMEOUT_S))
+        self.asks = Asks(self.db, TIMEOUT_S)
         self._tell = tell
         self.actors = [Actor(f"{name}.{number}", self._serve) for number in range(2)]
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import select
 
+from homeostat.api.asks import Asks, Switches
 from homeostat.api.intake import Intake
 from homeostat.clouds.port import Sighting
 from homeostat.clouds.simulated import Faults, Weather
@@ -65,6 +66,10 @@ class TroubledWorld(SimulatedWorld):
     def _optional(self) -> list[tuple[float, Callable[[], None]]]:
         return [
             (0.7, self._cancel),
+            (0.7, self._observe),
+            (0.7, self._converge),
+            (0.7, self._check),
+            (0.7, self._switch),
             (0.5, self._race),
             (0.5, self._purge),
             (1.5, self._kill),
@@ -103,6 +108,11 @@ class TroubledWorld(SimulatedWorld):
             for handle in cloud.things():
                 cloud.change(handle, locked=False)
         super().calm()
+        asks = Asks(self.db, 900.0)
+        for stack in self.all_stacks():
+            if stack.deleted_at is None:
+                exceptions = {key: {} for key in stack.exceptions or {}}
+                asks.switch(stack.id, Switches({"converge": True, "observe_s": None}, exceptions))
 
     def _beat(self) -> None:
         for worker in self.workers:
@@ -168,6 +178,50 @@ class TroubledWorld(SimulatedWorld):
         """Several users want something else of one stack in the same moment."""
         for _ in range(3):
             self.rng.choice((self._update, self._update, self._cancel, self._delete))()
+
+    def _ask_of(self, act: Callable[[Asks], object], story: str) -> None:
+        alive = [api for api in self.apis if api.alive]
+        if alive:
+            api = self.rng.choice(alive)
+
+            def serve(_: Intake) -> None:
+                act(api.asks)
+
+            api.requests.append(serve)
+            self.tell(f"user: {story}")
+
+    def _place(self) -> tuple[str, str | None] | None:
+        """A stack or one of its resources, nested ones too."""
+        rows = sorted((row.stack_id, row.name) for row in self.rows())
+        if not rows:
+            return None
+        stack_id, name = self.rng.choice(rows)
+        return (stack_id, name) if self.rng.random() < 0.5 else (stack_id, None)
+
+    def _observe(self) -> None:
+        place = self._place()
+        if place is not None:
+            self._ask_of(lambda asks: asks.observe(*place), f"observe {place}")
+
+    def _converge(self) -> None:
+        place = self._place()
+        if place is not None:
+            self._ask_of(lambda asks: asks.converge(*place), f"converge {place}")
+
+    def _check(self) -> None:
+        stack_id = self._stack()
+        if stack_id is not None:
+            self._ask_of(lambda asks: asks.check(stack_id), f"check {stack_id[:6]}")
+
+    def _switch(self) -> None:
+        """On or off, for a stack or one of its resources, and how often it is looked at."""
+        place = self._place()
+        if place is None:
+            return
+        stack_id, name = place
+        values = {"converge": self.rng.random() < 0.5, "observe_s": self.rng.choice((None, 0.0, 5.0, 100.0))}
+        switches = Switches(values) if name is None else Switches({}, {name: self.rng.choice((values, {}))})
+        self._ask_of(lambda asks: asks.switch(stack_id, switches), f"switch {stack_id[:6]} {switches}")
 
     def _stack(self) -> str | None:
         return self.rng.choice(sorted(self._wishes)) if self._wishes else None
