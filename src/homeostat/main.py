@@ -69,6 +69,7 @@ def api(arguments: Namespace) -> int:
     there = ApiSettings(host=settings.host, port=settings.port, metrics=settings.metrics)
     listening = None if arguments.fd is None else socket.socket(fileno=arguments.fd)
     with contextlib.closing(database(settings)) as db:
+        check_schema(db)
         run_api(db, AgreedClock(db.agreed_now), Entropy(), access(settings), there, listening)
     return OK
 
@@ -88,6 +89,7 @@ def worker(arguments: Namespace) -> int:
     with contextlib.closing(database(settings)) as db, contextlib.closing(cloud(settings)) as there:
         if settings.metrics_port is not None:
             serve_metrics(db, settings.metrics_host, settings.metrics_port)
+        check_schema(db)
         each = Worker(db, there, AgreedClock(db.agreed_now), Entropy(), Limits(), redis_url=settings.redis_url)
         try:
             each.start()
@@ -126,8 +128,17 @@ def purge(arguments: Namespace) -> int:
         return operating.purge(db, rules, dry_run=arguments.dry_run, as_json=arguments.json)
 
 
+def migrate_database(arguments: Namespace) -> int:
+    from homeostat.cli import operating
+    from homeostat.store.migrating import Phase
+
+    State(arguments.state_dir.expanduser().absolute()).make()
+    with contextlib.closing(existing_database(arguments)) as db:
+        return operating.migrate(db, Phase(arguments.phase), as_json=arguments.json)
+
+
 def existing_database(arguments: Namespace) -> "Database":
-    """For commands that look after a service's database and must not make one. Fails: Problem for a wrong URL."""
+    """For commands that look after a service's database. Fails: Problem for a wrong URL."""
     from sqlalchemy.exc import SQLAlchemyError
 
     from homeostat.store.database import Database, sqlite_url
@@ -140,13 +151,20 @@ def existing_database(arguments: Namespace) -> "Database":
 
 
 def migrate(settings: ServiceSettings) -> None:
-    """Bring the database to this version before any process uses it. Fails: Problem when it cannot be used."""
+    """Bring the database to this version before any process uses it. Where others may use it, only expand.
+
+    Fails: Problem when it cannot be used.
+    """
     from sqlalchemy.exc import SQLAlchemyError
+
+    from homeostat.model.errors import Transient
+    from homeostat.store.migrating import Outdated, Phase
 
     try:
         with contextlib.closing(database(settings)) as db:
-            db.migrate()
-    except (SQLAlchemyError, ImportError) as error:
+            alone = db.is_sqlite or not db.standing().heads
+            db.migrate(Phase.ALL if alone else Phase.EXPAND)
+    except (Outdated, Transient, SQLAlchemyError, ImportError) as error:
         raise Problem(f"the database cannot be used, look at --database: {error}") from error
 
 
@@ -161,6 +179,19 @@ def check_board(settings: ServiceSettings) -> None:
         redis_board.check(settings.redis_url)
     except Transient as error:
         raise Problem(f"workers would find no jobs, look at --board: {error}") from error
+
+
+def check_schema(db: "Database") -> None:
+    """Fails: Problem when this program cannot run on it. A database that does not answer now is waited for later."""
+    from homeostat.model.errors import Transient
+
+    try:
+        usable = db.standing().usable
+    except Transient as error:
+        LOG.warning("starting all the same: %s", error)
+        return
+    if not usable:
+        raise Problem("the schema of the database is not that of this version: run `homeostat migrate --phase expand`")
 
 
 def database(settings: ServiceSettings) -> "Database":
@@ -200,6 +231,7 @@ COMMANDS: Mapping[str, Callable[[Namespace], int]] = {
     "worker": worker,
     "doctor": doctor,
     "purge": purge,
+    "migrate": migrate_database,
     "up": commands.up,
     "watch": commands.watch,
     "list": commands.list_,

@@ -247,6 +247,23 @@ def _add_operator_commands(commands: Commands) -> None:
         "--events-per-stack", metavar="N", type=_natural, default=1000, help="newest events that a live stack keeps"
     )
     purge.add_argument("--dry-run", action="store_true", help="only say what would be removed")
+    _add_migrate(commands)
+
+
+def _add_migrate(commands: Commands) -> None:
+    migrate = _operator(
+        commands,
+        "migrate",
+        "bring the schema of the database to this version, in two phases if older versions still run",
+        "homeostat migrate --phase expand\n  homeostat migrate",
+    )
+    migrate.add_argument(
+        "--phase",
+        choices=("expand", "contract", "all"),
+        default="all",
+        help="expand: add what this version needs, beside older ones; contract: also take away what only older ones "
+        "need, refused while their workers run; all: one after the other (default: all)",
+    )
 
 
 def _operator(commands: Commands, name: str, summary: str, example: str) -> ArgumentParser:

@@ -69,13 +69,21 @@ def _schema(db: Database) -> Iterator[Check]:
         remedy = "start the service once, or name the database with --database"
         yield Check("database", Level.FAIL, f"there is no file {db.missing_file}", remedy)
         return
-    there, needed = db.versions()
+    found = db.standing()
     yield Check("database", Level.OK, "it answers")
-    if there == needed:
-        yield Check("schema", Level.OK, f"it is at {there}")
-        return
-    remedy = "start the service of this version once: it brings the schema up to date"
-    yield Check("schema", Level.FAIL, f"it is at {there or 'nothing'}, and {needed} is needed", remedy)
+    there = ", ".join(found.heads) or "nothing"
+    if found.outdating:
+        remedy = "install the newer version here: it has changed the schema for good"
+        yield Check("schema", Level.FAIL, f"it is at {there}, which this version cannot use", remedy)
+    elif found.missing:
+        remedy = "run `homeostat migrate --phase expand`, or start the service of this version"
+        yield Check("schema", Level.FAIL, f"it is at {there}, and {found.missing[-1]} is needed", remedy)
+    elif found.pending:
+        remedy = "run `homeostat migrate` when no older version runs any more"
+        yield Check("schema", Level.WARN, f"it is at {there}, and still has what older versions need", remedy)
+    else:
+        newer = ", made ready for a newer version" if found.newer else ""
+        yield Check("schema", Level.OK, f"it is at {there}{newer}")
 
 
 def _writing(db: Database, _tx: Connection) -> Check:

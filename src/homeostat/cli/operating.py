@@ -14,7 +14,9 @@ from homeostat.cli.following import write_json
 from homeostat.cli.problems import FAILED, OK, Problem
 from homeostat.model.errors import Transient
 from homeostat.store import purge as purging
+from homeostat.store import workers
 from homeostat.store.database import Database
+from homeostat.store.migrating import Outdated, Phase
 from homeostat.store.purge import Removed, Rules
 
 _STYLES = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "red"}
@@ -40,6 +42,35 @@ def _print(checks: Sequence[Check]) -> None:
             out.print(Text(f"      → {check.remedy}", "dim"), soft_wrap=True)
 
 
+def migrate(db: Database, phase: Phase, *, as_json: bool) -> int:
+    """Fails: Problem when an older program would break, or a newer one has changed the schema for good."""
+    try:
+        if phase is Phase.CONTRACT and db.standing().missing:
+            raise Problem("the schema lacks what this version needs: run `homeostat migrate --phase expand` first")
+        done = db.migrate(Phase.EXPAND)
+        if phase is not Phase.EXPAND and done.pending:
+            _refuse_beside_others(db)
+            done = db.migrate(phase)
+    except (Outdated, Transient, SQLAlchemyError) as error:
+        raise Problem(f"the schema was not changed, look at --database: {error}") from error
+    if as_json:
+        write_json(asdict(done))
+    else:
+        later = f"; left for later: {', '.join(done.pending)}" if done.pending else ""
+        console().print(f"The schema is at {', '.join(done.heads)}{later}.")
+    return OK
+
+
+def _refuse_beside_others(db: Database) -> None:
+    with db.read() as tx:
+        others = workers.of_other_versions(tx, db.now_of(tx))
+    if others:
+        raise Problem(
+            f"these workers are not of version {workers.VERSION} and may need what would be taken away: "
+            f"{', '.join(others)}; stop them first (--phase expand takes nothing away)"
+        )
+
+
 def purge(db: Database, rules: Rules, *, dry_run: bool, as_json: bool) -> int:
     """Remove, or say what would be removed. Fails: Problem when the database cannot be used."""
     removed = _purge(db, rules, dry_run)
@@ -55,9 +86,8 @@ def _purge(db: Database, rules: Rules, dry_run: bool) -> Removed:
     if db.missing_file:
         raise Problem(f"there is no database {db.missing_file}: name it with --database, or its --state-dir")
     try:
-        there, needed = db.versions()
-        if there != needed:
-            raise Problem("the database is of another version: start the service of this version once")
+        if not db.standing().usable:
+            raise Problem("the database is of another version: `homeostat doctor` says more")
         if not dry_run:
             return purging.purge(db, rules)
         with db.read() as tx:

@@ -3,19 +3,16 @@
 import contextlib
 import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import StaticPool
 
 from homeostat.model.errors import Transient
+from homeostat.store import migrating
+from homeostat.store.migrating import Phase, Standing
 
 APPLICATION = "homeostat"
 END_FROZEN = text(
@@ -25,7 +22,6 @@ END_FROZEN = text(
       AND wait_event = 'ClientRead' AND state_change < clock_timestamp() - make_interval(secs => :silent_s)
     """
 )
-MIGRATIONS = Path(__file__).parent / "migrations"
 
 
 class Database:
@@ -62,21 +58,17 @@ class Database:
         event.listen(engine, "begin", _sqlite_begin)
         return engine
 
-    def migrate(self) -> None:
-        """Bring the schema to this version (creates it in an empty database)."""
-        config = _migrations()
+    def migrate(self, phase: Phase = Phase.ALL) -> Standing:
+        """Bring the schema to this version (creates it in an empty database). Fails: Outdated."""
         with self.engine.connect() as connection:
             lock = contextlib.nullcontext() if self.is_sqlite else _advisory_lock(connection)
             with lock:
-                config.attributes["connection"] = connection
-                command.upgrade(config, "head")
-                connection.commit()
+                return migrating.migrate(connection, phase)
 
-    def versions(self) -> tuple[str | None, str | None]:
-        """Version of the schema that is there (None in an empty database), and the one that this program needs."""
+    def standing(self) -> Standing:
+        """How far the schema is. Fails: Transient when the database does not answer."""
         with self.read() as tx:
-            there = MigrationContext.configure(tx).get_current_revision()
-        return there, ScriptDirectory.from_config(_migrations()).get_current_head()
+            return migrating.standing(tx)
 
     @property
     def missing_file(self) -> str:
@@ -135,12 +127,6 @@ class Database:
 
 def sqlite_url(path: str | os.PathLike[str]) -> str:
     return f"sqlite:///{os.path.abspath(path)}"
-
-
-def _migrations() -> Config:
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS))
-    return config
 
 
 @contextlib.contextmanager

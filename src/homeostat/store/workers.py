@@ -52,3 +52,13 @@ def listed(tx: Connection) -> list[Worker]:
     """All, the dead included, the oldest first."""
     rows = tx.execute(select(_worker).order_by(_worker.c.started_at, _worker.c.name))
     return [Worker(**row._mapping) for row in rows]
+
+
+def of_other_versions(tx: Connection, now: float) -> list[str]:
+    """Names of living workers that are not of this program's version. Who owns a shard and is not in the register is
+    of a version that had none."""
+    known = listed(tx)
+    shard = schema.shard
+    owners = set(tx.execute(select(shard.c.owner).where(shard.c.lease_until > now)).scalars())
+    others = {each.name for each in known if each.is_alive(now) and each.version != VERSION}
+    return sorted(others | (owners - {each.name for each in known}))
