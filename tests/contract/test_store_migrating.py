@@ -1,4 +1,4 @@
-"""Two versions of the program on one database (CV5): expanding lets the older one run, contracting waits for its end."""
+"""Two versions of the program on one database (CV5): expanding lets the older one run, contracting awaits its end."""
 
 import contextlib
 import itertools
@@ -104,7 +104,7 @@ def some_value(table: Table, column: Column[Any]) -> Any:
     return "1"
 
 
-@pytest.mark.parametrize(("before", "after"), itertools.pairwise(EXPANDING))
+@pytest.mark.parametrize(("before", "after"), list(itertools.pairwise(EXPANDING)))
 def test_an_expanded_schema_takes_all_that_the_program_before_writes(empty: Database, before: str, after: str) -> None:
     """Also for revisions to come: what they add must be optional for who does not know it."""
     known = go_to(empty, before)
