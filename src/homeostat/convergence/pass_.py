@@ -37,12 +37,14 @@ LOG = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class Limits:
     """lease_s — how long a silent owner keeps a shard; slice_s, batch — bounds of one pass and of one batch of steps;
-    look_busy_s, look_steady_s — time between looks at things in progress and at rest; stack_timeout_s — default
-    deadline of a stack's action."""
+    hang_s — after so long without storing anything a pass counts as hung, in a call of a cloud that never answers say,
+    and its shard goes to somebody else; look_busy_s, look_steady_s — time between looks at things in progress and at
+    rest; stack_timeout_s — default deadline of a stack's action."""
 
     lease_s: float = 5.0
     slice_s: float = 2.0
     batch: int = 500
+    hang_s: float = 120.0
     look_busy_s: float = 1.0
     look_steady_s: float = 60.0
     stack_timeout_s: float = 3600.0
@@ -69,12 +71,18 @@ class Passes:
         self.keys = keys
         self.limits = limits
         self.definitions = Definitions()
-        self._running: set[Lease] = set()
+        self._running: dict[Lease, float] = {}
 
     @property
     def leases(self) -> list[Lease]:
-        """Those of the passes that run now: what a heartbeat has to keep."""
-        return sorted(self._running.copy(), key=lambda lease: (lease.stack_id, lease.number))
+        """Those of the passes that run now, and do not hang: what a heartbeat has to keep."""
+        since = self.clock.monotonic() - self.limits.hang_s
+        alive = [lease for lease, moved_at in self._running.copy().items() if moved_at >= since]
+        return sorted(alive, key=lambda lease: (lease.stack_id, lease.number))
+
+    def moves(self, lease: Lease) -> None:
+        """The pass under this lease gets on."""
+        self._running[lease] = self.clock.monotonic()
 
     def run(self, lease: Lease) -> None:
         """One pass over a claimed shard; gives the shard back at the end.
@@ -82,11 +90,11 @@ class Passes:
         Fails: Superseded when a newer owner has the shard or a row was changed meanwhile; Transient when the database
         or cloud cannot be reached. In either case nothing is lost: the rows say how to go on.
         """
-        self._running.add(lease)
+        self.moves(lease)
         try:
             self._run(Pass(self, lease))
         finally:
-            self._running.discard(lease)
+            del self._running[lease]
 
     def _run(self, under_way: "Pass") -> None:
         try:
@@ -222,6 +230,7 @@ class Pass:
         asked_at = self._p.clock.monotonic()
         wakes = shards.renew(tx, self._lease, self._p.db.now_of(tx), self._p.limits.lease_s)
         self._mine_until = asked_at + self._p.limits.lease_s
+        self._p.moves(self._lease)
         return wakes
 
     def _commit(self, now: float) -> None:
