@@ -264,6 +264,10 @@ class TestExplained:
             f"  a pause between batches until {stamp(NOW + 9)}: a batch is done; released by time"
         ]
 
+    def test_a_stack_that_nobody_can_see_says_so(self) -> None:
+        told = explanation(unseen={"reason": "connection refused", "since": None})
+        assert "nobody could look at it since it was begun: connection refused" in drawn(snapshot(explanation=told))
+
     def test_every_reason_and_attempt_has_words(self) -> None:
         assert {str(why) for why in Why} == set(WORDS)
         assert {str(verb) for verb in Verb} | {LOOK, COMPARE} == set(ATTEMPTS)

@@ -88,6 +88,20 @@ def test_where_drift_is_left_alone_every_shard_is_looked_at(database: Database) 
         assert [row.number for row in progress.moving(tx, stack_row(database, stack_id), NOW, 0, 1)] == [0]
 
 
+def test_what_was_not_seen_for_longest_is_told(database: Database) -> None:
+    stack_id = add_stack(database, shard_count=3)
+    with database.read() as tx:
+        assert progress.unseen(tx, stack_id) is None
+    put(database, stack_id, 0, blind="refused", looked_at=NOW)
+    put(database, stack_id, 1, blind="", looked_at=NOW - 99)
+    put(database, stack_id, 2, blind="timed out", looked_at=NOW - 9)
+    with database.read() as tx:
+        assert progress.unseen(tx, stack_id) == progress.Unseen("timed out", NOW - 9)
+    put(database, stack_id, 0, looked_at=None)
+    with database.read() as tx:
+        assert progress.unseen(tx, stack_id) == progress.Unseen("refused", None)
+
+
 def tell(db: Database, stack_id: str, *keys: str, status: str = "COMPLETE", at: float = NOW) -> None:
     with db.write() as tx:
         happened = [Event(key or "web", "CREATE", status, "", "OS::Nova::Server", key) for key in keys]

@@ -99,19 +99,27 @@ class Outlook:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """more — not all reasons are here; waiting — what the stack waits for apart from its resources."""
+    """more — not all reasons are here; waiting — what the stack waits for apart from its resources;
+    unseen — why nobody knows how its things are just now."""
 
     outlook: Outlook = Outlook()
     reasons: Sequence[Reason] = field(default_factory=list)
     more: bool = False
     waiting: str = ""
+    unseen: str = ""
 
 
 def read(wire: Mapping[str, Any]) -> Explained:
     """What the API says of a stack."""
     more = any(link["rel"] == "next" for link in wire["links"])
     reasons = [read_reason(each) for each in wire["resources"]]
-    return Explained(_outlook(wire), reasons, more, _waiting(wire.get("waiting")))
+    return Explained(_outlook(wire), reasons, more, _waiting(wire.get("waiting")), _unseen(wire.get("unseen")))
+
+
+def _unseen(unseen: Mapping[str, Any] | None) -> str:
+    if unseen is None:
+        return ""
+    return f"nobody could look at it since {unseen['since'] or 'it was begun'}: {unseen['reason']}"
 
 
 def _waiting(waiting: Mapping[str, Any] | None) -> str:

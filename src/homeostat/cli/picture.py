@@ -61,7 +61,7 @@ class StackPicture:
     def draw(self, durations: Durations, now: float, height: int) -> RenderableType:
         """Head line with progress, and the tree of resources, in at most `height` lines."""
         lines, hidden = self._lines, 0
-        room = max(3, height - 5)
+        room = max(3, height - 5 - len(self._trouble()))
         if len(lines) > room:
             lines, hidden = _most_telling(lines, room - 1)
         rows = [_row(line, durations, now, self._reasons.get(line.resource.key)) for line in lines]
@@ -71,7 +71,7 @@ class StackPicture:
         grid.add_column()  # the only one that gives way on a narrow screen
         for row in rows:
             grid.add_row(*row)
-        parts: list[RenderableType] = [self._head(durations, now), *self._tally(), grid]
+        parts: list[RenderableType] = [self._head(durations, now), *self._tally(), *self._trouble(), grid]
         if hidden:
             parts.append(Text(f"… {hidden} more", style="dim"))
         return Group(*parts)
@@ -98,6 +98,10 @@ class StackPicture:
         if outlook.planned:
             return outlook.done, outlook.planned
         return sum(each.at_rest for each in resources), len(resources)
+
+    def _trouble(self) -> list[Text]:
+        """What concerns the stack as a whole."""
+        return [Text(line, "yellow") for line in (self._explained.unseen, self._explained.waiting) if line]
 
     def _tally(self) -> list[Text]:
         """How many fail, move and wait."""
@@ -232,7 +236,9 @@ def explained_head(stack: Mapping[str, Any], explained: Explained) -> Renderable
     head.append(f": {moving} of {outlook.planned} resources are not at rest")
     if outlook.left_s is not None:
         head.append(f", {left(outlook)}")
-    return Group(head, *(Text(f"  {line}", "dim") for line in (explained.waiting, how(outlook)) if line))
+    return Group(
+        head, *(Text(f"  {line}", "dim") for line in (explained.unseen, explained.waiting, how(outlook)) if line)
+    )
 
 
 def reasons_tree(reasons: Sequence[Reason], now: float) -> RenderableType:

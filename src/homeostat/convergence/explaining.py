@@ -21,6 +21,7 @@ from homeostat.planner.explain import PATIENCE_S, Explanation, Standing, explain
 from homeostat.resources.groups import Group
 from homeostat.resources.registry import kind_of
 from homeostat.store import progress, stacks
+from homeostat.store.progress import Unseen
 
 ROWS_MAX = 1500
 """Resources looked at for one answer, plus those of the shard at which it is reached."""
@@ -67,7 +68,7 @@ class Outlook:
     """How far a stack has come, and how long it will take.
 
     planned, done — resources, those of nested stacks too where `stacks` is more than 1 (None: those are too many to be
-    counted); rate — resources a second that came to rest lately.
+    counted); rate — resources a second that came to rest lately; unseen — why nobody knows how things are just now.
     """
 
     planned: int
@@ -76,6 +77,7 @@ class Outlook:
     rate: float | None
     chain: Chain
     estimate: Estimate | None
+    unseen: Unseen | None
 
 
 class Explaining:
@@ -124,7 +126,8 @@ class Explaining:
         chain = self._chain(stack, took)
         moves = stack.status == Status.IN_PROGRESS
         estimate = time_left(chain, left, rate) if moves else None
-        return Outlook(planned, planned - left, count, rate, chain, estimate)
+        unseen = progress.unseen(self._tx, stack.id)
+        return Outlook(planned, planned - left, count, rate, chain, estimate, unseen)
 
     # -- one shard ---------------------------------------------------------------------------------------------------
 

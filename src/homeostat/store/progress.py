@@ -75,6 +75,21 @@ def moving(tx: Connection, stack: Row[Any], now: float, first: int, limit: int) 
     return list(tx.execute(chosen.order_by(_shard.c.number).limit(limit)))
 
 
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """Why things could not be looked at, and when all of them last were, if ever."""
+
+    reason: str
+    looked_at: float | None
+
+
+def unseen(tx: Connection, stack_id: str) -> Unseen | None:
+    """Of the shard that was not seen for longest; None where the newest look at each went well."""
+    chosen = select(_shard.c.blind, _shard.c.looked_at).where(_shard.c.stack_id == stack_id, _shard.c.blind != "")
+    row = tx.execute(chosen.order_by(func.coalesce(_shard.c.looked_at, 0.0)).limit(1)).first()
+    return None if row is None else Unseen(row.blind, row.looked_at)
+
+
 def happened(tx: Connection, stack_id: str) -> list[Happened]:
     """The newest events of a stack's resources, in their order."""
     chosen = select(*_told()).where(_event.c.stack_id == stack_id, _event.c.key != "")

@@ -105,13 +105,37 @@ def test_a_cloud_that_refuses_for_a_while_is_asked_again() -> None:
 
 
 def test_a_cloud_that_does_not_answer_is_told_from_the_row_of_the_shard() -> None:
-    service = Service(SLOW)
+    faults = Faults()
+    service = Service(Weather(build_s=30.0, faults=faults))
     stack_id = service.create({"a": server()})
-    with service.db.write() as tx:
-        tx.execute(update(schema.shard).values(blind="connection refused", looked_at=service.clock.now() - 9))
+    service.live(5.0)
+    seen_until = service.clock.now()
+    faults.unreachable = 1.0
+    service.live(40.0)
     [found] = told(service, stack_id)
-    assert (found.explanation.why, found.explanation.reason) == (Why.UNSEEN, "connection refused")
-    assert found.explanation.since == service.clock.now() - 9
+    assert found.explanation.why is Why.UNSEEN
+    assert "the cloud does not answer" in found.explanation.reason
+    assert found.explanation.since == pytest.approx(seen_until, abs=2.0)
+    assert found.explanation.next == "look"
+    faults.unreachable = 0.0
+    service.rest()
+    assert whys(service, stack_id) == {}
+
+
+def test_at_rest_and_not_seen_for_long() -> None:
+    faults = Faults()
+    service = Service(Weather(faults=faults))
+    stack_id = service.create({"a": server()})
+    service.live(61.0)
+    assert outlook(service, stack_id).unseen is None
+    faults.unreachable = 1.0
+    service.live(200.0)
+    unseen = outlook(service, stack_id).unseen
+    assert unseen is not None
+    assert "the cloud does not answer" in unseen.reason
+    assert unseen.looked_at is not None
+    assert service.clock.now() - unseen.looked_at > 100.0
+    assert whys(service, stack_id) == {}
 
 
 def test_leftovers_wait_too() -> None:

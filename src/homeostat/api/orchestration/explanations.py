@@ -21,6 +21,7 @@ from homeostat.model.plan import Waiting
 from homeostat.model.status import joined
 from homeostat.planner.estimate import Chain
 from homeostat.planner.explain import LAST
+from homeostat.store.progress import Unseen
 
 ROUTER = router("explanations")
 PAGE, PAGE_MAX = 100, 1000
@@ -96,6 +97,7 @@ def _stack(ask: Asked, stack: Row[Any], query: ExplainQuery, page: Page, outlook
         "begun_at": at(stack.updated_at or stack.created_at),
         "deadline": at(stack.deadline),
         "waiting": _waiting(page.waiting),
+        "unseen": _unseen(outlook.unseen),
         "progress": {"planned": outlook.planned, "done": outlook.done, "stacks": outlook.stacks},
         "critical_path": _path(outlook.chain),
         "estimate": _estimate(outlook),
@@ -112,6 +114,10 @@ def _waiting(waiting: Waiting | None) -> Wire | None:
         "due_at": at(waiting.due_at),
         "released_by": waiting.released_by,
     }
+
+
+def _unseen(unseen: Unseen | None) -> Wire | None:
+    return None if unseen is None else {"reason": unseen.reason, "since": at(unseen.looked_at)}
 
 
 def _path(chain: Chain) -> Wire | None:

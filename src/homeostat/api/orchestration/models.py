@@ -222,6 +222,13 @@ class StackWaiting(BaseModel):
     released_by: str
 
 
+class Unseen(BaseModel):
+    """The cloud does not answer. since — when all things of the stack were last seen; null: never."""
+
+    reason: str
+    since: str | None
+
+
 class Explanation(BaseModel):
     id: str
     stack_name: str
@@ -230,6 +237,7 @@ class Explanation(BaseModel):
     begun_at: str
     deadline: str | None
     waiting: StackWaiting | None
+    unseen: Unseen | None
     progress: Progress
     critical_path: CriticalPath | None
     estimate: Estimate | None
