@@ -111,6 +111,8 @@ def resource_types_page() -> str:
 def _type_section(kind: ResourceType) -> Iterator[str]:
     yield f"## {kind.name}\n"
     yield f"{kind.description}\n"
+    if kind.can_snapshot:
+        yield "Its [deletion policy](../howto/keep-data.md) may be `Snapshot`.\n"
     rows = [_row(*cells) for name, each in kind.properties.items() for cells in _property_rows(name, each)]
     if rows:
         yield from ("| property | type | update | meaning |", "|---|---|---|---|", *rows, "")

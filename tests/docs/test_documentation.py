@@ -70,7 +70,7 @@ def typed(page: Path, home: Path, more: dict[str, str]) -> list[tuple[Command, s
     wanted = commands(page)
     for name, content in files(page).items():
         (home / name).write_text(content, encoding="utf-8")
-    script = "".join(f"{each.text}\necho; echo '{MARK}' $?\n" for each in wanted).replace("8004", str(port))
+    script = "".join(f"{each.text}\nprintf '\\n%s %d\\n' '{MARK}' $?\n" for each in wanted).replace("8004", str(port))
     done = subprocess.run(
         ["bash"],
         input=script,

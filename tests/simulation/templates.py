@@ -15,6 +15,9 @@ SIMPLE = (
     "OS::Heat::RandomString",
     "OS::Neutron::Net",
 )
+WITH_DATA = ("OS::Nova::Server", "OS::Cinder::Volume")
+"""Those that can be snapshotted."""
+
 GROUP = "OS::Heat::ResourceGroup"
 INNER, OUTER = "inner.yaml", "outer.yaml"
 """Nested templates; the outer one holds an inner one."""
@@ -46,10 +49,12 @@ def _nested(resources: Resources) -> dict[str, Any]:
 
 
 class Gardener:
-    """Grows templates and changes them. nested — whether nested stacks and groups are among them."""
+    """Grows templates and changes them. nested — whether nested stacks and groups are among them; careful —
+    whether all else has data that is snapshotted when it goes."""
 
-    def __init__(self, rng: random.Random, *, nested: bool) -> None:
+    def __init__(self, rng: random.Random, *, nested: bool, careful: bool = False) -> None:
         self._rng = rng
+        self._careful = careful
         self._nested = nested
 
     def grow(self) -> Wish:
@@ -100,8 +105,9 @@ class Gardener:
         return resource
 
     def _simple(self, earlier: Resources) -> dict[str, Any]:
-        kind = self._rng.choice(SIMPLE)
-        return {"type": kind, "properties": self._properties(kind, earlier)}
+        kind = self._rng.choice(WITH_DATA if self._careful else SIMPLE)
+        policy = {"deletion_policy": "Snapshot"} if self._careful else {}
+        return {"type": kind, "properties": self._properties(kind, earlier), **policy}
 
     def _properties(self, kind: str, earlier: Resources) -> dict[str, Any]:
         rng = self._rng
@@ -148,13 +154,16 @@ class Gardener:
         resource = resources[name]
         earlier = {other: each for other, each in resources.items() if other < name}
         if rng.random() < 0.1:
-            resource["deletion_policy"] = rng.choice(("Retain", "Delete"))
+            with_data = ("Snapshot",) if resource["type"] in WITH_DATA else ()
+            resource["deletion_policy"] = rng.choice(("Retain", "Delete", *with_data))
         elif resource["type"] == GROUP:
             self._rescale(resource["properties"])
         elif resource["type"] in (INNER, OUTER):
             resource["properties"] = {"given": str(rng.randint(0, 3))}
         elif rng.random() < 0.25:
             resource |= self._simple(earlier)
+            if resource["type"] not in WITH_DATA and resource.get("deletion_policy") == "Snapshot":
+                del resource["deletion_policy"]
         elif resource["type"] == "OS::Heat::TestResource" and rng.random() < 0.3:
             resource["properties"] |= {"update_replace": True, "value": str(rng.randint(4, 9))}
         else:

@@ -12,9 +12,9 @@ REGRESSIONS: tuple[int, ...] = ()
 """Seeds that failed once, each with a word on what it was."""
 
 
-def play(seed: int) -> TroubledWorld:
+def play(seed: int, *, careful: bool = False) -> TroubledWorld:
     """Fails: AssertionError with what happened and how to replay it."""
-    world = TroubledWorld(seed)
+    world = TroubledWorld(seed, careful=careful)
     try:
         world.run()
     except Exception as error:
@@ -47,3 +47,9 @@ def test_the_ring_really_makes_trouble() -> None:
     assert sum(world.kills for world in worlds) > 10
     assert sum(world.superseded for world in worlds) > 0
     assert sum(world.watcher.deletions for world in worlds) > 50
+
+
+def test_nothing_goes_without_its_snapshot_where_users_are_careful() -> None:
+    """CV12: the watcher judges each deletion; here some had to wait."""
+    worlds = [play(seed, careful=True) for seed in range(10)]
+    assert sum(world.watcher.snapshots for world in worlds) > 3

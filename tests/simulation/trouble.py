@@ -25,11 +25,13 @@ def weather_of(rng: random.Random) -> Weather:
         refused=rng.choice((0.0, 0.1)),
         lost=rng.choice((0.0, 0.1)),
         error=rng.choice((0.0, 0.1)),
+        snapshot=rng.choice((0.0, 0.1)),
         retry_after_s=rng.choice((None, 1.0, 20.0)),
     )
     return Weather(
         build_s=rng.choice((0.0, 3.0)),
         delete_s=rng.choice((0.0, 2.0)),
+        snapshot_s=rng.choice((0.0, 3.0)),
         listing_lag_s=rng.choice((0.0, 2.0)),
         idempotent=rng.random() < 0.5,
         quota=rng.choice((None, None, None, 6)),
@@ -40,7 +42,7 @@ def weather_of(rng: random.Random) -> Weather:
 class TroubledWorld(SimulatedWorld):
     """A world whose seed also decides what sort of trouble there is: rarely everything at once."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, careful: bool = False) -> None:
         rng = random.Random(f"climate {seed}")
         super().__init__(
             seed,
@@ -49,7 +51,7 @@ class TroubledWorld(SimulatedWorld):
             workers=rng.randint(1, 3),
             members_per_shard=rng.choice((2, 1000)),
         )
-        self._gardener = Gardener(self.rng, nested=rng.random() < 0.6)
+        self._gardener = Gardener(self.rng, nested=rng.random() < 0.6, careful=rng.random() < 0.3 or careful)
         self._usual = next(iter(self.clouds.values())).weather.faults
         self._wishes: dict[str, Wish] = {}
         self._created = 0

@@ -15,7 +15,7 @@ from homeostat.clouds.port import Answer
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.convergence.definitions import Graph, compile_graph
 from homeostat.model.desired import Identity
-from homeostat.model.status import Action, State, Status, joined, resource_may, stack_may
+from homeostat.model.status import Action, DeletionPolicy, State, Status, joined, resource_may, stack_may
 from homeostat.planner.current import current_row
 from homeostat.store import stacks, views
 from homeostat.store.database import Database
@@ -62,6 +62,8 @@ class Row(NamedTuple):
     handle: str
     version: int
     revision: int
+    deletion_policy: str
+    changed: int
 
     @property
     def state(self) -> State:
@@ -119,13 +121,14 @@ class Watcher:
     """Takes: db, clouds — to be watched from now on.
 
     wrong — what was seen that must not be; retained — handles that a deletion policy let go of; deletions, commits —
-    how much was judged.
+    how much was judged; snapshots — deletions that had to wait for one.
     """
 
     def __init__(self, db: WatchedDatabase, clouds: Sequence[WatchedCloud]) -> None:
         self.wrong: list[str] = []
         self.retained: set[str] = set()
         self.deletions = 0
+        self.snapshots = 0
         self.commits = 0
         self._db = db
         self._seq = 0
@@ -247,6 +250,8 @@ class Watcher:
 
     def _judge_deletion(self, tx: Connection, cloud: WatchedCloud, kind: str, handle: str) -> None:
         things = cloud.things(kind)
+        if handle in things:
+            self._judge_data(cloud, handle)
         if handle not in things or things[handle].get("status", WELL[0]) not in WELL:
             return
         for mine in [row for row in self._before[0].values() if row.handle == handle]:
@@ -260,6 +265,14 @@ class Watcher:
             definition = self._graph(stack, current.shard).get(current.name)
             wanted = definition is not None and definition.type == current.type
             self._demand(not wanted, f"{stack.name}.{current.name} is wanted and well, and {handle} is deleted")
+
+    def _judge_data(self, cloud: WatchedCloud, handle: str) -> None:
+        """What was complete once, and whose policy is Snapshot, has one when it is deleted (CV12)."""
+        for mine in [row for row in self._before[0].values() if row.handle == handle]:
+            if mine.deletion_policy == DeletionPolicy.SNAPSHOT and mine.changed > 0:
+                self.snapshots += 1
+                words = [each["status"] for each in cloud.snapshots(handle)]
+                self._demand("available" in words, f"{mine.name} is deleted without a snapshot of {handle}: {words}")
 
     # -- inside ------------------------------------------------------------------------------------------------------
 

@@ -20,6 +20,15 @@ outputs:
   name: {value: {get_resource: name}}
 """
 
+DISK = """
+heat_template_version: 2018-08-31
+resources:
+  disk:
+    type: OS::Cinder::Volume
+    deletion_policy: Snapshot
+    properties: {size: 1}
+"""
+
 GROUP = """
 heat_template_version: 2018-08-31
 resources:

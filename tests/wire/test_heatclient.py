@@ -373,3 +373,44 @@ def test_about_the_service(heat: Client) -> None:
     info = heat.build_info.build_info()
     assert info["engine"]["revision"] == info["api"]["revision"] != ""
     assert all(each.status == "up" for each in heat.services.list())
+
+
+def test_what_has_policy_snapshot_leaves_one_that_its_events_tell_of(
+    heat: Client, http: httpx.Client, service: Running
+) -> None:
+    stack_id = heat.stacks.create(stack_name="hello", template=templates.DISK)["stack"]["id"]
+    settled(http, stack_id, status="CREATE_COMPLETE")
+    volume = heat.resources.get("hello", "disk").physical_resource_id
+    heat.stacks.delete("hello")
+    settled(http, stack_id, status="DELETE_COMPLETE")
+    assert volume not in service.cloud.things("volume")
+    (snapshot,) = service.cloud.snapshots(volume)
+    last = heat.events.list(stack_id, resource_name="disk", sort_dir="desc")[0]
+    assert last.resource_status == "DELETE_COMPLETE"
+    assert last.resource_status_reason.endswith(f"its snapshot is {snapshot['id']}")
+
+
+def test_a_snapshot_that_hangs_is_seen_and_freed_by_another_policy(
+    heat: Client, http: httpx.Client, service: Running
+) -> None:
+    stack_id = heat.stacks.create(stack_name="hello", template=templates.DISK)["stack"]["id"]
+    settled(http, stack_id, status="CREATE_COMPLETE")
+    volume = heat.resources.get("hello", "disk").physical_resource_id
+    service.cloud.weather.snapshot_s = 1e9
+    try:
+        heat.stacks.update("hello", template=templates.HELLO)
+        until(lambda: service.cloud.snapshots(volume), "the snapshot to be asked for")
+    finally:
+        service.cloud.weather.snapshot_s = 0.0
+    (leaving,) = (each for each in heat.resources.list("hello") if each.physical_resource_id == volume)
+    assert leaving.resource_status == "DELETE_IN_PROGRESS"
+    assert "snapshot" in leaving.resource_status_reason
+    heat.stacks.update("hello", template=templates.DISK.replace("Snapshot", "Retain"))
+    settled(http, stack_id, status="UPDATE_COMPLETE")
+    assert volume in service.cloud.things("volume")
+
+
+def test_a_type_that_cannot_be_snapshotted_is_refused(heat: Client) -> None:
+    template = templates.DISK.replace("OS::Cinder::Volume", "OS::Neutron::Net").replace("size: 1", "name: n")
+    with pytest.raises(exc.HTTPBadRequest, match='"Snapshot" deletion policy not supported'):
+        heat.stacks.create(stack_name="hello", template=template)

@@ -42,8 +42,15 @@ Objects by kind (fields beyond these are allowed; `status` words in lower case)
   health_monitor: {id, status, pool, type, delay, timeout, max_retries, http_method, url_path, expected_codes,
     admin_state_up}
 
-Operations by kind: server — start, stop, reboot, pause, unpause, lock, unlock, rebuild; load_balancer and floating_ip —
-start (where a process of theirs can die: their status is then `stopped`).
+Operations by kind: server — start, stop, reboot, pause, unpause, lock, unlock, rebuild, snapshot; volume — snapshot;
+load_balancer and floating_ip — start (where a process of theirs can die: their status is then `stopped`).
+
+Snapshots: `snapshot` with the arguments {token, name} begins to copy the data of a thing (a volume: a backup or
+snapshot; a server: an image of its disk) and answers at once. It is idempotent on the token: asked again, it goes on
+with the snapshot that carries it, or begins anew where that is lost. The thing, as long as it exists, tells of those
+that carry a token: `snapshots: [{id, token, name, status: creating|available|error, fault, created_at}]`; the field is
+left out where there are none. A snapshot is no thing of any kind above: `find` and `observe` do not tell of it, and it
+stays when the thing is deleted. Deleting a thing whose snapshot is being made may spoil the snapshot.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -215,7 +215,7 @@ class Pass:
 
         Asked of every row at the start too: a crash may have come between storing the row and failing the stack."""
         stack = self._world.stack
-        mine = row.failed and row.revision == stack.revision and row.replaced_by is None
+        mine = _hinders(row) and row.revision == stack.revision
         if mine and not stack.checking and stack.status == Status.IN_PROGRESS and not self._failed:
             self._failed = f"Resource {row.action} failed: {row.reason}"
 
@@ -259,7 +259,7 @@ class Pass:
             if stack.status == Status.IN_PROGRESS and (self._failed or frontier.at_rest):
                 stacks.lock(p.db, tx, stack.id)  # before the shard, as everybody who takes both does
             self._store(tx, now)
-            failures = sum(row.failed and row.replaced_by is None for row in self._world.rows.values())
+            failures = sum(_hinders(row) for row in self._world.rows.values())
             if failures != self._failures_before:
                 shards.count_failures(tx, stack.id, self._lease.number, failures)
             if self._failed:
@@ -321,3 +321,8 @@ class Pass:
             return now + limits.look_busy_s
         interval = look_interval(stack.observe_s, stack.exceptions, limits.look_steady_s)
         return now + interval if rows and interval is not None else None
+
+
+def _hinders(row: Resource) -> bool:
+    """Has it failed so that the stack is not what it should be? What has a successor has not, unless it cannot go."""
+    return row.failed and (row.replaced_by is None or row.leaving)

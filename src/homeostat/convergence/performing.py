@@ -114,5 +114,5 @@ class Performer:
         if verb is Verb.UPDATE:
             return cloud.update(kind, [Change(step.row.handle, step.spec, step.changed) for step in steps])
         if verb is Verb.OPERATE:
-            return cloud.operate(kind, [Operation(step.row.handle, step.operation) for step in steps])
+            return cloud.operate(kind, [Operation(step.row.handle, step.operation, step.arguments) for step in steps])
         return cloud.delete(kind, [step.row.handle for step in steps])

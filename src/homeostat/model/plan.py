@@ -47,7 +47,7 @@ class Step:
     """The smallest act. Its intent is already in `row` when it is performed.
 
     verb RECORD — nothing to perform, only the row's new state to store. spec, changed — for the cloud (see
-    `clouds.port.Change`); operation — for OPERATE; inserted — the row is new; removed — the row goes away;
+    `clouds.port.Change`); operation, arguments — for OPERATE; inserted — the row is new; removed — the row goes away;
     events — to store with the intent; also — other rows that change with it; forsaken — token of a creation that is
     given up without an answer.
     """
@@ -58,6 +58,7 @@ class Step:
     spec: dict[str, Any] = field(default_factory=dict)
     changed: tuple[str, ...] = ()
     operation: str = ""
+    arguments: dict[str, Any] = field(default_factory=dict)
     inserted: bool = False
     removed: bool = False
     events: list[Event] = field(default_factory=list)
@@ -90,6 +91,7 @@ class Why(StrEnum):
     FAILED = "failed"
     IN_USE = "in_use"
     LEAVING = "leaving"
+    SNAPSHOT = "snapshot"
     TURN = "turn"
     NO_WORKER = "no_worker"
     SET_ASIDE = "set_aside"
@@ -106,6 +108,7 @@ RELEASED_BY = {
     Why.FAILED: "an update of the stack that changes or replaces it",
     Why.IN_USE: "the resources that use it letting go of it",
     Why.LEAVING: "its predecessor being gone",
+    Why.SNAPSHOT: "its snapshot being complete, or an update that gives it another deletion policy",
     Why.TURN: "a worker taking it up",
     Why.NO_WORKER: "a worker being started",
     Why.SET_ASIDE: "the next try of a worker that has the mistake mended, or an update of the stack",

@@ -18,10 +18,12 @@ class Resource:
     token — what the cloud's object carries; acted_at — when the act was carried out, None from intent to outcome;
     due_at — not before this; asked_at — somebody asked to converge it: it is to be looked at after this time, and then
     to be mended whatever the switches say; attempts — creations tried for this name in a row; retries — acts in a row
-    that time has to mend; intent — what an update or operation is about, `{"changed": [fields]}` or
-    `{"operation": verb}`; born, changed, resolved — stamps of the shard: when the row was made, when its reference or
-    attributes last changed, when its inputs were last read; judged — number of the observation last judged. Times are
-    seconds since the epoch.
+    that time has to mend; intent — what an update or operation is about: `{"changed": [fields]}` or
+    `{"operation": verb}`, and of a deletion with a snapshot `{"operation": "snapshot", "token": …}` and then
+    `{"snapshot": id}`;
+    born, changed, resolved — stamps of the shard: when the row was made, when its reference or attributes last
+    changed, when its inputs were last read; judged — number of the observation last judged. Times are seconds since
+    the epoch.
     """
 
     key: str

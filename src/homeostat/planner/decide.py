@@ -4,21 +4,20 @@ from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.observed import Condition, Remedy, Verdict
 from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb, Waiting, Why
-from homeostat.model.status import Action, DeletionPolicy, Status
+from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource
 from homeostat.planner import asked, outcome
 from homeostat.planner.backoff import delay_s
-from homeostat.planner.intend import CALM_S, Intents
+from homeostat.planner.depart import Departures
+from homeostat.planner.intend import CALM_S
 from homeostat.planner.scope import thing_of
-from homeostat.resources.registry import kind_of, resource_type
+from homeostat.resources.registry import resource_type
 
 ATTEMPTS_MAX = 5
 """Creations tried for one resource before its failure is the user's (engine-semantics.md section 3)."""
 
-KEPT = "kept, as its deletion policy says"
 
-
-class Decider(Intents):
+class Decider(Departures):
     """Decides about single resources of one world."""
 
     # -- what should exist -------------------------------------------------------------------------------------------
@@ -53,7 +52,7 @@ class Decider(Intents):
                 return changed
         if row.acted_at is None:
             return self._again(definition, row, now)
-        verdict = resource_type(row.type).judge(thing_of(self.world, row), now)
+        verdict = self._judge_unfinished(row, now)
         if verdict.condition in (Condition.READY, Condition.DRIFTED):
             if verdict.condition is Condition.READY:
                 row.judged = self.world.seen[row.key].number  # what differs is judged, and mended, at rest
@@ -68,6 +67,15 @@ class Decider(Intents):
         if verdict.condition is Condition.UNKNOWN:
             return Waiting(row.name, Why.UNSEEN, reason=verdict.reason, since=row.updated_at, key=row.key)
         return self._building(row, verdict, verdict.due_at)
+
+    def _judge_unfinished(self, row: Resource, now: float) -> Verdict:
+        """What was found after its answer was lost, and is of no use without that answer, is made anew."""
+        kind = resource_type(row.type)
+        thing = thing_of(self.world, row, kind)
+        missed = kind.missed(thing) if row.action == Action.CREATE and thing.seen.present else ()
+        if missed:
+            return Verdict(Condition.BROKEN, f"its {', '.join(missed)} was lost with an answer", Remedy.RECREATE)
+        return kind.judge(thing, now)
 
     def _building(self, row: Resource, verdict: Verdict, due_at: float | None) -> Waiting:
         return Waiting(row.name, Why.BUILDING, (), verdict.reason, row.updated_at, due_at, row.key)
@@ -103,15 +111,6 @@ class Decider(Intents):
         if "operation" in intent:
             return Step(Verb.OPERATE, row, row.reason, operation=intent["operation"])
         return Step(Verb.UPDATE, row, row.reason, self._asked(row), changed=tuple(intent.get("changed", ())))
-
-    def _find(self, row: Resource, now: float) -> Step | Waiting:
-        """Look for what a creation without an answer has made, once a cloud that lists late would show it."""
-        visible_at = row.updated_at + self.world.listing_lag_s
-        if visible_at > now:
-            return Waiting(
-                row.name, Why.BACKOFF, (), "its creation may have begun", row.updated_at, visible_at, row.key
-            )
-        return Step(Verb.FIND, row)
 
     # -- after a failure ---------------------------------------------------------------------------------------------
 
@@ -309,60 +308,3 @@ class Decider(Intents):
         seen = self.world.seen.get(row.key)
         failures = seen.observation.properties.get("failures") if seen is not None else None
         return bool(failures) and self.unsettled and resource_type(row.type).mends_itself
-
-    # -- what should not exist ---------------------------------------------------------------------------------------
-
-    def drop(self, row: Resource, now: float) -> Decision:
-        """About a row that is a leftover of replacement or removal, nothing using it any more (CV12)."""
-        if row.busy and row.due_at is not None and row.due_at > now and row.acted_at is None:
-            return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, row.due_at, row.key)
-        if row.leaving:
-            return self._leaving(row, now)
-        if row.busy and row.action == Action.CREATE and row.acted_at is None:
-            return self._find(row, now) if row.token else self._forget(row, outcome.CHANGED)
-        if _kept(row.deletion_policy):
-            return self._forget(row, KEPT)
-        return self._delete(row, now) if _may_exist(row) else self._forget(row, outcome.CHANGED)
-
-    def _leaving(self, row: Resource, now: float) -> Decision:
-        """Its deletion has begun. A newer revision that would keep it lets go of it at once (CV14)."""
-        definition = self.world.definitions.get(row.name)
-        if _kept(row.deletion_policy) or (definition is not None and _kept(definition.deletion_policy)):
-            return self._forget(row, KEPT)
-        if row.failed:
-            if row.revision == self.world.stack.revision:
-                return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
-            return self._delete(row, now)
-        if row.acted_at is None:
-            return self._delete(row, now) if _may_exist(row) else self._forget(row, outcome.CHANGED)
-        verdict = resource_type(row.type).judge(thing_of(self.world, row), now)
-        if verdict.condition is Condition.ABSENT:
-            return self._forget(row, outcome.CHANGED)
-        if verdict.remedy is Remedy.ASK:
-            return self._failed_step(row, verdict.reason, now)
-        return Waiting(row.name, Why.BUILDING, (), "it is being deleted", row.updated_at, verdict.due_at, row.key)
-
-    def _forget(self, row: Resource, reason: str) -> Step:
-        record = outcome.removed(row, reason)
-        return Step(Verb.RECORD, row, reason, removed=True, events=record.events)
-
-    def _delete(self, row: Resource, now: float) -> Step:
-        step = Step(Verb.DELETE, row)
-        if not (row.leaving and row.busy):
-            row.action, row.status, row.reason = Action.DELETE, Status.IN_PROGRESS, outcome.CHANGED
-            row.attempts = row.retries = 0
-            step.events.append(outcome.event_of(row, Status.IN_PROGRESS, outcome.CHANGED))
-        row.revision = self.world.stack.revision
-        row.acted_at = row.due_at = None
-        row.updated_at = now
-        return step
-
-
-def _may_exist(row: Resource) -> bool:
-    """Is there anything to delete? A child stack may have been made without its row having heard of it."""
-    return row.handle != "" or (row.token != "" and kind_of(row.type) == "stack")
-
-
-def _kept(policy: str) -> bool:
-    """A snapshot cannot be made yet, and is not accepted in templates; what asks for one is not thrown away."""
-    return policy != DeletionPolicy.DELETE

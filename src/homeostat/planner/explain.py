@@ -28,6 +28,9 @@ PATIENCE_S = 5.0
 CONSEQUENCES = frozenset({Why.REQUIRES, Why.IN_USE, Why.LEAVING, Why.HALTED})
 """Reasons whose cause is another resource."""
 
+SEEN_TO_END = frozenset({Why.BUILDING, Why.SNAPSHOT})
+"""Reasons that end with a look at the thing."""
+
 LAST = 4
 _RANKS = {Why.FAILED: 0, Why.SET_ASIDE: 1, Why.NO_WORKER: 1, Why.LEFT_ALONE: LAST}
 
@@ -168,7 +171,7 @@ class _Explainer:
     def _examined(self, waiting: Waiting) -> Waiting:
         """What the planner says, completed by what it does not know."""
         row, world = self._rows.get(waiting.key), self._world
-        if waiting.why is Why.BUILDING and row is not None and is_outside(row.type) and world.blind:
+        if waiting.why in SEEN_TO_END and row is not None and is_outside(row.type) and world.blind:
             since = world.looked_at or waiting.since
             return replace(waiting, why=Why.UNSEEN, reason=world.blind, since=since, due_at=None)
         if waiting.why is Why.HALTED and waiting.since is None:
@@ -250,7 +253,7 @@ class _Explainer:
             return (Verb.CREATE if row is None or row.action == Action.INIT else COMPARE), None
         if waiting.why is Why.IN_USE:
             return Verb.DELETE, None
-        if waiting.why not in (Why.BACKOFF, Why.BUILDING, Why.UNSEEN):
+        if waiting.why not in {Why.BACKOFF, Why.UNSEEN, *SEEN_TO_END}:
             return "", None
         step = self._frontier.foresee(node, waiting.due_at) if waiting.due_at is not None else None
         if step is not None:

@@ -7,6 +7,7 @@ from homeostat.model.observed import Condition, Observation, Presence, Remedy, V
 from homeostat.model.plan import Event, Record, Step, Verb
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, Seen, World, next_own_look
+from homeostat.planner import snapshots
 from homeostat.planner.backoff import delay_s
 from homeostat.planner.scope import thing_of
 from homeostat.resources.registry import resource_type
@@ -40,7 +41,10 @@ def conclude(world: World, step: Step, answer: Observation | HomeostatError, now
     if isinstance(answer, Transient | Uncertain):
         return _try_again(row, answer, now)
     if isinstance(answer, HomeostatError):
-        return fail(world, row, failure_text(row, answer), now)
+        way_out = f". {snapshots.WAY_OUT}" if snapshots.asked(row) else ""
+        return fail(world, row, failure_text(row, answer) + way_out, now)
+    if snapshots.asked(row):
+        return _snapshot_asked(world, row, answer, now)
     if step.verb is Verb.DELETE:
         return _deleted(world, row, answer, now)
     if step.verb is Verb.FIND:
@@ -87,6 +91,7 @@ def complete(world: World, row: Resource, now: float) -> Record:
 
 def fail(world: World, row: Resource, reason: str, now: float) -> Record:
     """The row needs a change of the desired state: it is left alone until there is a newer revision."""
+    reason = snapshots.farewell(row, reason)
     row.status = Status.FAILED
     row.revision = world.stack.revision
     row.reason = reason
@@ -105,10 +110,21 @@ def _try_again(row: Resource, error: Transient | Uncertain, now: float) -> Recor
 
 def _deleted(world: World, row: Resource, answer: Observation, now: float) -> Record:
     if answer.presence is Presence.ABSENT:
-        return removed(row)
+        return removed(row, snapshots.farewell(row, CHANGED))
     row.handle = row.handle or answer.handle
     row.acted_at = now
     row.due_at = None
+    look(world, row, answer)
+    return Record(row, observation=answer)
+
+
+def _snapshot_asked(world: World, row: Resource, answer: Observation, now: float) -> Record:
+    """The thing goes on leaving once its snapshot is seen complete."""
+    if answer.presence is Presence.ABSENT:
+        return removed(row, snapshots.TOO_LATE)
+    row.acted_at = now
+    row.due_at = None
+    row.retries = 0
     look(world, row, answer)
     return Record(row, observation=answer)
 

@@ -172,6 +172,10 @@ class ResourceType:
             return Verdict(Condition.UNKNOWN, thing.seen.reason)
         return self.fitness(thing, now)
 
+    def missed(self, thing: Thing) -> tuple[str, ...]:
+        """Fields that the cloud told once, in an answer that was lost, and without which the thing is of no use."""
+        return tuple(name for name in self.told_once if name not in thing.seen.properties)
+
     def fitness(self, thing: Thing, now: float) -> Verdict:
         """`judge` for a thing that is present: read its status, then compare the properties that are set."""
         unsettled = settling(thing, self.lifecycle)

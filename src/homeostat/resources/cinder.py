@@ -23,6 +23,7 @@ from homeostat.resources.schema import (
 class Volume(ResourceType):
     name = "OS::Cinder::Volume"
     kind = "volume"
+    can_snapshot = True
     description = "A volume: a disk that outlives servers."
     properties = {
         "availability_zone": text("Availability zone to be in."),

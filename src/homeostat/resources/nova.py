@@ -94,6 +94,7 @@ _NETWORK: Schema = {
 class Server(ResourceType):
     name = "OS::Nova::Server"
     kind = "server"
+    can_snapshot = True
     description = "A server."
     properties = {
         "name": text("Name of the server.", update=True),
@@ -361,6 +362,12 @@ class KeyPair(ResourceType):
 
     def reference(self, thing: Thing) -> Any:
         return thing.properties["name"] if thing.handle else thing.name
+
+    def missed(self, thing: Thing) -> tuple[str, ...]:
+        """A private key is missed where it was made by the cloud and is to be kept."""
+        properties = thing.properties
+        made = properties["save_private_key"] and not properties["public_key"]
+        return super().missed(thing) if made else ()
 
     def attribute(self, thing: Thing, name: str) -> Any:
         if name != "private_key":

@@ -1,10 +1,13 @@
 """The life of a small stack from end to end: passes over SQLite and a simulated cloud, on virtual time."""
 
+from typing import Any
+
 import pytest
 from tests.unit.convergence.running import Service, double, server, volume
 
 from homeostat.clouds.port import Sighting
 from homeostat.clouds.simulated import Faults, Weather
+from homeostat.store import worlds
 
 QUICK = Weather()
 SLOW = Weather(build_s=3.0, delete_s=2.0)
@@ -229,6 +232,31 @@ def test_a_creation_whose_answer_is_lost_is_found_and_not_repeated() -> None:
     assert service.state(stack_id) == "CREATE_COMPLETE"
     assert len(service.servers()) == 1
     assert not service.cloud.doubled
+
+
+@pytest.mark.parametrize(
+    ("properties", "anew"),
+    [
+        ({"save_private_key": True}, True),
+        ({"save_private_key": False}, False),
+        ({"save_private_key": True, "public_key": "ssh-ed25519 AAAA"}, False),
+    ],
+)
+def test_a_key_pair_whose_private_key_was_lost_with_an_answer_is_made_anew(
+    properties: dict[str, Any], anew: bool
+) -> None:
+    service = Service(Weather(faults=Faults(lost=1.0)))
+    pair = {"type": "OS::Nova::KeyPair", "properties": {"name": "k", **properties}}
+    stack_id = service.create({"key": pair})
+    (made,) = service.cloud.things("keypair").values()
+    service.cloud.weather.faults.lost = 0.0
+    service.rest()
+    assert service.state(stack_id) == "CREATE_COMPLETE"
+    (pair,) = service.cloud.things("keypair").values()
+    assert (pair["fingerprint"] != made["fingerprint"]) is anew
+    with service.db.read() as tx:
+        (look,) = worlds.load_rows(tx, stack_id, 0)[1].values()
+    assert ("private_key" in look.observation.properties) is anew
 
 
 def test_a_creation_that_times_out_without_an_answer_leaves_nothing_behind() -> None:

@@ -165,11 +165,6 @@ def test_trying_a_failed_creation_again_is_an_event() -> None:
     assert events(again) == ["a CREATE_IN_PROGRESS"]
 
 
-def test_a_thing_with_policy_snapshot_is_not_simply_deleted() -> None:
-    mine = row("a", VOLUME, deletion_policy="Snapshot")
-    assert told(drop(world([], [mine], **UPDATED), mine)) != "delete"
-
-
 def test_an_update_that_was_refused_is_asked_for_again_as_it_was() -> None:
     properties = {"image": "i", "flavor": "large"}
     mine = row("a", state="UPDATE_FAILED", properties=properties, intent={"changed": ["flavor"]}, acted_at=None)
@@ -192,7 +187,7 @@ def test_an_update_after_a_refused_one_brings_what_that_would_have_brought() -> 
 
 
 def test_a_broken_thing_with_policy_snapshot_is_not_simply_deleted() -> None:
-    mine = row("a", VOLUME, "DELETE_IN_PROGRESS", deletion_policy="Snapshot", acted_at=None)
+    mine = row("a", VOLUME, "DELETE_IN_PROGRESS", deletion_policy="Snapshot", acted_at=None, changed=1)
     definition = wanted("a", VOLUME, policy="Snapshot")
     assert told(drop(world([definition], [mine]), mine)) != "delete"
 

@@ -10,6 +10,7 @@ from tests.unit.planner.worlds import (
     NOW,
     SERVER,
     TEST,
+    VOLUME,
     absent,
     row,
     seen,
@@ -31,6 +32,8 @@ TRYING = unanswered("a", due_at=NOW + 3, reason="503 try later", retries=2, upda
 LOST = row("a", updated_at=NOW - 1, judged=1, attempts=3)
 OLD = row("a", state="DELETE_IN_PROGRESS", reason="broken", revision=2, updated_at=NOW - 9)
 NEW = row("a", state="INIT_COMPLETE", key="a2", handle="", replaces="a1", revision=2, born=2, updated_at=NOW - 9)
+KEPT = row("a", VOLUME, "DELETE_IN_PROGRESS", deletion_policy="Snapshot", changed=1, updated_at=NOW - 9,
+           intent={"operation": "snapshot", "token": "t"})  # fmt: skip
 FAILED = row("a", state="CREATE_FAILED", reason="quota", updated_at=NOW - 30)
 LEFT: dict[str, Any] = {"converge": False, "status": "COMPLETE", "settled_revision": 1}
 
@@ -106,6 +109,11 @@ CASES: dict[str, tuple[World, Standing, tuple[Any, ...]]] = {
         world([wanted("a")], [OLD, NEW], {"a1": seen("deleting")}, **REVISED),
         DUE,
         ("a", Why.LEAVING, ("a",), "broken", 9.0, None, "create", None),
+    ),
+    "its snapshot is being made": (
+        world([], [KEPT], {"a1": seen("available", snapshots=[{"id": "s", "token": "t", "status": "creating"}])}),
+        DUE,
+        ("/a1", Why.SNAPSHOT, (), "its snapshot s is being made", 9.0, None, "look", 1.0),
     ),
     "nothing holds it": (
         world([wanted("a")]),

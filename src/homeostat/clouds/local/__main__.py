@@ -22,6 +22,8 @@ def main() -> None:
             shown = seen.properties
             place = shown.get("address") or shown.get("vip_address") or shown.get("floating_ip_address") or ""
             print(f"{kind:24} {seen.handle:36} {shown.get('status', ''):10} {place:16} {shown.get('name', '')}")
+    for id, status, name in cloud.snapshots():
+        print(f"{'snapshot':24} {id:36} {status:10} {'':16} {name}")
     cloud.close()
 
 

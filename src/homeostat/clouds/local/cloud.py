@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from homeostat.clouds.local import balancing, floating, networks, processes, servers, storage
+from homeostat.clouds.local import balancing, floating, networks, processes, servers, snapshots, storage
 from homeostat.clouds.local.family import Family
 from homeostat.clouds.local.tree import Tree, scan
 from homeostat.clouds.local.watching import Watcher
@@ -75,8 +75,14 @@ class LocalCloud:
         """Of everything there is, oldest first; for people, convergence asks for what it knows."""
         return list(self._tree.all(kind))
 
+    def snapshots(self) -> list[tuple[str, str, str]]:
+        """Of everything, also of what is gone, oldest first: id, status, name."""
+        found = self._tree.all(snapshots.KIND).values()
+        return [(each.id, each.facts["status"], each.spec["name"]) for each in found]
+
     def close(self) -> None:
-        self._servers.close()
+        for family in self._families.values():
+            family.close()
 
     def destroy(self) -> None:
         """End every process and remove every file of this cloud, root included."""

@@ -78,6 +78,9 @@ class Family:
         """Carry out one operation."""
         raise Terminal(f"{self.kind} {record.id} knows no operation {operation.verb!r}")
 
+    def close(self) -> None:
+        """Let go of threads."""
+
     # -- the port's verbs --------------------------------------------------------------------------
 
     def observe(self, handles: Sequence[str]) -> list[Observation]:

@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,7 @@ from typing import Any
 from homeostat.clouds.local import networks, processes
 from homeostat.clouds.local.catalogue import Catalogue
 from homeostat.clouds.local.family import Facts, Family, Item, merged
+from homeostat.clouds.local.snapshots import Snapshots, complete_snapshot, snapshot_data
 from homeostat.clouds.local.storage import volume_data
 from homeostat.clouds.local.tree import Look, Record, Tree, remove_tree, write_whole
 from homeostat.clouds.port import Answer, Change, Intent, Operation
@@ -48,9 +50,11 @@ class Servers(Family):
             "unlock": self._unlock,
             "rebuild": self._rebuild,
         }
+        self._snapshots = Snapshots(tree)
         self._pool = ThreadPoolExecutor(8, thread_name_prefix="local-server")
 
     def close(self) -> None:
+        self._snapshots.close()
         self._pool.shutdown()
 
     # -- deciding ----------------------------------------------------------------------------------
@@ -79,13 +83,17 @@ class Servers(Family):
     def _checked(self, look: Look, spec: Mapping[str, Any], changed: frozenset[str]) -> Facts:
         """Fails: Terminal when `spec` names what does not exist; a key may go once a server has it."""
         for entity in ("image", "flavor"):
-            if entity in changed and spec.get(entity):
-                self._catalogue.check(entity, str(spec[entity]))
+            name = str(spec.get(entity) or "")
+            if entity in changed and name and not self._is_snapshot(entity, name):
+                self._catalogue.check(entity, name)
         if "key_name" in changed and spec.get("key_name"):
             look.resolve("keypair", spec["key_name"])
         mappings = [*(spec.get("block_device_mapping") or ()), *(spec.get("block_device_mapping_v2") or ())]
         volumes = [look.resolve("volume", each["volume_id"]).id for each in mappings if each.get("volume_id")]
         return {"security_group_ids": networks.groups(look, spec), "volume_ids": volumes}
+
+    def _is_snapshot(self, entity: str, id: str) -> bool:
+        return entity == "image" and complete_snapshot(self.tree, id, "server") is not None
 
     # -- the port's verbs --------------------------------------------------------------------------
 
@@ -221,7 +229,7 @@ class Servers(Family):
         self._note(record.id, pid=pid, wipe=False)
 
     def _furnish(self, record: Record, directory: str) -> None:
-        os.makedirs(f"{directory}/root", exist_ok=True)
+        self._furnish_root(record, f"{directory}/root")
         os.makedirs(f"{directory}/dev", exist_ok=True)
         _link("../dev", f"{directory}/root/dev")
         for letter, volume in zip("abcdefghij", record.facts["volume_ids"], strict=False):
@@ -232,6 +240,18 @@ class Servers(Family):
         else:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(f"{directory}/user-data")
+
+    def _furnish_root(self, record: Record, root: str) -> None:
+        """A disk as its image has it: empty, unless that is the snapshot of a server."""
+        image = str(record.spec.get("image") or "")
+        if os.path.isdir(root) or not self._is_snapshot("image", image):
+            os.makedirs(root, exist_ok=True)
+            return
+        partial = f"{root}.new"
+        if os.path.isdir(partial):
+            remove_tree(partial)
+        shutil.copytree(snapshot_data(self.tree, image), partial, symlinks=True)
+        os.rename(partial, root)
 
     def _write_metadata(self, record: Record) -> None:
         directory = self.tree.directory("server", record.id)
@@ -255,13 +275,38 @@ class Servers(Family):
     # -- operations --------------------------------------------------------------------------------
 
     def _carry_out(self, operation: Operation) -> Answer:
+        if operation.verb == "snapshot":
+            return self._take_snapshot(operation)
         verb = self._verbs.get(operation.verb)
         if verb is None:
-            raise Terminal(f"A server knows no operation {operation.verb!r}; it knows {', '.join(self._verbs)}")
+            known = ", ".join((*self._verbs, "snapshot"))
+            raise Terminal(f"A server knows no operation {operation.verb!r}; it knows {known}")
         with self._held(operation.handle) as record:
             if record is not None and not record.facts.get("deleting"):
                 verb(record, operation.arguments)
         return self.observe([operation.handle])[0]
+
+    def _take_snapshot(self, operation: Operation) -> Answer:
+        with self.tree.lock():
+            record = self.tree.read("server", operation.handle)
+            if record is not None and not record.facts.get("deleting"):
+                self._snapshots.take(record, operation, lambda: self._held_still(record.id))
+        return self.observe([operation.handle])[0]
+
+    @contextlib.contextmanager
+    def _held_still(self, id: str) -> Iterator[str]:
+        """The disk of a server whose guest does not run meanwhile. A guest left behind so by a crash goes on when the
+        snapshot is asked for again, or when it is unpaused."""
+        directory = self.tree.directory("server", id)
+        record = self.tree.read("server", id)
+        running = record is not None and record.facts["power"] == "running" and self._alive(record)
+        if running:
+            processes.pause(directory)
+        try:
+            yield f"{directory}/root"
+        finally:
+            if running:
+                processes.resume(directory)
 
     def _start(self, record: Record, arguments: Mapping[str, Any]) -> None:
         if record.facts["power"] == "paused" and self._alive(record):
@@ -360,6 +405,7 @@ class Servers(Family):
             "locked": bool(record.facts.get("locked")),
             "console_log": f"{directory}/console.log",
             "pid": alive.pid if alive else None,
+            **self._snapshots.of(look, record),
         }
 
     def _addresses(self, look: Look, record: Record) -> list[tuple[str, dict[str, Any]]]:

@@ -13,8 +13,9 @@ from dataclasses import replace
 from typing import Any
 
 from homeostat.clouds.local.family import Facts, Family, Refers
+from homeostat.clouds.local.snapshots import Snapshots, complete_snapshot, snapshot_data
 from homeostat.clouds.local.tree import Look, Record, Tree
-from homeostat.clouds.port import Answer, Change, Intent
+from homeostat.clouds.port import Answer, Change, Intent, Operation
 from homeostat.model.errors import Terminal, Transient
 from homeostat.model.observed import Observation
 
@@ -26,19 +27,31 @@ class Volumes(Family):
     refers = (Refers(("source_volid",), "volume", "source_volume_id"),)
     used_by = (("volume_attachment", "volume_id"), ("server", "volume_ids"))
 
+    def __init__(self, tree: Tree) -> None:
+        super().__init__(tree)
+        self._snapshots = Snapshots(tree)
+
+    def close(self) -> None:
+        self._snapshots.close()
+
     def admit(self, look: Look, id: str, spec: Mapping[str, Any]) -> Facts:
-        for name in ("snapshot_id", "backup_id"):
-            if spec.get(name):
-                raise Terminal(f"{name} {spec[name]!r} does not exist: this cloud keeps no snapshots and no backups")
         facts = super().admit(look, id, spec)
-        source = look.get("volume", facts["source_volume_id"] or "")
+        source = self._snapshot_of(spec) or look.get("volume", facts["source_volume_id"] or "")
         size = spec.get("size") or (source.facts["size"] if source else None)
         if not size:
             raise Terminal("A volume needs a size in GiB: set 'size', or 'source_volid' to copy another volume")
         if source and size < source.facts["size"]:
-            raise Terminal(f"size {size} is less than the {source.facts['size']} of the source volume {source.id}")
+            raise Terminal(f"size {size} is less than the {source.facts['size']} of the {source.kind} {source.id}")
         made_at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
         return {**facts, "size": size, "created_at": made_at, "bootable": bool(spec.get("image"))}
+
+    def _snapshot_of(self, spec: Mapping[str, Any]) -> Record | None:
+        """The snapshot that it starts from. Fails: Terminal when there is none of that id."""
+        id = spec.get("snapshot_id") or spec.get("backup_id")
+        found = complete_snapshot(self.tree, str(id), "volume") if id else None
+        if id and found is None:
+            raise Terminal(f"There is no complete snapshot {id!r} of a volume in this cloud")
+        return found
 
     def amend(self, look: Look, record: Record, spec: Mapping[str, Any], changed: frozenset[str]) -> Facts:
         size = spec.get("size") or record.facts["size"]
@@ -52,12 +65,25 @@ class Volumes(Family):
             return
         partial = f"{data}.new"
         shutil.rmtree(partial, ignore_errors=True)
-        source = record.facts.get("source_volume_id")
+        source = self._source_of(record)
         if source:
-            shutil.copytree(volume_data(self.tree, source), partial, symlinks=True)
+            shutil.copytree(source, partial, symlinks=True)
         else:
             os.makedirs(partial)
         os.rename(partial, data)
+
+    def _source_of(self, record: Record) -> str:
+        """Directory that it begins as a copy of; empty for none."""
+        snapshot = record.spec.get("snapshot_id") or record.spec.get("backup_id")
+        if snapshot:
+            return snapshot_data(self.tree, str(snapshot))
+        volume = record.facts.get("source_volume_id")
+        return volume_data(self.tree, volume) if volume else ""
+
+    def perform(self, look: Look, record: Record, operation: Operation) -> None:
+        if operation.verb != "snapshot":
+            super().perform(look, record, operation)
+        self._snapshots.take(record, operation, lambda: contextlib.nullcontext(volume_data(self.tree, record.id)))
 
     def show(self, look: Look, record: Record) -> dict[str, Any]:
         attachments = [
@@ -72,6 +98,7 @@ class Volumes(Family):
         booted = [{"server_id": each.id} for each in look.referring("server", "volume_ids", record.id)]
         shown = {"metadata": {}, "volume_type": "local", **super().show(look, record)}
         used = [*attachments, *booted]
+        shown |= self._snapshots.of(look, record)
         return {**shown, "attachments": used, "status": "in-use" if used else "available"}
 
 

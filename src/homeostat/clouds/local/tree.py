@@ -2,7 +2,7 @@
 
 Several service processes share one tree; what must not interleave happens under `Tree.lock`.
 
-    ROOT/servers/<id>/thing.json …    ROOT/ports/<id>/thing.json    ROOT/.lock    ROOT/.trash/
+    ROOT/servers/<id>/thing.json …    ROOT/ports/<id>/thing.json    ROOT/snapshots/<id>/…    ROOT/.lock    ROOT/.trash/
 """
 
 import contextlib

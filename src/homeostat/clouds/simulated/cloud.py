@@ -2,13 +2,13 @@
 
 import random
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from homeostat.clouds.port import Answer, Change, Intent, Operation, Sighting
-from homeostat.clouds.simulated.objects import BUILDING_STATUS, FIELDS, KINDS, READY_STATUS
+from homeostat.clouds.simulated.objects import BUILDING_STATUS, FIELDS, KINDS, READY_STATUS, SNAPSHOT_KINDS, told_once
 from homeostat.model.errors import Rejected, Terminal, Transient, Uncertain
 from homeostat.model.observed import Observation, Presence
 
@@ -17,23 +17,27 @@ from homeostat.model.observed import Observation, Presence
 class Faults:
     """Probabilities that a call, or an item of it, goes wrong. lost — the item is done but its answer is lost;
     unreachable — the whole call fails, not sent; refused — the item is not done now; error — a created thing ends in
-    status error. retry_after_s — what a refusal says about when to come back, None for nothing."""
+    status error; snapshot — a snapshot does. retry_after_s — what a refusal says about when to come back, None for
+    nothing."""
 
     unreachable: float = 0.0
     refused: float = 0.0
     lost: float = 0.0
     error: float = 0.0
+    snapshot: float = 0.0
     retry_after_s: float | None = 1.0
 
 
 @dataclass(slots=True)
 class Weather:
     """How the cloud behaves. build_s — until a thing that builds is ready; delete_s — until a deleted one is gone;
+    snapshot_s — until a snapshot is complete;
     listing_lag_s — until a new one is seen; quota — things there may be, None for no limit; idempotent — one token
     makes one thing only."""
 
     build_s: float = 0.0
     delete_s: float = 0.0
+    snapshot_s: float = 0.0
     listing_lag_s: float = 0.0
     quota: int | None = None
     idempotent: bool = True
@@ -48,6 +52,21 @@ class _Thing:
     created_at: float
     ready_at: float
     gone_at: float | None = None
+
+
+@dataclass(slots=True)
+class _Snapshot:
+    id: str
+    token: str
+    name: str
+    made_at: float
+    ready_at: float
+    fault: str = ""
+
+    def told(self, now: float) -> dict[str, Any]:
+        word = "error" if self.fault else "creating" if now < self.ready_at else "available"
+        fields = {"id": self.id, "token": self.token, "name": self.name, "status": word, "created_at": self.made_at}
+        return {**fields, "fault": self.fault} if self.fault else fields
 
 
 class SimulatedCloud:
@@ -72,6 +91,7 @@ class SimulatedCloud:
         self._random = random.Random(seed)
         self._things: dict[tuple[str, str], _Thing] = {}
         self._by_token: dict[tuple[str, str], str] = {}
+        self._snapshots: dict[tuple[str, str], list[_Snapshot]] = {}
         self._sightings: list[Sighting] = []
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
@@ -132,6 +152,18 @@ class SimulatedCloud:
                         found[handle] = dict(look.properties)
             return found
 
+    def snapshots(self, handle: str) -> list[dict[str, Any]]:
+        """Of a thing, whether it still exists or not: `{id, token, name, status, created_at, fault?}`."""
+        with self._lock:
+            kept = [each for key, found in self._snapshots.items() if key[1] == handle for each in found]
+            return [each.told(self._now()) for each in kept]
+
+    def lose_snapshots(self, handle: str) -> None:
+        """Whoever makes them dies: nothing of them is left."""
+        with self._lock:
+            for key in [key for key in self._snapshots if key[1] == handle]:
+                del self._snapshots[key]
+
     def vanish(self, handle: str) -> None:
         """Somebody removes a thing by hand."""
         with self._changed:
@@ -188,10 +220,17 @@ class SimulatedCloud:
             properties["status"] = "deleting"
         elif now < thing.ready_at:
             properties["status"] = BUILDING_STATUS[kind]
+        snapshots = [each.told(now) for each in self._snapshots.get((kind, handle), ())]
+        if snapshots:
+            properties["snapshots"] = snapshots
         return Observation(Presence.PRESENT, handle, properties, now)
 
     def _remove(self, key: tuple[str, str]) -> None:
         thing = self._things.pop(key)
+        left_at = self._now() if thing.gone_at is None else thing.gone_at
+        for each in self._snapshots.get(key, ()):
+            if left_at < each.ready_at:
+                each.fault = "its source went away before it was complete"
         self._by_token.pop((thing.kind, thing.token), None)
 
     def _create(self, kind: str, intent: Intent) -> Answer:
@@ -217,7 +256,9 @@ class SimulatedCloud:
         ready_at = now + self.weather.build_s if kind in BUILDING_STATUS else now
         self._things[kind, handle] = _Thing(kind, intent.token, properties, now, ready_at)
         self._by_token[kind, intent.token] = handle
-        return self._true_look(kind, handle)
+        look = self._true_look(kind, handle)
+        once = told_once(kind, spec, number)
+        return replace(look, properties={**look.properties, **once}) if once else look
 
     def _present(self, kind: str, handle: str) -> _Thing | None:
         return self._things[kind, handle] if self._true_look(kind, handle).present else None
@@ -244,7 +285,10 @@ class SimulatedCloud:
             "unpause": READY_STATUS.get(kind),
         }
         status |= {"stop": "stopped", "pause": "paused", "rebuild": READY_STATUS.get(kind)}
-        if operation.verb in ("lock", "unlock"):
+        if operation.verb == "snapshot" and kind in SNAPSHOT_KINDS:
+            if thing is not None:
+                self._snapshot((kind, operation.handle), operation.arguments)
+        elif operation.verb in ("lock", "unlock"):
             if thing is not None:
                 thing.properties["locked"] = operation.verb == "lock"
         elif operation.verb not in status:
@@ -252,3 +296,14 @@ class SimulatedCloud:
         elif thing is not None:
             thing.properties["status"] = status[operation.verb]
         return self._true_look(kind, operation.handle)
+
+    def _snapshot(self, key: tuple[str, str], arguments: Mapping[str, Any]) -> None:
+        mine = self._snapshots.setdefault(key, [])
+        if any(each.token == arguments["token"] for each in mine):
+            return
+        self._number += 1
+        now = self._now()
+        fault = "no room is left" if self._chance(self.weather.faults.snapshot) else ""
+        ready_at = now + self.weather.snapshot_s
+        made = _Snapshot(f"snapshot-{self._number}", arguments["token"], arguments["name"], now, ready_at, fault)
+        mine.append(made)

@@ -20,6 +20,7 @@ READY_STATUS: Mapping[str, str] = {
 """Status word of a thing that is ready; kinds without one have no status."""
 
 BUILDING_STATUS: Mapping[str, str] = {"server": "building", "volume": "creating"}
+SNAPSHOT_KINDS = frozenset({"server", "volume"})
 KINDS = frozenset(
     {
         *READY_STATUS,
@@ -95,3 +96,8 @@ FIELDS: Mapping[str, Callable[[Fields, int], Fields]] = {
     "floating_ip": _floating,
     "subnet": _subnet,
 }
+
+
+def told_once(kind: str, spec: Fields, number: int) -> Fields:
+    """What only the answer to a creation tells."""
+    return {"private_key": f"private {number}"} if kind == "keypair" and not spec.get("public_key") else {}

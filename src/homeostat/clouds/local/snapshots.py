@@ -1,0 +1,162 @@
+"""Snapshots of the local cloud: copies of a volume's data or of a server's disk, which outlive what they are of.
+
+    snapshots/<id>/  thing.json  lock  data/ (data.new while it is copied)
+
+Whoever copies holds the file `lock`. A copy that nobody holds and that is not whole was lost with its maker: it is not
+told of, and begun anew when it is asked for again.
+"""
+
+import fcntl
+import logging
+import os
+import shutil
+import stat
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Any
+
+from homeostat.clouds.local.family import identity
+from homeostat.clouds.local.tree import Look, Record, Tree, remove_tree
+from homeostat.clouds.port import Operation
+from homeostat.model.errors import HomeostatError, Terminal
+
+LOG = logging.getLogger(__name__)
+KIND = "snapshot"
+Source = Callable[[], AbstractContextManager[str]]
+"""Gives the directory to copy, and keeps it still for as long as it is open."""
+
+
+class Snapshots:
+    """Takes snapshots in threads of its own, a few side by side."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._stop = threading.Event()
+        self._pool = ThreadPoolExecutor(2, thread_name_prefix="local-snapshot")
+
+    def close(self) -> None:
+        """What is being copied is given up; it is begun anew when it is asked for again."""
+        self._stop.set()
+        self._pool.shutdown()
+
+    def take(self, of: Record, operation: Operation, source: Source) -> None:
+        """Begin to copy, unless somebody does or has done so already for the same token. Fails: Terminal."""
+        token = str(operation.arguments.get("token") or "")
+        if not token:
+            raise Terminal("A snapshot needs a token")
+        record = self._tree.read(KIND, identity(KIND, token)) or self._begin(of, token, operation.arguments)
+        if record.facts["status"] != "creating":
+            return
+        held = _hold(self._lock_of(record))
+        if held is not None:
+            self._pool.submit(self._copy, record, source, held)
+
+    def _begin(self, of: Record, token: str, arguments: Mapping[str, Any]) -> Record:
+        spec = {"name": arguments.get("name") or of.spec.get("name") or of.id}
+        facts = {"status": "creating", "source_kind": of.kind, "source_id": of.id, "size": of.facts.get("size")}
+        record = Record(KIND, identity(KIND, token), token, spec, facts, time.time())
+        self._tree.write(record)
+        return record
+
+    def _lock_of(self, record: Record) -> str:
+        return f"{self._tree.directory(KIND, record.id)}/lock"
+
+    def _copy(self, record: Record, source: Source, held: int) -> None:
+        data = snapshot_data(self._tree, record.id)
+        try:
+            if not os.path.isdir(data):
+                self._copy_whole(source, data)
+            self._note(record, status="available")
+        except _Stopped:
+            return
+        except HomeostatError as error:
+            LOG.warning("snapshot %s is given up, and begun anew when it is asked for again: %s", record.id, error)
+        except OSError as error:
+            self._note(record, status="error", fault=_told(error))
+        finally:
+            os.close(held)
+
+    def _copy_whole(self, source: Source, data: str) -> None:
+        partial = f"{data}.new"
+        if os.path.isdir(partial):
+            remove_tree(partial)
+        with source() as directory:
+            shutil.copytree(directory, partial, symlinks=True, ignore=_special, copy_function=self._copy_file)
+        os.rename(partial, data)
+
+    def _copy_file(self, source: str, target: str) -> None:
+        if self._stop.is_set():
+            raise _Stopped
+        shutil.copy2(source, target, follow_symlinks=False)
+
+    def _note(self, record: Record, **facts: Any) -> None:
+        self._tree.write(replace(record, facts={**record.facts, **facts}))
+
+    def of(self, look: Look, source: Record) -> dict[str, Any]:
+        """The field `snapshots` of a thing; nothing where there are none."""
+        told = [each for record in look.referring(KIND, "source_id", source.id) if (each := self._shown(record))]
+        return {"snapshots": told} if told else {}
+
+    def _shown(self, record: Record) -> dict[str, Any] | None:
+        status = record.facts["status"]
+        if status == "creating" and not _is_held(self._lock_of(record)):
+            return None
+        shown = {"id": record.id, "token": record.token, "name": record.spec["name"], "status": status}
+        fault = {"fault": record.facts["fault"]} if "fault" in record.facts else {}
+        return {**shown, "created_at": record.created_at, **fault}
+
+
+class _Stopped(Exception):
+    """The cloud is being closed."""
+
+
+def snapshot_data(tree: Tree, id: str) -> str:
+    return f"{tree.directory(KIND, id)}/data"
+
+
+def complete_snapshot(tree: Tree, id: str, source_kind: str) -> Record | None:
+    """The snapshot of that id, if it is whole and of such a thing."""
+    record = tree.read(KIND, id)
+    fits = record is not None and record.facts["status"] == "available" and record.facts["source_kind"] == source_kind
+    return record if fits else None
+
+
+def _hold(path: str) -> int | None:
+    """Descriptor that holds the lock until it is closed; None while somebody else does."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _is_held(path: str) -> bool:
+    """Asking holds it for a moment: who wants it just then is told that somebody copies, and asks again."""
+    descriptor = _hold(path)
+    if descriptor is None:
+        return True
+    os.close(descriptor)
+    return False
+
+
+def _special(directory: str, names: list[str]) -> list[str]:
+    """Sockets, pipes and devices hold no data."""
+    return [name for name in names if not _has_data(os.lstat(f"{directory}/{name}").st_mode)]
+
+
+def _has_data(mode: int) -> bool:
+    return stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)
+
+
+def _told(error: OSError) -> str:
+    """The first of what may be many."""
+    if isinstance(error, shutil.Error) and error.args and error.args[0]:
+        source, _, why = error.args[0][0]
+        return f"{source} cannot be copied: {why}"
+    return str(error)

@@ -1,0 +1,166 @@
+"""How a resource that should not exist goes: kept, snapshotted first, deleted, let go of (CV12, CV14). Pure."""
+
+from homeostat.model.observed import Condition, Presence, Remedy
+from homeostat.model.plan import Step, Verb, Waiting, Why
+from homeostat.model.status import Action, DeletionPolicy, Status
+from homeostat.model.world import Resource
+from homeostat.planner import outcome, snapshots
+from homeostat.planner.backoff import delay_s
+from homeostat.planner.intend import Intents
+from homeostat.planner.naming import physical_name, token
+from homeostat.planner.scope import NEVER_SEEN, thing_of
+from homeostat.resources.registry import kind_of, resource_type
+
+KEPT = "kept, as its deletion policy says"
+
+
+class Departures(Intents):
+    """Decides about leftovers of replacement and removal, and all of a stack that is deleted."""
+
+    def drop(self, row: Resource, now: float) -> Step | Waiting:
+        """About a row that is a leftover of replacement or removal, nothing using it any more (CV12)."""
+        policy = self._policy_of(row)
+        if policy != row.deletion_policy:
+            row.deletion_policy, row.due_at = policy, None  # what it waited for may be of no concern any more
+        if row.busy and row.due_at is not None and row.due_at > now and row.acted_at is None:
+            return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, row.due_at, row.key)
+        if row.leaving:
+            return self._leaving(row, now)
+        if row.busy and row.action == Action.CREATE and row.acted_at is None:
+            return self._find(row, now) if row.token else self._forget(row, outcome.CHANGED)
+        return self._let_go(row, now)
+
+    def _find(self, row: Resource, now: float) -> Step | Waiting:
+        """Look for what a creation without an answer has made, once a cloud that lists late would show it."""
+        visible_at = row.updated_at + self.world.listing_lag_s
+        if visible_at > now:
+            return Waiting(
+                row.name, Why.BACKOFF, (), "its creation may have begun", row.updated_at, visible_at, row.key
+            )
+        return Step(Verb.FIND, row)
+
+    def _policy_of(self, row: Resource) -> str:
+        """The policy it was last given; that of a revision newer than the one which began its deletion comes before
+        (CV14), and what the newest revision retains is retained in any case."""
+        definition = self.world.definitions.get(row.name)
+        if definition is None or not row.leaving or row.deletion_policy == DeletionPolicy.RETAIN:
+            return row.deletion_policy
+        newer = row.revision < self.world.stack.revision or definition.deletion_policy == DeletionPolicy.RETAIN
+        return definition.deletion_policy if newer else row.deletion_policy
+
+    def _let_go(self, row: Resource, now: float) -> Step:
+        """Begin, or begin again, what its policy says."""
+        if _kept(row):
+            return self._forget(row, KEPT)
+        if not _may_exist(row):
+            return self._forget(row, outcome.CHANGED)
+        if snapshots.needed(row, row.deletion_policy):
+            return self._snapshot(row, now)
+        return self._delete(row, now)
+
+    def _leaving(self, row: Resource, now: float) -> Step | Waiting:
+        """Its deletion has begun. A newer revision that would keep it lets go of it at once (CV14)."""
+        if _kept(row):
+            return self._forget(row, KEPT)
+        if row.failed:
+            if row.revision == self.world.stack.revision:
+                return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
+            return self._let_go(row, now)
+        if snapshots.asked(row) and not snapshots.needed(row, row.deletion_policy):
+            return self._delete(row, now)
+        if row.acted_at is None:
+            return self._delete(row, now) if snapshots.made(row) else self._let_go(row, now)
+        return self._snapshotting(row, now) if snapshots.asked(row) else self._going(row, now)
+
+    def _going(self, row: Resource, now: float) -> Step | Waiting:
+        verdict = resource_type(row.type).judge(thing_of(self.world, row), now)
+        if verdict.condition is Condition.ABSENT:
+            return self._forget(row, snapshots.farewell(row, outcome.CHANGED))
+        if verdict.remedy is Remedy.ASK:
+            return self._failed_step(row, verdict.reason, now)
+        return Waiting(row.name, Why.BUILDING, (), "it is being deleted", row.updated_at, verdict.due_at, row.key)
+
+    def _forget(self, row: Resource, reason: str) -> Step:
+        record = outcome.removed(row, reason)
+        return Step(Verb.RECORD, row, reason, removed=True, events=record.events)
+
+    def _delete(self, row: Resource, now: float) -> Step:
+        """Intend the deletion."""
+        step = Step(Verb.DELETE, row)
+        if not snapshots.made(row) or row.failed:
+            row.intent = None
+        self._depart(step, snapshots.farewell(row, outcome.CHANGED))
+        self._ask_at(row, now)
+        return step
+
+    def _depart(self, step: Step, reason: str) -> None:
+        """Its deletion begins, or goes on; only the beginning is an event."""
+        row = step.row
+        row.reason = reason
+        if row.leaving and row.busy:
+            return
+        row.action, row.status = Action.DELETE, Status.IN_PROGRESS
+        row.attempts = row.retries = 0
+        step.events.append(outcome.event_of(row, Status.IN_PROGRESS, reason))
+
+    def _ask_at(self, row: Resource, now: float) -> None:
+        row.revision = self.world.stack.revision
+        row.acted_at = row.due_at = None
+        row.updated_at = now
+
+    # -- the snapshot ------------------------------------------------------------------------------------------------
+
+    def _snapshot(self, row: Resource, now: float) -> Step:
+        """Intend the snapshot. One that was asked for and may still come is asked for again, and not made twice."""
+        mine = snapshots.asked(row)
+        old = snapshots.seen(self.world, row) if mine else None
+        spent = old is not None and old.get("status") != snapshots.CREATING
+        again = bool(mine) and not (row.failed and spent)
+        step = Step(Verb.OPERATE, row, operation=snapshots.SNAPSHOT)
+        self._depart(step, snapshots.FIRST)
+        if not again:
+            row.resolved = self.world.next_stamp()
+            mine = token(row.key, row.resolved)
+        row.intent = {"operation": snapshots.SNAPSHOT, "token": mine}
+        step.arguments = {"token": mine, "name": physical_name(self.world.stack.name, row.name, row.key)}
+        row.attempts += 1
+        self._ask_at(row, now)
+        return step
+
+    def _snapshotting(self, row: Resource, now: float) -> Step | Waiting:
+        """It was asked for; the thing is deleted once its snapshot is seen complete, and kept when that fails."""
+        look = self.world.seen[row.key].observation if row.key in self.world.seen else NEVER_SEEN
+        if look.presence is Presence.ABSENT:
+            return self._forget(row, snapshots.TOO_LATE)
+        if look.presence is Presence.UNKNOWN:
+            return Waiting(row.name, Why.UNSEEN, reason=look.reason, since=row.updated_at, key=row.key)
+        mine = snapshots.seen(self.world, row)
+        if mine is None:
+            return self._ask_again(row, now)
+        if mine.get("status") == snapshots.AVAILABLE:
+            row.intent = {snapshots.SNAPSHOT: mine["id"]}
+            return self._delete(row, now)
+        if mine.get("status") == snapshots.ERROR:
+            reason = f"its snapshot {mine['id']} failed: {mine.get('fault') or 'the cloud gives no reason'}"
+            return self._failed_step(row, f"{reason}. {snapshots.WAY_OUT}", now)
+        reason = f"its snapshot {mine['id']} is being made"
+        return Waiting(row.name, Why.SNAPSHOT, (), reason, row.updated_at, key=row.key)
+
+    def _ask_again(self, row: Resource, now: float) -> Step | Waiting:
+        """Nothing is seen of it: whoever made it has died, or the cloud lists late."""
+        due_at = (row.acted_at or now) + self.world.listing_lag_s + delay_s(row.attempts)
+        if due_at > now:
+            return Waiting(row.name, Why.SNAPSHOT, (), "nothing is seen of it yet", row.updated_at, due_at, row.key)
+        return self._snapshot(row, now)
+
+
+def _may_exist(row: Resource) -> bool:
+    """Is there anything to delete? A child stack may have been made without its row having heard of it."""
+    return row.handle != "" or (row.token != "" and kind_of(row.type) == "stack")
+
+
+def _kept(row: Resource) -> bool:
+    """What asks for a snapshot and cannot have one is not thrown away."""
+    if row.deletion_policy == DeletionPolicy.SNAPSHOT:
+        return not resource_type(row.type).can_snapshot
+    return row.deletion_policy != DeletionPolicy.DELETE
