@@ -13,6 +13,7 @@ from sqlalchemy.pool import StaticPool
 from homeostat.model.errors import Transient
 from homeostat.store import migrating
 from homeostat.store.migrating import Phase, Standing
+from homeostat.store.queueing import WriteQueue
 
 APPLICATION = "homeostat"
 END_FROZEN = text(
@@ -37,6 +38,7 @@ class Database:
         self._ahead_s = 0.0
         self.is_sqlite = make_url(url).get_backend_name() == "sqlite"
         self.engine = self._connect(pool_size)
+        self._queue = WriteQueue(f"{self._path}-queue") if self._path else None
         self.insert: Any = sqlite.insert if self.is_sqlite else postgresql.insert
         """Dialect's INSERT, which knows ON CONFLICT."""
 
@@ -50,7 +52,7 @@ class Database:
                 self.url, pool_size=pool_size, max_overflow=20, pool_pre_ping=True, connect_args=arguments
             )
         arguments = {"timeout": 30, "check_same_thread": False}
-        if make_url(self.url).database in (None, "", ":memory:"):
+        if not self._path:
             engine = create_engine(self.url, poolclass=StaticPool, connect_args=arguments)
         else:
             engine = create_engine(self.url, pool_size=pool_size, max_overflow=20, connect_args=arguments)
@@ -73,8 +75,13 @@ class Database:
     @property
     def missing_file(self) -> str:
         """Path of an SQLite database that does not exist: to connect would make it. Otherwise empty."""
+        return self._path if self._path and not os.path.exists(self._path) else ""
+
+    @property
+    def _path(self) -> str:
+        """Of an SQLite database that is a file, otherwise empty."""
         path = make_url(self.url).database if self.is_sqlite else None
-        return path if path not in (None, "", ":memory:") and not os.path.exists(path) else ""
+        return path if path not in (None, ":memory:") else ""
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Connection]:
@@ -88,8 +95,12 @@ class Database:
     @contextlib.contextmanager
     def write(self) -> Iterator[Connection]:
         """One transaction, committed at the end. Fails: Transient when the database does not answer."""
-        with _translated(), self.engine.begin() as connection:
+        with _translated(), self._turn(), self.engine.begin() as connection:
             yield connection
+
+    def _turn(self) -> contextlib.AbstractContextManager[None]:
+        """SQLite's own queue of writers is unfair."""
+        return self._queue.turn() if self._queue is not None else contextlib.nullcontext()
 
     def now_of(self, connection: Connection) -> float:
         """The time that all workers agree on: the database's where it is a server."""
