@@ -93,7 +93,8 @@ class RealWorld:
 
     def close(self) -> None:
         for worker in list(self.workers):
-            os.kill(cast(int, worker.pid), signal.SIGCONT)
+            if worker.is_alive():
+                os.kill(cast(int, worker.pid), signal.SIGCONT)
             self.kill(worker)
         self.db.close()
 

@@ -1,5 +1,7 @@
 """python-heatclient, as scripts use it."""
 
+import socket
+import time
 from typing import Any
 
 import httpx
@@ -7,6 +9,7 @@ import pytest
 from heatclient import exc
 from heatclient.v1.client import Client
 
+from homeostat.store import workers
 from tests.wire import templates
 from tests.wire.running import Running, settled, until
 
@@ -372,7 +375,17 @@ def test_validation(heat: Client) -> None:
 def test_about_the_service(heat: Client) -> None:
     info = heat.build_info.build_info()
     assert info["engine"]["revision"] == info["api"]["revision"] != ""
-    assert all(each.status == "up" for each in heat.services.list())
+
+
+def test_workers_are_listed_idle_and_dead(heat: Client, service: Running) -> None:
+    long_ago = time.time() - 60
+    with service.db.write() as tx:
+        workers.report(service.db, tx, workers.Worker("gone:1:a", "gone", 1, "0", "sql", long_ago - 60, long_ago))
+    listed = until(lambda: found if len(found := heat.services.list()) == 2 else None, "the worker that runs")
+    assert [(each.host, each.status) for each in listed] == [("gone", "down"), (socket.gethostname(), "up")]
+    assert listed[0].updated_at < listed[1].updated_at
+    with service.db.write() as tx:
+        workers.leave(tx, "gone:1:a")
 
 
 def test_what_has_policy_snapshot_leaves_one_that_its_events_tell_of(
