@@ -5,9 +5,12 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from bench.answering import answers
 from bench.databases import KINDS, SETTINGS
 from bench.figures import Figure, Measured, growth, machine
 from bench.lifecycle import best_of
+from bench.processes import created_by_workers
+from bench.reacting import latency, small_beside_large
 from bench.rows import bare_rows
 from bench.shapes import SHAPES
 
@@ -60,9 +63,30 @@ def rows(wanted: Wanted) -> Iterator[Figure]:
             yield Figure("create.independent.to_bare_rows_cpu", cpu / created.cpu_s, "ratio", n, database)
 
 
+def per_size(figures: Callable[[int, str], list[Figure]]) -> Bench:
+    def run(wanted: Wanted) -> Iterator[Figure]:
+        for database in wanted.databases:
+            for n in wanted.sizes:
+                yield from figures(n, database)
+
+    return run
+
+
+def workers(wanted: Wanted) -> Iterator[Figure]:
+    """Always on PostgreSQL; of several runs the one that was done first counts."""
+    for n in wanted.sizes:
+        for count in (1, 2, 4):
+            runs = [created_by_workers(n, count, "independent") for _ in range(wanted.repeat)]
+            yield from max(runs, key=lambda figures: figures[0].value)
+
+
 BENCHES: dict[str, tuple[str, Bench]] = {
     **{name: (shape.what, lifecycle_of(name)) for name, shape in SHAPES.items()},
     "rows": ("the bare row traffic, and what share of it creating reaches", rows),
+    "workers": ("1, 2 and 4 worker processes on PostgreSQL create resources in several stacks", workers),
+    "latency": ("from an attribute being known to the dependant being started, on a cloud", per_size(latency)),
+    "beside": ("small stacks while a large one is being created", per_size(small_beside_large)),
+    "api": ("reads and accepted updates over HTTP about a group", per_size(answers)),
 }
 
 

@@ -3,7 +3,9 @@
 from typing import Any
 
 import httpx
+import pytest
 
+from homeostat.api.orchestration import inventory
 from tests.wire.running import settled, until
 
 VERSION = {"heat_template_version": "2018-08-31"}
@@ -88,3 +90,15 @@ def test_a_chain(http: httpx.Client) -> None:
     refused = http.put(child, json={"template": VERSION})
     assert refused.status_code == 400
     assert "update the group instead" in refused.text
+
+
+def test_attributes_of_a_large_group_are_read_when_they_are_asked_for(
+    http: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack = created(http, group("a", 0))
+    references = http.get(f"{stack}/resources/grp").json()["resource"]["attributes"]["refs"]
+    assert len(references) == 2
+    monkeypatch.setattr(inventory, "SHARDS_SHOWN", 0)
+    assert http.get(f"{stack}/resources/grp").json()["resource"]["attributes"] == {}
+    asked = http.get(f"{stack}/resources/grp", params={"with_attr": "refs"}).json()["resource"]["attributes"]
+    assert asked["refs"] == references

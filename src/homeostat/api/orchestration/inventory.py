@@ -22,6 +22,9 @@ from homeostat.resources.base import ResourceType
 from homeostat.resources.registry import resource_type
 from homeostat.store import stacks, views
 
+SHARDS_SHOWN = 1
+"""A group with more shards of members than this is large: its members are read for its attributes when asked for."""
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -56,8 +59,6 @@ class Inventory:
         self._by_name: dict[str, list[Resource]] = defaultdict(list)
         for row in rows.values():
             self._by_name[row.name].append(row)
-        if names is not None:
-            show_members(tx, self._world, names)
         self._current: dict[str, Resource] = {}
         for name, alike in self._by_name.items():
             current = current_row(alike, self._world.stack)
@@ -69,6 +70,7 @@ class Inventory:
     @property
     def scope(self) -> RowScope:
         """What outputs are resolved from."""
+        show_members(self._tx, self._world, self._by_name)
         return RowScope(self._world, self._current)
 
     def entries(self) -> list[Entry]:
@@ -128,13 +130,24 @@ class Inventory:
         return {**self.wire(ask, entry), "description": entry.description, "attributes": attributes}
 
     def _attributes(self, row: Resource, with_attr: Sequence[str]) -> Wire:
-        """All attributes; what the cloud itself says goes before what is declared, what was asked for before all."""
+        """All attributes; what the cloud itself says goes before what is declared, what was asked for before all.
+
+        Those of a large group are read only when one is asked for by name.
+        """
         kind = resource_type(row.type)
+        if kind.kind == STACK:
+            if not with_attr and self._is_large(row):
+                return {}
+            show_members(self._tx, self._world, {row.name})
         thing = thing_of(self._world, row, kind)
         values = {name: kind.attribute(thing, name) for name in kind.attributes if name != "show"}
         if _of_cloud(kind):
             values |= kind.show(thing) or {}
         return values | {name: kind.resolve(thing, name) for name in with_attr}
+
+    def _is_large(self, row: Resource) -> bool:
+        child = stacks.get(self._tx, row.handle)
+        return child is not None and child.shards > SHARDS_SHOWN
 
     def _links(self, ask: Asked, entry: Entry) -> list[Wire]:
         stack = self.stack

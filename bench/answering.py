@@ -1,0 +1,84 @@
+"""How soon the API answers about a large stack, over HTTP on the loopback address."""
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import httpx
+
+from bench.databases import database_url, kind_of
+from bench.engine import Engine
+from bench.figures import Figure, quantiles
+from bench.shapes import SHAPES
+from homeostat.api.auth import NoAccess
+from homeostat.api.server import ApiSettings, run, server
+from homeostat.convergence.clock import AgreedClock, Entropy
+from homeostat.store import stacks, views
+
+PROJECT = "bench"
+ASKED = 200
+SHOWN = 300
+"""Resources of the stack that is shown whole."""
+
+
+def answers(n: int, database: str) -> list[Figure]:
+    """Reads of a group of n members and around it, and updates being accepted; no worker runs meanwhile."""
+    with database_url(database) as url, contextlib.closing(Engine(url)) as engine:
+        large = engine.intake.create(PROJECT, None, "large", SHAPES["group"].intent(n))
+        engine.settle(large)
+        small = engine.intake.create(PROJECT, None, "small", SHAPES["independent"].intent(SHOWN))
+        engine.settle(small)
+        with engine.db.read() as tx:
+            (group,) = views.descendants(tx, stacks.find(tx, PROJECT, large), 1)
+        with _serving(engine) as http:
+            return _measured(http, engine, n, f"large/{large}", f"{group.name}/{group.id}", f"small/{small}")
+
+
+def _measured(http: httpx.Client, engine: Engine, n: int, large: str, group: str, small: str) -> list[Figure]:
+    database = kind_of(engine.db)
+    reads = {
+        "list_stacks": "stacks?limit=20",
+        "show_stack": f"stacks/{large}",
+        "show_group_stack": f"stacks/{group}",
+        "list_resources": f"stacks/{large}/resources",
+        "show_group": f"stacks/{large}/resources/group",
+        "show_member": f"stacks/{group}/resources/{n // 2}",
+        "list_events": f"stacks/{group}/events?limit=100",
+        "explain": f"stacks/{large}/explain",
+    }
+    figures = []
+    for name, path in reads.items():
+        figures += quantiles(f"api.{name}", _times(http, "GET", path), n, database)
+    figures += quantiles(f"api.show_stack_of_{SHOWN}", _times(http, "GET", f"stacks/{small}"), SHOWN, database)
+    resources = _times(http, "GET", f"stacks/{small}/resources")
+    figures += quantiles(f"api.list_resources_of_{SHOWN}", resources, SHOWN, database)
+    body = {"template": SHAPES["group"].changed(n).template}
+    return figures + quantiles("api.accept_update", _times(http, "PUT", f"stacks/{large}", body), n, database)
+
+
+def _times(http: httpx.Client, method: str, path: str, body: object = None) -> list[float]:
+    """Seconds of each of many requests. Fails: HTTPStatusError."""
+    seconds = []
+    for _ in range(ASKED):
+        started = time.perf_counter()
+        http.request(method, path, json=body).raise_for_status()
+        seconds.append(time.perf_counter() - started)
+    return seconds
+
+
+@contextlib.contextmanager
+def _serving(engine: Engine) -> Iterator[httpx.Client]:
+    listening = socket.create_server(("127.0.0.1", 0))
+    one = server(engine.db, AgreedClock(engine.db.agreed_now), Entropy(), NoAccess(), ApiSettings())
+    thread = threading.Thread(target=run, args=(one, listening), name="api")
+    thread.start()
+    try:
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/v1/{PROJECT}/"
+        with httpx.Client(base_url=url, timeout=600.0) as http:
+            yield http
+    finally:
+        one.should_exit = True
+        thread.join()
+        listening.close()
