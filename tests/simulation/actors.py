@@ -327,7 +327,7 @@ class Api(Process):
     ) -> None:
         super().__init__(name, db, clock, rng)
         self.requests: deque[Request] = deque()
-        self._intake = Intake(self.db, entropy, Quotas(timeout_s=TIMEOUT_S))
+        self.intake = Intake(self.db, entropy, Quotas(timeout_s=TIMEOUT_S))
         self.asks = Asks(self.db, TIMEOUT_S)
         self._tell = tell
         self.actors = [Actor(f"{name}.{number}", self._serve) for number in range(2)]
@@ -347,7 +347,7 @@ class Api(Process):
         if not self.requests:
             return
         try:
-            self.requests.popleft()(self._intake)
+            self.requests.popleft()(self.intake)
         except Rejected as error:
             self._tell(f"refused: {error}")
         except Transient as error:

@@ -21,7 +21,7 @@ from homeostat.store.database import Database
 
 READY = ("active", "available", "attached")
 COMPARED = ("flavor", "metadata", "description", "name", "size")
-FATES = ("Timed out", "cancelled")
+FATES = ("Timed out", "cancelled", "never created")
 """Ways of a stack to fail without a resource that did."""
 
 

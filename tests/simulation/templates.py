@@ -158,6 +158,8 @@ class Gardener:
             resource["deletion_policy"] = rng.choice(("Retain", "Delete", *with_data))
         elif resource["type"] == GROUP:
             self._rescale(resource["properties"])
+            if rng.random() < 0.2:
+                resource["update_policy"] = self._policy()
         elif resource["type"] in (INNER, OUTER):
             resource["properties"] = {"given": str(rng.randint(0, 3))}
         elif rng.random() < 0.25:
@@ -187,7 +189,17 @@ class Gardener:
 
     def _group(self) -> dict[str, Any]:
         properties: dict[str, Any] = {"count": self._rng.randint(0, 4), "resource_def": self._member()}
-        return {"type": GROUP, "properties": properties}
+        group: dict[str, Any] = {"type": GROUP, "properties": properties}
+        if self._rng.random() < 0.3:
+            group["update_policy"] = self._policy()
+        return group
+
+    def _policy(self) -> dict[str, Any]:
+        """Members change, or are made, in batches."""
+        rng = self._rng
+        rolling = {"max_batch_size": rng.randint(1, 2), "min_in_service": rng.randint(0, 2)}
+        batches = {"max_batch_size": rng.randint(1, 2), "pause_time": rng.choice((0, 3))}
+        return rng.choice(({"rolling_update": rolling}, {"batch_create": batches}))
 
     def _member(self) -> dict[str, Any]:
         rng = self._rng

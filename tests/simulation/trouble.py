@@ -155,13 +155,13 @@ class TroubledWorld(SimulatedWorld):
         if stack_id is None:
             return
         wish = self._gardener.mutate(self._wishes[stack_id])
-        patch = self.rng.random() < 0.2
+        patch, look_first = self.rng.random() < 0.2, self.rng.random() < 0.1
 
         def update(intake: Intake) -> None:
-            intake.update(stack_id, wish.intent(), patch=patch)
+            intake.update(stack_id, wish.intent(look_first=look_first), patch=patch)
             self._wishes[stack_id] = wish
 
-        self._ask(update, f"update {stack_id[:6]} {wish}")
+        self._ask(update, f"update {stack_id[:6]} {patch=} {look_first=} {wish}")
 
     def _delete(self) -> None:
         stack_id = self._stack()
