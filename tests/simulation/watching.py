@@ -175,7 +175,7 @@ class Watcher:
         self._demand(walk[-1] == end, f"{name} is {joined(*end)}, its events say {[joined(*each) for each in walk]}")
         if before is not None and after is not None:
             self._demand(after.version >= before.version, f"{name} went from version {before.version} to {after}")
-            again = before.state in [event.state for event in events]
+            again = any(one == other for one, other in itertools.pairwise(walk))
             newer = after.revision > before.revision
             self._demand(newer or not again, f"{name} fails over and over: {before}, {events}")
             self._demand(before.handle in ("", after.handle), f"{name} lost hold of {before.handle}: {after}")
