@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from homeostat.cli import asks, commands
@@ -68,7 +68,7 @@ def api(arguments: Namespace) -> int:
     start_logging(settings.log_level, settings.log_json)
     there = ApiSettings(host=settings.host, port=settings.port, metrics=settings.metrics)
     listening = None if arguments.fd is None else socket.socket(fileno=arguments.fd)
-    with contextlib.closing(database(settings)) as db:
+    with contextlib.closing(database(settings)) as db, traced(settings, "api"):
         check_schema(db)
         run_api(db, AgreedClock(db.agreed_now), Entropy(), access(settings), there, listening)
     return OK
@@ -86,7 +86,11 @@ def worker(arguments: Namespace) -> int:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    with contextlib.closing(database(settings)) as db, contextlib.closing(cloud(settings)) as there:
+    with (
+        contextlib.closing(database(settings)) as db,
+        contextlib.closing(cloud(settings)) as there,
+        traced(settings, "worker"),
+    ):
         if settings.metrics_port is not None:
             serve_metrics(db, settings.metrics_host, settings.metrics_port)
         check_schema(db)
@@ -98,6 +102,21 @@ def worker(arguments: Namespace) -> int:
         stop.wait()
         each.stop()
     return OK
+
+
+@contextlib.contextmanager
+def traced(settings: ServiceSettings, process: str) -> Iterator[None]:
+    """With traces where they are wanted; what was not sent yet is sent at the end."""
+    if not settings.traces:
+        yield
+        return
+    from homeostat.convergence import traces
+
+    traces.start(process)
+    try:
+        yield
+    finally:
+        traces.stop()
 
 
 def serve_metrics(db: "Database", host: str, port: int) -> None:

@@ -19,7 +19,17 @@ from homeostat.api.asks import Asks
 from homeostat.api.auth import Access
 from homeostat.api.graphs import Graphs
 from homeostat.api.intake import Intake
-from homeostat.api.middleware import METRICS, BodyLimit, Faults, Guard, RequestId, Versions, version_of, versions_answer
+from homeostat.api.middleware import (
+    METRICS,
+    BodyLimit,
+    Faults,
+    Guard,
+    RequestId,
+    Traced,
+    Versions,
+    version_of,
+    versions_answer,
+)
 from homeostat.api.orchestration import ROUTERS
 from homeostat.convergence.clock import Clock
 from homeostat.model.errors import Rejected, Transient
@@ -73,6 +83,7 @@ def create_app(
     app.add_middleware(Guard, access=access)
     app.add_middleware(Versions)
     app.add_middleware(Faults)
+    app.add_middleware(Traced)
     app.add_middleware(RequestId, access_log=access_log)
     return app
 

@@ -89,13 +89,17 @@ class Asks:
     def check(self, stack_id: str) -> None:
         """Have every resource looked at, and told whether it is as it should be; nothing is changed.
 
-        Fails: Rejected — EntityNotFound; ActionInProgress while something else goes on.
+        Fails: Rejected — EntityNotFound; ActionInProgress while something else goes on; NotSupported for a stack whose
+        deletion has failed: nothing of it should exist.
         """
         with self._db.write() as tx:
             stack = self._lock(tx, stack_id)
             if stack.status == Status.IN_PROGRESS:
                 message = f"Stack {stack.name} already has an action ({stack.action}) in progress."
                 raise Rejected("ActionInProgress", message)
+            if stack.action == Action.DELETE:
+                message = f"Checking stack {stack.name} after its deletion has failed is not supported"
+                raise Rejected("NotSupported", f"{message}: delete it once more, or update it.")
             stacks.check(self._db, tx, stack, self._db.now_of(tx), self._timeout_s)
 
     def switch(self, stack_id: str, switches: Switches) -> Row[Any]:

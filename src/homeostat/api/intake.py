@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 from sqlalchemy import Connection, Row
 
+from homeostat.convergence import traces
 from homeostat.convergence.children import DEPTH_MAX, STACK
 from homeostat.convergence.clock import Entropy
 from homeostat.convergence.definitions import compile_desired, graph_of, template_of
@@ -198,6 +199,7 @@ class Intake:
         if intent.template is None:
             raise Rejected("HTTPBadRequest", "No template specified")
         stack_id = self._entropy.stack_id()
+        traces.note(stack_id=stack_id)
         desired = self._desired(intent.template, intent)
         compiled = self.compile(Identity(stack_id, name, project), desired)
         desired = replace(desired, template=compiled.raw)

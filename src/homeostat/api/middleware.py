@@ -14,12 +14,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from homeostat.api import faults
 from homeostat.api.answers import Json
 from homeostat.api.auth import Access, Caller
+from homeostat.convergence import traces
 from homeostat.model.errors import Rejected
 
 LOG = logging.getLogger(__name__)
 ACCESS_LOG = logging.getLogger("homeostat.api.access")
 MEDIA_TYPE = re.compile(r"application/vnd\.openstack\.orchestration-v1(\.0)?\b")
 METRICS = "/metrics"
+_STACK_ID = re.compile(r"/stacks/(?:[^/]+/)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?=/|$)")
 _VERSION = re.compile(r"/(v\d+(?:\.\d+)?)(?=/|$)")
 DRAINED_FACTOR = 4
 """A body up to so many times the limit is read to its end and thrown away, so that the client sees the answer."""
@@ -55,6 +57,33 @@ class RequestId:
             ACCESS_LOG.info(
                 "%(method)s %(path)s %(code)s in %(spent_ms)s ms (%(request_id)s)", line | {"spent_ms": spent_ms}
             )
+
+
+class Traced:
+    """Makes every request a span; the stack it names is told, so that its passes are found beside it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not traces.on():
+            await self._app(scope, receive, send)
+            return
+        code = 500
+
+        async def watched(message: Message) -> None:
+            nonlocal code
+            code = message.get("status", code)
+            await send(message)
+
+        with traces.request(scope["method"], scope["path"], scope["headers"]):
+            named = _STACK_ID.search(scope["path"])
+            known = {"stack_id": named[1]} if named else {}
+            try:
+                await self._app(scope, receive, watched)
+            finally:
+                route = getattr(scope.get("route"), "path", "")
+                traces.responded(scope["method"], code, route, request_id=scope["state"]["request_id"], **known)
 
 
 class Versions:

@@ -213,6 +213,12 @@ def _service(commands: Commands, name: str, summary: str, example: str) -> Argum
     )
     _option(command, "metrics-port", None, "a worker shows metrics at this port, 0 for any", type=int, metavar="PORT")
     _option(command, "metrics-host", "127.0.0.1", "address of --metrics-port, open to all", metavar="ADDRESS")
+    command.add_argument(
+        "--traces",
+        action="store_true",
+        default=bool(os.environ.get("HOMEOSTAT_TRACES")),
+        help="send traces over OTLP; OTEL_* variables say where to and how [HOMEOSTAT_TRACES]",
+    )
     _option(command, "log-level", "info", "what is logged", choices=LOG_LEVELS)
     command.add_argument(
         "--log-json",

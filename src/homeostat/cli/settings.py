@@ -41,6 +41,7 @@ class ServiceSettings:
     metrics: bool = False
     metrics_host: str = "127.0.0.1"
     metrics_port: int | None = None
+    traces: bool = False
     log_level: str = "info"
     log_json: bool = False
 
@@ -59,6 +60,7 @@ class ServiceSettings:
             metrics=arguments.metrics,
             metrics_host=arguments.metrics_host,
             metrics_port=arguments.metrics_port,
+            traces=arguments.traces,
             log_level=arguments.log_level,
             log_json=arguments.log_json,
         )
@@ -90,6 +92,8 @@ class ServiceSettings:
         shows_metrics = self.metrics or self.metrics_port is not None
         if shows_metrics and find_spec("prometheus_client") is None:
             raise Usage("metrics need a package that is not installed: pip install 'homeostat[metrics]'")
+        if self.traces and not _can_trace():
+            raise Usage("--traces needs packages that are not installed: pip install 'homeostat[otel]'")
 
     @property
     def redis_url(self) -> str:
@@ -115,6 +119,7 @@ class ServiceSettings:
             "HOMEOSTAT_METRICS": "1" if self.metrics else "",
             "HOMEOSTAT_METRICS_HOST": self.metrics_host,
             "HOMEOSTAT_METRICS_PORT": "" if self.metrics_port is None else str(self.metrics_port),
+            "HOMEOSTAT_TRACES": "1" if self.traces else "",
             "HOMEOSTAT_LOG_LEVEL": self.log_level,
             "HOMEOSTAT_LOG_JSON": "1" if self.log_json else "",
         }
@@ -144,3 +149,9 @@ class ClientSettings:
 
 def is_loopback(host: str) -> bool:
     return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def _can_trace() -> bool:
+    from homeostat.convergence import traces
+
+    return traces.available()

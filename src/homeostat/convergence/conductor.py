@@ -11,7 +11,7 @@ from taskflow.conductors.backends import impl_nonblocking
 from taskflow.patterns import linear_flow
 from taskflow.types.timing import Timeout
 
-from homeostat.convergence import metrics
+from homeostat.convergence import metrics, traces
 from homeostat.convergence.board import ShardBoard, ShardJob, give_back
 from homeostat.convergence.log_context import about
 from homeostat.convergence.pass_ import Passes
@@ -44,24 +44,30 @@ def run_pass(passes: Passes, job: ShardJob) -> None:
     lease = job.lease
     if lease is None:
         raise ValueError(f"job {job.name} was not claimed")
-    with about(stack=lease.stack_id, shard=lease.number):
+    where = traces.span("pass", stack_id=lease.stack_id, shard=lease.number, epoch=lease.epoch)
+    with about(stack=lease.stack_id, shard=lease.number), where:
         _run(passes, job, lease)
+
+
+def _ended(outcome: str) -> None:
+    metrics.passed(outcome)
+    traces.note(outcome=outcome)
 
 
 def _run(passes: Passes, job: ShardJob, lease: Lease) -> None:
     try:
         passes.run(lease)
-        metrics.passed("done")
+        _ended("done")
     except Superseded as error:
-        metrics.passed("superseded")
+        _ended("superseded")
         LOG.info("pass over %s dropped: %s", job.name, error)
         give_back(passes.db, lease)
     except Transient as error:
-        metrics.passed("transient")
+        _ended("transient")
         LOG.warning("pass over %s will be tried again: %s", job.name, error)
         give_back(passes.db, lease)
     except Exception as error:
-        metrics.passed("bug")
+        _ended("bug")
         LOG.exception("pass over %s failed; the shard is set aside for %s s", job.name, SET_ASIDE_S)
         set_aside(passes.db, lease, error)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 
 from homeostat.clouds.port import Cloud, Sighting
-from homeostat.convergence import metrics
+from homeostat.convergence import metrics, traces
 from homeostat.convergence.clock import Clock
 from homeostat.convergence.log_context import about, named
 from homeostat.convergence.performing import Clouds
@@ -49,13 +49,17 @@ class Observer:
             now = self._db.now_of(tx)
             taken = shards.take_for_observation(tx, now, SHARDS_MAX, self._steady_s)
         if taken:
-            with self._db.read() as tx:
-                watched = sightings.in_shards(tx, taken, self._types)
-            blind = self.look(watched)
-            self._looked(now, {shard for shard in taken if shard not in blind}, blind)
-            busy = {(thing.stack_id, thing.shard) for thing in watched if thing.busy}
-            self._look_again(taken | dict.fromkeys(busy, self._busy_s), now)
+            with traces.span("round", shards=len(taken)):
+                self._look_at(taken, now)
         return len(taken)
+
+    def _look_at(self, taken: Mapping[Shard, float | None], now: float) -> None:
+        with self._db.read() as tx:
+            watched = sightings.in_shards(tx, list(taken), self._types)
+        blind = self.look(watched)
+        self._looked(now, {shard for shard in taken if shard not in blind}, blind)
+        busy = {(thing.stack_id, thing.shard) for thing in watched if thing.busy}
+        self._look_again({**taken, **dict.fromkeys(busy, self._busy_s)}, now)
 
     def _looked(self, at: float, seen: set[Shard], blind: Mapping[Shard, str]) -> None:
         """Keep which shards were seen whole, by a round that began at this time, and why others were not."""
@@ -134,7 +138,8 @@ class Observer:
             cloud = self._clouds(project)
             started = self._clock.monotonic()
             try:
-                looks = cloud.observe(kind, [thing.handle for thing in things])
+                with traces.span("call", verb="observe", kind=kind, count=len(things), project=project):
+                    looks = cloud.observe(kind, [thing.handle for thing in things])
             except Transient as error:
                 metrics.looked(kind, len(things), self._clock.monotonic() - started, "transient")
                 with _about(things):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, update
 
-from homeostat.convergence import series
+from homeostat.convergence import series, traces
 from homeostat.convergence.children import Children
 from homeostat.convergence.clock import Clock
 from homeostat.convergence.definitions import Definitions
@@ -127,6 +127,7 @@ class Pass:
         world = loaded.world
         world.listing_lag_s = p.clouds(world.stack.project).listing_lag_s
         self._failures_before = loaded.shard.failures
+        traces.note(revision=world.stack.revision, stack=world.stack.name, resources=len(world.rows))
         for child, look in loaded.looks:
             self._writes.seen[child.key] = (child, look)
         return world

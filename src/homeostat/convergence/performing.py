@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 
 from homeostat.clouds.port import Answer, Change, Cloud, Intent, Operation
-from homeostat.convergence import metrics
+from homeostat.convergence import metrics, traces
 from homeostat.convergence.children import STACK, Children, Guard
 from homeostat.convergence.clock import Clock, Entropy
 from homeostat.convergence.log_context import about, fields, named
@@ -51,14 +51,15 @@ class Performer:
         for step in steps:
             batches[step.verb, resource_type(step.row.type).kind].append(step)
 
-        here = fields()
+        here, trace = fields(), traces.here()
         healing = world.stack.status != Status.IN_PROGRESS
 
         def run(batch: tuple[tuple[Verb, str], list[Step]]) -> list[tuple[Step, Answer]]:
             (verb, kind), members = batch
             started = self._clock.monotonic()
-            with about(**here):
+            with about(**here), traces.span("perform", trace, verb=verb, kind=kind, count=len(members)):
                 answers = self._answers(world, verb, kind, members, guard)
+                traces.answered(answers)
             metrics.acted(verb, kind, answers, self._clock.monotonic() - started, healing=healing)
             return list(zip(members, answers, strict=True))
 
@@ -72,7 +73,8 @@ class Performer:
                 return [self._embodied(world, verb, step) for step in steps]
             if kind == STACK:
                 return [self._child(world, step, guard) for step in steps]
-            return self._call(self._clouds(world.stack.project), verb, kind, steps, guard)
+            with traces.span("call", verb=verb, kind=kind, count=len(steps), project=world.stack.project):
+                return self._call(self._clouds(world.stack.project), verb, kind, steps, guard)
         except Superseded:
             raise
         except HomeostatError as error:

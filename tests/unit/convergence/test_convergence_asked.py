@@ -395,3 +395,19 @@ def looked_at(service: Service, stack_id: str) -> float:
         at, _ = shards.looked_at(tx, stacks.below(stack_id))
     assert at is not None
     return at
+
+
+def test_what_should_not_exist_is_not_checked() -> None:
+    service = Service(Weather(faults=Faults(snapshot=1.0)))
+    stack_id = service.create({"disk": {**volume(), "deletion_policy": "Snapshot"}})
+    service.rest()
+    service.delete(stack_id)
+    service.rest()
+    assert service.state(stack_id) == "DELETE_FAILED"
+    with pytest.raises(Rejected, match="delete it once more"):
+        asks(service).check(stack_id)
+    asks(service).converge(stack_id)
+    service.cloud.weather.faults.snapshot = 0.0
+    service.work()
+    service.rest()
+    assert service.state(stack_id) == "DELETE_COMPLETE"

@@ -1,0 +1,136 @@
+"""Traces: what the service does, as spans of OpenTelemetry. Off unless `start` was called, and then next to free.
+
+`start` needs the packages of `homeostat[otel]`; where the spans go and which are kept say the usual `OTEL_*` variables.
+"""
+
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from homeostat.clouds.port import Answer
+from homeostat.model.errors import HomeostatError
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.trace import Tracer
+
+NEEDED = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
+NAME, NAMELESS = "service.name", "unknown_service"
+"""The attribute with the service's name, and how it begins where `OTEL_*` variables say nothing."""
+
+_OFF: AbstractContextManager[None] = nullcontext()
+
+_provider: "TracerProvider | None" = None
+_tracer: "Tracer | None" = None
+
+
+def available() -> bool:
+    """Are the packages installed?"""
+    try:
+        return all(find_spec(name) is not None for name in NEEDED)
+    except ModuleNotFoundError:
+        return False
+
+
+def start(process: str) -> None:
+    """Send spans to an OTLP receiver over HTTP. process — `api` or `worker`: the end of the service's name."""
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    resource = Resource.create()
+    if str(resource.attributes.get(NAME, "")).startswith(NAMELESS):
+        resource = resource.merge(Resource({NAME: f"homeostat-{process}"}))
+    provider = TracerProvider(resource=resource)
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    use(provider)
+
+
+def use(provider: "TracerProvider | None") -> None:
+    """Make spans with this provider from now on; None for none."""
+    global _provider, _tracer
+    _provider = provider
+    _tracer = None if provider is None else provider.get_tracer("homeostat")
+
+
+def stop() -> None:
+    """Send what has not been sent, and make no more."""
+    provider = _provider
+    use(None)
+    if provider is not None:
+        provider.shutdown()
+
+
+def on() -> bool:
+    return _tracer is not None
+
+
+def span(name: str, under: "Context | None" = None, **attributes: Any) -> AbstractContextManager[Any]:
+    """What happens inside is this span; an exception that leaves it is told in it.
+
+    under — context of its parent, None for the one that holds here; attributes — as in `note`.
+    """
+    if _tracer is None:
+        return _OFF
+    return _tracer.start_as_current_span(name, context=under, attributes=_named(attributes))
+
+
+def request(method: str, path: str, headers: Iterable[tuple[bytes, bytes]]) -> AbstractContextManager[Any]:
+    """A request of the API; it goes on with the trace that its headers tell of (W3C trace context)."""
+    if _tracer is None:
+        return _OFF
+    from opentelemetry.propagate import extract
+    from opentelemetry.trace import SpanKind
+
+    told = extract({name.decode("latin-1"): value.decode("latin-1") for name, value in headers})
+    attributes = {"http.request.method": method, "url.path": path}
+    return _tracer.start_as_current_span(method, context=told, kind=SpanKind.SERVER, attributes=attributes)
+
+
+def responded(method: str, code: int, route: str, **attributes: Any) -> None:
+    """What became of the request. route — of the application, with names for the parts that differ; may be empty."""
+    if _tracer is None:
+        return
+    from opentelemetry.trace import StatusCode, get_current_span
+
+    span = get_current_span()
+    span.set_attributes({"http.response.status_code": code, **_named(attributes)})
+    if route:
+        span.update_name(f"{method} {route}")
+        span.set_attribute("http.route", route)
+    if code >= 500:
+        span.set_status(StatusCode.ERROR)
+
+
+def note(**attributes: Any) -> None:
+    """Attributes of the span that holds here, for what is known only inside: `stack_id` is `homeostat.stack.id`."""
+    if _tracer is None:
+        return
+    from opentelemetry.trace import get_current_span
+
+    get_current_span().set_attributes(_named(attributes))
+
+
+def here() -> "Context | None":
+    """The context that holds here, for spans in another thread."""
+    if _tracer is None:
+        return None
+    from opentelemetry.context import get_current
+
+    return get_current()
+
+
+def answered(answers: Sequence[Answer]) -> None:
+    """How many items of a batch went wrong, and what the first of them said."""
+    if _tracer is None:
+        return
+    errors = [each for each in answers if isinstance(each, HomeostatError)]
+    if errors:
+        note(errors=len(errors), error=f"{type(errors[0]).__name__}: {errors[0]}")
+
+
+def _named(attributes: dict[str, Any]) -> dict[str, Any]:
+    return {f"homeostat.{key.replace('_', '.')}": value for key, value in attributes.items()}
