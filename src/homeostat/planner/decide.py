@@ -54,8 +54,7 @@ class Decider(Departures):
             return self._again(definition, row, now)
         verdict = self._judge_unfinished(row, now)
         if verdict.condition in (Condition.READY, Condition.DRIFTED):
-            if verdict.condition is Condition.READY:
-                row.judged = self.world.seen[row.key].number  # what differs is judged, and mended, at rest
+            outcome.judge_at_rest(self.world, row, verdict)
             return Step(Verb.RECORD, row, events=outcome.complete(self.world, row, now).events)
         if verdict.condition is Condition.ABSENT:
             visible_at = row.acted_at + self.world.listing_lag_s

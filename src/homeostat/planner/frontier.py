@@ -149,7 +149,7 @@ class Frontier:
         self._acting.discard(row.name)
         if record.removed:
             self._gone(row)
-        elif row.status == Status.COMPLETE and step.verb is not Verb.RECORD and node == row.name:
+        elif row.status == Status.COMPLETE and step.verb is not Verb.RECORD and node == row.name and row.judged:
             self._settle(node)
         else:
             self._ready.append(node)

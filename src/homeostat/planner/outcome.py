@@ -14,6 +14,8 @@ from homeostat.resources.registry import resource_type
 
 CHANGED = "state changed"
 NESTED_FAILURE = re.compile(r"Resource \w+ failed: (?P<kind>\w+): resources\.(?P<name>[^.:\[]+)(?P<rest>.*)", re.DOTALL)
+UNJUDGED = 0
+"""Number of no look at all."""
 HEALED = "brought back to what it should be"
 
 
@@ -66,11 +68,17 @@ def look(world: World, row: Resource, seen: Observation) -> None:
     world.seen[row.key] = Seen(seen, row.judged)
 
 
+def judge_at_rest(world: World, row: Resource, verdict: Verdict) -> None:
+    """It is about to be complete. What differs is judged once more when it is at rest, and mended there."""
+    row.judged = world.seen[row.key].number if verdict.condition is Condition.READY else UNJUDGED
+
+
 def judged(world: World, row: Resource, now: float) -> Record:
     """COMPLETE or FAIL a row in progress if what was seen of it says so; otherwise it goes on."""
     kind = resource_type(row.type)
     verdict = kind.judge(thing_of(world, row, kind), now)
     if verdict.condition in (Condition.READY, Condition.DRIFTED):
+        judge_at_rest(world, row, verdict)
         return complete(world, row, now)
     if verdict.condition is Condition.BROKEN and verdict.remedy is Remedy.ASK:
         return fail(world, row, failure_text(row, verdict.reason), now)

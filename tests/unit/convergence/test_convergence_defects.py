@@ -152,3 +152,18 @@ def test_the_old_server_stays_when_the_first_replacement_comes_up_broken() -> No
         things = service.cloud.things("server")
         ready = ready or any(each["status"] == "active" for handle, each in things.items() if handle != old)
         assert ready or old in things
+
+
+@pytest.mark.parametrize("build_s", [0.0, 5.0])
+def test_what_was_changed_before_its_creation_was_found_again_is_changed_back(build_s: float) -> None:
+    """The look that finds it is its owner's own, and still it has to be judged."""
+    faults = Faults(lost=1.0)
+    service = Service(Weather(build_s=build_s, faults=faults))
+    stack_id = service.create({"a": server(metadata={"k": "v"})})
+    (handle,) = service.servers()
+    service.cloud.change(handle, metadata={"k": "other"})
+    faults.lost = 0.0
+    service.rest()
+    service.live(10.0)
+    assert service.cloud.things("server")[handle]["metadata"] == {"k": "v"}
+    assert service.state(stack_id) == "CREATE_COMPLETE"
