@@ -279,10 +279,19 @@ def test_a_job_that_is_not_due_any_more_is_removed(
 @pytest.mark.redis
 def test_the_claim_of_a_long_pass_is_kept(database: Database, redis_boards: Boards, redis_running: RedisServer) -> None:
     new_stack(database)
-    board = redis_boards()
+    board = redis_boards(lease_s=60.0)
     job = claimed(board, "w")
-    redis_running.client.pexpire(job.owner_key, 700)
-    until(lambda: redis_running.client.pttl(job.owner_key) > 700, "the claim to be longer")
+    redis_running.client.pexpire(job.owner_key, 20_000)
+    until(lambda: redis_running.client.pttl(job.owner_key) > 20_000, "the claim to be longer")
+
+
+@pytest.mark.redis
+def test_the_claim_of_a_pass_that_hangs_is_not_kept(database: Database, redis_boards: Boards) -> None:
+    """Nobody lengthens its lease any more, although its worker lives."""
+    new_stack(database)
+    hanging, other = redis_boards(), redis_boards()
+    job = claimed(hanging, "w")
+    assert claimed(other, "v").lease.epoch == job.lease.epoch + 1
 
 
 @pytest.mark.redis

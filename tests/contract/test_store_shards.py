@@ -126,6 +126,19 @@ def test_a_heartbeat_renews_the_living_leases_that_it_names(database: Database) 
     assert until == {mine: NOW + 6 + LEASE_S, others: NOW + 4 + LEASE_S, expired: NOW + LEASE_S, released: 0.0}
 
 
+def test_leases_that_still_stand(database: Database) -> None:
+    stack_id = add_stack(database, shard_count=3)
+    stands, over, taken = (claim(database, stack_id, number) for number in range(3))
+    with database.write() as tx:
+        shards.renew_all(tx, [stands, taken], NOW + 1, LEASE_S)
+    release(database, over)
+    with database.read() as tx:
+        assert shards.held(tx, [stands, over, taken], NOW + 2) == {stands, taken}
+    again = claim(database, stack_id, 2, at=LATER)
+    with database.read() as tx:
+        assert shards.held(tx, [stands, taken, again], LATER) == {again}
+
+
 def test_a_shard_that_met_a_bug_rests_and_keeps_the_reason(database: Database) -> None:
     stack_id = add_stack(database)
     lease = claim(database, stack_id)

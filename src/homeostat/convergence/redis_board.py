@@ -178,9 +178,17 @@ class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
         return len(missing)
 
     def keep_claims(self) -> None:
-        """Lengthen the claims of the jobs in hand."""
-        for job in list(self._in_hand.values()):
-            job.extend_expiry(self._lease_s)
+        """Lengthen the claims of the jobs in hand whose leases stand: a pass that hangs loses both."""
+        jobs = list(self._in_hand.values())
+        if not jobs:
+            return
+        with self._db.read() as tx:
+            held = shards.held(tx, [job.lease for job in jobs], self._db.now_of(tx))
+        for job in jobs:
+            if job.lease in held:
+                job.extend_expiry(self._lease_s)
+            else:
+                self._in_hand.pop(job.key, None)
 
     def be_sweeper(self, who: str) -> bool:
         """Is it this one, for TERM_S seconds from now? Two for a moment do no harm: they may post a job twice."""

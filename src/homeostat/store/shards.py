@@ -195,6 +195,15 @@ class Reached:
     priority: Priority = Priority.USER
 
 
+def held(tx: Connection, leases: Collection[Lease], now: float) -> set[Lease]:
+    """Those of these leases that have not run out."""
+    table = schema.shard
+    these = _among([(lease.stack_id, lease.number) for lease in leases])
+    chosen = select(table.c.stack_id, table.c.number, table.c.epoch).where(these, table.c.lease_until > now)
+    owned = {tuple(row) for row in tx.execute(chosen)}
+    return {lease for lease in leases if (lease.stack_id, lease.number, lease.epoch) in owned}
+
+
 def release(tx: Connection, lease: Lease, wakes: int, wake_at: float | None, reached: Reached | None = None) -> bool:
     """Give the shard back, to be woken at `wake_at`; at once if it was woken since `wakes` was read.
 
