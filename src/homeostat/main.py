@@ -18,12 +18,13 @@ from homeostat.cli import asks, commands
 from homeostat.cli.arguments import parse
 from homeostat.cli.logs import start_logging
 from homeostat.cli.problems import OK, Problem, Usage
-from homeostat.cli.service import start_detached, supervise
-from homeostat.cli.settings import ServiceSettings
+from homeostat.cli.service import start_detached, supervise, url_of
+from homeostat.cli.settings import ServiceSettings, with_own_region
 from homeostat.cli.state import State
 
 if TYPE_CHECKING:
     from homeostat.api.auth import Access
+    from homeostat.clouds.heat_api import Regions
     from homeostat.clouds.port import Cloud
     from homeostat.store.database import Database
 
@@ -76,6 +77,7 @@ def api(arguments: Namespace) -> int:
 
 def worker(arguments: Namespace) -> int:
     """One worker, until SIGTERM or SIGINT; what it has begun it finishes, and gives its shards back."""
+    from homeostat.clouds.joined import JoinedCloud
     from homeostat.convergence.clock import AgreedClock, Entropy
     from homeostat.convergence.pass_ import Limits
     from homeostat.convergence.worker import Worker
@@ -90,11 +92,20 @@ def worker(arguments: Namespace) -> int:
         contextlib.closing(database(settings)) as db,
         contextlib.closing(cloud(settings)) as there,
         traced(settings, "worker"),
+        contextlib.closing(regions(settings)) as others,
     ):
         if settings.metrics_port is not None:
             serve_metrics(db, settings.metrics_host, settings.metrics_port)
         check_schema(db)
-        each = Worker(db, there, AgreedClock(db.agreed_now), Entropy(), Limits(), redis_url=settings.redis_url)
+        each = Worker(
+            db,
+            there,
+            AgreedClock(db.agreed_now),
+            Entropy(),
+            Limits(),
+            redis_url=settings.redis_url,
+            clouds=lambda project: JoinedCloud(there, others.of(project)),
+        )
         try:
             each.start()
         except Transient as error:
@@ -242,6 +253,21 @@ def cloud(settings: ServiceSettings) -> "Cloud":
         "simulated": lambda: SimulatedCloud(time.time),
     }
     return adapters[settings.cloud]()
+
+
+def regions(settings: ServiceSettings) -> "Regions":
+    """Where OS::Heat::Stack may make stacks. Fails: Usage saying which setting is wrong."""
+    from homeostat.clouds.heat_api import Regions, read_logins, read_regions
+
+    try:
+        logins = read_logins(settings.region_logins.read_text()) if settings.region_logins is not None else {}
+    except (OSError, ValueError) as error:
+        raise Usage(f"--region-logins {settings.region_logins}: {error}") from error
+    own = url_of(settings.host, settings.port)
+    try:
+        return Regions(read_regions(with_own_region(settings.regions, own), logins))
+    except ValueError as error:
+        raise Usage(f"--region {error}") from error
 
 
 COMMANDS: Mapping[str, Callable[[Namespace], int]] = {

@@ -16,6 +16,7 @@ from homeostat.api.server import ApiSettings, run, server
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.convergence.clock import Entropy, SystemClock
 from homeostat.convergence.pass_ import Limits
+from homeostat.convergence.performing import Clouds
 from homeostat.convergence.worker import Worker
 from homeostat.store.database import Database, sqlite_url
 
@@ -36,9 +37,9 @@ class Running:
 
 
 @contextlib.contextmanager
-def serving(db: Database, access: Access, settings: ApiSettings | None = None) -> Iterator[str]:
-    """The API on a free port. Gives its address."""
-    listening = socket.create_server(("127.0.0.1", 0))
+def serving(db: Database, access: Access, settings: ApiSettings | None = None, port: int = 0) -> Iterator[str]:
+    """The API on this port, or on a free one. Gives its address."""
+    listening = socket.create_server(("127.0.0.1", port))
     one = server(db, SystemClock(), Entropy(), access, settings or ApiSettings())
     thread = threading.Thread(target=run, args=(one, listening), name="api")
     thread.start()
@@ -58,8 +59,12 @@ def database(directory: Path) -> Iterator[Database]:
 
 
 @contextlib.contextmanager
-def working(db: Database, cloud: SimulatedCloud) -> Iterator[None]:
-    worker = Worker(db, cloud, SystemClock(), Entropy(), Limits(look_busy_s=0.1))
+def working(
+    db: Database, cloud: SimulatedCloud, clouds: Clouds | None = None, look_steady_s: float = 60.0
+) -> Iterator[None]:
+    """A worker. clouds — what each project sees, where that is not `cloud` alone."""
+    limits = Limits(look_busy_s=0.1, look_steady_s=look_steady_s)
+    worker = Worker(db, cloud, SystemClock(), Entropy(), limits, clouds=clouds)
     worker.start()
     try:
         yield

@@ -219,6 +219,22 @@ def _service(commands: Commands, name: str, summary: str, example: str) -> Argum
         default=bool(os.environ.get("HOMEOSTAT_TRACES")),
         help="send traces over OTLP; OTEL_* variables say where to and how [HOMEOSTAT_TRACES]",
     )
+    command.add_argument(
+        "--region",
+        metavar="NAME=URL",
+        action="append",
+        default=os.environ.get("HOMEOSTAT_REGION", "").split(),
+        help="another service where OS::Heat::Stack may make stacks, may be repeated; `default` is this service's own "
+        "API [HOMEOSTAT_REGION]",
+    )
+    _option(
+        command,
+        "region-logins",
+        None,
+        "lines REGION USER:PASSWORD [PROJECT] for regions that ask for a password",
+        type=Path,
+        metavar="FILE",
+    )
     _option(command, "log-level", "info", "what is logged", choices=LOG_LEVELS)
     command.add_argument(
         "--log-json",

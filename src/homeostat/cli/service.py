@@ -12,7 +12,7 @@ from dataclasses import replace
 import httpx
 
 from homeostat.cli.problems import Problem, Unreachable
-from homeostat.cli.settings import ServiceSettings
+from homeostat.cli.settings import ServiceSettings, with_own_region
 from homeostat.cli.state import Service, State
 from homeostat.cli.supervisor import Supervisor
 
@@ -39,7 +39,8 @@ def supervise(settings: ServiceSettings) -> None:
 
         LOG.info("serving at %s, state in %s", url, settings.state)
         try:
-            Supervisor(commands, settings.environment(), announce, (server.fileno(),)).run()
+            known = replace(settings, regions=with_own_region(settings.regions, url))
+            Supervisor(commands, known.environment(), announce, (server.fileno(),)).run()
         finally:
             state.retract()
 

@@ -2,7 +2,7 @@
 
 import os
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,7 +27,8 @@ class ServiceSettings:
     """How a service runs. state — directory of all it keeps; database — SQLAlchemy URL, empty for SQLite in `state`;
     board — `sql`, or URL of the Redis database where workers find their jobs; port — 0 for any free one; workers —
     worker processes; htpasswd — users file for access `basic`; metrics — shown by the API; metrics_port — of the first
-    worker, each other one has the next; 0 for any free one, None to show none."""
+    worker, each other one has the next; 0 for any free one, None to show none; regions — `NAME=URL` of services where
+    stacks may be made; region_logins — file of the logins there."""
 
     state: Path
     database: str = ""
@@ -42,6 +43,8 @@ class ServiceSettings:
     metrics_host: str = "127.0.0.1"
     metrics_port: int | None = None
     traces: bool = False
+    regions: tuple[str, ...] = ()
+    region_logins: Path | None = None
     log_level: str = "info"
     log_json: bool = False
 
@@ -61,6 +64,8 @@ class ServiceSettings:
             metrics_host=arguments.metrics_host,
             metrics_port=arguments.metrics_port,
             traces=arguments.traces,
+            regions=tuple(arguments.region),
+            region_logins=arguments.region_logins,
             log_level=arguments.log_level,
             log_json=arguments.log_json,
         )
@@ -80,6 +85,8 @@ class ServiceSettings:
             raise Usage("--access basic needs --htpasswd FILE (make one with: htpasswd -B -c FILE USER)")
         if self.access == "basic" and self.htpasswd is not None and not self.htpasswd.is_file():
             raise Usage(f"--htpasswd {self.htpasswd}: there is no such file")
+        if self.region_logins is not None and not self.region_logins.is_file():
+            raise Usage(f"--region-logins {self.region_logins}: there is no such file")
         if self.access == "none" and not is_loopback(self.host):
             raise Usage(f"--access none serves this machine only, not {self.host}: use --access basic --htpasswd FILE")
         if self.cloud == "simulated" and self.workers > 1:
@@ -120,6 +127,8 @@ class ServiceSettings:
             "HOMEOSTAT_METRICS_HOST": self.metrics_host,
             "HOMEOSTAT_METRICS_PORT": "" if self.metrics_port is None else str(self.metrics_port),
             "HOMEOSTAT_TRACES": "1" if self.traces else "",
+            "HOMEOSTAT_REGION": " ".join(self.regions),
+            "HOMEOSTAT_REGION_LOGINS": str(self.region_logins or ""),
             "HOMEOSTAT_LOG_LEVEL": self.log_level,
             "HOMEOSTAT_LOG_JSON": "1" if self.log_json else "",
         }
@@ -145,6 +154,12 @@ class ClientSettings:
             user=user,
             password=environ.get("HOMEOSTAT_PASSWORD", ""),
         )
+
+
+def with_own_region(regions: Sequence[str], url: str) -> tuple[str, ...]:
+    """The settings of regions, with this service's own API among them."""
+    named = any(each.startswith("default=") for each in regions)
+    return tuple(regions) if named else (*regions, f"default={url}")
 
 
 def is_loopback(host: str) -> bool:

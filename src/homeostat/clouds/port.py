@@ -41,6 +41,9 @@ Objects by kind (fields beyond these are allowed; `status` words in lower case)
     admin_state_up}
   health_monitor: {id, status, pool, type, delay, timeout, max_retries, http_method, url_path, expected_codes,
     admin_state_up}
+  remote_stack: {id, name, region, status: in_progress|complete|failed|deleting, action, fault, outputs: {name: value}};
+    asked for with {name, region, template (text), parameters, files, timeout_mins?}; the handle of one in a region of
+    its own is `<region>/<id>`
 
 Operations by kind: server — start, stop, reboot, pause, unpause, lock, unlock, rebuild, snapshot; volume — snapshot;
 load_balancer and floating_ip — start (where a process of theirs can die: their status is then `stopped`).

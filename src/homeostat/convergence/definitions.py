@@ -12,8 +12,8 @@ from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Rejected
 from homeostat.resources import groups
 from homeostat.resources.graph import Indexed
-from homeostat.resources.nested import CONTENT, POLICY, is_template
-from homeostat.resources.registry import resource_type
+from homeostat.resources.nested import CONTENT, FILES, POLICY, is_template
+from homeostat.resources.registry import kind_of, resource_type
 from homeostat.store.stacks import Desired
 from homeostat.templates import Compiled, DynamicMap, compile_template, parse_template
 
@@ -21,6 +21,8 @@ MEMBERS_PER_SHARD = 1000
 KEPT_MAX = 20_000
 """Definitions kept in memory: what a worker needs follows its shards, not the stack."""
 
+REMOTE = "remote_stack"
+"""Kind of resources that are stacks of their own."""
 Graph = Mapping[str, Definition]
 
 
@@ -66,7 +68,31 @@ def compile_graph(desired: Desired, identity: Identity, shard: int) -> Graph:
 
 def graph_of(compiled: Compiled, files: Mapping[str, str]) -> Graph:
     """Definitions of a template's stack with everything that they imply."""
-    return with_implied(with_policies(with_content(compiled.definitions, files)))
+    return with_implied(with_policies(with_files(with_content(compiled.definitions, files), files)))
+
+
+def with_files(definitions: Graph, files: Mapping[str, str]) -> Graph:
+    """Give stacks in other regions the files that their templates name: nothing else of this stack is known there."""
+    remote = {name: each for name, each in definitions.items() if files and kind_of(each.type) == REMOTE}
+    if not remote:
+        return definitions
+    given = {name: _with(each.properties, FILES, _named(each.properties, files)) for name, each in remote.items()}
+    return {**definitions, **{name: replace(each, properties=given[name]) for name, each in remote.items()}}
+
+
+def _named(properties: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, str]:
+    """Files whose names stand in the template, and those that stand in these; all where the template is not known."""
+    template = properties.get("template")
+    if not isinstance(template, str):
+        return dict(files)
+    found: dict[str, str] = {}
+    todo = [template]
+    while todo:
+        text = todo.pop()
+        more = {name: content for name, content in files.items() if name not in found and name in text}
+        found |= more
+        todo += more.values()
+    return found
 
 
 def with_policies(definitions: Graph) -> Graph:

@@ -17,7 +17,7 @@ from homeostat.convergence.clock import Clock, Entropy
 from homeostat.convergence.conductor import ShardConductor
 from homeostat.convergence.observing import Observer, ObserverThreads
 from homeostat.convergence.pass_ import Limits, Passes
-from homeostat.convergence.performing import Performer
+from homeostat.convergence.performing import Clouds, Performer
 from homeostat.model.errors import Transient
 from homeostat.store import shards, workers
 from homeostat.store.database import Database
@@ -43,8 +43,8 @@ def fetch_board(db: Database, lease_s: float, redis_url: str = "") -> Any:
 class Worker:
     """Starts and stops the threads of a worker.
 
-    Takes: cloud — adapter that serves every project; passes_max — passes side by side; redis_url — where the job board
-    is, empty for the board that is a view of the database.
+    Takes: cloud — tells of changes, and serves every project unless `clouds` says what each sees; passes_max — passes
+    side by side; redis_url — where the job board is, empty for the board that is a view of the database.
     """
 
     def __init__(
@@ -56,6 +56,7 @@ class Worker:
         limits: Limits,
         passes_max: int = 4,
         redis_url: str = "",
+        clouds: Clouds | None = None,
     ) -> None:
         self._host = socket.gethostname()
         self.name = f"{self._host}:{os.getpid()}:{entropy.read(3).hex()}"
@@ -65,11 +66,12 @@ class Worker:
         self._board_name = "redis" if redis_url else "sql"
         self._pool = ThreadPoolExecutor(max_workers=16, thread_name_prefix="cloud-call")
         children = Children(db, clock, entropy, limits.stack_timeout_s)
-        performer = Performer(lambda _project: cloud, children, clock, entropy, self._pool)
-        passes = self._passes = Passes(db, lambda _project: cloud, performer, children, clock, entropy.keys(), limits)
+        clouds = clouds or (lambda _project: cloud)
+        performer = Performer(clouds, children, clock, entropy, self._pool)
+        passes = self._passes = Passes(db, clouds, performer, children, clock, entropy.keys(), limits)
         self._board = fetch_board(db, limits.lease_s, redis_url)
         self._conductor = ShardConductor(self.name, self._board, passes, passes_max)
-        observer = Observer(db, lambda _project: cloud, clock, limits.look_steady_s, limits.look_busy_s)
+        observer = Observer(db, clouds, clock, limits.look_steady_s, limits.look_busy_s)
         self._observers = ObserverThreads(observer, cloud)
         self._stop = threading.Event()
         self._threads = [

@@ -17,11 +17,13 @@ CONTENT = "(content)"
 No parameter can have this name."""
 POLICY = "(update policy)"
 """Property of ours with the section `update_policy` of a group, so that a change of it is a change of the group."""
+FILES = "(files)"
+"""Property of ours with the files that the template of a remote stack names."""
 
 
 def as_given(properties: Props) -> dict[str, Any]:
     """Properties of a resource without those of ours."""
-    return {name: value for name, value in properties.items() if name not in (CONTENT, POLICY)}
+    return {name: value for name, value in properties.items() if name not in (CONTENT, POLICY, FILES)}
 
 
 def is_template(type_name: str) -> bool:

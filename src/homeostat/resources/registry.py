@@ -9,11 +9,11 @@ from functools import cache, lru_cache
 from importlib.metadata import entry_points
 
 from homeostat.model.errors import Rejected
-from homeostat.resources import cinder, grouping, heat, neutron, nova, octavia, routing
+from homeostat.resources import cinder, grouping, heat, neutron, nova, octavia, remote, routing
 from homeostat.resources.base import ResourceType
 from homeostat.resources.nested import NestedStack, TemplateResource, is_template
 
-FAMILIES = (heat, grouping, nova, neutron, routing, cinder, octavia)
+FAMILIES = (heat, grouping, nova, neutron, routing, cinder, octavia, remote)
 
 
 @cache

@@ -33,6 +33,7 @@ MINIMAL: dict[str, dict[str, Any]] = {
     "OS::Heat::Value": {"value": 1},
     "OS::Heat::None": {},
     "OS::Heat::ResourceGroup": {"resource_def": {"type": "OS::Heat::None"}},
+    "OS::Heat::Stack": {"template": "heat_template_version: wallaby"},
     "OS::Heat::ResourceChain": {"resources": ["OS::Heat::None"]},
 }
 """Least properties with which each type validates."""

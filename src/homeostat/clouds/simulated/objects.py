@@ -16,10 +16,11 @@ READY_STATUS: Mapping[str, str] = {
     "pool": "active",
     "pool_member": "active",
     "health_monitor": "active",
+    "remote_stack": "complete",
 }
 """Status word of a thing that is ready; kinds without one have no status."""
 
-BUILDING_STATUS: Mapping[str, str] = {"server": "building", "volume": "creating"}
+BUILDING_STATUS: Mapping[str, str] = {"server": "building", "volume": "creating", "remote_stack": "in_progress"}
 SNAPSHOT_KINDS = frozenset({"server", "volume"})
 KINDS = frozenset(
     {
@@ -95,6 +96,7 @@ FIELDS: Mapping[str, Callable[[Fields, int], Fields]] = {
     "load_balancer": _balancer,
     "floating_ip": _floating,
     "subnet": _subnet,
+    "remote_stack": lambda spec, number: {"action": "CREATE", "outputs": {}},
 }
 
 

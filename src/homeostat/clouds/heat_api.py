@@ -1,0 +1,393 @@
+"""Stacks in regions: whoever speaks the Orchestration API v1 as a cloud of one kind, `remote_stack`.
+
+A stack carries its token as a tag, so that it is found again after a lost answer, and one tag that all of them carry:
+one list, page by page, tells of all stacks of a project in a region. Outputs are not in the list. They are asked for
+where the list shows news, and again when what is known of them is old.
+"""
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from homeostat.clouds.port import Answer, Change, Intent, Operation, Sighting
+from homeostat.model.errors import HomeostatError, Rejected, Terminal, Transient, Uncertain
+from homeostat.model.observed import Observation, Presence
+
+KIND = "remote_stack"
+OWNED = "homeostat:remote"
+OWN = "default"
+"""Region of templates that name none: this service itself."""
+OUTPUTS_S = 60.0
+"""How long outputs are believed while the list shows no news of their stack."""
+PAGE = 500
+REQUEST_S = 30.0
+BUSY = (httpx.codes.TOO_MANY_REQUESTS, httpx.codes.SERVICE_UNAVAILABLE, httpx.codes.CONFLICT)
+Wire = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """user, password — HTTP basic; project — the only one that it is for, "" for all."""
+
+    user: str
+    password: str = field(repr=False)
+    project: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """url — of the API, without version; logins — none where everybody may ask."""
+
+    name: str
+    url: str
+    logins: Sequence[Login] = ()
+
+    def login_for(self, project: str) -> tuple[str, str] | None:
+        fitting = [each for each in self.logins if each.project in (project, "")]
+        best = max(fitting, key=lambda each: each.project, default=None)
+        return None if best is None else (best.user, best.password)
+
+
+class NotThere(HomeostatError):
+    """The API answered that there is no such stack."""
+
+
+class Regions:
+    """All regions that the service knows. Safe to share between threads."""
+
+    def __init__(self, regions: Sequence[Region], monotonic: Callable[[], float] = time.monotonic) -> None:
+        self.by_name = {each.name: each for each in regions}
+        self.monotonic = monotonic
+        self._http = httpx.Client(timeout=REQUEST_S)
+        self._projects: dict[str, RemoteStacks] = {}
+
+    def of(self, project: str) -> "RemoteStacks":
+        """Their stacks as one project sees them."""
+        return self._projects.setdefault(project, RemoteStacks(self, project))
+
+    def ask(self, region: Region, project: str, method: str, path: str, **more: Any) -> Wire:
+        """One request. Fails: NotThere, Transient, Terminal; Uncertain when something may have been done."""
+        url = f"{region.url}/v1/{quote(project, safe='')}/{path}"
+        looks = method == "GET"
+        try:
+            answer = self._http.request(method, url, auth=region.login_for(project), **more)
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
+            raise Transient(f"region {region.name} does not answer at {region.url}: {error}") from error
+        except httpx.TransportError as error:
+            message = f"region {region.name} gave no answer: {error!r}"
+            raise (Transient(message) if looks else Uncertain(message)) from error
+        if answer.is_success:
+            return dict(answer.json()) if answer.content else {}
+        raise _fault(region, project, answer, looks=looks)
+
+    def close(self) -> None:
+        self._http.close()
+
+
+def _fault(region: Region, project: str, answer: httpx.Response, *, looks: bool) -> HomeostatError:
+    try:
+        said = str(answer.json()["error"]["message"])
+    except (ValueError, KeyError, TypeError):
+        said = f"{answer.status_code} {answer.reason_phrase}"
+    message = f"region {region.name}: {said}"
+    if answer.status_code == httpx.codes.NOT_FOUND:
+        return NotThere(message)
+    if answer.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
+        message = f"{message} The operator gives the login for project {project} with --region-logins."
+        return Transient(message) if looks else Terminal(message)
+    if answer.status_code in BUSY:
+        wait = answer.headers.get("retry-after", "")
+        return Transient(message, float(wait) if wait.isdigit() else None)
+    if answer.is_server_error:
+        return Transient(message) if looks else Uncertain(message)
+    return Terminal(message)
+
+
+@dataclass(frozen=True, slots=True)
+class _Outputs:
+    """Outputs of a stack as they were when the list said `news` of it; asked_at — monotonic seconds."""
+
+    news: tuple[Any, ...]
+    asked_at: float
+    values: Wire
+
+
+class RemoteStacks:
+    """The cloud port for the stacks of one project in all regions."""
+
+    name = "heat-api"
+    kinds = frozenset({KIND})
+    listing_lag_s = 0.0
+
+    def __init__(self, regions: Regions, project: str) -> None:
+        self._regions = regions
+        self._project = project
+        self._outputs: dict[str, _Outputs] = {}
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    def observe(self, kind: str, handles: Sequence[str]) -> list[Observation]:
+        """A region that does not answer makes its own stacks unknown; only when none answers the look fails."""
+        listed, silent = self._lists({_region_of(handle) for handle in handles})
+        if silent and not listed:
+            raise next(iter(silent.values()))
+        self._forget({region: entries.keys() for region, entries in listed.items()})
+        return [self._look(handle, listed, silent) for handle in handles]
+
+    def _look(
+        self, handle: str, listed: Mapping[str, Mapping[str, Wire]], silent: Mapping[str, Transient]
+    ) -> Observation:
+        region = _region_of(handle)
+        now = time.time()
+        if region in silent:
+            return Observation(Presence.UNKNOWN, handle, seen_at=now, reason=str(silent[region]))
+        entry = listed[region].get(_id_of(handle))
+        if entry is None:
+            return Observation(Presence.ABSENT, handle, seen_at=now, reason="there is no such stack")
+        return self._seen(region, entry, now)
+
+    def find(self, kind: str, tokens: Sequence[str]) -> list[Observation]:
+        """A token does not tell the region: all are asked, and all must answer unless every token was found."""
+        listed, silent = self._lists(set(self._regions.by_name))
+        found: dict[str, Observation] = {}
+        for region, entries in listed.items():
+            for entry in entries.values():
+                for token in set(map(_token_in, entry["tags"] or ())) & set(tokens):
+                    found[token] = self._seen(region, entry, time.time())
+        if silent and not found.keys() >= set(tokens):
+            raise next(iter(silent.values()))
+        return [found.get(token) or Observation(Presence.ABSENT, seen_at=time.time()) for token in tokens]
+
+    def _lists(self, names: set[str]) -> tuple[dict[str, dict[str, Wire]], dict[str, Transient]]:
+        """Region -> id -> entry of the list, and the regions that gave no list."""
+        listed: dict[str, dict[str, Wire]] = {}
+        silent: dict[str, Transient] = {}
+        for name in sorted(names):
+            try:
+                listed[name] = self._list(self._region(name))
+            except Transient as error:
+                silent[name] = error
+            except (Terminal, NotThere) as error:
+                silent[name] = Transient(str(error))
+        return listed, silent
+
+    def _list(self, region: Region) -> dict[str, Wire]:
+        found: dict[str, Wire] = {}
+        marker: dict[str, str] = {}
+        while True:
+            params = {"tags": OWNED, "limit": str(PAGE), "show_hidden": "true", **marker}
+            page = self._ask(region, "GET", "stacks", params=params)["stacks"]
+            found.update((entry["id"], entry) for entry in page)
+            if len(page) < PAGE:
+                return found
+            marker = {"marker": page[-1]["id"]}
+
+    def _seen(self, region: str, entry: Wire, now: float) -> Observation:
+        action, _, status = entry["stack_status"].partition("_")
+        properties: Wire = {
+            "id": entry["id"],
+            "name": entry["stack_name"],
+            "region": region,
+            "action": action,
+            "status": _word(action, status),
+            "outputs": self._outputs_of(region, entry) if status == "COMPLETE" else {},
+        }
+        if properties["status"] == "failed":
+            properties["fault"] = entry.get("stack_status_reason") or ""
+        return Observation(Presence.PRESENT, handle_of(region, entry["id"]), properties, now)
+
+    def _outputs_of(self, region: str, entry: Wire) -> Wire:
+        """Fails: Transient, like every look, when the region does not answer."""
+        news = (entry["stack_status"], entry.get("updated_time"))
+        key, now = handle_of(region, entry["id"]), self._regions.monotonic()
+        known = self._outputs.get(key)
+        if known is not None and known.news == news and now < known.asked_at + OUTPUTS_S:
+            return known.values
+        try:
+            shown = self._ask(self._region(region), "GET", _path(entry))["stack"].get("outputs") or []
+        except NotThere:
+            return {}
+        values = {each["output_key"]: each.get("output_value") for each in shown}
+        self._outputs[key] = _Outputs(news, now, values)
+        return values
+
+    def _forget(self, there: Mapping[str, Any]) -> None:
+        """Drop what is known of stacks that are gone."""
+        for key in list(self._outputs):
+            region = _region_of(key)
+            if region in there and _id_of(key) not in there[region]:
+                self._outputs.pop(key, None)
+
+    # -- acting ------------------------------------------------------------------------------------------------------
+
+    def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
+        return [self._item(self._create, intent) for intent in intents]
+
+    def _create(self, intent: Intent) -> Answer:
+        region, spec = self._region(intent.spec.get("region") or OWN), intent.spec
+        body = {"stack_name": spec["name"], **_wanted(spec), "tags": f"{OWNED},{_tag_of(intent.token)}"}
+        try:
+            made = self._ask(region, "POST", "stacks", json=body)["stack"]
+        except Transient:
+            there = self._of_name(region, spec["name"])
+            if there is None or _tag_of(intent.token) not in (there["tags"] or ()):
+                raise
+            return self._seen(region.name, there, time.time())
+        return self._begun(region.name, made["id"], spec["name"], "CREATE")
+
+    def _of_name(self, region: Region, name: str) -> Wire | None:
+        """The stack of ours that has this name already."""
+        return next((each for each in self._list(region).values() if each["stack_name"] == name), None)
+
+    def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
+        return self._of_handles([change.handle for change in changes], self._update, changes)
+
+    def _update(self, region: Region, entry: Wire, change: Change) -> Answer:
+        body = {**_wanted(change.spec), "tags": ",".join(entry["tags"] or ())}
+        self._ask(region, "PUT", _path(entry), json=body)
+        return self._begun(region.name, entry["id"], entry["stack_name"], "UPDATE")
+
+    def delete(self, kind: str, handles: Sequence[str]) -> list[Answer]:
+        return self._of_handles(handles, self._delete, handles)
+
+    def _delete(self, region: Region, entry: Wire, handle: str) -> Answer:
+        self._ask(region, "DELETE", _path(entry))
+        return self._begun(region.name, entry["id"], entry["stack_name"], "DELETE")
+
+    def operate(self, kind: str, operations: Sequence[Operation]) -> list[Answer]:
+        return self._of_handles([each.handle for each in operations], self._operate, operations)
+
+    def _operate(self, region: Region, entry: Wire, operation: Operation) -> Answer:
+        return Rejected("NotSupported", f"{operation.verb} of a stack is not supported.")
+
+    def _of_handles(
+        self, handles: Sequence[str], act: Callable[[Region, Wire, Any], Answer], items: Sequence[Any]
+    ) -> list[Answer]:
+        """Act on the stacks of these handles, which are looked up in one list a region."""
+        listed, silent = self._lists({_region_of(handle) for handle in handles})
+
+        def one(index: int) -> Answer:
+            handle = handles[index]
+            name = _region_of(handle)
+            if name in silent:
+                return silent[name]
+            entry = listed[name].get(_id_of(handle))
+            if entry is None:
+                return Observation(Presence.ABSENT, handle, seen_at=time.time())
+            return act(self._region(name), entry, items[index])
+
+        return [self._item(one, index) for index in range(len(handles))]
+
+    def _item(self, act: Callable[[Any], Answer], item: Any) -> Answer:
+        """What goes wrong with one item is its answer."""
+        try:
+            return act(item)
+        except NotThere as error:
+            return Observation(Presence.ABSENT, seen_at=time.time(), reason=str(error))
+        except HomeostatError as error:
+            return error
+
+    def _begun(self, region: str, stack_id: str, name: str, action: str) -> Observation:
+        status = "deleting" if action == "DELETE" else "in_progress"
+        properties = {"id": stack_id, "name": name, "region": region, "action": action, "status": status, "outputs": {}}
+        return Observation(Presence.PRESENT, handle_of(region, stack_id), properties, time.time())
+
+    # -- both --------------------------------------------------------------------------------------------------------
+
+    def _region(self, name: str) -> Region:
+        """Fails: Terminal when the service does not know it."""
+        region = self._regions.by_name.get(name)
+        if region is None:
+            known = ", ".join(sorted(self._regions.by_name)) or "none"
+            raise Terminal(f"region {name} is not known here (known: {known}); the operator adds it with --region")
+        return region
+
+    def _ask(self, region: Region, method: str, path: str, **more: Any) -> Wire:
+        return self._regions.ask(region, self._project, method, path, **more)
+
+    def watch(self, stop: Callable[[], bool]) -> Iterator[Sighting]:
+        """Regions tell of nothing."""
+        return iter(())
+
+    def close(self) -> None:
+        """Connections are those of `Regions`."""
+
+
+def handle_of(region: str, stack_id: str) -> str:
+    return stack_id if region == OWN else f"{region}/{stack_id}"
+
+
+def _region_of(handle: str) -> str:
+    return handle.rpartition("/")[0] or OWN
+
+
+def _id_of(handle: str) -> str:
+    return handle.rpartition("/")[2]
+
+
+def _tag_of(token: str) -> str:
+    return f"homeostat:{token}"
+
+
+def _token_in(tag: str) -> str:
+    return tag.partition(":")[2]
+
+
+def _path(entry: Wire) -> str:
+    return f"stacks/{quote(entry['stack_name'], safe='')}/{entry['id']}"
+
+
+def _wanted(spec: Mapping[str, Any]) -> Wire:
+    body: Wire = {
+        "template": spec["template"],
+        "parameters": dict(spec.get("parameters") or {}),
+        "files": dict(spec.get("files") or {}),
+        "disable_rollback": True,
+    }
+    return body if spec.get("timeout_mins") is None else {**body, "timeout_mins": spec["timeout_mins"]}
+
+
+def _word(action: str, status: str) -> str:
+    """What a state of a stack means for whoever owns it: one that went back is not what was asked for."""
+    if action == "DELETE":
+        return "deleting" if status == "IN_PROGRESS" else status.lower()
+    return "failed" if (action, status) == ("ROLLBACK", "COMPLETE") else status.lower()
+
+
+REGION = re.compile(r"[A-Za-z0-9_.-]+")
+
+
+def read_regions(given: Sequence[str], logins: Mapping[str, Sequence[Login]]) -> list[Region]:
+    """`NAME=URL` each. Fails: ValueError saying what is wrong with which."""
+    found = []
+    for each in given:
+        name, equals, url = each.partition("=")
+        if not equals or not REGION.fullmatch(name) or not url.startswith(("http://", "https://")):
+            raise ValueError(f"{each}: write NAME=URL, such as east=https://east.example.org:8004")
+        found.append(Region(name, url.rstrip("/").removesuffix("/v1"), logins.get(name, ())))
+    strange = logins.keys() - {each.name for each in found}
+    if strange:
+        raise ValueError(f"there are logins for a region that is not known: {', '.join(sorted(strange))}")
+    return found
+
+
+def read_logins(text: str) -> dict[str, list[Login]]:
+    """Lines `REGION USER:PASSWORD [PROJECT]`; empty lines and those that begin with # are left out.
+
+    Fails: ValueError naming the line.
+    """
+    found: dict[str, list[Login]] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        parts = line.split()
+        if not parts or parts[0].startswith("#"):
+            continue
+        if len(parts) not in (2, 3) or ":" not in parts[1]:
+            raise ValueError(f"line {number}: write REGION USER:PASSWORD or REGION USER:PASSWORD PROJECT")
+        user, _, password = parts[1].partition(":")
+        found.setdefault(parts[0], []).append(Login(user, password, *parts[2:]))
+    return found

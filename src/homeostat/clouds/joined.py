@@ -1,0 +1,41 @@
+"""Several clouds as one: each answers for its kinds."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from homeostat.clouds.port import Answer, Change, Cloud, Intent, Operation, Sighting
+from homeostat.model.observed import Observation
+
+
+class JoinedCloud:
+    """Takes: first — the cloud that tells of changes; others — for kinds that it does not have."""
+
+    def __init__(self, first: Cloud, *others: Cloud) -> None:
+        self._first = first
+        self._by_kind = {kind: each for each in (*reversed(others), first) for kind in each.kinds}
+        self.name = "+".join(each.name for each in (first, *others))
+        self.kinds = frozenset(self._by_kind)
+        self.listing_lag_s = max(each.listing_lag_s for each in (first, *others))
+
+    def observe(self, kind: str, handles: Sequence[str]) -> list[Observation]:
+        return self._by_kind[kind].observe(kind, handles)
+
+    def find(self, kind: str, tokens: Sequence[str]) -> list[Observation]:
+        return self._by_kind[kind].find(kind, tokens)
+
+    def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
+        return self._by_kind[kind].create(kind, intents)
+
+    def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
+        return self._by_kind[kind].update(kind, changes)
+
+    def delete(self, kind: str, handles: Sequence[str]) -> list[Answer]:
+        return self._by_kind[kind].delete(kind, handles)
+
+    def operate(self, kind: str, operations: Sequence[Operation]) -> list[Answer]:
+        return self._by_kind[kind].operate(kind, operations)
+
+    def watch(self, stop: Callable[[], bool]) -> Iterator[Sighting]:
+        return self._first.watch(stop)
+
+    def close(self) -> None:
+        """Those who made the clouds close them."""

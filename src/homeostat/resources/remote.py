@@ -1,0 +1,97 @@
+"""Stacks as things of a cloud: `OS::Heat::Stack` is a stack of its own, here or in another region."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from homeostat.model.errors import Rejected, invalid
+from homeostat.model.observed import Remedy
+from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing
+from homeostat.resources.nested import FILES
+from homeostat.resources.schema import UNKNOWN, Attribute, Kind, boolean, integer, mapping, text
+from homeostat.templates.parse import parse_template
+
+NOT_OF_A_TEMPLATE = {
+    "credential_secret_id": "the service speaks to a region with the login that its operator gave",
+    "ca_cert": "authorities are trusted as the operator says (SSL_CERT_FILE)",
+    "insecure": "certificates are always checked",
+}
+"""Keys of the context that cannot be had, and what holds instead."""
+
+
+class RemoteStack(ResourceType):
+    """The cloud is whoever answers for the region: this service itself, or another one."""
+
+    name = "OS::Heat::Stack"
+    kind = "remote_stack"
+    description = "A stack of its own, in this or another region, made through the API there."
+    mends_itself = True
+    lifecycle = Lifecycle(frozenset({"complete"}), frozenset({"in_progress"}), broken={"failed": Remedy.ASK})
+    properties = {
+        "context": mapping(
+            "Where the stack is made.",
+            update=True,
+            fields={
+                "region_name": text("Region, as the operator of the service calls it; without one, this service."),
+                "credential_secret_id": text("Refused: the operator gives the login.", update=True),
+                "ca_cert": text("Refused: the operator says whom to trust.", update=True),
+                "insecure": boolean("Refused: certificates are always checked.", default=False, update=True),
+            },
+        ),
+        "template": text("Text of the template.", required=True, update=True),
+        "timeout": integer("Minutes that an operation may take.", update=True),
+        "parameters": mapping("Values for the parameters of the template.", default={}, update=True),
+    }
+    attributes = {
+        "stack_name": Attribute("Name of the stack.", field="name"),
+        "outputs": Attribute("Values of the outputs by name.", Kind.MAP),
+    }
+
+    def check(self, given: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
+        values = super().check({name: value for name, value in given.items() if name != FILES}, path)
+        return {**values, FILES: given[FILES]} if FILES in given else values
+
+    def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
+        given = values.get("context")
+        context = given if isinstance(given, Mapping) else {}
+        for name, instead in NOT_OF_A_TEMPLATE.items():
+            if context.get(name) not in (None, "", False, UNKNOWN):
+                raise invalid(f"not supported: {instead}; leave it out", *path, "context", name)
+        template = values.get("template")
+        if template is not UNKNOWN and template is not None:
+            try:
+                parse_template(template)
+            except Rejected as error:
+                raise invalid(error.detail, *path, "template") from error
+
+    def complete(self, values: Props) -> dict[str, Any]:
+        return {**super().complete(values), FILES: values.get(FILES)}
+
+    def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
+        spec: dict[str, Any] = {
+            "name": physical_name,
+            "region": _region(values),
+            "template": values["template"],
+            "parameters": values["parameters"] or {},
+            "files": values.get(FILES) or {},
+        }
+        return spec if values["timeout"] is None else {**spec, "timeout_mins": values["timeout"]}
+
+    def replaced_by(self, before: Props, after: Props, changed: frozenset[str]) -> str:
+        if _region(before) != _region(after):
+            return "a stack cannot move to another region"
+        return super().replaced_by(before, after, changed - {FILES})
+
+    def drift(self, thing: Thing) -> tuple[str, ...]:
+        """The stack is converged where it is; only its presence and status count here."""
+        return ()
+
+    def reference(self, thing: Thing) -> Any:
+        """The id of the stack, without the region that is part of its handle."""
+        return thing.handle.rpartition("/")[2] or thing.name
+
+
+def _region(values: Props) -> str:
+    return (values.get("context") or {}).get("region_name") or ""
+
+
+TYPES = [RemoteStack]

@@ -1,0 +1,411 @@
+"""Stacks in regions: one service asks another through its API."""
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import bcrypt
+import httpx
+import pytest
+
+from homeostat.api.auth import BasicAccess, NoAccess
+from homeostat.clouds import heat_api
+from homeostat.clouds.heat_api import (
+    KIND,
+    OUTPUTS_S,
+    OWN,
+    Login,
+    Region,
+    Regions,
+    RemoteStacks,
+    read_logins,
+    read_regions,
+)
+from homeostat.clouds.joined import JoinedCloud
+from homeostat.clouds.port import Change, Intent, Operation
+from homeostat.clouds.simulated import SimulatedCloud
+from homeostat.model.errors import Rejected, Terminal, Transient, Uncertain
+from homeostat.model.observed import Observation, Presence
+from homeostat.store.database import Database
+from tests.wire.running import database, serving, settled, until, working
+
+TEXT = """
+heat_template_version: wallaby
+parameters: {word: {type: string, default: one}}
+resources: {a: {type: OS::Heat::TestResource, properties: {value: {get_param: word}}}}
+outputs: {word: {value: {get_attr: [a, output]}}}
+"""
+P = "p"
+
+
+@dataclass
+class Both:
+    """Two services: `here` makes stacks in itself and in the region `east`."""
+
+    here: httpx.Client
+    there: httpx.Client
+
+    def stack(self, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.here.get(f"stacks/{name}", follow_redirects=True).json()["stack"]
+        return found
+
+
+def client(url: str, **more: Any) -> httpx.Client:
+    return httpx.Client(base_url=f"{url}/v1/{P}", timeout=30.0, **more)
+
+
+@pytest.fixture(scope="module")
+def east(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with (
+        database(tmp_path_factory.mktemp("east")) as db,
+        working(db, SimulatedCloud(time.time)),
+        serving(db, NoAccess()) as url,
+    ):
+        yield url
+
+
+@contextlib.contextmanager
+def asking(db: Database, url: str, *others: Region) -> Iterator[None]:
+    """A worker of a service at `url` that knows other regions."""
+    cloud = SimulatedCloud(time.time)
+    with (
+        contextlib.closing(Regions([Region(OWN, url), *others])) as regions,
+        working(db, cloud, lambda project: JoinedCloud(regions.of(project), cloud), look_steady_s=0.5),
+    ):
+        yield
+
+
+@pytest.fixture
+def both(tmp_path: Path, east: str) -> Iterator[Both]:
+    with (
+        database(tmp_path) as db,
+        serving(db, NoAccess()) as url,
+        asking(db, url, Region("east", east)),
+        client(url) as here,
+        client(east) as there,
+    ):
+        yield Both(here, there)
+        for name in [each["stack_name"] for each in there.get("stacks").json()["stacks"]]:
+            there.delete(there.get(f"stacks/{name}").headers["location"])
+
+
+def template(region: str = "", word: str = "one", text: str = TEXT) -> dict[str, Any]:
+    properties: dict[str, Any] = {"template": text, "parameters": {"word": word}}
+    if region:
+        properties["context"] = {"region_name": region}
+    reader = {"type": "OS::Heat::Value", "properties": {"value": {"get_attr": ["r", "outputs", "word"]}}}
+    return {
+        "heat_template_version": "wallaby",
+        "resources": {"r": {"type": "OS::Heat::Stack", "properties": properties}, "reads": reader},
+        "outputs": {"word": {"value": {"get_attr": ["reads", "value"]}}, "id": {"value": {"get_resource": "r"}}},
+    }
+
+
+def create(http: httpx.Client, body: dict[str, Any]) -> str:
+    answer = http.post("stacks", json={"stack_name": "s", "template": body})
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["stack"]["id"])
+
+
+def outputs(stack: dict[str, Any]) -> dict[str, Any]:
+    return {each["output_key"]: each["output_value"] for each in stack["outputs"]}
+
+
+@pytest.mark.parametrize("region", ["", "east"])
+def test_the_life_of_a_stack_made_by_a_stack(both: Both, region: str) -> None:
+    where = both.there if region else both.here
+    stack_id = create(both.here, template(region))
+    made = outputs(settled(both.here, stack_id, status="CREATE_COMPLETE"))
+    assert made["word"] == "one"
+    shown = where.get(f"stacks/{made['id']}", follow_redirects=True).json()["stack"]
+    assert shown["stack_name"].startswith("s-r-")
+    assert shown["parent"] is None
+    assert made["id"] in [each["id"] for each in where.get("stacks").json()["stacks"]], "visible on its own"
+
+    assert both.here.put(f"stacks/s/{stack_id}", json={"template": template(region, "two")}).status_code == 202
+    assert outputs(settled(both.here, stack_id, status="UPDATE_COMPLETE")) == {"word": "two", "id": made["id"]}
+
+    assert both.here.delete(f"stacks/s/{stack_id}").status_code == 204
+    settled(both.here, stack_id, status="DELETE_COMPLETE")
+    assert where.get(f"stacks/{made['id']}", follow_redirects=True).json()["stack"]["stack_status"] == "DELETE_COMPLETE"
+
+
+def test_a_stack_that_was_deleted_there_is_made_anew(both: Both) -> None:
+    stack_id = create(both.here, template("east"))
+    made = outputs(settled(both.here, stack_id, status="CREATE_COMPLETE"))["id"]
+    both.there.delete(both.there.get(f"stacks/{made}").headers["location"])
+    healed = until(lambda: _other_than(made, outputs(both.stack("s"))["id"]), "another stack in its place")
+    settled(both.there, healed, status="CREATE_COMPLETE")
+
+
+def _other_than(before: str, now: str) -> str:
+    return now if now != before and len(now) == len(before) else ""
+
+
+def test_what_fails_there_fails_here_with_its_reason(both: Both) -> None:
+    failing = TEXT.replace("value: {get_param: word}", "value: {get_param: word}, fail: true")
+    stack_id = create(both.here, template("east", text=failing))
+    reason = settled(both.here, stack_id, status="CREATE_FAILED")["stack_status_reason"]
+    assert 'resources.r: Went to status FAILED due to "Resource CREATE failed' in reason
+    both.here.put(f"stacks/s/{stack_id}", json={"template": template("east")})
+    settled(both.here, stack_id, status="UPDATE_COMPLETE")
+
+
+def test_a_template_that_is_refused_there(both: Both) -> None:
+    wrong = TEXT.replace("OS::Heat::TestResource", "OS::No::Such")
+    stack_id = create(both.here, template("east", text=wrong))
+    reason = settled(both.here, stack_id, status="CREATE_FAILED")["stack_status_reason"]
+    assert "resources.r: region east: resources.a.type: The Resource Type (OS::No::Such) could not be found." in reason
+
+
+def test_a_region_that_nobody_knows(both: Both) -> None:
+    stack_id = create(both.here, template("mars"))
+    reason = settled(both.here, stack_id, status="CREATE_FAILED")["stack_status_reason"]
+    assert "region mars is not known here (known: default, east); the operator adds it with --region" in reason
+
+
+# -- regions that do not answer --------------------------------------------------------------------------------------
+
+
+def test_while_a_region_is_away_nothing_is_made_anew(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    with (
+        database(tmp_path_factory.mktemp("far")) as far,
+        working(far, SimulatedCloud(time.time)),
+        database(tmp_path) as near,
+        serving(near, NoAccess()) as url,
+        client(url) as here,
+        contextlib.ExitStack() as away,
+    ):
+        there = away.enter_context(serving(far, NoAccess()))
+        with asking(near, url, Region("far", there)), client(there) as remote:
+            stack_id = create(here, template("far"))
+            settled(here, stack_id, status="CREATE_COMPLETE")
+            away.close()
+            here.put(f"stacks/s/{stack_id}", json={"template": template("far", "two")})
+            waiting = until(lambda: _reason(here, stack_id, "does not answer"), "the reason why it waits")
+            assert f"region far does not answer at {there}" in waiting
+            away.enter_context(serving(far, NoAccess(), port=int(there.rpartition(":")[2])))
+            assert outputs(settled(here, stack_id, status="UPDATE_COMPLETE"))["word"] == "two"
+            assert len(remote.get("stacks").json()["stacks"]) == 1, "one stack, all the time"
+
+
+def _reason(http: httpx.Client, stack_id: str, part: str) -> str:
+    reason = http.get(f"stacks/s/{stack_id}/resources/r").json()["resource"]["resource_status_reason"]
+    return str(reason) if part in reason else ""
+
+
+def there_is(regions: Regions) -> RemoteStacks:
+    return regions.of(P)
+
+
+def intent(token: str, name: str, region: str = "") -> Intent:
+    return Intent(token, {"name": name, "region": region, "template": TEXT, "parameters": {}})
+
+
+GONE = Region("gone", "http://127.0.0.1:1")
+
+
+def test_a_silent_region_hides_only_its_own_stacks(east: str) -> None:
+    with contextlib.closing(Regions([Region(OWN, east), GONE])) as regions:
+        stacks = there_is(regions)
+        (made,) = stacks.create(KIND, [intent("t-1", "silent")])
+        assert isinstance(made, Observation)
+        here, away = stacks.observe(KIND, [made.handle, "gone/1"])
+        assert (here.presence, away.presence) == (Presence.PRESENT, Presence.UNKNOWN)
+        assert "gone does not answer" in away.reason
+        with pytest.raises(Transient):
+            stacks.observe(KIND, ["gone/1"])
+        (found,) = stacks.find(KIND, ["t-1"])
+        assert found.handle == made.handle, "found elsewhere"
+        with pytest.raises(Transient):
+            stacks.find(KIND, ["t-1", "t-2"])
+        answers = stacks.delete(KIND, ["gone/1", made.handle])
+        assert isinstance(answers[0], Transient)
+        assert isinstance(answers[1], Observation)
+
+
+def test_a_second_creation_with_the_token_gives_the_first_stack(east: str) -> None:
+    with contextlib.closing(Regions([Region(OWN, east)])) as regions:
+        stacks = there_is(regions)
+        first, again, other = stacks.create(KIND, [intent("t", "twice"), intent("t", "twice"), intent("u", "twice")])
+        assert isinstance(first, Observation)
+        assert isinstance(again, Observation)
+        assert first.handle == again.handle
+        assert isinstance(other, Transient)
+        assert "already exists" in str(other)
+        stacks.delete(KIND, [first.handle])
+
+
+def test_an_update_keeps_the_token(east: str) -> None:
+    with contextlib.closing(Regions([Region(OWN, east)])) as regions:
+        stacks = there_is(regions)
+        (made,) = stacks.create(KIND, [intent("t-9", "kept")])
+        assert isinstance(made, Observation)
+        stacks.update(KIND, [Change(made.handle, {"template": TEXT, "parameters": {"word": "x"}}, ("parameters",))])
+        assert stacks.find(KIND, ["t-9"])[0].handle == made.handle
+        (refused,) = stacks.operate(KIND, [Operation(made.handle, "reboot")])
+        assert isinstance(refused, Rejected)
+        stacks.delete(KIND, [made.handle])
+
+
+def test_all_pages_are_read(east: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heat_api, "PAGE", 2)
+    with contextlib.closing(Regions([Region(OWN, east)])) as regions:
+        stacks = there_is(regions)
+        made = stacks.create(KIND, [intent(f"t-{n}", f"page-{n}") for n in range(5)])
+        handles = [each.handle for each in made if isinstance(each, Observation)]
+        assert [each.handle for each in stacks.observe(KIND, handles) if each.present] == handles
+        stacks.delete(KIND, handles)
+
+
+def test_outputs_that_change_without_an_update_are_read_again(tmp_path: Path) -> None:
+    cloud, now = SimulatedCloud(time.time), [0.0]
+    text = """
+heat_template_version: wallaby
+resources: {s: {type: OS::Nova::Server, properties: {image: i, flavor: f}}}
+outputs: {id: {value: {get_resource: s}}}
+"""
+    with (
+        database(tmp_path) as db,
+        working(db, cloud, look_steady_s=0.2),
+        serving(db, NoAccess()) as url,
+        contextlib.closing(Regions([Region(OWN, url)], lambda: now[0])) as regions,
+        client(url) as http,
+    ):
+        stacks = there_is(regions)
+        (made,) = stacks.create(KIND, [Intent("t", {"name": "n", "template": text})])
+        assert isinstance(made, Observation)
+
+        def told() -> str:
+            return str(stacks.observe(KIND, [made.handle])[0].properties["outputs"].get("id", ""))
+
+        def healed() -> bool:
+            return http.get(path).json()["output"]["output_value"] not in (first, None)
+
+        first = until(told, "the output")
+        path = f"{http.get(f'stacks/{made.handle}').headers['location']}/outputs/id"
+        cloud.vanish(first)
+        until(healed, "another server")
+        assert told() == first
+        now[0] += OUTPUTS_S
+        assert told() != first
+
+
+# -- who may ask -----------------------------------------------------------------------------------------------------
+
+
+def test_logins(tmp_path: Path) -> None:
+    hashed = bcrypt.hashpw(b"secret", bcrypt.gensalt(4)).decode()
+    (tmp_path / "users").write_text(f"ada:{hashed}:{P}\n")
+    with database(tmp_path) as db, serving(db, BasicAccess(tmp_path / "users")) as url:
+
+        def stacks(*logins: Login) -> RemoteStacks:
+            return Regions([Region("east", url, logins)]).of(P)
+
+        (made,) = stacks(Login("ada", "secret", P)).create(KIND, [intent("t", "n", "east")])
+        assert isinstance(made, Observation)
+        assert made.handle.startswith("east/")
+        (refused,) = stacks(Login("ada", "guess")).create(KIND, [intent("u", "m", "east")])
+        assert isinstance(refused, Terminal)
+        assert f"The operator gives the login for project {P} with --region-logins." in str(refused)
+        with pytest.raises(Transient, match="region-logins"):
+            stacks().observe(KIND, [made.handle])
+
+
+def test_files_of_logins() -> None:
+    found = read_logins("# comment\n\neast ada:lace:2\neast bob:b site\n")
+    region = Region("east", "http://x", found["east"])
+    assert region.login_for("site") == ("bob", "b")
+    assert region.login_for("other") == ("ada", "lace:2")
+    assert "lace" not in repr(found)
+    with pytest.raises(ValueError, match="line 2"):
+        read_logins("east ada:x\neast ada")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["east"], "east: write NAME=URL"),
+        (["east=ftp://x"], "write NAME=URL"),
+        (["a/b=http://x"], "write NAME=URL"),
+        (["west=http://x"], "a region that is not known: east"),
+    ],
+)
+def test_settings_that_do_not_fit(given: list[str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        read_regions(given, {"east": [Login("a", "b")]} if "west" in given[0] else {})
+
+
+def test_addresses_of_regions() -> None:
+    (found,) = read_regions(["east=https://east.example.org:8004/v1/"], {})
+    assert found.url == "https://east.example.org:8004"
+
+
+# -- answers that mean trouble ---------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def answering(act: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
+    """A server that does this with every request."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            act(self)
+
+        def do_GET(self) -> None:
+            act(self)
+
+        def log_message(self, *_: Any) -> None:
+            """Says nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def code(number: int) -> Callable[[BaseHTTPRequestHandler], None]:
+    def act(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(number)
+        handler.send_header("content-length", "0")
+        handler.end_headers()
+
+    return act
+
+
+def hang_up(handler: BaseHTTPRequestHandler) -> None:
+    handler.close_connection = True
+
+
+@pytest.mark.parametrize(
+    ("act", "made", "reason"),
+    [
+        (code(500), Uncertain, "it may have been made"),
+        (hang_up, Uncertain, "it may have been made"),
+        (code(503), Transient, "it was not"),
+        (code(429), Transient, "it was not"),
+        (code(400), Terminal, "only another template helps"),
+        (code(403), Terminal, "only another login helps"),
+    ],
+    ids=["500", "hang up", "503", "429", "400", "403"],
+)
+def test_what_an_answer_means(act: Callable[[BaseHTTPRequestHandler], None], made: type, reason: str) -> None:
+    with answering(act) as url, contextlib.closing(Regions([Region(OWN, url)])) as regions:
+        stacks = there_is(regions)
+        (answer,) = stacks.create(KIND, [intent("t", "n")])
+        assert type(answer) is made, reason
+        with pytest.raises(Transient):
+            stacks.observe(KIND, ["1"])
+        (deleted,) = stacks.delete(KIND, ["1"])
+        assert isinstance(deleted, Transient), "what cannot be looked up is not gone"
