@@ -19,6 +19,7 @@ WORDS = {
     "failed": "it failed",
     "in_use": "others still use it",
     "leaving": "what it replaces is on its way out",
+    "snapshot": "a snapshot of it is made first",
     "turn": "it has its turn",
     "no_worker": "nobody works",
     "set_aside": "a mistake of ours",
