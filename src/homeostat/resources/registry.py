@@ -54,8 +54,29 @@ def _template(name: str) -> TemplateResource:
     return TemplateResource(name)
 
 
+REPEATS_MAX, BARS_MAX, REGEX_MAX = 2, 6, 200
+_LITERAL = re.compile(r"\\.|\[\^?\]?[^\]]*\]", re.DOTALL)
+"""An escape or a set of letters."""
+
+
+def _is_quick(regex: str) -> bool:
+    """Matching goes back and forth: the time grows with the repetitions and bars as exponents."""
+    bare = _LITERAL.sub("x", regex).replace("(?", "(")
+    repeats = len(re.findall(r"[*+?{]", bare))
+    of_group = re.search(r"\)[*+?{]", bare) is not None
+    return len(regex) <= REGEX_MAX and repeats <= REPEATS_MAX and not of_group and bare.count("|") <= BARS_MAX
+
+
 def listed(name_regex: str = "") -> list[str]:
-    """Names of all types, sorted; with a regular expression, those that match it from their start."""
+    """Names of all types, sorted; with a regular expression, those that match it from their start.
+
+    Fails: Rejected for an expression that could take too long.
+    """
+    if not _is_quick(name_regex):
+        message = (
+            f"The expression is too complicated: at most {REPEATS_MAX} repetitions, of no groups, and {BARS_MAX} bars."
+        )
+        raise Rejected("HTTPBadRequest", message, path=("name",))
     try:
         wanted = re.compile(name_regex)
     except re.error:

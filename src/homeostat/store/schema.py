@@ -31,7 +31,26 @@ metadata = MetaData(
 
 
 def to_json(value: Any) -> str:
-    return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
+    """Plain data as JSON. What a cloud tells and JSON cannot hold is text: numbers over 64 bits, broken Unicode."""
+    try:
+        return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
+    except TypeError:
+        return orjson.dumps(_told(value), option=orjson.OPT_NON_STR_KEYS).decode()
+
+
+def as_stored(value: Any) -> Any:
+    """Plain data as it is read back."""
+    return orjson.loads(to_json(value))
+
+
+def _told(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        return str(value)
+    if isinstance(value, dict):
+        return {_told(key): _told(each) for key, each in value.items()}
+    return [_told(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 class Json(TypeDecorator[Any]):

@@ -143,4 +143,7 @@ def differs(thing: Watched, look: Observation) -> bool:
         return False
     if look.presence.value != thing.presence:
         return True
-    return look.present and remembered(thing, look) != thing.seen
+    if not look.present:
+        return False
+    now = remembered(thing, look)
+    return now != thing.seen and schema.as_stored(now) != thing.seen

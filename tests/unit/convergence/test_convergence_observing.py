@@ -1,6 +1,7 @@
 """Observers: what is news, when is looked again, and what becomes of creations that were given up."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from homeostat.clouds.port import Answer, Intent, Sighting
 from homeostat.clouds.simulated import Faults, SimulatedCloud, Weather
 from homeostat.model.errors import Uncertain
 from homeostat.model.observed import Observation
-from homeostat.store import forsaken, schema
+from homeostat.store import forsaken, schema, worlds
 from homeostat.store.forsaken import LOOK_S, PATIENCE_S, Forsaken
 
 
@@ -260,3 +261,32 @@ def test_what_is_changed_while_it_is_being_built_is_changed_back() -> None:
     service.live(10.0)
     assert service.states(stack_id) == {"disk": "UPDATE_COMPLETE"}
     assert service.cloud.things()["volume-1"]["description"] == "ours"
+
+
+def test_what_json_cannot_hold_breaks_no_round_and_is_news_once() -> None:
+    service = Service()
+    stack_id = service.create({"a": server(), "b": server()})
+    odd, fine = (service.row(stack_id, name).handle for name in ("a", "b"))
+    service.cloud.change(odd, huge=2**70, broken="\ud800", deep=[{"n": -(2**64)}])
+    service.cloud.change(fine, status="stopped")
+    service.live(200.0)
+    assert service.cloud.things()[fine]["status"] == "active", "the other one is looked at, and healed"
+    with service.db.read() as tx:
+        seen = worlds.load_rows(tx, stack_id, 0)[1]
+    (look,) = (each for each in seen.values() if each.observation.handle == odd)
+    told = look.observation.properties
+    assert (told["huge"], told["broken"], told["deep"]) == (str(2**70), "?", [{"n": str(-(2**64))}])
+    assert look.number <= 3
+
+
+def test_an_answer_that_json_cannot_hold_breaks_no_pass() -> None:
+    service = Service()
+    create = service.cloud.create
+
+    def oddly(kind: str, intents: Sequence[Intent]) -> list[Answer]:
+        answers = create(kind, intents)
+        return [replace(each, properties={**each.properties, "huge": 2**70}) for each in answers]  # type: ignore[union-attr,type-var]
+
+    service.cloud.create = oddly  # type: ignore[method-assign]
+    stack_id = service.create({"a": server()})
+    assert service.state(stack_id) == "CREATE_COMPLETE"
