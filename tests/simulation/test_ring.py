@@ -8,7 +8,11 @@ from tests.simulation.trouble import TroubledWorld
 
 SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "40"))
 FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
-REGRESSIONS: tuple[int, ...] = ()
+REGRESSIONS: tuple[int, ...] = (
+    20012,  # an input that changed while its reader was in progress was not read again
+    20052,  # what was given up, and the cloud refused to delete just when its time was over, leaked
+    20055,  # a server being built, whose start was refused, was made again in the same row
+)
 """Seeds that failed once, each with a word on what it was."""
 
 

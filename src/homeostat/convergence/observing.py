@@ -98,10 +98,11 @@ class Observer:
         return removed
 
     def _remove(self, project: str, kind: str, tokens: list[str]) -> int:
-        """Remove what carries the tokens. They are watched on until their time is over and a look has succeeded."""
+        """Remove what carries the tokens. They are watched on until their time is over and a look finds nothing."""
         cloud = self._clouds(project)
         try:
-            found = [look.handle for look in cloud.find(kind, tokens) if look.present]
+            looks = cloud.find(kind, tokens)
+            found = [look.handle for look in looks if look.present]
             if found:
                 LOG.warning("removing %d %s that nobody waits for any more: %s", len(found), kind, found)
                 cloud.delete(kind, found)
@@ -112,7 +113,8 @@ class Observer:
             LOG.exception("cannot look for late %s of project %s: the adapter failed", kind, project)
             return 0
         with self._db.write() as tx:
-            forsaken.drop_expired(tx, tokens, self._db.now_of(tx))
+            gone = [token for token, look in zip(tokens, looks, strict=True) if look.presence is Presence.ABSENT]
+            forsaken.drop_expired(tx, gone, self._db.now_of(tx))
         return len(found)
 
     def notice(self, seen: Iterable[Sighting]) -> None:

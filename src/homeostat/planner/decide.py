@@ -102,10 +102,8 @@ class Decider(Departures):
         """The outcome of an intended act is not known: act again, after a look where that could make a second thing."""
         if row.due_at is not None and row.due_at > now:
             return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, row.due_at, row.key)
-        if row.action == Action.CREATE and row.token:
-            return self._find(row, now)
-        if row.action == Action.CREATE:
-            return self._begin(definition, row, now)
+        if row.action == Action.CREATE and row.handle == "":
+            return self._find(row, now) if row.token else self._begin(definition, row, now)
         intent = row.intent or {}
         if "operation" in intent:
             return Step(Verb.OPERATE, row, row.reason, operation=intent["operation"])
@@ -255,12 +253,12 @@ class Decider(Departures):
             row.judged = self.world.seen[row.key].number
             row.changed = self.world.next_stamp()
         decision: Decision = SETTLED
-        if self._stale(definition, row) or (self.unsettled and row.revision != self.world.stack.revision):
+        if self.stale(definition, row) or (self.unsettled and row.revision != self.world.stack.revision):
             decision = self._compare(definition, row, now)
         told = news or before != (row.intent, row.asked_at)
         return Settled(Step(Verb.RECORD, row)) if told and decision is SETTLED else decision
 
-    def _stale(self, definition: Definition, row: Resource) -> bool:
+    def stale(self, definition: Definition, row: Resource) -> bool:
         """Has a reference or attribute that it reads changed since it last read them?"""
         required = (self.current[name] for name in definition.requires if name in self.current)
         return any(other.changed > row.resolved for other in required)
@@ -297,7 +295,7 @@ class Decider(Departures):
             row.deletion_policy, row.replaced_by = definition.deletion_policy, None
             row.resolved, row.revision = self.world.stamp, self.world.stack.revision
             return Settled(Step(Verb.RECORD, row))
-        if self._stale(definition, row):
+        if self.stale(definition, row):
             row.resolved = self.world.stamp
             return Settled(Step(Verb.RECORD, row))
         return SETTLED

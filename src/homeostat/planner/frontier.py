@@ -149,10 +149,16 @@ class Frontier:
         self._acting.discard(row.name)
         if record.removed:
             self._gone(row)
-        elif row.status == Status.COMPLETE and step.verb is not Verb.RECORD and node == row.name and row.judged:
+        elif row.status == Status.COMPLETE and step.verb is not Verb.RECORD and self._is_done(node, row):
             self._settle(node)
         else:
             self._ready.append(node)
+
+    def _is_done(self, node: Node, row: Resource) -> bool:
+        """What it reads may have changed while it was in progress, or a difference was not judged: it is compared
+        again then."""
+        definition = self.world.definitions.get(node)
+        return definition is not None and row.judged > 0 and not self._decider.stale(definition, row)
 
     def _gone(self, row: Resource) -> None:
         self.world.rows.pop(row.key, None)

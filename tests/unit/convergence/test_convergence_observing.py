@@ -12,7 +12,7 @@ from tests.unit.convergence.running import LIMITS, PROJECT, Service, server, tem
 from homeostat.api import intake
 from homeostat.clouds.port import Answer, Intent, Sighting
 from homeostat.clouds.simulated import Faults, SimulatedCloud, Weather
-from homeostat.model.errors import Uncertain
+from homeostat.model.errors import Transient, Uncertain
 from homeostat.model.observed import Observation
 from homeostat.store import forsaken, schema, worlds
 from homeostat.store.forsaken import LOOK_S, PATIENCE_S, Forsaken
@@ -186,6 +186,23 @@ def test_an_outage_longer_than_patience_leaks_nothing() -> None:
     service.clock.time += LOOK_S
     service.observer.sweep()
     assert service.servers() == []
+
+
+class Refusing(SimulatedCloud):
+    """Answers that it is busy when something is to be deleted."""
+
+    def delete(self, kind: str, handles: Sequence[str]) -> list[Answer]:
+        return [Transient("busy")] * len(handles)
+
+
+def test_what_could_not_be_removed_is_not_forgotten() -> None:
+    """Its time is over, and the cloud refused: it is removed when the cloud lets it."""
+    service = Service(cloud=lambda clock: Refusing(clock.now))
+    give_up(service, "gone-1")
+    make(service, "gone-1")
+    service.clock.time += PATIENCE_S + 1
+    service.observer.sweep()
+    assert forsaken_tokens(service) == ["gone-1"]
 
 
 class Breaking(SimulatedCloud):

@@ -203,3 +203,29 @@ def test_who_has_waited_for_its_predecessor_still_waits_for_what_it_requires() -
     assert told(deletion) == "delete"
     frontier.apply(deletion, outcome.conclude(of, deletion, Observation(Presence.ABSENT), NOW))
     assert [told(step) for step in frontier.steps(NOW, 10)] == []
+
+
+def test_a_server_being_built_that_is_to_be_started_again_is_not_made_again() -> None:
+    """Its start was refused once: that is tried again, with the handle it has."""
+    building = row("a", SERVER, "CREATE_IN_PROGRESS", handle="h-1", token="a1-1", intent={"operation": "start"})
+    building.acted_at = None
+    of = world([wanted("a", SERVER)], [building], {"a1": seen("stopped")}, revision=1, settled_revision=0)
+    (step,) = Frontier(of, keys()).steps(NOW, 10)
+    assert (step.verb, step.operation) == (Verb.OPERATE, "start")
+
+
+def test_what_was_read_while_it_changed_is_read_again() -> None:
+    """The input of `b` changed while `b` was being made: it is compared again when it is done."""
+    b = row("b", SERVER, "CREATE_IN_PROGRESS", intent={"operation": "start"}, resolved=3, born=2)
+    b.acted_at = None
+    of = world(
+        [wanted("a", TEST), wanted("b", SERVER, "a")], [row("a", TEST), b], {"b1": seen("stopped")}, settled_revision=0
+    )
+    of.rows["a1"].changed = of.stamp = 9
+    frontier = Frontier(of, keys())
+    steps = frontier.steps(NOW, 10)
+    (start,) = [step for step in steps if step.verb is Verb.OPERATE]
+    looked = Observation(Presence.PRESENT, "h", {"status": "active", "image": "i", "flavor": "small"}, NOW)
+    frontier.apply(start, outcome.conclude(of, start, looked, NOW))
+    frontier.steps(NOW, 10)
+    assert of.rows["b1"].resolved > 9
