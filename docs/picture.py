@@ -77,7 +77,7 @@ def _show(console: Console, state: State) -> None:
 def _come_to_rest(console: Console, client: Client) -> None:
     durations = picture.Durations()
     while True:
-        snapshot = look(client, STACK)
+        snapshot = look(client, STACK, explained=True)
         durations.see(snapshot.resources, time.time())
         if snapshot.at_rest:
             console.print(picture.StackPicture(snapshot).draw(durations, time.time(), HEIGHT))
