@@ -32,7 +32,7 @@ from homeostat.planner.scope import RowScope, thing_of
 from homeostat.resources import groups
 from homeostat.resources.nested import POLICY, NestedStack, as_given
 from homeostat.resources.registry import kind_of, resource_type
-from homeostat.store import schema, stacks, worlds
+from homeostat.store import schema, shards, stacks, worlds
 from homeostat.store.database import Database
 from homeostat.templates import evaluate
 
@@ -245,7 +245,8 @@ def _group(tx: Connection, row: Resource, child: Row[Any] | None, before: stacks
         before.template.get("skip", []), values["removal_policies"], values["removal_policies_mode"], references
     )
     wanted = {"skip": skip, **{name: values[name] for name in ("resource_def", "index_var", "count")}}
-    failed = set() if child is None else worlds.failed_names(tx, child.id)
+    troubled = child is not None and shards.failures_of(tx, child.id)
+    failed = worlds.failed_names(tx, child.id) if child is not None and troubled else set()
     new = child is None or child.complete_revision is None
     return rolling.begin(before.template, wanted, values[POLICY], failed, new)
 

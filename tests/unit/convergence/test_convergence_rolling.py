@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import func, select
 from tests.unit.convergence.running import PROJECT, Service, double, group, template
 
+from homeostat.api.asks import Asks
 from homeostat.api.intake import Intent
 from homeostat.clouds.simulated import Weather
 from homeostat.convergence import series
@@ -228,6 +229,17 @@ def test_another_policy_in_the_middle_is_followed_from_there_on() -> None:
     service.live(STEP_S + 5)
     service.update(stack_id, {"grp": rolling(4, "b", 2)})
     assert history(service) == ["abbb", "bbbb"]
+
+
+def test_asked_to_converge_in_the_middle_it_goes_on() -> None:
+    service, stack_id = created(3)
+    service.update(stack_id, {"grp": rolling(3, "b", pause=60)})
+    service.live(STEP_S + 5)
+    Asks(service.db, 3600.0).converge(stack_id)
+    service.rest()
+    assert service.state(stack_id) == "UPDATE_COMPLETE"
+    assert values(service) == "bbb"
+    assert moved(service) == ["2", "1", "0"]
 
 
 def test_a_group_is_deleted_in_the_middle() -> None:

@@ -1,0 +1,144 @@
+"""The store's contract, on SQLite and on PostgreSQL: stacks that go on from one revision to the next by themselves."""
+
+from collections.abc import Collection
+from functools import partial
+from typing import Any
+
+from sqlalchemy import select, update
+from tests.contract.store_cases import NOW, TIMEOUT_S, add_stack, at_once, locked, resource, shard_row, stack_row
+
+from homeostat.convergence import series
+from homeostat.model.status import Action, Status
+from homeostat.store import schema, stacks, worlds
+from homeostat.store.database import Database
+from homeostat.store.stacks import Desired
+from homeostat.store.worlds import Writes
+
+OLD, NEW = {"type": "T::Old"}, {"type": "T::New"}
+
+
+def group(old: int, *, pause: float = 0, count: int = 2500) -> Desired:
+    """A group in the middle of its rolling update: the lowest `old` members have the earlier definition."""
+    rollout = {"target": count, "max_batch_size": 1000, "min_in_service": 0, "pause_time": pause}
+    earlier = [{"resource_def": OLD, "numbers": [[0, old]]}] if old else []
+    template = {"resource_def": NEW, "index_var": "%index%", "count": count, "skip": [], "rollout": rollout}
+    shards = -(-count // 1000)
+    return Desired("group", {**template, "earlier": earlier}, shards=shards, files={"f": "text"}, intent="i")
+
+
+def rolling(db: Database, **more: Any) -> str:
+    """The stack of a group of 2,500 members, of which 500 have moved; all its shards are awake."""
+    parent = add_stack(db, "parent")
+    stack_id = add_stack(db, "group", shard_count=3, parent_id=parent, parent_shard=0)
+    with db.write() as tx:
+        stacks.revise(db, tx, locked(db, tx, stack_id), Action.UPDATE, group(2000, **more), NOW, TIMEOUT_S)
+    return stack_id
+
+
+def rest(db: Database, stack_id: str, numbers: Collection[int], at: float = NOW) -> float | None:
+    """What the last passes do when these shards are as they should be."""
+    revision = stack_row(db, stack_id).revision
+    table, step_at = schema.shard, None
+    for number in numbers:
+        with db.write() as tx:
+            stacks.lock(db, tx, stack_id)
+            mine = (table.c.stack_id == stack_id, table.c.number == number)
+            tx.execute(update(table).where(*mine).values(settled_revision=revision, wake_at=None))
+            step_at = series.settle(db, tx, stack_id, revision, at)
+    return step_at
+
+
+def awake(db: Database, stack_id: str) -> list[int]:
+    return [number for number in range(3) if shard_row(db, stack_id, number).wake_at is not None]
+
+
+def revisions(db: Database, stack_id: str) -> list[int]:
+    table = schema.revision
+    with db.read() as tx:
+        return list(tx.execute(select(table.c.number).where(table.c.stack_id == stack_id).order_by("number")).scalars())
+
+
+def test_the_last_shard_to_rest_makes_the_next_batch(database: Database) -> None:
+    stack_id = rolling(database)
+    deadline = stack_row(database, stack_id).deadline
+    rest(database, stack_id, [0, 1])
+    assert stack_row(database, stack_id).revision == 2
+    rest(database, stack_id, [2], NOW + 5)
+    after = stack_row(database, stack_id)
+    assert (after.revision, after.action, after.status) == (3, Action.UPDATE, Status.IN_PROGRESS)
+    assert after.deadline == deadline, "a batch gives no more time"
+    assert awake(database, stack_id) == [1], "members 1000 to 1999 move"
+    with database.read() as tx:
+        desired = stacks.desired_of(tx, stack_id, 3)
+    assert desired.template["earlier"] == [{"resource_def": OLD, "numbers": [[0, 1000]]}]
+    assert (desired.files, desired.intent) == ({"f": "text"}, "i")
+    assert [shard_row(database, stack_id, number).settled_revision for number in range(3)] == [3, 2, 3]
+
+
+def test_at_the_end_of_the_series_the_stack_is_complete(database: Database) -> None:
+    stack_id = rolling(database)
+    for _ in range(3):
+        rest(database, stack_id, [0, 1, 2])
+    after = stack_row(database, stack_id)
+    assert (after.revision, after.status, after.complete_revision) == (4, Status.COMPLETE, 4)
+    assert revisions(database, stack_id) == [1, 4], "revisions in between are not kept"
+
+
+def test_a_pause_is_kept_in_the_row(database: Database) -> None:
+    stack_id = rolling(database, pause=60)
+    assert rest(database, stack_id, [0, 1, 2]) == NOW + 60
+    assert stack_row(database, stack_id).step_at == NOW + 60
+    assert rest(database, stack_id, [0], NOW + 30) == NOW + 60, "asked again, it is not put off again"
+    assert stack_row(database, stack_id).revision == 2
+    rest(database, stack_id, [0], NOW + 60)
+    after = stack_row(database, stack_id)
+    assert (after.revision, after.step_at) == (3, None)
+
+
+def test_a_newer_revision_ends_the_pause(database: Database) -> None:
+    stack_id = rolling(database, pause=60)
+    rest(database, stack_id, [0, 1, 2])
+    with database.write() as tx:
+        stacks.revise(database, tx, locked(database, tx, stack_id), Action.DELETE, stacks.EMPTY, NOW, TIMEOUT_S)
+    assert stack_row(database, stack_id).step_at is None
+    with database.write() as tx:
+        assert series.settle(database, tx, stack_id, 2, NOW + 60) is None, "the old revision decides nothing any more"
+    assert stack_row(database, stack_id).revision == 3
+
+
+def test_shards_that_rest_in_the_same_instant_make_one_batch(database: Database) -> None:
+    stack_id = rolling(database)
+    at_once([partial(rest, database, stack_id, [number]) for number in range(3)])
+    assert stack_row(database, stack_id).revision == 3
+
+
+def test_a_check_does_not_go_on_with_the_series(database: Database) -> None:
+    stack_id = rolling(database)
+    with database.write() as tx:
+        stacks.check(database, tx, locked(database, tx, stack_id), NOW, TIMEOUT_S)
+    rest(database, stack_id, [0, 1, 2])
+    after = stack_row(database, stack_id)
+    assert (after.revision, after.status) == (3, Status.FAILED)
+    assert "the last update did not complete" in after.reason
+
+
+def test_a_stack_that_no_group_owns_has_no_series(database: Database) -> None:
+    stack_id = add_stack(database)
+    rest(database, stack_id, [0])
+    assert stack_row(database, stack_id).status == Status.COMPLETE
+
+
+def test_names_of_failed_resources(database: Database) -> None:
+    stack_id = add_stack(database)
+    rows = [
+        resource("k1", stack_id, "well"),
+        resource("k2", stack_id, "bad", status=Status.FAILED),
+        resource("k3", stack_id, "mended", status=Status.FAILED, replaced_by="k1"),
+    ]
+    writes = Writes()
+    for row in rows:
+        writes.insert(row)
+    with database.write() as tx:
+        worlds.record(database, tx, stack_id, writes, NOW)
+    with database.read() as tx:
+        assert worlds.failed_names(tx, stack_id) == {"bad"}
