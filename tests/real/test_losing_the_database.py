@@ -36,7 +36,7 @@ def test_connections_are_lost(world: RealWorld) -> None:
 def trouble(world: RealWorld, strike: Callable[[], None], times: int) -> None:
     """Strike again and again in the middle of the work; the same workers live through all of it."""
     rng = random.Random(5)
-    users = Users(world, rng, scale=3)
+    users = Users(world, rng, scale=4)
     users.create()
     users.create()
     workers = [world.start_worker(), world.start_worker()]
