@@ -36,6 +36,20 @@ def test_where_no_service_has_been(home: Home) -> None:
     assert not home.root.exists()
 
 
+def test_a_worker_needs_a_schema_and_a_board(home: Home) -> None:
+    worker = ("worker", "--cloud", "simulated", "--board", "redis://127.0.0.1:1/0")
+    refused = home.run(*worker)
+    assert refused.code == 1
+    assert "run `homeostat migrate --phase expand`" in refused.err
+    done = home.run("migrate", "--phase", "expand", "--json").json()
+    assert done["heads"] != []
+    assert (done["missing"], done["outdating"]) == ([], [])
+    assert home.run("migrate").out == f"The schema is at {', '.join(done['heads'])}.\n"
+    refused = home.run(*worker)
+    assert refused.code == 1
+    assert "look at --board" in refused.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.real.processes import until
+from tests.real.processes import PATIENCE_S, until
 from tests.real.world import RealWorld, Users, world_on
 from tests.redis_server import RedisServer
 
@@ -63,6 +63,21 @@ def test_redis_is_away_for_a_while(world: RealWorld, redis_running: RedisServer)
     world.wait_for(lambda: not world.working(), "the end of what was begun")
     users.create()
     redis_running.start()
+    world.check()
+
+
+def test_a_worker_ends_in_order_without_redis(world: RealWorld, redis_running: RedisServer) -> None:
+    Users(world, random.Random(10)).create()
+    worker = world.start_worker(lease_s=30.0)
+    world.wait_for(lambda: world.cloud.acts > 30 and world.owned(worker), "the worker in the middle of its work")
+    redis_running.kill()
+    worker.terminate()
+    worker.join(PATIENCE_S)
+    assert worker.exitcode == 0
+    assert [shard.lease_until for shard in world.shards()] == [0.0] * len(world.shards())
+    assert world.registered() == []
+    redis_running.start()
+    world.start_worker()
     world.check()
 
 
