@@ -267,6 +267,8 @@ class Pass:
                 self._fail(tx, now)
             elif frontier.at_rest:
                 self._settle(tx, now)
+            if frontier.at_rest or failures != self._failures_before:
+                self._tell_parent(tx, now)
             wake_at = self._wake_at(now)
             observe_at = self._observe_at(now)
             shards.observe_at(tx, stack.id, self._lease.number, observe_at)
@@ -295,10 +297,12 @@ class Pass:
             )
         if stack.status == Status.IN_PROGRESS:
             stack.step_at = series.settle(p.db, tx, stack.id, stack.revision, now)
-        if stack.parent_id is not None:
-            row = stacks.get(tx, stack.id)
-            if row is not None and row.status != Status.IN_PROGRESS:
-                stacks.wake_parent(tx, row, now)
+
+    def _tell_parent(self, tx: Connection, now: float) -> None:
+        """A nested stack that is not in progress has changed all the same."""
+        row = stacks.get(tx, self._world.stack.id) if self._world.stack.parent_id is not None else None
+        if row is not None and row.status != Status.IN_PROGRESS:
+            stacks.wake_parent(tx, row, now)
 
     def _wake_at(self, now: float) -> float | None:
         """When this shard wants its next pass if nothing happens before: at once if there is more to do."""

@@ -16,7 +16,6 @@ CHANGED = "state changed"
 NESTED_FAILURE = re.compile(r"Resource \w+ failed: (?P<kind>\w+): resources\.(?P<name>[^.:\[]+)(?P<rest>.*)", re.DOTALL)
 UNJUDGED = 0
 """Number of no look at all."""
-HEALED = "brought back to what it should be"
 
 
 def event_of(row: Resource, status: str, reason: str, action: str = "") -> Event:
