@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, Table
 from sqlalchemy.dialects import postgresql
 
-from homeostat.store.schema import Json, to_json
+from homeostat.store.schema import Json, to_json, without_nul
 
 Values = Sequence[Any]
 """One row: a value for each column that was named, plain data where the column holds JSON."""
@@ -69,8 +69,16 @@ def _write(
         return 0
     if tx.dialect.name == "sqlite":
         return tx.exec_driver_sql(statement(True, table, columns), encoded).rowcount
-    arrays = tuple(to_json(values) for values in zip(*encoded, strict=True))
+    arrays = tuple(_array(values) for values in zip(*encoded, strict=True))
     return tx.exec_driver_sql(statement(False, table, columns), arrays).rowcount
+
+
+def _array(values: Values) -> str:
+    """A column as PostgreSQL takes it."""
+    text = to_json(values)
+    if "\\u0000" not in text:
+        return text
+    return to_json([without_nul(value) if isinstance(value, str) else value for value in values])
 
 
 def _encoded(rows: Iterable[Values], places: tuple[int, ...]) -> list[tuple[Any, ...]]:

@@ -53,6 +53,20 @@ def _told(value: Any) -> Any:
     return [_told(each) for each in value] if isinstance(value, list | tuple) else value
 
 
+class Words(TypeDecorator[str]):
+    """Text that a cloud may have had a say in: PostgreSQL cannot hold the NUL character."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        return None if value is None else without_nul(value)
+
+
+def without_nul(text: str) -> str:
+    return text.replace("\0", "\ufffd")
+
+
 class Json(TypeDecorator[Any]):
     """Plain data as JSON text: the same bytes in every database, and faster than their own JSON types."""
 
@@ -87,7 +101,7 @@ stack = Table(
     Column("rollback_to", Integer),
     Column("action", Text, nullable=False),
     Column("status", Text, nullable=False),
-    Column("reason", Text, nullable=False, default=""),
+    Column("reason", Words, nullable=False, default=""),
     Column("disable_rollback", Boolean, nullable=False),
     Column("timeout_mins", Integer),
     Column("deadline", Double),
@@ -157,7 +171,7 @@ shard = Table(
     Column("look_from", Double),
     Column("looked_at", Double),
     Column("blind", Text, nullable=False, default="", server_default=""),
-    Column("reason", Text, nullable=False, default=""),
+    Column("reason", Words, nullable=False, default=""),
     Index(
         "ix_shard_wake",
         "wake_at",
@@ -183,7 +197,7 @@ resource = Table(
     Column("revision", Integer, nullable=False),
     Column("action", Text, nullable=False),
     Column("status", Text, nullable=False),
-    Column("reason", Text, nullable=False),
+    Column("reason", Words, nullable=False),
     Column("requires", Json, nullable=False),
     Column("properties", Json, nullable=False),
     Column("metadata", Json),
@@ -222,7 +236,7 @@ resource_observed = Table(
     Column("handle", Text, nullable=False),
     Column("presence", Text, nullable=False),
     Column("object", Json, nullable=False),
-    Column("reason", Text, nullable=False),
+    Column("reason", Words, nullable=False),
     Column("number", Integer, nullable=False),
     Column("seen_at", Double, nullable=False),
 )
@@ -263,7 +277,7 @@ event = Table(
     Column("type", Text, nullable=False),
     Column("action", Text, nullable=False),
     Column("status", Text, nullable=False),
-    Column("reason", Text, nullable=False),
+    Column("reason", Words, nullable=False),
     Column("at", Double, nullable=False),
     Index("ix_event_stack", "stack_id", "seq"),
 )
