@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, case, func, literal, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, case, func, literal, or_, select, tuple_, update
 
 from homeostat.model.errors import Superseded
 from homeostat.model.plan import Priority
@@ -238,7 +238,9 @@ def _progress(lease: Lease, reached: Reached) -> dict[str, Any]:
     planned: Any = literal(reached.kept)
     if reached.left:
         planned = case((table.c.planned > reached.nodes, table.c.planned), else_=reached.nodes)
-    same = newest == reached.revision
+    same: ColumnElement[bool] = newest == reached.revision
+    if not reached.left:  # at rest it may have been carried over to the next batch of its group just now
+        same = or_(same, table.c.settled_revision == newest)
     return {
         "planned": case((same, planned), else_=table.c.planned),
         "done": case((same, planned - reached.left), else_=table.c.done),

@@ -9,7 +9,7 @@ from tests.unit.convergence.running import PROJECT, Service, double, group, temp
 from homeostat.api.asks import Asks
 from homeostat.api.intake import Intent
 from homeostat.clouds.simulated import Weather
-from homeostat.convergence import series
+from homeostat.convergence import definitions, series
 from homeostat.convergence.conductor import run_pass
 from homeostat.convergence.definitions import MEMBERS_PER_SHARD
 from homeostat.model.errors import Rejected
@@ -404,3 +404,14 @@ def test_a_policy_may_use_parameters() -> None:
     service.intake.create(PROJECT, None, "web", Intent(text, parameters={"size": 2}))
     service.work()
     assert history(service) == ["aa", "aaa"]
+
+
+def test_shards_that_a_batch_leaves_alone_count_as_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found by the simulation: the shard that ended a batch was carried over to the next one, and counted nothing."""
+    monkeypatch.setattr(definitions, "MEMBERS_PER_SHARD", 2)
+    service = Service()
+    service.create({"grp": batched(4, 1)})
+    service.rest()
+    with service.db.read() as tx:
+        counted = [(each.planned, each.done) for each in shards.of_stack(tx, service.child().id)]
+    assert counted == [(2, 2), (2, 2)]
