@@ -155,10 +155,11 @@ class RemoteStacks:
         """A token does not tell the region: all are asked, and all must answer unless every token was found."""
         listed, silent = self._lists(set(self._regions.by_name))
         found: dict[str, Observation] = {}
+        sought = {_tag_of(token): token for token in tokens}
         for region, entries in listed.items():
             for entry in entries.values():
-                for token in set(map(_token_in, entry["tags"] or ())) & set(tokens):
-                    found[token] = self._seen(region, entry, time.time())
+                for tag in sought.keys() & set(entry["tags"] or ()):
+                    found[sought[tag]] = self._seen(region, entry, time.time())
         if silent and not found.keys() >= set(tokens):
             raise next(iter(silent.values()))
         return [found.get(token) or Observation(Presence.ABSENT, seen_at=time.time()) for token in tokens]
@@ -332,10 +333,6 @@ def _id_of(handle: str) -> str:
 
 def _tag_of(token: str) -> str:
     return f"homeostat:{token}"
-
-
-def _token_in(tag: str) -> str:
-    return tag.partition(":")[2]
 
 
 def _path(entry: Wire) -> str:
