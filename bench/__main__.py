@@ -22,7 +22,8 @@ Examples:
 
 A name is <operation>.<shape>.<what>: create.group.cpu is CPU time of the measuring process for each resource created.
 `growth` is the exponent between the smallest size of at least 10,000 and the largest: 1 is linear. On a busy machine
-look at `cpu` and `growth_cpu`; the neighbours spoil `seconds` and `rate`. A million resources take some minutes.
+look at `cpu`, `growth_cpu` and `rate_unhindered` (without the time in which others had the cores); the neighbours spoil
+`seconds` and `rate`. A million resources take some minutes.
 """
 
 

@@ -31,7 +31,9 @@ def answers(n: int, database: str) -> list[Figure]:
         small = engine.intake.create(PROJECT, None, "small", SHAPES["independent"].intent(SHOWN))
         engine.settle(small)
         with engine.db.read() as tx:
-            (group,) = views.descendants(tx, stacks.find(tx, PROJECT, large), 1)
+            row = stacks.get(tx, large)
+            children = views.descendants(tx, row, 1) if row is not None else []
+        (group,) = children
         with _serving(engine) as http:
             return _measured(http, engine, n, f"large/{large}", f"{group.name}/{group.id}", f"small/{small}")
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from bench.databases import Statements, kind_of, opened, size_of
-from bench.figures import Measured
+from bench.figures import Measured, queued_s
 from homeostat.api.intake import Intake, Quotas
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.convergence.board import ShardBoard
@@ -51,7 +51,7 @@ class Engine:
 
     def measure(self, operation: str, shape: str, n: int, act: Callable[[], None]) -> Measured:
         sent = self.statements.count
-        wall, cpu = time.perf_counter(), time.process_time()
+        wall, cpu, queued = time.perf_counter(), time.process_time(), queued_s()
         act()
         return Measured(
             operation,
@@ -60,6 +60,7 @@ class Engine:
             kind_of(self.db),
             time.perf_counter() - wall,
             time.process_time() - cpu,
+            queued_s() - queued,
             resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
             self.statements.count - sent,
             size_of(self.db),

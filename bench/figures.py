@@ -31,8 +31,9 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One operation on one stack. seconds — wall clock; cpu_s — of the measuring process; peak_mib — high water mark
-    of its memory so far; statements — sent to the database; rows_bytes — size of the database after it."""
+    """One operation on one stack. seconds — wall clock; cpu_s — of the measuring process; queued_s — how long its
+    thread was ready to run and others had the cores; peak_mib — high water mark of its memory so far; statements — sent
+    to the database; rows_bytes — size of the database after it."""
 
     operation: str
     shape: str
@@ -40,6 +41,7 @@ class Measured:
     database: str
     seconds: float
     cpu_s: float
+    queued_s: float
     peak_mib: float
     statements: int
     rows_bytes: int
@@ -53,6 +55,7 @@ class Measured:
         return [
             figure("seconds", self.seconds, "s"),
             figure("rate", self.n / self.seconds, "resources/s"),
+            figure("rate_unhindered", self.n / max(self.seconds - self.queued_s, self.cpu_s), "resources/s"),
             figure("cpu", self.cpu_s / self.n * 1000, "CPU ms/resource"),
             figure("cpu_seconds", self.cpu_s, "CPU s"),
             figure("peak_memory", self.peak_mib, "MiB"),
@@ -91,6 +94,14 @@ def quantiles(name: str, seconds: list[float], n: int, database: str, about: str
     ordered = sorted(seconds)
     found = {"p50": ordered[len(ordered) // 2], "p99": ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]}
     return [Figure(f"{name}.{each}", value * 1000, "ms", n, database, about) for each, value in found.items()]
+
+
+def queued_s() -> float:
+    """How long this thread has been ready to run while others had the cores; 0 where the system does not tell."""
+    try:
+        return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
+    except OSError:
+        return 0.0
 
 
 def machine() -> dict[str, Any]:

@@ -1,0 +1,195 @@
+"""Writes docs/reference/numbers.md from the files in bench/results: what was to be reached, and what was measured.
+
+python -m bench.report
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bench.pictures import PICTURES, RESULTS, ROOT
+from bench.pictures import main as draw
+
+PAGE = ROOT / "docs" / "reference" / "numbers.md"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One number to reach. figure, n, database — which measurement; limit — at most this, or with `least` at least."""
+
+    what: str
+    figure: str
+    limit: float
+    n: int
+    database: str = "sqlite"
+    least: bool = False
+
+
+M = 1_000_000
+PG = "postgresql"
+TARGETS = (
+    Target("Create, independent, SQLite", "create.independent.rate", 8_000, 10_000, least=True),
+    Target("Create, independent, neighbours left out", "create.independent.rate_unhindered", 8_000, 10_000, least=True),
+    Target("Create, independent, two workers", "create.independent.workers_2.rate", 5_000, 20_000, PG, least=True),
+    Target("Two cores by CPU time, two workers", "create.independent.workers_2.by_cpu", 5_000, 20_000, PG, least=True),
+    Target("CPU of one resource, SQLite", "create.independent.cpu", 0.25, 10_000),
+    Target("CPU of one resource, worker", "create.independent.workers_2.cpu", 0.25, 20_000, PG),
+    Target("Share of the bare row traffic", "create.independent.to_bare_rows", 1 / 3, 10_000, least=True),
+    Target("Share of the bare row traffic", "create.independent.to_bare_rows", 1 / 3, 10_000, PG, least=True),
+    *(
+        Target(f"Growth from 10,000 to 1,000,000: {operation}, {words}", f"{operation}.group.{what}", 1.05, M, kind)
+        for kind in ("sqlite", PG)
+        for operation in ("create", "delete")
+        for what, words in (("growth_cpu", "CPU time"), ("growth", "time"))
+    ),
+    Target("Peak memory: a million created, changed, deleted", "delete.group.peak_memory", 300, M),
+    Target("Peak memory: a million created, changed, deleted", "delete.group.peak_memory", 300, M, PG),
+    Target("No-op update of 10,000", "no_op_update.independent.seconds", 2, 10_000),
+    Target("No-op update of 10,000", "no_op_update.independent.seconds", 2, 10_000, PG),
+    Target("One more member in a million", "one_change_update.group.seconds", 1, M),
+    Target("One more member in a million", "one_change_update.group.seconds", 1, M, PG),
+    Target("Attribute known to dependant started, median", "attribute_to_dependant.p50", 20, 200),
+    Target("Attribute known to dependant started, 99 %", "attribute_to_dependant.p99", 250, 200),
+    Target("Attribute known to dependant started, median", "attribute_to_dependant.p50", 20, 200, PG),
+    Target("Attribute known to dependant started, 99 %", "attribute_to_dependant.p99", 250, 200, PG),
+    Target("Small stack while 100,000 are created, median", "small_stack_beside_100000.p50", 2_000, 10),
+    Target("Small stack while 100,000 are created, 99 %", "small_stack_beside_100000.p99", 2_000, 10),
+    Target("Small stack while 100,000 are created, median", "small_stack_beside_100000.p50", 2_000, 10, PG),
+    Target("Small stack while 100,000 are created, 99 %", "small_stack_beside_100000.p99", 2_000, 10, PG),
+    *(
+        Target(f"API, {words}, 99 %", f"api.{name}.p99", 100, 100_000)
+        for name, words in (
+            ("list_stacks", "list of stacks"),
+            ("show_stack", "stack with a group of 100,000"),
+            ("show_group_stack", "stack of the group"),
+            ("list_resources", "its one resource, listed"),
+            ("show_group", "the group"),
+            ("show_member", "one member"),
+            ("list_events", "a page of events"),
+            ("explain", "explain"),
+            ("accept_update", "an update accepted"),
+        )
+    ),
+    Target("API, stack of 300, median", "api.show_stack_of_300.p50", 8, 300),
+)
+
+TEXT = """# Numbers
+
+What Homeostat was built to reach, and what was measured. This page is written by `python -m bench.report` from the
+files in `bench/results`; `make bench` measures anew (`python -m bench --help`).
+
+{machine}
+
+Read seconds and rates with the load in mind: {load} Figures of CPU time and ratios of two measurements of one run are
+hardly touched by that.
+
+| what | database | to reach | measured | |
+|---|---|---|---|---|
+{table}
+
+What the other numbers of the design are about is shown by tests: workers that are killed go on within seconds and lose
+nothing (`tests/real`, `tests/simulation`), and servers of the local cloud that die are seen and healed
+(`tests/contract/test_local_cloud.py`).
+
+## Why some are missed
+
+{notes}
+
+## Growth
+
+A group of alike resources from ten thousand to a million members. A million are a thousand shards; a worker holds a few
+of them at a time, so its memory follows the shard and not the stack. A member more, or an update that changes nothing,
+costs the same in a group of any size.
+
+{pictures}
+
+{group}
+
+The shape `nested` is a group of nested stacks of 100 resources each, every one with a template, a revision and a life
+of its own.
+
+{nested}
+"""
+HEAD = """| operation | database | resources | seconds | CPU s | peak memory, MiB | statements | bytes a resource |
+|---|---|---|---|---|---|---|---|
+"""
+
+
+def lines() -> list[dict[str, Any]]:
+    return [json.loads(line) for path in sorted(RESULTS.glob("*.jsonl")) for line in path.read_text().splitlines()]
+
+
+def page() -> str:
+    everything = lines()
+    found = {(each["name"], each["n"], each["database"]): each for each in everything if "name" in each}
+    machines = [each["machine"] for each in everything if "machine" in each]
+    rows = [_row(target, found) for target in TARGETS]
+    pictures = "\n\n".join(f"![{each.title}](../images/{each.file})" for each in PICTURES)
+    return TEXT.format(
+        machine=_machine(machines),
+        load=_load(machines),
+        table="\n".join(rows),
+        pictures=pictures,
+        group=HEAD + _sizes(everything, "group"),
+        nested=HEAD + _sizes(everything, "nested"),
+        notes=(RESULTS / "notes.md").read_text().strip(),
+    )
+
+
+def _row(target: Target, found: Mapping[tuple[str, int, str], Mapping[str, Any]]) -> str:
+    each = found.get((target.figure, target.n, target.database))
+    word = "≥" if target.least else "≤"
+    if each is None:
+        return f"| {target.what} | {target.database} | {word} {_number(target.limit)} | not measured | |"
+    value, unit = float(each["value"]), each["unit"]
+    reached = value >= target.limit if target.least else value <= target.limit
+    ratio = target.limit / value if target.least else value / target.limit
+    verdict = "reached" if reached else f"**missed** by a factor of {ratio:.2f}"
+    reach = f"{word} {_number(target.limit)} {unit}"
+    return f"| {target.what} | {target.database} | {reach} | {_number(value)} {unit} | {verdict} |"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def _machine(machines: Sequence[Mapping[str, Any]]) -> str:
+    one = machines[0]
+    programs = ("python", "sqlite", "SQLAlchemy", "psycopg", "orjson", "taskflow")
+    versions = ", ".join(f"{name} {one[name]}" for name in programs)
+    return f"Measured on {one['cores']} cores ({one['cpu']}), {one['memory_gib']} GiB, {one['system']}; {versions}."
+
+
+def _load(machines: Sequence[Mapping[str, Any]]) -> str:
+    loads = [each["load"] for each in machines]
+    return (
+        f"when the runs began, between {min(loads):.0f} and {max(loads):.0f} other processes wanted the "
+        f"{machines[0]['cores']} cores."
+    )
+
+
+def _sizes(everything: Sequence[Mapping[str, Any]], shape: str) -> str:
+    """One line an operation, database and size."""
+    columns = ("seconds", "cpu_seconds", "peak_memory", "statements", "database")
+    table: dict[tuple[str, str, int], dict[str, float]] = {}
+    for each in everything:
+        operation, _, rest = each.get("name", "").partition(".")
+        what = rest.removeprefix(f"{shape}.")
+        if rest.startswith(f"{shape}.") and what in columns:
+            table.setdefault((operation, each["database"], each["n"]), {})[what] = each["value"]
+    return "\n".join(
+        f"| {operation.replace('_', ' ')} | {database} | {n:,} | "
+        + " | ".join(_number(values[name]) for name in columns)
+        + " |"
+        for (operation, database, n), values in table.items()
+    )
+
+
+def main() -> None:
+    draw()
+    PAGE.write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
