@@ -98,10 +98,13 @@ def _document(title: str, parts: Iterable[str]) -> str:
     return "\n".join([head, f"<title>{escape(title)}</title>", background, *parts, "</svg>"]) + "\n"
 
 
+def drawn(picture: Picture) -> str:
+    return svg(picture, dict(sorted(curves(picture.what).items())))
+
+
 def main() -> None:
     for picture in PICTURES:
-        lines = dict(sorted(curves(picture.what).items()))
-        (IMAGES / picture.file).write_text(svg(picture, lines), encoding="utf-8")
+        (IMAGES / picture.file).write_text(drawn(picture), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from bench import pictures, report
 
 from docs import generate
 from homeostat.api.intake import check
@@ -116,6 +117,12 @@ def test_the_templates_of_a_page_compile(page: Path) -> None:
 
 def test_the_generated_pages_are_up_to_date() -> None:
     assert generate.outdated() == [], "run `make docs`"
+
+
+def test_the_page_of_numbers_says_what_was_measured() -> None:
+    assert report.PAGE.read_text() == report.page(), "run `python -m bench.report`"
+    for picture in pictures.PICTURES:
+        assert (pictures.IMAGES / picture.file).read_text() == pictures.drawn(picture), "run `python -m bench.report`"
 
 
 @pytest.mark.parametrize("page", [*PAGES, *DOCS.glob("adr/*.md"), *ROOT.glob("*.md")], ids=lambda path: path.name)

@@ -237,13 +237,11 @@ def _from_template(row: Resource, parent: stacks.Desired) -> stacks.Desired:
 def _group(tx: Connection, row: Resource, child: Row[Any] | None, before: stacks.Desired) -> groups.Group:
     """The next revision of a group's stack. Members once removed by name stay out while they are in the skip list."""
     values = resource_type(row.type).complete(row.properties)
-    references: dict[str, Any] = {}
-    if child is not None and values["removal_policies"]:
-        references = {name: name for name in _listed(values) if groups.is_member(name, before.template)}
+    skipped, listed = before.template.get("skip", []), _listed(values)
+    references: dict[str, Any] = {name: name for name in listed if groups.is_member(name, before.template)}
+    if child is not None and not {*references, *skipped}.issuperset(listed):  # some are named by their reference
         references |= {name: member["reference"] for name, member in members(tx, child).items()}
-    skip = groups.skip_list(
-        before.template.get("skip", []), values["removal_policies"], values["removal_policies_mode"], references
-    )
+    skip = groups.skip_list(skipped, values["removal_policies"], values["removal_policies_mode"], references)
     wanted = {"skip": skip, **{name: values[name] for name in ("resource_def", "index_var", "count")}}
     troubled = child is not None and shards.failures_of(tx, child.id)
     failed = worlds.failed_names(tx, child.id) if child is not None and troubled else set()

@@ -8,6 +8,7 @@ from tests.unit.convergence.running import Service, double, group, server, templ
 from homeostat.api.intake import Intent
 from homeostat.clouds.port import Operation
 from homeostat.clouds.simulated import Weather
+from homeostat.convergence import children
 from homeostat.convergence.conductor import run_pass
 from homeostat.model.status import Action
 from homeostat.store import stacks
@@ -66,6 +67,15 @@ def test_a_changed_definition_reaches_every_member() -> None:
 def test_removal_policies_choose_who_goes(listed: list[Any]) -> None:
     service, stack_id = created(3)
     service.update(stack_id, {"grp": group(2, removal_policies=[{"resource_list": listed}])})
+    service.rest()
+    assert names(service) == ["m1", "m2"]
+
+
+def test_members_are_not_read_to_remove_one_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There may be a million."""
+    service, stack_id = created(3)
+    monkeypatch.setattr(children, "members", lambda *_: pytest.fail("all members were read"))
+    service.update(stack_id, {"grp": group(2, removal_policies=[{"resource_list": ["0"]}])})
     service.rest()
     assert names(service) == ["m1", "m2"]
 
