@@ -5,6 +5,7 @@ side, so that a batch is one statement, and one journey, whatever its length.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -44,12 +45,32 @@ def upsert(
     _write(tx, statement, table, columns, rows)
 
 
-def update(tx: Connection, table: Table, columns: tuple[str, ...], rows: Iterable[Values]) -> int:
-    """New values for the rows whose key and version are still those given; their version grows by one.
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What an update does besides setting columns.
 
-    columns — those to set, then `version` and `key` of the row as it was read. Gives how many rows it changed.
+    compared — columns of a row that are only compared with; where — which rows `t` it is about, with the values of a
+    new row as `{column}`; also — what is set to something that follows from `t`.
     """
-    return _write(tx, _update, table, columns, rows)
+
+    compared: tuple[str, ...]
+    where: str
+    also: str
+
+
+UNMOVED = Change(("version", "key"), "t.key = {key} AND t.version = {version}", "version = t.version + 1")
+"""Only rows that are still as they were read; their version grows by one."""
+
+
+def update(
+    tx: Connection, table: Table, columns: tuple[str, ...], rows: Iterable[Values], change: Change = UNMOVED
+) -> int:
+    """New values for rows that are there. Gives how many it changed."""
+
+    def statement(is_sqlite: bool, table: Table, columns: tuple[str, ...]) -> str:
+        return _update(is_sqlite, table, columns, change)
+
+    return _write(tx, statement, table, columns, rows)
 
 
 def delete(tx: Connection, table: Table, keys: Iterable[str]) -> None:
@@ -120,17 +141,20 @@ def _upsert(is_sqlite: bool, table: Table, columns: tuple[str, ...], key: tuple[
 
 
 @cache
-def _update(is_sqlite: bool, table: Table, columns: tuple[str, ...]) -> str:
-    *names, version, key = columns
-    if (version, key) != ("version", "key"):
-        raise ValueError("the last two columns of a versioned update are version and key")
-    values = ["?"] * len(names) if is_sqlite else _typed(table, columns)
-    assigned = ", ".join(f"{name} = {value}" for name, value in zip(names, values, strict=False))
-    head = f"UPDATE {table.name} AS t SET {assigned}, version = t.version + 1"
+def _update(is_sqlite: bool, table: Table, columns: tuple[str, ...], change: Change) -> str:
+    places = [f"?{place}" for place, _ in enumerate(columns, 1)] if is_sqlite else _typed(table, columns)
+    value_of = dict(zip(columns, places, strict=True))
+    assigned = [f"{name} = {value}" for name, value in value_of.items() if name not in change.compared]
+    where, also = change.where.format(**value_of), change.also
     if is_sqlite:
-        return f"{head} WHERE t.version = ? AND t.key = ?"
-    *_, was, this = values
-    return f"{head} FROM {_side_by_side(columns)} WHERE t.version = {was} AND t.key = {this}"
+        return f"UPDATE {table.name} AS t SET {', '.join([*assigned, also])} WHERE {where}"
+    head = f"UPDATE {table.name} AS t SET {', '.join([*assigned, _escaped(also)])}"
+    return f"{head} FROM {_side_by_side(columns)} WHERE {_escaped(where)}"
+
+
+def _escaped(sql: str) -> str:
+    """The driver takes a lone per cent sign for a parameter."""
+    return sql.replace("%", "%%")
 
 
 @cache

@@ -7,13 +7,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, and_, bindparam, or_, select, tuple_, update
+from sqlalchemy import Connection, and_, select, tuple_
 
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.status import Status
 from homeostat.resources.base import Thing
 from homeostat.resources.registry import resource_type
-from homeostat.store import schema, worlds
+from homeostat.store import bulk, schema, worlds
+from homeostat.store.bulk import Change
 from homeostat.store.database import Database
 
 _resource = schema.resource
@@ -78,39 +79,29 @@ def by_handle(tx: Connection, handles: Sequence[str], types: Sequence[str]) -> l
     return [Watched(*values) for values in tx.execute(_watched().where(where))]
 
 
-_LOOK = (
-    update(_observed)
-    .where(
-        _observed.c.key == bindparam("of_key"),
-        _observed.c.seen_at < bindparam("new_seen_at"),
-        or_(_observed.c.handle == bindparam("of_handle"), _observed.c.handle == ""),
-    )
-    .values(
-        presence=bindparam("new_presence"),
-        object=bindparam("new_object"),
-        reason=bindparam("new_reason"),
-        seen_at=bindparam("new_seen_at"),
-        handle=bindparam("of_handle"),
-        number=_observed.c.number + 1 + _observed.c.number % 2,
-    )
+_COLUMNS = ("key", "handle", "presence", "object", "reason", "seen_at")
+_NEWER = Change(
+    ("key",),
+    "t.key = {key} AND t.seen_at < {seen_at} AND (t.handle = {handle} OR t.handle = '')",
+    "number = t.number + 1 + t.number % 2",
 )
+"""An older look never replaces a newer one, nor one at another thing; the number is that of an observer."""
 
 
 def record(db: Database, tx: Connection, looks: Sequence[tuple[Watched, Observation]]) -> None:
     """Store looks that differ from what was seen before; older looks never replace newer ones."""
-    rows = [
-        {
-            "of_key": thing.key,
-            "of_handle": thing.handle,
-            "new_presence": look.presence.value,
-            "new_object": remembered(thing, look) if look.present else dict(thing.seen or {}),
-            "new_reason": look.reason,
-            "new_seen_at": look.seen_at,
-        }
+    rows = (
+        (
+            thing.key,
+            thing.handle,
+            look.presence.value,
+            remembered(thing, look) if look.present else dict(thing.seen or {}),
+            look.reason,
+            look.seen_at,
+        )
         for thing, look in looks
-    ]
-    if rows:
-        tx.execute(_LOOK, rows)
+    )
+    bulk.update(tx, _observed, _COLUMNS, rows, _NEWER)
 
 
 def remembered(thing: Watched, look: Observation) -> dict[str, Any]:
