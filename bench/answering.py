@@ -50,24 +50,30 @@ def _measured(http: httpx.Client, engine: Engine, n: int, large: str, group: str
         "list_events": f"stacks/{group}/events?limit=100",
         "explain": f"stacks/{large}/explain",
     }
+    body = {"template": SHAPES["group"].changed(n).template}
     figures = []
     for name, path in reads.items():
-        figures += quantiles(f"api.{name}", _times(http, "GET", path), n, database)
-    figures += quantiles(f"api.show_stack_of_{SHOWN}", _times(http, "GET", f"stacks/{small}"), SHOWN, database)
-    resources = _times(http, "GET", f"stacks/{small}/resources")
-    figures += quantiles(f"api.list_resources_of_{SHOWN}", resources, SHOWN, database)
-    body = {"template": SHAPES["group"].changed(n).template}
-    return figures + quantiles("api.accept_update", _times(http, "PUT", f"stacks/{large}", body), n, database)
+        figures += _asked(http, name, "GET", path, n, database)
+    figures += _asked(http, f"show_stack_of_{SHOWN}", "GET", f"stacks/{small}", SHOWN, database)
+    figures += _asked(http, f"list_resources_of_{SHOWN}", "GET", f"stacks/{small}/resources", SHOWN, database)
+    return figures + _asked(http, "accept_update", "PUT", f"stacks/{large}", n, database, body)
 
 
-def _times(http: httpx.Client, method: str, path: str, body: object = None) -> list[float]:
-    """Seconds of each of many requests. Fails: HTTPStatusError."""
-    seconds = []
+def _asked(
+    http: httpx.Client, name: str, method: str, path: str, n: int, database: str, body: object = None
+) -> list[Figure]:
+    """Many requests, one after the other. Fails: HTTPStatusError."""
+    seconds, cpu = [], time.process_time()
     for _ in range(ASKED):
         started = time.perf_counter()
         http.request(method, path, json=body).raise_for_status()
         seconds.append(time.perf_counter() - started)
-    return seconds
+    cpu_s = (time.process_time() - cpu) / ASKED
+    about = "of the client and the server together"
+    return [
+        *quantiles(f"api.{name}", seconds, n, database),
+        Figure(f"api.{name}.cpu", cpu_s * 1000, "CPU ms", n, database, about),
+    ]
 
 
 @contextlib.contextmanager

@@ -45,8 +45,10 @@ TARGETS = (
     ),
     Target("Peak memory: a million created, changed, deleted", "delete.group.peak_memory", 300, M),
     Target("Peak memory: a million created, changed, deleted", "delete.group.peak_memory", 300, M, PG),
+    Target("No-op update of 10,000, CPU", "no_op_update.independent.cpu_seconds", 2, 10_000),
     Target("No-op update of 10,000", "no_op_update.independent.seconds", 2, 10_000),
     Target("No-op update of 10,000", "no_op_update.independent.seconds", 2, 10_000, PG),
+    Target("One more member in a million, CPU", "one_change_update.group.cpu_seconds", 1, M),
     Target("One more member in a million", "one_change_update.group.seconds", 1, M),
     Target("One more member in a million", "one_change_update.group.seconds", 1, M, PG),
     Target("Attribute known to dependant started, median", "attribute_to_dependant.p50", 20, 200),
@@ -72,6 +74,7 @@ TARGETS = (
         )
     ),
     Target("API, stack of 300, median", "api.show_stack_of_300.p50", 8, 300),
+    Target("API, stack of 300, CPU of client and server", "api.show_stack_of_300.cpu", 8, 300),
 )
 
 TEXT = """# Numbers
@@ -164,7 +167,7 @@ def _machine(machines: Sequence[Mapping[str, Any]]) -> str:
 def _load(machines: Sequence[Mapping[str, Any]]) -> str:
     loads = [each["load"] for each in machines]
     return (
-        f"when the runs began, between {min(loads):.0f} and {max(loads):.0f} other processes wanted the "
+        f"when the runs began, between {min(loads):.0f} and {max(loads):.0f} other processes\nwanted the "
         f"{machines[0]['cores']} cores."
     )
 
