@@ -21,7 +21,7 @@ from homeostat.store import stacks, views
 from homeostat.store.database import Database
 
 MARKS = """
-    SELECT (SELECT coalesce(max(seq), 0) FROM event), (SELECT count(*) FROM stack),
+    SELECT (SELECT coalesce(max(seq), 0) FROM event), (SELECT count(*) FROM stack), (SELECT sum(revision) FROM stack),
     (SELECT count(*) FROM resource), (SELECT sum(version) FROM resource)
     """
 BORN: State = (Action.INIT, Status.COMPLETE)
@@ -135,7 +135,7 @@ class Watcher:
         self.snapshots = 0
         self.commits = 0
         self._db = db
-        self._marks: Any = (0, 0, 0, None)
+        self._marks: Any = (0, 0, None, 0, None)
         self._before: Committed = ({}, {}, {})
         self._graphs: dict[tuple[str, int, int], Graph] = {}
         db.on_commit = self.committed
