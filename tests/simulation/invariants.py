@@ -26,10 +26,12 @@ FATES = ("Timed out", "cancelled", "never created")
 
 
 class Restable(Protocol):
-    """A world that these laws can be checked on. retained — handles that a deletion policy let go of."""
+    """A world that these laws can be checked on. retained — handles that a deletion policy let go of; mended — stacks
+    of which single resources were converged on demand: they stay FAILED when those are well again."""
 
     db: Database
     retained: set[str]
+    mended: set[str]
 
     def things(self) -> dict[str, dict[str, Any]]: ...
     def rows(self) -> list[Any]: ...
@@ -55,7 +57,7 @@ def _check_stack(world: Restable, stack: Any) -> None:
     for number in range(stack.shards):
         _check_shard(world, stack, number)
     if stack.status == Status.FAILED:
-        _check_failure(stack, rows)
+        _check_failure(stack, rows, mended=stack.id in world.mended)
         return
     for row in rows:
         if row.status == Status.COMPLETE and row.action not in (Action.INIT, Action.DELETE):
@@ -104,12 +106,12 @@ def _news(loaded: Loaded, stored: Mapping[str, Seen]) -> list[tuple[str, Any]]:
     return found
 
 
-def _check_failure(stack: Any, rows: list[Any]) -> None:
+def _check_failure(stack: Any, rows: list[Any], *, mended: bool) -> None:
     assert stack.reason, f"{stack.name} failed without a reason"
     failed = [row for row in rows if row.status == Status.FAILED]
-    if stack.action == Action.CHECK:
-        return  # what it has found wrong may be healed by now
-    assert failed or any(fate in stack.reason for fate in FATES), f"{stack.name}: no resource failed: {stack.reason}"
+    # What a check has found wrong may be healed by now.
+    known = mended or stack.action == Action.CHECK or any(fate in stack.reason for fate in FATES)
+    assert failed or known, f"{stack.name}: no resource failed: {stack.reason}"
     for row in failed:
         assert row.reason, f"{stack.name}.{row.name} failed without a reason"
 

@@ -209,6 +209,8 @@ class TroubledWorld(SimulatedWorld):
         place = self._place()
         if place is not None:
             self._ask_of(lambda asks: asks.converge(*place), f"converge {place}")
+            if place[1] is not None:
+                self.mended.add(place[0])
 
     def _check(self) -> None:
         stack_id = self._stack()

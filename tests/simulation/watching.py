@@ -239,7 +239,9 @@ class Watcher:
             self._demand(settled, f"{stack.name} is COMPLETE, its shard is not: {shard}")
             for name in self._graph(stack, number):
                 found = [row for row in mine if row.name == name]
-                self._demand(any(row.done for row in found), f"{stack.name} is COMPLETE, its {name} is {found}")
+                healing = any(row.state == (Action.CHECK, Status.FAILED) for row in found)
+                well = healing or any(row.done for row in found)
+                self._demand(well, f"{stack.name} is COMPLETE, its {name} is {found}")
 
     def _shard(self, before: Shard | None, after: Shard, all_stacks: dict[str, Stack]) -> None:
         if before == after:

@@ -68,6 +68,7 @@ class SimulatedWorld:
         self._born = 0
         self.workers = [self._worker() for _ in range(workers)]
         self.apis = [self._api()]
+        self.mended: set[str] = set()
         self.kills = 0
         self._superseded = 0
         self._asked_at = -1

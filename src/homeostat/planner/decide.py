@@ -140,6 +140,8 @@ class Decider(Departures):
         verdict = resource_type(row.type).judge(thing_of(self.world, row), now)
         if verdict.condition in (Condition.READY, Condition.DRIFTED):
             row.judged = self.world.seen[row.key].number
+            # It was never compared with a revision at which it merely failed.
+            row.revision = min(row.revision, self.world.settled_revision)
             return Step(Verb.RECORD, row, events=outcome.complete(self.world, row, now).events)
         if not outcome.unfit(verdict) or verdict.remedy is Remedy.ASK or not asked.heals(self.world, row):
             return waiting
@@ -253,7 +255,8 @@ class Decider(Departures):
             row.judged = self.world.seen[row.key].number
             row.changed = self.world.next_stamp()
         decision: Decision = SETTLED
-        if self.stale(definition, row) or (self.unsettled and row.revision != self.world.stack.revision):
+        newer = self.unsettled and row.revision != self.world.stack.revision
+        if newer or definition.type != row.type or self.stale(definition, row):
             decision = self._compare(definition, row, now)
         told = news or before != (row.intent, row.asked_at)
         return Settled(Step(Verb.RECORD, row)) if told and decision is SETTLED else decision

@@ -155,10 +155,12 @@ class Frontier:
             self._ready.append(node)
 
     def _is_done(self, node: Node, row: Resource) -> bool:
-        """What it reads may have changed while it was in progress, or a difference was not judged: it is compared
-        again then."""
+        """Otherwise it is examined again: it was merely healed, what it reads has changed while it was in progress, or
+        a difference was not judged."""
         definition = self.world.definitions.get(node)
-        return definition is not None and row.judged > 0 and not self._decider.stale(definition, row)
+        if definition is None or row.revision != self.world.stack.revision or not row.judged:
+            return False
+        return not self._decider.stale(definition, row)
 
     def _gone(self, row: Resource) -> None:
         self.world.rows.pop(row.key, None)

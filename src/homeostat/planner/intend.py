@@ -100,9 +100,10 @@ class Intents:
         return step
 
     def _failed_step(self, row: Resource, error: Exception | str, now: float, action: str = "") -> Step:
+        known = row.failed and row.revision == self.world.stack.revision and row.action == (action or row.action)
         row.action = action or row.action
         record = outcome.fail(self.world, row, outcome.failure_text(row, error), now)
-        return Step(Verb.RECORD, row, events=record.events)
+        return Step(Verb.RECORD, row, events=[] if known else record.events)
 
     def _spec(self, want: Wanted, row: Resource) -> dict[str, Any]:
         return self._spec_of(want.kind, row, want.kind.complete(want.values))

@@ -342,9 +342,10 @@ def finish(tx: Connection, row: Row[Any], now: float) -> None:
     failure = _failed_check(tx, row) if row.action == Action.CHECK else ""
     if failure:
         _finish(tx, row, Status.FAILED, failure, now)
-        shards.wake(tx, row.id, now, shards.HEAL)
     else:
         _finish(tx, row, Status.COMPLETE, f"Stack {row.action} completed successfully", now)
+    if row.action == Action.CHECK:  # what was merely told may be mended now
+        shards.wake(tx, row.id, now, shards.HEAL)
 
 
 TOLD_MAX = 10

@@ -229,3 +229,17 @@ def test_what_was_read_while_it_changed_is_read_again() -> None:
     frontier.apply(start, outcome.conclude(of, start, looked, NOW))
     frontier.steps(NOW, 10)
     assert of.rows["b1"].resolved > 9
+
+
+def test_what_was_healed_is_then_compared_with_the_newer_revision() -> None:
+    """It is of another type by now: what requires it is not begun on the old one."""
+    drifted = {"a1": seen("available", 2, size=1, description="by hand")}
+    volume = row("a", VOLUME, properties={"size": 1, "description": "mine"})
+    of = world([wanted("a", TEST), wanted("b", SERVER, "a")], [volume], drifted, revision=2, settled_revision=1)
+    frontier = Frontier(of, keys())
+    (repair,) = frontier.steps(NOW, 10)
+    assert (repair.verb, repair.changed) == (Verb.UPDATE, ("description",))
+    looked = Observation(Presence.PRESENT, "h-a1", {"status": "available", "size": 1, "description": "mine"}, NOW)
+    frontier.apply(repair, outcome.conclude(of, repair, looked, NOW))
+    (create,) = frontier.steps(NOW, 10)
+    assert (create.row.name, told(create)) == ("a", "create in a new row")
