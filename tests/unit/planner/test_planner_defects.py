@@ -243,3 +243,13 @@ def test_what_was_healed_is_then_compared_with_the_newer_revision() -> None:
     frontier.apply(repair, outcome.conclude(of, repair, looked, NOW))
     (create,) = frontier.steps(NOW, 10)
     assert (create.row.name, told(create)) == ("a", "create in a new row")
+
+
+def test_what_an_unanswered_creation_has_made_is_found_though_the_stack_has_failed() -> None:
+    """Found by the simulation: a replacement that a cancelled update left without an answer was never looked for."""
+    rows = [
+        row("a", revision=3, replaced_by="a2"),
+        unanswered("a", key="a2", replaces="a1", born=2, updated_at=LONG_AGO),
+    ]
+    halted = {"revision": 3, "action": "UPDATE", "status": "FAILED", "settled_revision": 1}
+    assert first_steps(world([wanted("a")], rows, **halted)) == {"a2": "find"}
