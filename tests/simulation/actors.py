@@ -58,6 +58,9 @@ class SkewedClock:
     def now(self) -> float:
         return self._world.time + self.skew_s
 
+    def monotonic(self) -> float:
+        return self._world.time
+
 
 class ProcessClock(AgreedClock):
     """The time as the threads of a process know it."""
@@ -88,18 +91,21 @@ class Interruptible:
         self._db = db
         self._clock = clock
         self._strikes = strikes
-        self._ahead_s = 0.0
+        self._agreed: tuple[float, float] | None = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._db, name)
 
     def now_of(self, tx: Connection) -> float:
         agreed = self._db.now_of(tx)
-        self._ahead_s = agreed - self._clock.now()
+        self._agreed = agreed, self._clock.monotonic()
         return agreed
 
     def agreed_now(self) -> float:
-        return self._clock.now() + self._ahead_s
+        if self._agreed is None:
+            return self._clock.now()
+        told, at = self._agreed
+        return told + self._clock.monotonic() - at
 
     @contextmanager
     def read(self) -> Iterator[Connection]:

@@ -15,6 +15,7 @@ AT_ONCE = 10
 REGRESSIONS = {
     23: "a shard that a batch of its group left alone did not count as done",
     1191: "what an unanswered replacement had made was not looked for after its update was cancelled",
+    1217: "a worker whose clock was set in the middle of a pass kept newer looks out",
     20012: "an input that changed while its reader was in progress was not read again",
     20052: "what was given up, and the cloud refused to delete just when its time was over, leaked",
     20055: "a server being built, whose start was refused, was made again in the same row",

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -35,7 +36,7 @@ class Database:
     def __init__(self, url: str, now: Callable[[], float], *, pool_size: int = 10) -> None:
         self.url = url
         self.now = now
-        self._ahead_s = 0.0
+        self._agreed: tuple[float, float] | None = None
         self.is_sqlite = make_url(url).get_backend_name() == "sqlite"
         self.engine = self._connect(pool_size)
         self._queue = WriteQueue(f"{self._path}-queue") if self._path else None
@@ -107,12 +108,16 @@ class Database:
         if self.is_sqlite:
             return self.now()
         agreed = float(connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one())
-        self._ahead_s = agreed - self.now()
+        self._agreed = agreed, time.monotonic()
         return agreed
 
     def agreed_now(self) -> float:
-        """The same without asking: this machine's clock, set right by the last `now_of`."""
-        return self.now() + self._ahead_s
+        """The same without asking: what the last `now_of` told, and the time since then. Setting this machine's clock
+        does not move it."""
+        if self._agreed is None:
+            return self.now()
+        told, at = self._agreed
+        return told + time.monotonic() - at
 
     def end_frozen(self, silent_s: float) -> int:
         """End sessions of the service that have written in a transaction and then said nothing for so long.
