@@ -4,6 +4,8 @@ No log book is kept: what a job has done is in the rows, and a job that is lost 
 """
 
 import logging
+import threading
+from collections.abc import Callable
 from typing import Any
 
 from taskflow import engines, task
@@ -28,15 +30,19 @@ LONGEST_WAIT_S = 0.5
 
 
 class PassTask(task.Task):  # type: ignore[misc]
-    """One pass over the shard of a job."""
+    """One pass over the shard of a job. done — is called at its end: it may have woken other shards."""
 
-    def __init__(self, passes: Passes, job: ShardJob) -> None:
+    def __init__(self, passes: Passes, job: ShardJob, done: Callable[[], None]) -> None:
         super().__init__(name="pass")
         self._passes = passes
         self._job = job
+        self._done = done
 
     def execute(self) -> None:
-        run_pass(self._passes, self._job)
+        try:
+            run_pass(self._passes, self._job)
+        finally:
+            self._done()
 
 
 def run_pass(passes: Passes, job: ShardJob) -> None:
@@ -83,15 +89,23 @@ def set_aside(db: Database, lease: Lease, error: Exception) -> None:
 
 
 class Alarm(Timeout):  # type: ignore[misc]
-    """Wakes the conductor as soon as there is a job: one short question, many times a second."""
+    """Wakes the conductor as soon as there is a job: one short question, many times a second, and at once when somebody
+    in this process says that there may be one."""
 
     def __init__(self, board: ShardBoard) -> None:
         super().__init__(LONGEST_WAIT_S)
         self._board = board
+        self._news = threading.Event()
+
+    def nudge(self) -> None:
+        """There may be a job."""
+        self._news.set()
 
     def wait(self) -> None:
         for _ in range(int(LONGEST_WAIT_S / LOOK_S)):
-            if self._event.wait(LOOK_S) or self._jobs_wait():
+            self._news.wait(LOOK_S)
+            self._news.clear()
+            if self.is_stopped() or self._jobs_wait():
                 return
 
     def _jobs_wait(self) -> bool:
@@ -106,11 +120,15 @@ class ShardConductor(impl_nonblocking.NonBlockingConductor):  # type: ignore[mis
     """Runs up to `passes_max` passes side by side."""
 
     def __init__(self, name: str, board: ShardBoard, passes: Passes, passes_max: int) -> None:
-        super().__init__(name, board, engine="serial", wait_timeout=Alarm(board), max_simultaneous_jobs=passes_max)
+        alarm = Alarm(board)
+        super().__init__(name, board, engine="serial", wait_timeout=alarm, max_simultaneous_jobs=passes_max)
         self._passes = passes
+        self.nudge = alarm.nudge
 
     def _engine_from_job(self, job: ShardJob) -> Any:
-        return engines.load(linear_flow.Flow(job.name).add(PassTask(self._passes, job)), engine=self._engine)
+        return engines.load(
+            linear_flow.Flow(job.name).add(PassTask(self._passes, job, self.nudge)), engine=self._engine
+        )
 
     def _listeners_from_job(self, job: ShardJob, engine: Any) -> list[Any]:
         return []

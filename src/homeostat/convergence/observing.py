@@ -6,7 +6,7 @@ Observers decide nothing. A look that differs from the one before is stored, and
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 
 from homeostat.clouds.port import Cloud, Sighting
@@ -16,6 +16,7 @@ from homeostat.convergence.log_context import about, named
 from homeostat.convergence.performing import Clouds
 from homeostat.model.errors import HomeostatError, Transient
 from homeostat.model.observed import Observation, Presence
+from homeostat.model.plan import Priority
 from homeostat.resources.registry import of_kind, resource_type, types
 from homeostat.store import forsaken, shards, sightings
 from homeostat.store.database import Database
@@ -33,14 +34,23 @@ SWEEP_S = 1.0
 
 class Observer:
     """Looks at the things of all shards. steady_s, busy_s — when a shard is looked at again: where all is at rest, and
-    where something is in progress."""
+    where something is in progress; nudge — is called when shards may have been woken."""
 
-    def __init__(self, db: Database, clouds: Clouds, clock: Clock, steady_s: float, busy_s: float) -> None:
+    def __init__(
+        self,
+        db: Database,
+        clouds: Clouds,
+        clock: Clock,
+        steady_s: float,
+        busy_s: float,
+        nudge: Callable[[], None] = lambda: None,
+    ) -> None:
         self._db = db
         self._clouds = clouds
         self._clock = clock
         self._steady_s = steady_s
         self._busy_s = busy_s
+        self._nudge = nudge
         self._types = sorted(name for name, each in types().items() if each.kind not in ("", "stack"))
 
     def round(self) -> int:
@@ -70,6 +80,7 @@ class Observer:
             shards.looked(tx, seen, at)
             for reason, unseen in reasons.items():
                 shards.not_seen(tx, unseen, reason)
+        self._nudge()
 
     def _look_again(self, taken: Mapping[Shard, float | None], taken_at: float) -> None:
         """Say when each shard is looked at again: what is being built soon, even when this look brought no news."""
@@ -171,15 +182,19 @@ class Observer:
         with self._db.write() as tx:
             now = self._db.now_of(tx)
             for stack_id, looks in sorted(by_stack.items()):  # the shard before its rows, as a pass takes them
-                urgent = shards.HEAL if any(_ill(*each) for each in looks) else shards.DRIFT
+                urgent = min(_urgency(*each) for each in looks)
                 shards.wake(tx, stack_id, now, urgent, sorted({thing.shard for thing, _ in looks}))
                 sightings.record(self._db, tx, looks)
                 sightings.record_properties(self._db, tx, stack_id, looks, now)
+        self._nudge()
 
 
-def _ill(thing: Watched, look: Observation) -> bool:
-    """Is it gone, or in another state? Otherwise a property differs, or something is being built."""
-    return not look.present or look.properties.get("status") != (thing.seen or {}).get("status")
+def _urgency(thing: Watched, look: Observation) -> Priority:
+    """Somebody waits for what is in progress; what is gone or in another state is healed; else a property differs."""
+    if thing.busy:
+        return Priority.USER
+    ill = not look.present or look.properties.get("status") != (thing.seen or {}).get("status")
+    return Priority.HEAL if ill else Priority.DRIFT
 
 
 def _shards(things: Sequence[Watched]) -> set[Shard]:

@@ -71,7 +71,7 @@ class Worker:
         passes = self._passes = Passes(db, clouds, performer, children, clock, entropy.keys(), limits)
         self._board = fetch_board(db, limits.lease_s, redis_url)
         self._conductor = ShardConductor(self.name, self._board, passes, passes_max)
-        observer = Observer(db, clouds, clock, limits.look_steady_s, limits.look_busy_s)
+        observer = Observer(db, clouds, clock, limits.look_steady_s, limits.look_busy_s, self._conductor.nudge)
         self._observers = ObserverThreads(observer, cloud)
         self._stop = threading.Event()
         self._threads = [
