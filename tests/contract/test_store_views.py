@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from tests.contract.store_cases import LEASE_S, NOW, add_stack, claim, come_to_rest, event, resource, revise
+from tests.contract.store_cases import NOW, add_stack, come_to_rest, event, resource, revise
 
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.status import Action
@@ -126,15 +126,6 @@ def test_the_revision_that_says_something(database: Database) -> None:
     with database.read() as tx:
         assert views.described_revision(tx, "p-web") == 2
         assert views.described_revision(tx, "nobody") == 0
-
-
-def test_workers_are_known_by_their_leases(database: Database) -> None:
-    add_stack(database, shard_count=3)
-    for number, owner in enumerate(("w2", "w1", "w2")):
-        claim(database, "p-web", number, owner)
-    with database.read() as tx:
-        assert views.workers(tx, NOW) == [("w1", NOW + LEASE_S), ("w2", NOW + LEASE_S)]
-        assert views.workers(tx, NOW + LEASE_S) == []
 
 
 def test_events_paged_by_type(database: Database) -> None:
