@@ -4,6 +4,7 @@ import os
 import random
 import signal
 import time
+from multiprocessing.process import BaseProcess
 from typing import cast
 
 import pytest
@@ -32,18 +33,37 @@ def test_users_do_not_see_that_workers_are_killed(world: RealWorld) -> None:
     world.check()
 
 
+def stop_at_work(world: RealWorld, users: Users, rng: random.Random) -> BaseProcess:
+    """Freeze a worker while it owns a shard. Gives the worker."""
+    while True:
+        victim = rng.choice(world.get_under_way(rng))
+        os.kill(cast(int, victim.pid), signal.SIGSTOP)
+        if world.owned(victim):
+            return victim
+        os.kill(cast(int, victim.pid), signal.SIGCONT)
+        if world.resting():
+            users.act()
+
+
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGSTOP])
 def test_somebody_goes_on_within_ten_seconds(world: RealWorld, end: signal.Signals) -> None:
     """With the lease that the service has by default, whether the worker is dead or frozen."""
-    Users(world, random.Random(2)).create()
-    first = world.start_worker(lease_s=5.0)
-    until(lambda: world.cloud.acts > 30 and world.owned(first), "the first worker in the middle of its work")
-    world.start_worker(lease_s=5.0)
-    world.wait_for(lambda: len(world.registered()) == 2, "the second worker to be there")
-    os.kill(cast(int, first.pid), end)
+    for _ in range(2):
+        world.start_worker(lease_s=5.0)
+    world.wait_for(lambda: len(world.registered()) == 2, "both workers to be there")
+    rng = random.Random(2)
+    users = Users(world, rng)
+    users.create()
+    victim = stop_at_work(world, users, rng)
+    os.kill(cast(int, victim.pid), end)
     ended_at = time.monotonic()
-    done = world.cloud.acts
-    until(lambda: world.cloud.acts > done, "the second worker to go on", within_s=10.0)
+    epochs = {(shard.stack_id, shard.number): shard.epoch for shard in world.owned(victim)}
+
+    def taken_over() -> bool:
+        now = {(shard.stack_id, shard.number): shard.epoch for shard in world.shards()}
+        return all(now[place] > epoch for place, epoch in epochs.items())
+
+    until(taken_over, "the other worker to go on", within_s=10.0)
     assert time.monotonic() - ended_at <= 10.0
     world.check()
 
