@@ -165,3 +165,34 @@ def test_who_stores_a_revision_waits_for_the_purge_of_files(database: Database) 
         assert not done.wait(0.3)
     adding.join(timeout=30)
     assert done.is_set()
+
+
+def test_revisions_that_nothing_goes_back_to_go(database: Database) -> None:
+    """Of a stack that was updated five times, deleted and brought back: the newest, the last COMPLETE one, and the
+    newest that says something stay."""
+    long_ago = NOW - 40 * DAY_S
+    stack_id = with_files(database, "web", {"a.yaml": "first"})
+    for number in range(2, 8):
+        with database.write() as tx:
+            row = stacks.lock(database, tx, stack_id)
+            assert row is not None
+            desired = stacks.EMPTY if number == 7 else Desired("template", files={"a.yaml": f"text {number}"})
+            stacks.revise(database, tx, row, "UPDATE", desired, long_ago, TIMEOUT_S)
+    with database.write() as tx:
+        tx.execute(update(schema.revision).values(created_at=long_ago))
+        tx.execute(update(schema.stack).values(complete_revision=3))
+        assert purge.would_remove(tx, RULES) == Removed(revisions=4, files=4)
+    assert purge.purge(database, RULES) == Removed(revisions=4, files=4)
+    with database.read() as tx:
+        left = list(tx.execute(select(schema.revision.c.number).order_by(schema.revision.c.number)).scalars())
+    assert left == [3, 6, 7]
+    assert contents(database) == {"text 3", "text 6"}
+
+
+def test_a_revision_that_was_just_replaced_stays(database: Database) -> None:
+    stack_id = with_files(database, "web", {})
+    with database.write() as tx:
+        row = stacks.lock(database, tx, stack_id)
+        assert row is not None
+        stacks.revise(database, tx, row, "UPDATE", Desired("template"), NOW, TIMEOUT_S)
+    assert purge.purge(database, Rules(NOW, 1000)).revisions == 0

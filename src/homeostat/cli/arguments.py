@@ -259,11 +259,15 @@ def _add_operator_commands(commands: Commands) -> None:
     purge = _operator(
         commands,
         "purge",
-        "remove stacks deleted long ago, old events, and files that no stack names, from the database",
+        "remove stacks deleted long ago, old events, revisions and files that no stack needs, from the database",
         "homeostat purge --dry-run\n  homeostat purge --older-than 7d --events-per-stack 200",
     )
     purge.add_argument(
-        "--older-than", metavar="AGE", type=age_s, default="30d", help="deleted so long ago: 45s, 90m, 12h, 30d"
+        "--older-than",
+        metavar="AGE",
+        type=age_s,
+        default="30d",
+        help="deleted, or replaced, so long ago: 45s, 90m, 12h, 30d",
     )
     purge.add_argument(
         "--events-per-stack", metavar="N", type=_natural, default=1000, help="newest events that a live stack keeps"

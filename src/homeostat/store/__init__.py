@@ -2,5 +2,7 @@
 
 `database` connections and dialects · `schema` the tables · `stacks` what users asked for · `shards` who owns what ·
 `worlds` rows of one shard · `sightings` what observers see · `events` what happened · `views` reading for the API ·
-`forsaken` creations given up · `health` how the service fares · `purge` removing what nobody needs any more.
+`progress` how far stacks are · `forsaken` creations given up · `workers` who runs · `health` how the service fares ·
+`bulk` many rows in one statement · `queueing` the queue of SQLite's writers · `migrating` the schema's versions ·
+`purge` removing what nobody needs any more.
 """

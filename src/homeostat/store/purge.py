@@ -1,4 +1,5 @@
-"""Removing what nobody needs any more: deleted stacks, old events of live ones, files that no revision names.
+"""Removing what nobody needs any more: deleted stacks, old events and revisions of live ones, files that no revision
+names.
 
 Work goes in batches, each a short transaction of its own, so that workers and callers are never held up for long.
 Stopped in the middle, it goes on where it was when it runs again.
@@ -8,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from sqlalchemy import ColumnElement, Connection, Table, delete, func, select, text
+from sqlalchemy import ColumnElement, Connection, Select, Table, delete, func, select, text, tuple_
 
 from homeostat.store import schema
 from homeostat.store.database import Database
@@ -16,15 +17,18 @@ from homeostat.store.database import Database
 STACKS_MAX = 20
 ROWS_MAX = 5000
 """Bounds of one batch."""
+UNDER_WAY_S = 3600.0
+"""A revision that was replaced just now may still be read by a pass that began before."""
 
 _stack = schema.stack
+_revision = schema.revision
 _event = schema.event
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What may go. deleted_before — stacks deleted before this time, in seconds since the epoch; events_max — how many
-    events a stack that lives keeps, the newest ones."""
+    """What may go. deleted_before — stacks deleted before this time, in seconds since the epoch, and revisions that are
+    older; events_max — how many events a stack that lives keeps, the newest ones."""
 
     deleted_before: float
     events_max: int
@@ -44,7 +48,8 @@ class Removed:
 def purge(db: Database, rules: Rules) -> Removed:
     """Remove what the rules allow. Gives what was removed. Fails: Transient when the database does not answer."""
     events = _repeated(db, partial(_trim_events, events_max=rules.events_max))
-    stacks = shards = revisions = 0
+    revisions = _repeated(db, partial(_remove_replaced, rules=rules))
+    stacks = shards = 0
     while batch := _expired_batch(db, rules):
         events += _repeated(db, partial(_remove_events, which=_event.c.stack_id.in_(batch)))
         with db.write() as tx:
@@ -64,7 +69,8 @@ def would_remove(tx: Connection, rules: Rules) -> Removed:
     stacks = int(tx.execute(select(func.count()).select_from(_stack).where(_expired(rules))).scalar_one())
     surplus = sum(count - rules.events_max for _, count in _too_many_events(tx, rules.events_max))
     shards, revisions, events = of_expired
-    return Removed(stacks, shards, revisions, events + surplus, len(_orphan_files(tx, rules)))
+    replaced = int(tx.execute(select(func.count()).select_from(_replaced(rules).subquery())).scalar_one())
+    return Removed(stacks, shards, revisions + replaced, events + surplus, len(_orphan_files(tx, rules)))
 
 
 # -- deleted stacks ----------------------------------------------------------------------------------------------------
@@ -85,6 +91,32 @@ def _expired_batch(db: Database, rules: Rules) -> list[str]:
 
 def _remove_of(tx: Connection, table: Table, stack_ids: Sequence[str]) -> int:
     return tx.execute(delete(table).where(table.c.stack_id.in_(stack_ids))).rowcount
+
+
+# -- revisions ---------------------------------------------------------------------------------------------------------
+
+
+def _replaced(rules: Rules) -> Select[tuple[str, int]]:
+    """Revisions of live stacks that nothing goes back to: neither the newest, nor the last COMPLETE one, nor the one
+    that a rollback is about, nor the newest that says something."""
+    other = _revision.alias()
+    described = select(func.max(other.c.number)).where(other.c.stack_id == _stack.c.id, other.c.kind != "empty")
+    kept = (_stack.c.complete_revision, _stack.c.rollback_to, described.scalar_subquery())
+    return (
+        select(_revision.c.stack_id, _revision.c.number)
+        .join(_stack, _stack.c.id == _revision.c.stack_id)
+        .where(
+            _stack.c.deleted_at.is_(None),
+            _revision.c.created_at < rules.deleted_before - UNDER_WAY_S,
+            _revision.c.number < _stack.c.revision,
+            *(_revision.c.number != func.coalesce(number, -1) for number in kept),
+        )
+    )
+
+
+def _remove_replaced(tx: Connection, rules: Rules) -> int:
+    chosen = tuple_(_revision.c.stack_id, _revision.c.number).in_(_replaced(rules).limit(ROWS_MAX))
+    return tx.execute(delete(_revision).where(chosen)).rowcount
 
 
 # -- events ------------------------------------------------------------------------------------------------------------
@@ -156,7 +188,10 @@ def _orphan_files(tx: Connection, without: Rules | None = None) -> set[str]:
     revision = schema.revision
     chosen = select(revision.c.files).distinct()
     if without is not None:
-        chosen = chosen.where(revision.c.stack_id.not_in(select(_stack.c.id).where(_expired(without))))
+        chosen = chosen.where(
+            revision.c.stack_id.not_in(select(_stack.c.id).where(_expired(without))),
+            tuple_(revision.c.stack_id, revision.c.number).not_in(_replaced(without)),
+        )
     named = {digest for files in tx.execute(chosen).scalars() for digest in files.values()}
     return set(tx.execute(select(schema.file.c.hash)).scalars()) - named
 
