@@ -60,10 +60,10 @@ TARGETS = (
     Target("Small stack while 100,000 are created, median", "small_stack_beside_100000.p50", 2_000, 10, PG),
     Target("Small stack while 100,000 are created, 99 %", "small_stack_beside_100000.p99", 2_000, 10, PG),
     *(
-        Target(f"API, {words}, 99 %", f"api.{name}.p99", 100, 100_000)
+        Target(f"API beside a million resources, {words}, 99 %", f"api.{name}.p99", 100, 1_000_000)
         for name, words in (
             ("list_stacks", "list of stacks"),
-            ("show_stack", "stack with a group of 100,000"),
+            ("show_stack", "stack with a group of a million"),
             ("show_group_stack", "stack of the group"),
             ("list_resources", "its one resource, listed"),
             ("show_group", "the group"),
