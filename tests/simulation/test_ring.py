@@ -19,6 +19,7 @@ REGRESSIONS = {
     20012: "an input that changed while its reader was in progress was not read again",
     20052: "what was given up, and the cloud refused to delete just when its time was over, leaked",
     20055: "a server being built, whose start was refused, was made again in the same row",
+    40465: "while a stack was checked that was never complete, something was begun before what it requires",
 }
 """Seeds that failed once, and what it was. A seed means something else once worlds change, so each defect has a test of
 its own, too."""

@@ -134,6 +134,7 @@ class Watcher:
         self.deletions = 0
         self.snapshots = 0
         self.commits = 0
+        self._done: set[tuple[str, str]] = set()
         self._db = db
         self._marks: Any = (0, 0, None, 0, None)
         self._before: Committed = ({}, {}, {})
@@ -177,6 +178,8 @@ class Watcher:
             self._stack(before[1].get(stack_id), all_stacks.get(stack_id), told.get(stack_id, ()))
 
     def _row(self, before: Row | None, after: Row | None, events: Sequence[Event]) -> None:
+        if after is not None and after.done:
+            self._done.add((after.stack_id, after.name))
         if before == after and not events:
             return
         name = after.name if after is not None else before.name if before is not None else events[0].key
@@ -239,9 +242,8 @@ class Watcher:
             self._demand(settled, f"{stack.name} is COMPLETE, its shard is not: {shard}")
             for name in self._graph(stack, number):
                 found = [row for row in mine if row.name == name]
-                healing = any(row.state == (Action.CHECK, Status.FAILED) for row in found)
-                well = healing or any(row.done for row in found)
-                self._demand(well, f"{stack.name} is COMPLETE, its {name} is {found}")
+                was_done = (stack.id, name) in self._done  # what broke since is being healed, as in a stack at rest
+                self._demand(was_done, f"{stack.name} is COMPLETE, its {name} is {found}")
 
     def _shard(self, before: Shard | None, after: Shard, all_stacks: dict[str, Stack]) -> None:
         if before == after:

@@ -69,6 +69,11 @@ def pass_on(world: World, row: Resource, operation: str, now: float) -> Step:
     return Step(Verb.OPERATE, row, operation=operation, events=[outcome.event_of(row, row.status, row.reason)])
 
 
+def only_finishes(world: World) -> bool:
+    """A stack is checked that was never complete: what its resources require may be missing, so none is begun."""
+    return world.stack.checking and world.stack.complete_revision != world.stack.revision
+
+
 def check(world: World, row: Resource | None, now: float) -> Decision:
     """Check one resource that is not in progress. What failed before stays as it is: it counts as a failure."""
     if row is None or row.action == Action.INIT or row.revision == world.stack.revision:

@@ -27,6 +27,8 @@ class Decider(Departures):
         row = self.current.get(definition.name)
         if self.world.stack.checking and not (row is not None and row.busy):
             return asked.check(self.world, row, now)
+        if row is not None and asked.only_finishes(self.world):
+            return self._finish(definition, row, now)
         if row is None:
             return self._halt(definition.name) or self._create(definition, now)
         if row.action == Action.INIT:
@@ -44,6 +46,21 @@ class Decider(Departures):
         return None
 
     # -- in progress -------------------------------------------------------------------------------------------------
+
+    def _finish(self, definition: Definition, row: Resource, now: float) -> Decision:
+        """What is in progress comes to its end; nothing is begun for it."""
+        if row.handle == "" and row.action == Action.CREATE:
+            return self._find(row, now) if row.token else SETTLED
+        if row.acted_at is None:
+            return self._again(definition, row, now)
+        verdict = resource_type(row.type).judge(thing_of(self.world, row), now)
+        if verdict.condition in (Condition.READY, Condition.DRIFTED):
+            return Step(Verb.RECORD, row, events=outcome.complete(self.world, row, now).events)
+        late = row.action == Action.CREATE and now < row.acted_at + self.world.listing_lag_s
+        if verdict.condition is Condition.BROKEN or (verdict.condition is Condition.ABSENT and not late):
+            return self._failed_step(row, verdict.reason, now)
+        due_at = row.acted_at + self.world.listing_lag_s if late else verdict.due_at
+        return self._building(row, verdict, due_at)
 
     def _in_progress(self, definition: Definition, row: Resource, now: float) -> Decision:
         if row.revision != self.world.stack.revision:
