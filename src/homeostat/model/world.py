@@ -22,8 +22,9 @@ class Resource:
     `{"operation": verb}`, and of a deletion with a snapshot `{"operation": "snapshot", "token": …}` and then
     `{"snapshot": id}`;
     born, changed, resolved — stamps of the shard: when the row was made, when its reference or attributes last
-    changed, when its inputs were last read; judged — number of the observation last judged. Times are seconds since
-    the epoch.
+    changed, when its inputs were last read; judged — number of the observation last judged; called — its type as the
+    template calls it, None where that is `type`; external_id — of the thing that it stands for, which is somebody
+    else's; hooks — `{"at": hook it waits at, "cleared": [hooks]}`. Times are seconds since the epoch.
     """
 
     key: str
@@ -56,6 +57,9 @@ class Resource:
     judged: int = 0
     created_at: float = 0.0
     updated_at: float = 0.0
+    called: str | None = None
+    external_id: str | None = None
+    hooks: dict[str, Any] | None = None
 
     @property
     def busy(self) -> bool:

@@ -217,6 +217,9 @@ resource = Table(
     Column("judged", Integer, nullable=False),
     Column("created_at", Double, nullable=False),
     Column("updated_at", Double, nullable=False),
+    Column("called", Text),
+    Column("external_id", Text),
+    Column("hooks", Json),
     ForeignKeyConstraint(
         ["stack_id", "shard"],
         ["shard.stack_id", "shard.number"],
@@ -294,3 +297,34 @@ worker = Table(
     Column("seen_at", Double, nullable=False),
 )
 """Workers that run; one that has not been seen for some leases is dead."""
+
+record = Table(
+    "record",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("project", Text, nullable=False),
+    Column("token", Text, nullable=False),
+    Column("link", Text, nullable=False, default=""),
+    Column("object", Json, nullable=False),
+    Column("secret", Json),
+    Column("created_at", Double, nullable=False),
+    Column("updated_at", Double),
+    Index("uq_record_token", "kind", "token", unique=True),
+    Index("ix_record_listing", "kind", "project", "created_at", "id"),
+    Index("ix_record_link", "link", "kind"),
+)
+"""Things that the service keeps itself: software configs and deployments, what waits for signals, what plug-ins make.
+id — the handle; kind — of the cloud port; link — what it belongs to (a deployment's server, a condition's handle), ""
+for nothing; object — as `observe` gives it; secret — what no answer shows."""
+
+signal = Table(
+    "signal",
+    metadata,
+    Column("seq", Sequence, primary_key=True, autoincrement=True),
+    Column("record_id", Text, ForeignKey("record.id", ondelete="CASCADE"), nullable=False),
+    Column("object", Json, nullable=False),
+    Column("at", Double, nullable=False),
+    Index("ix_signal_record", "record_id", "seq"),
+)
+"""What was told to a record, in the order it came."""
