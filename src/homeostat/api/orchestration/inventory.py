@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from homeostat.api.asking import Asked
+from homeostat.api.asking import Asked, quoted
 from homeostat.api.graphs import Graph
 from homeostat.api.orchestration.renderings import Wire, at, link
 from homeostat.convergence.children import STACK, show_members
@@ -151,10 +151,8 @@ class Inventory:
 
     def _links(self, ask: Asked, entry: Entry) -> list[Wire]:
         stack = self.stack
-        links = [
-            link("self", ask.url(stack.project, "stacks", stack.name, stack.id, "resources", entry.name)),
-            link("stack", ask.stack_url(stack)),
-        ]
+        url = ask.stack_url(stack)
+        links = [link("self", f"{url}/resources/{quoted(entry.name)}"), link("stack", url)]
         if entry.row is not None and entry.row.handle and resource_type(entry.row.type).kind == STACK:
             child = stacks.get(self._tx, entry.row.handle)
             if child is not None:

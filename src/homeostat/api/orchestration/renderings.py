@@ -3,6 +3,7 @@
 import datetime
 import uuid
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Row
@@ -18,9 +19,13 @@ NO_DESCRIPTION = "No description"
 
 def at(seconds: float | None) -> str | None:
     """Seconds since the epoch -> `YYYY-MM-DDTHH:MM:SSZ`."""
-    if seconds is None:
-        return None
-    return datetime.datetime.fromtimestamp(int(seconds), datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return None if seconds is None else _second(int(seconds))
+
+
+@lru_cache(maxsize=4096)
+def _second(seconds: int) -> str:
+    """What was made together has the same times."""
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def precisely(seconds: float) -> str:
