@@ -19,6 +19,7 @@ from homeostat.cli.arguments import parser  # noqa: E402 - its defaults come fro
 from homeostat.resources.base import ResourceType  # noqa: E402
 from homeostat.resources.registry import types  # noqa: E402
 from homeostat.resources.schema import Property  # noqa: E402
+from homeostat.resources.support import SUPPORTED  # noqa: E402
 from homeostat.templates import functions_of, versions  # noqa: E402
 
 GENERATED = "<!-- Written by docs/generate.py; change the code, then run `make docs`. -->\n"
@@ -94,7 +95,7 @@ def _meaning(action: argparse.Action) -> str:
 
 
 def resource_types_page() -> str:
-    names = sorted(types())
+    names = [name for name, each in sorted(types().items()) if not each.support.hidden]
     parts = [
         GENERATED,
         "# Resource types\n",
@@ -111,6 +112,9 @@ def resource_types_page() -> str:
 def _type_section(kind: ResourceType) -> Iterator[str]:
     yield f"## {kind.name}\n"
     yield f"{kind.description}\n"
+    if kind.support != SUPPORTED:
+        since = f" since release {kind.support.version}" if kind.support.version else ""
+        yield f"**{kind.support.status.capitalize()}**{since}. {kind.support.message}".rstrip() + "\n"
     if kind.can_snapshot:
         yield "Its [deletion policy](../howto/keep-data.md) may be `Snapshot`.\n"
     rows = [_row(*cells) for name, each in kind.properties.items() for cells in _property_rows(name, each)]

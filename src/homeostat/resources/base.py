@@ -14,6 +14,7 @@ from homeostat.resources.comparison import Rule
 from homeostat.resources.graph import Graph
 from homeostat.resources.rules import conflict
 from homeostat.resources.schema import Attribute, Kind, Schema, coerce, with_defaults
+from homeostat.resources.support import SUPPORTED, Support
 from homeostat.templates.tree import traverse
 
 Props = Mapping[str, Any]
@@ -64,7 +65,7 @@ class ResourceType:
     gives). update_policy — schema of that section. can_snapshot — deletion policy Snapshot is possible.
     mends_itself — has parts that are converged by themselves: never replaced for a failed action of its own.
     told_once — fields that the cloud tells only in its answer to the creation. open_schema — accepts any property
-    and attribute. lifecycle — reading of `status`. renamed — property ->
+    and attribute. support — how far it is supported. lifecycle — reading of `status`. renamed — property ->
     field of the cloud's object, where the two differ. twins — deprecated property -> the one in its place.
     """
 
@@ -78,6 +79,7 @@ class ResourceType:
     mends_itself: ClassVar[bool] = False
     can_snapshot: ClassVar[bool] = False
     open_schema: ClassVar[bool] = False
+    support: ClassVar[Support] = SUPPORTED
     lifecycle: ClassVar[Lifecycle] = Lifecycle()
     renamed: ClassVar[Mapping[str, str]] = {}
     twins: ClassVar[Mapping[str, str]] = {}

@@ -12,6 +12,7 @@ from homeostat.model.errors import Rejected
 from homeostat.resources import cinder, grouping, heat, neutron, nova, octavia, remote, routing
 from homeostat.resources.base import ResourceType
 from homeostat.resources.nested import NestedStack, TemplateResource, is_template
+from homeostat.resources.support import Support, SupportStatus
 
 FAMILIES = (heat, grouping, nova, neutron, routing, cinder, octavia, remote)
 
@@ -67,8 +68,8 @@ def _is_quick(regex: str) -> bool:
     return len(regex) <= REGEX_MAX and repeats <= REPEATS_MAX and not of_group and bare.count("|") <= BARS_MAX
 
 
-def listed(name_regex: str = "") -> list[str]:
-    """Names of all types, sorted; with a regular expression, those that match it from their start.
+def listed(name_regex: str = "", status: SupportStatus | None = None) -> list[str]:
+    """Names of all types that are not hidden, sorted; with a regular expression, those that match it from their start.
 
     Fails: Rejected for an expression that could take too long.
     """
@@ -81,7 +82,11 @@ def listed(name_regex: str = "") -> list[str]:
         wanted = re.compile(name_regex)
     except re.error:
         return []
-    return sorted(name for name in types() if wanted.match(name))
+    return sorted(name for name, each in types().items() if wanted.match(name) and _is_listed(each.support, status))
+
+
+def _is_listed(support: Support, status: SupportStatus | None) -> bool:
+    return not support.hidden and status in (None, support.status)
 
 
 def of_kind(kinds: Iterable[str]) -> dict[str, list[str]]:

@@ -11,21 +11,14 @@ from homeostat.api.asking import Ask, Flag
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.routing import answers, router
 from homeostat.api.orchestration.typetemplates import type_template
+from homeostat.model.errors import Rejected
 from homeostat.resources.base import ResourceType
 from homeostat.resources.registry import listed, resource_type
+from homeostat.resources.support import SupportStatus
 from homeostat.templates import functions_of, versions
 
 ROUTER = router("types")
-SUPPORTED = {"status": "SUPPORTED", "message": None, "version": None, "previous_status": None}
 TypeName = Annotated[str, Path(description="Name of the resource type.")]
-
-
-class Support(StrEnum):
-    UNKNOWN = "UNKNOWN"
-    SUPPORTED = "SUPPORTED"
-    DEPRECATED = "DEPRECATED"
-    UNSUPPORTED = "UNSUPPORTED"
-    HIDDEN = "HIDDEN"
 
 
 class TemplateType(StrEnum):
@@ -37,10 +30,10 @@ class TemplateType(StrEnum):
 def list_types(
     ask: Ask,
     name: Annotated[str, Query(description="Regular expression for the beginning of the name.")] = "",
-    support_status: Support | None = None,
+    support_status: SupportStatus | None = None,
     with_description: Flag = False,
 ) -> Response:
-    names = listed(name) if support_status in (None, Support.SUPPORTED) else []
+    names = listed(name, support_status)
     if not with_description:
         return Json({"resource_types": names})
     return Json(
@@ -50,7 +43,16 @@ def list_types(
 
 @ROUTER.get("/resource_types/{type_name}", summary="Show a resource type", responses=answers(models.ResourceSchema))
 def show_type(ask: Ask, type_name: TypeName) -> Response:
-    return Json(_schema(resource_type(type_name)))
+    return Json(_schema(_shown(type_name)))
+
+
+def _shown(type_name: str) -> ResourceType:
+    """Fails: Rejected — EntityNotFound, NotSupported for a type that only old templates may have."""
+    kind = resource_type(type_name)
+    if kind.support.hidden:
+        instead = f": {kind.support.message}" if kind.support.message else ""
+        raise Rejected("NotSupported", f"The hidden resource type {type_name} is not supported{instead}.")
+    return kind
 
 
 def _schema(kind: ResourceType) -> dict[str, Any]:
@@ -59,7 +61,7 @@ def _schema(kind: ResourceType) -> dict[str, Any]:
         "description": kind.description,
         "properties": {name: each.wire() for name, each in kind.properties.items() if not each.hidden},
         "attributes": {name: each.wire() for name, each in kind.attributes.items()},
-        "support_status": SUPPORTED,
+        "support_status": kind.support.wire(),
     }
 
 
@@ -69,7 +71,7 @@ def _schema(kind: ResourceType) -> dict[str, Any]:
     responses=answers(dict[str, Any]),
 )
 def make_type_template(ask: Ask, type_name: TypeName, template_type: TemplateType = TemplateType.CFN) -> Response:
-    return Json(type_template(resource_type(type_name), hot=template_type is TemplateType.HOT))
+    return Json(type_template(_shown(type_name), hot=template_type is TemplateType.HOT))
 
 
 @ROUTER.get("/template_versions", summary="List template versions", responses=answers(models.TemplateVersions))
