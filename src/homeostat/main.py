@@ -77,6 +77,7 @@ def api(arguments: Namespace) -> int:
 
 def worker(arguments: Namespace) -> int:
     """One worker, until SIGTERM or SIGINT; what it has begun it finishes, and gives its shards back."""
+    from homeostat.clouds.installed import installed_clouds
     from homeostat.clouds.joined import JoinedCloud
     from homeostat.convergence.clock import AgreedClock, Entropy
     from homeostat.convergence.pass_ import Limits
@@ -93,6 +94,7 @@ def worker(arguments: Namespace) -> int:
         contextlib.closing(cloud(settings)) as there,
         traced(settings, "worker"),
         contextlib.closing(regions(settings)) as others,
+        contextlib.closing(installed_clouds()) as installed,
     ):
         if settings.metrics_port is not None:
             serve_metrics(db, settings.metrics_host, settings.metrics_port)
@@ -104,7 +106,7 @@ def worker(arguments: Namespace) -> int:
             Entropy(),
             Limits(),
             redis_url=settings.redis_url,
-            clouds=lambda project: JoinedCloud(there, others.of(project)),
+            clouds=lambda project: JoinedCloud(there, others.of(project), *installed.of(project)),
         )
         try:
             each.start()
@@ -147,6 +149,16 @@ def doctor(arguments: Namespace) -> int:
     root = State(arguments.state_dir.expanduser().absolute()).cloud if arguments.cloud == "local" else None
     with contextlib.closing(existing_database(arguments)) as db:
         return operating.doctor(db, root, as_json=arguments.json)
+
+
+def types(arguments: Namespace) -> int:
+    from homeostat.cli import operating
+    from homeostat.model.errors import Rejected
+
+    try:
+        return operating.types(arguments.name, as_json=arguments.json)
+    except Rejected as error:
+        raise Usage(str(error)) from error
 
 
 def purge(arguments: Namespace) -> int:
@@ -277,6 +289,7 @@ COMMANDS: Mapping[str, Callable[[Namespace], int]] = {
     "doctor": doctor,
     "purge": purge,
     "migrate": migrate_database,
+    "types": types,
     "up": commands.up,
     "watch": commands.watch,
     "list": commands.list_,

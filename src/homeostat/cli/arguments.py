@@ -274,6 +274,14 @@ def _add_operator_commands(commands: Commands) -> None:
     )
     purge.add_argument("--dry-run", action="store_true", help="only say what would be removed")
     _add_migrate(commands)
+    types = _command(
+        commands,
+        "types",
+        "list the resource types of this installation, and where each comes from",
+        "homeostat types\n  homeostat types 'Example::' --json",
+    )
+    types.add_argument("name", metavar="REGEX", nargs="?", default="", help="only names that begin like this")
+    types.add_argument("--json", action="store_true", help="print JSON, and nothing else")
 
 
 def _add_migrate(commands: Commands) -> None:

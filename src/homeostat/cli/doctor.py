@@ -12,9 +12,11 @@ from pathlib import Path
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
+from homeostat.clouds.installed import installed_clouds
 from homeostat.clouds.local import inventory
 from homeostat.model.errors import Transient
-from homeostat.resources.registry import of_kind, resource_type
+from homeostat.resources.discovery import BUILT_IN
+from homeostat.resources.registry import of_kind, register, resource_type
 from homeostat.store import health, schema, workers
 from homeostat.store.database import Database
 
@@ -47,6 +49,7 @@ def examine(db: Database, cloud: Path | None) -> Iterator[Check]:
 
     Takes: cloud — directory of the local cloud, None for other clouds.
     """
+    yield _plugins()
     try:
         for check in _schema(db):
             yield check
@@ -59,6 +62,19 @@ def examine(db: Database, cloud: Path | None) -> Iterator[Check]:
             yield from _local_cloud(db, cloud)
     except (Transient, SQLAlchemyError) as error:
         yield Check("database", Level.FAIL, f"a question went wrong: {error}", "look at --database and at its server")
+
+
+# -- what others add ---------------------------------------------------------------------------------------------------
+
+
+def _plugins() -> Check:
+    problems = [*register().problems, *installed_clouds().problems]
+    if problems:
+        found = _listed([f"{each.origin}: {each.reason}" for each in problems])
+        remedy = "repair or remove these packages and files; until then the service runs without what is named"
+        return Check("plug-ins", Level.WARN, f"left out: {found}", remedy)
+    others = sum(origin != BUILT_IN for origin in register().origins.values())
+    return Check("plug-ins", Level.OK, f"{others} resource types are not built in")
 
 
 # -- the database ------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from homeostat.cli.doctor import Check, Level, examine
 from homeostat.cli.following import write_json
 from homeostat.cli.problems import FAILED, OK, Problem
 from homeostat.model.errors import Transient
+from homeostat.resources.registry import listed, register
 from homeostat.store import purge as purging
 from homeostat.store import workers
 from homeostat.store.database import Database
@@ -31,6 +32,20 @@ def doctor(db: Database, cloud: Path | None, *, as_json: bool) -> int:
     else:
         _print(checks)
     return OK if healthy else FAILED
+
+
+def types(name_regex: str, *, as_json: bool) -> int:
+    """Print the resource types that are not hidden, and where each comes from.
+
+    Fails: Rejected for an expression that could take too long.
+    """
+    known = register()
+    rows = [(name, known.origins[name], known.types[name].support.status.value) for name in listed(name_regex)]
+    if as_json:
+        write_json([{"resource_type": name, "origin": origin, "support_status": word} for name, origin, word in rows])
+    else:
+        console().print(picture.table(("resource type", "from", "support"), [list(row) for row in rows]))
+    return OK
 
 
 def _print(checks: Sequence[Check]) -> None:

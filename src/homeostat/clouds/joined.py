@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from homeostat.clouds.port import Answer, Change, Cloud, Intent, Operation, Sighting
+from homeostat.model.errors import Transient
 from homeostat.model.observed import Observation
 
 
@@ -16,23 +17,30 @@ class JoinedCloud:
         self.kinds = frozenset(self._by_kind)
         self.listing_lag_s = max(each.listing_lag_s for each in (first, *others))
 
+    def _of(self, kind: str) -> Cloud:
+        """Fails: Transient for a kind of none of them; an adapter that could not be made now may come back."""
+        found = self._by_kind.get(kind)
+        if found is None:
+            raise Transient(f"no cloud here has things of the kind {kind}; `homeostat doctor` names broken plug-ins")
+        return found
+
     def observe(self, kind: str, handles: Sequence[str]) -> list[Observation]:
-        return self._by_kind[kind].observe(kind, handles)
+        return self._of(kind).observe(kind, handles)
 
     def find(self, kind: str, tokens: Sequence[str]) -> list[Observation]:
-        return self._by_kind[kind].find(kind, tokens)
+        return self._of(kind).find(kind, tokens)
 
     def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
-        return self._by_kind[kind].create(kind, intents)
+        return self._of(kind).create(kind, intents)
 
     def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
-        return self._by_kind[kind].update(kind, changes)
+        return self._of(kind).update(kind, changes)
 
     def delete(self, kind: str, handles: Sequence[str]) -> list[Answer]:
-        return self._by_kind[kind].delete(kind, handles)
+        return self._of(kind).delete(kind, handles)
 
     def operate(self, kind: str, operations: Sequence[Operation]) -> list[Answer]:
-        return self._by_kind[kind].operate(kind, operations)
+        return self._of(kind).operate(kind, operations)
 
     def watch(self, stop: Callable[[], bool]) -> Iterator[Sighting]:
         return self._first.watch(stop)

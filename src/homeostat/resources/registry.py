@@ -1,29 +1,55 @@
-"""All resource types by name: the built-in families, and third-party ones registered by entry point.
+"""All resource types by name: the built-in families, those of installed packages, and those that a program adds.
 
-Third parties register a list of `ResourceType` subclasses under the entry point group `homeostat.resources`.
+Third parties register a list of `ResourceType` subclasses under the entry point group `homeostat.resources`. A name
+belongs to the first who has it: built-in types, then packages in the order of their names, then what is added.
 """
 
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
-from importlib.metadata import entry_points
 
 from homeostat.model.errors import Rejected
 from homeostat.resources import cinder, grouping, heat, neutron, nova, octavia, remote, routing
 from homeostat.resources.base import ResourceType
+from homeostat.resources.discovery import BUILT_IN, Offer, Problem, Register, loaded, registered
 from homeostat.resources.nested import NestedStack, TemplateResource, is_template
 from homeostat.resources.support import Support, SupportStatus
 
 FAMILIES = (heat, grouping, nova, neutron, routing, cinder, octavia, remote)
 
 
+GROUP = "homeostat.resources"
+_added: list[Offer] = []
+_problems: list[Problem] = []
+
+
 @cache
+def register() -> Register:
+    """Every type, where it comes from, and what could not be had."""
+    packages = loaded(GROUP)
+    built_in = [Offer(BUILT_IN, family.TYPES) for family in FAMILIES]
+    offers = [Offer(origin, each) for origin, each in packages.things]
+    return registered([*built_in, *offers, *_added], [*packages.problems, *_problems])
+
+
+def add(offers: Iterable[Offer], problems: Iterable[Problem] = ()) -> None:
+    """More types, for the rest of this process: to be called before anything asks for types."""
+    _added.extend(offers)
+    _problems.extend(problems)
+    register.cache_clear()
+
+
+def take_away(origins: Iterable[str]) -> None:
+    """Undo `add` for these places."""
+    gone = set(origins)
+    _added[:] = [each for each in _added if each.origin not in gone]
+    _problems[:] = [each for each in _problems if each.origin not in gone]
+    register.cache_clear()
+
+
 def types() -> Mapping[str, ResourceType]:
     """Type name -> the one instance of its class."""
-    found = {each.name: each() for family in FAMILIES for each in family.TYPES}
-    for point in entry_points(group="homeostat.resources"):
-        found.update({each.name: each() for each in point.load()})
-    return found
+    return register().types
 
 
 def resource_type(name: str) -> ResourceType:
