@@ -25,6 +25,7 @@ from homeostat.cli.state import State
 if TYPE_CHECKING:
     from homeostat.api.auth import Access
     from homeostat.clouds.heat_api import Regions
+    from homeostat.clouds.outbound import Rules
     from homeostat.clouds.port import Cloud
     from homeostat.store.database import Database
 
@@ -51,6 +52,7 @@ def serve(arguments: Namespace) -> int:
         if not arguments.detach:
             start_logging(settings.log_level, settings.log_json)
             access(settings)
+            fetching(settings)
             migrate(settings)
             check_board(settings)
             supervise(settings)
@@ -67,7 +69,7 @@ def api(arguments: Namespace) -> int:
 
     settings = ServiceSettings.of(arguments)
     start_logging(settings.log_level, settings.log_json)
-    there = ApiSettings(host=settings.host, port=settings.port, metrics=settings.metrics)
+    there = ApiSettings(host=settings.host, port=settings.port, metrics=settings.metrics, fetching=fetching(settings))
     listening = None if arguments.fd is None else socket.socket(fileno=arguments.fd)
     with contextlib.closing(database(settings)) as db, traced(settings, "api"):
         check_schema(db)
@@ -254,6 +256,16 @@ def access(settings: ServiceSettings) -> "Access":
         return BasicAccess(settings.htpasswd)
     except (OSError, ValueError) as error:
         raise Usage(f"--htpasswd: {error}") from error
+
+
+def fetching(settings: ServiceSettings) -> "Rules":
+    """What the service may fetch by URL. Fails: Usage naming the entry that is wrong."""
+    from homeostat.clouds.outbound import read_rules
+
+    try:
+        return read_rules(settings.fetch_from)
+    except ValueError as error:
+        raise Usage(f"--fetch-from {error}") from error
 
 
 def cloud(settings: ServiceSettings) -> "Cloud":

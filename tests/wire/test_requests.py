@@ -142,7 +142,13 @@ def test_creation(http: httpx.Client) -> None:
             "HTTPBadRequest",
             "e is not among the files",
         ),
-        ({"stack_name": "s", "template_url": "http://example.org/t.yaml"}, "NotSupported", "send it as template"),
+        (
+            {"stack_name": "s", "template_url": "http://127.0.0.1/t.yaml"},
+            "HTTPBadRequest",
+            "not on the public internet",
+        ),
+        ({"stack_name": "s", "template_url": "file:///etc/passwd"}, "HTTPBadRequest", "only http and https"),
+        ({"stack_name": "s", "template_url": 7}, "HTTPBadRequest", "template_url: it must be text"),
         ({"stack_name": "s", "template": HEAD, "adopt_stack_data": "{}"}, "NotSupported", "Stack Adopt"),
         (
             {

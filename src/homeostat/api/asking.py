@@ -15,6 +15,7 @@ from homeostat.api.asks import Asks
 from homeostat.api.auth import Caller
 from homeostat.api.graphs import Graphs
 from homeostat.api.intake import Intake
+from homeostat.clouds.outbound import Outbound
 from homeostat.convergence.clock import Clock
 from homeostat.convergence.definitions import Definitions
 from homeostat.model.errors import Rejected, stack_not_found
@@ -54,6 +55,10 @@ class Asked:
     @property
     def db(self) -> Database:
         return self.service.db
+
+    @property
+    def outbound(self) -> Outbound:
+        return self.service.intake.outbound
 
     def stack(self, tx: Connection, name: str, stack_id: str) -> Row[Any]:
         """The stack with this name and id (a deleted one too). Fails: Rejected (EntityNotFound)."""

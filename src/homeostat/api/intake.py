@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 from sqlalchemy import Connection, Row
 
+from homeostat.clouds.outbound import Outbound
 from homeostat.convergence import traces
 from homeostat.convergence.children import DEPTH_MAX, STACK
 from homeostat.convergence.clock import Entropy
@@ -172,9 +173,10 @@ def check_storable(tree: Any, *path: str | int) -> None:
 
 
 class Intake:
-    """Accepts what users want."""
+    """Accepts what users want. outbound — the way to texts that they name by URL."""
 
-    def __init__(self, db: Database, entropy: Entropy, quotas: Quotas) -> None:
+    def __init__(self, db: Database, entropy: Entropy, quotas: Quotas, *, outbound: Outbound = Outbound()) -> None:
+        self.outbound = outbound
         self._db = db
         self._entropy = entropy
         self.quotas = quotas

@@ -9,6 +9,7 @@ import uvicorn
 from homeostat.api.app import Limits, create_app
 from homeostat.api.auth import Access
 from homeostat.api.intake import Intake, Quotas
+from homeostat.clouds.outbound import Outbound, Rules
 from homeostat.convergence.clock import Clock, Entropy
 from homeostat.store.database import Database
 
@@ -21,7 +22,7 @@ GRACE_S = 10
 @dataclass(frozen=True, slots=True)
 class ApiSettings:
     """host, port — where to listen, unless a socket is handed over; access_log — one line a request; metrics — shown at
-    `/metrics`, which needs `prometheus_client`."""
+    `/metrics`, which needs `prometheus_client`; fetching — what may be fetched by URL."""
 
     host: str = "127.0.0.1"
     port: int = 8004
@@ -29,6 +30,7 @@ class ApiSettings:
     quotas: Quotas = field(default_factory=Quotas)
     access_log: bool = False
     metrics: bool = False
+    fetching: Rules = field(default_factory=Rules)
 
 
 def run_api(
@@ -52,7 +54,7 @@ def server(db: Database, clock: Clock, entropy: Entropy, access: Access, setting
     """The server, not yet running."""
     app = create_app(
         db,
-        Intake(db, entropy, settings.quotas),
+        Intake(db, entropy, settings.quotas, outbound=Outbound(settings.fetching)),
         clock,
         access=access,
         limits=settings.limits,

@@ -235,6 +235,14 @@ def _service(commands: Commands, name: str, summary: str, example: str) -> Argum
         type=Path,
         metavar="FILE",
     )
+    command.add_argument(
+        "--fetch-from",
+        metavar="HOST|NETWORK",
+        action="append",
+        default=os.environ.get("HOMEOSTAT_FETCH_FROM", "").split(),
+        help="a host, address or network that is not on the public internet, from which templates may be fetched by "
+        "URL all the same, may be repeated [HOMEOSTAT_FETCH_FROM]",
+    )
     _option(command, "log-level", "info", "what is logged", choices=LOG_LEVELS)
     command.add_argument(
         "--log-json",

@@ -28,7 +28,8 @@ class ServiceSettings:
     board — `sql`, or URL of the Redis database where workers find their jobs; port — 0 for any free one; workers —
     worker processes; htpasswd — users file for access `basic`; metrics — shown by the API; metrics_port — of the first
     worker, each other one has the next; 0 for any free one, None to show none; regions — `NAME=URL` of services where
-    stacks may be made; region_logins — file of the logins there."""
+    stacks may be made; region_logins — file of the logins there; fetch_from — where templates
+    may be fetched from though it is not public."""
 
     state: Path
     database: str = ""
@@ -45,6 +46,7 @@ class ServiceSettings:
     traces: bool = False
     regions: tuple[str, ...] = ()
     region_logins: Path | None = None
+    fetch_from: tuple[str, ...] = ()
     log_level: str = "info"
     log_json: bool = False
 
@@ -66,6 +68,7 @@ class ServiceSettings:
             traces=arguments.traces,
             regions=tuple(arguments.region),
             region_logins=arguments.region_logins,
+            fetch_from=tuple(arguments.fetch_from),
             log_level=arguments.log_level,
             log_json=arguments.log_json,
         )
@@ -129,6 +132,7 @@ class ServiceSettings:
             "HOMEOSTAT_TRACES": "1" if self.traces else "",
             "HOMEOSTAT_REGION": " ".join(self.regions),
             "HOMEOSTAT_REGION_LOGINS": str(self.region_logins or ""),
+            "HOMEOSTAT_FETCH_FROM": " ".join(self.fetch_from),
             "HOMEOSTAT_LOG_LEVEL": self.log_level,
             "HOMEOSTAT_LOG_JSON": "1" if self.log_json else "",
         }

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 FAULT_CODES: dict[str, int] = {
     "ActionInProgress": 409,
     "CircularDependencyException": 400,
+    "DownloadLimitExceeded": 400,
     "EntityNotFound": 404,
     "Forbidden": 403,
     "HTTPBadRequest": 400,

@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 
 from homeostat.api.asking import COUNT_MAX, flag
 from homeostat.api.intake import Intent
+from homeostat.clouds.outbound import Outbound
 from homeostat.model.errors import Rejected
 from homeostat.templates import parse_environment
 
@@ -16,7 +17,6 @@ TAG_MAX = 80
 MERGED = ("parameters", "parameter_defaults")
 
 NOT_YET = {
-    "template_url": "Fetching a template by URL (send it as template; the client can read URLs)",
     "files_container": "Reading files from an object store container (send them as files)",
     "adopt_stack_data": "Stack Adopt",
 }
@@ -26,6 +26,9 @@ class TemplateRequest(BaseModel):
     """A template with all that goes into it."""
 
     template: dict[str, Any] | str | None = Field(None, description="The template: an object, or JSON or YAML text.")
+    template_url: str | None = Field(
+        None, description="Where the service fetches it, over http or https; read only where there is no template."
+    )
     parameters: dict[str, Any] | None = Field(None, description="Values; they override those of the environment.")
     environment: dict[str, Any] | str | None = Field(None, description="An object, or JSON or YAML text.")
     files: dict[str, Any] | None = Field(None, description="Texts by name, for get_file.")
@@ -63,14 +66,14 @@ def read_name(body: Mapping[str, Any]) -> str:
     return name
 
 
-def read_intent(body: Mapping[str, Any]) -> Intent:
-    """Fails: Rejected naming the key that is wrong."""
+def read_intent(body: Mapping[str, Any], outbound: Outbound) -> Intent:
+    """Fails: Rejected naming the key that is wrong. outbound — fetches the template where only its URL is given."""
     for key, feature in NOT_YET.items():
         if body.get(key):
             raise Rejected("NotSupported", f"{feature} is not supported.")
     files = _files(body)
     return Intent(
-        template=_template(body),
+        template=_template(body, outbound),
         parameters=_map(body, "parameters"),
         environment=_environment(body, files),
         files=files,
@@ -107,13 +110,20 @@ def _map(body: Mapping[str, Any], key: str) -> dict[str, Any]:
     return value
 
 
-def _template(body: Mapping[str, Any]) -> Mapping[str, Any] | str | None:
+def _template(body: Mapping[str, Any], outbound: Outbound) -> Mapping[str, Any] | str | None:
     template = body.get("template")
     if template is None or template == "":
-        return None
+        return _optional(body, "template_url", lambda url: _fetched(url, outbound))
     if not isinstance(template, dict | str):
         raise Rejected("HTTPBadRequest", f"template: it must be a map or text, not {type(template).__name__}")
     return template
+
+
+def _fetched(url: Any, outbound: Outbound) -> str | None:
+    """Fails: ValueError, Rejected."""
+    if not isinstance(url, str):
+        raise ValueError(f"it must be text, not {type(url).__name__}")
+    return outbound.fetch(url) if url else None
 
 
 def _files(body: Mapping[str, Any]) -> dict[str, str]:

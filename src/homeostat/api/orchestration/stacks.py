@@ -60,7 +60,7 @@ def list_stacks_detailed(ask: Ask) -> Response:
 def create_stack(ask: Ask, body: Body) -> Response:
     name = read_name(body)
     refuse_converge(body)
-    stack_id = ask.service.intake.create(ask.project, ask.caller.user, name, read_intent(body))
+    stack_id = ask.service.intake.create(ask.project, ask.caller.user, name, read_intent(body, ask.outbound))
     with ask.db.read() as tx:
         row = stacks.get(tx, stack_id)
     return Json({"stack": stack_identity(ask, row)}, 201, {"Location": ask.stack_url(row)})
@@ -108,7 +108,7 @@ def patch_stack(ask: Ask, stack_name: StackName, stack_id: StackId, body: Body) 
 
 
 def _update(ask: Asked, stack_name: str, stack_id: str, body: Body, *, patch: bool) -> Response:
-    intent = read_intent(body)
+    intent = read_intent(body, ask.outbound)
     with ask.db.read() as tx:
         ask.live_stack(tx, stack_name, stack_id)
     ask.service.intake.update(stack_id, intent, patch=patch)

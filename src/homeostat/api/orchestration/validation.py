@@ -36,7 +36,7 @@ def validate(
     unknown = sorted(set(filter(None, ignore_errors.split(","))) - IGNORABLE)
     if unknown:
         raise Rejected("HTTPBadRequest", f"ignore_errors: unknown error codes {', '.join(unknown)}")
-    intent = read_intent(body)
+    intent = read_intent(body, ask.outbound)
     compiled = ask.service.intake.validate(Identity(NOBODY, NOBODY, ask.project), intent)
     shape = validate_shape(compiled)
     return Json(shape | {"NestedParameters": {}} if show_nested else shape)
