@@ -113,7 +113,8 @@ def _map(body: Mapping[str, Any], key: str) -> dict[str, Any]:
 def _template(body: Mapping[str, Any], outbound: Outbound) -> Mapping[str, Any] | str | None:
     template = body.get("template")
     if template is None or template == "":
-        return _optional(body, "template_url", lambda url: _fetched(url, outbound))
+        fetched: str | None = _optional(body, "template_url", lambda url: _fetched(url, outbound))
+        return fetched
     if not isinstance(template, dict | str):
         raise Rejected("HTTPBadRequest", f"template: it must be a map or text, not {type(template).__name__}")
     return template
