@@ -23,7 +23,15 @@ from homeostat.resources.schema import UNKNOWN, coerce
 from homeostat.store import stacks, views
 from homeostat.store.database import Database
 from homeostat.store.stacks import Desired, NewStack
-from homeostat.templates import Compiled, Parameter, check_immutable, evaluate, parse_template, requires
+from homeostat.templates import (
+    Compiled,
+    Parameter,
+    check_immutable,
+    declared_parameters,
+    evaluate,
+    parse_template,
+    requires,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +82,15 @@ def check(compiled: Compiled, desired: Desired, depth: int = 0) -> Mapping[str, 
 
     desired — what it was compiled from; depth — of the stack below the root.
     """
+    try:
+        _check_resources(compiled, desired, depth)
+    except Rejected as error:
+        raise compiled.version.dialect.worded(error) from error
+    return graph_of(compiled, desired.files)
+
+
+def _check_resources(compiled: Compiled, desired: Desired, depth: int) -> None:
+    """Each against its type. Fails: Rejected, its path in the words of HOT."""
     scope = Unborn()
     checker = Checker(desired, depth)
     for name, definition in compiled.definitions.items():
@@ -89,7 +106,6 @@ def check(compiled: Compiled, desired: Desired, depth: int = 0) -> Mapping[str, 
         if definition.deletion_policy == "Snapshot" and not kind.can_snapshot:
             message = '"Snapshot" deletion policy not supported'
             raise Rejected("StackValidationFailed", message, path=(*path, "deletion_policy"))
-    return graph_of(compiled, desired.files)
 
 
 def check_policy(kind: ResourceType, policy: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
@@ -324,12 +340,8 @@ def _patched(before: Desired, intent: Intent) -> Desired:
     template = before.template if intent.template is None else intent.template
     parsed = template if isinstance(template, Mapping) else parse_template(template)
     stored = _given(before.environment, before.parameters)
-    declared = parsed.get("parameters")
-    kept = {
-        name: value
-        for name, value in stored.items()
-        if name not in intent.clear_parameters and isinstance(declared, Mapping) and name in declared
-    }
+    declared = declared_parameters(parsed)
+    kept = {name: value for name, value in stored.items() if name not in intent.clear_parameters and name in declared}
     environment = {
         section: {**before.environment.get(section, {}), **intent.environment.get(section, {})}
         for section in {*before.environment, *intent.environment} - {"parameters"}

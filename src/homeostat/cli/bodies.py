@@ -120,7 +120,7 @@ def _named(part: Any) -> Iterator[Named]:
         if isinstance(each, Mapping):
             if isinstance(each.get("get_file"), str):
                 yield each["get_file"], False
-            yield from _templates([each.get("type")])
+            yield from _templates([each.get("type"), each.get("Type")])
             pending += each.values()
         elif isinstance(each, list):
             pending += each

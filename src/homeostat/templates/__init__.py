@@ -1,8 +1,8 @@
 """Template text -> desired graph. Pure: no I/O, no clock, no randomness; may be imported by any layer above `model`.
 
-`parse` text to plain data · `versions` of the language · `parameters`, `constraints` · `functions` the intrinsic ones ·
-`snippets` plain data to trees · `tree` what a tree is and how it is evaluated · `definitions`, `graph`, `compile` the
-whole. In the order the data flows:
+`parse` text to plain data · `versions` of the language, `dialects` what each calls things · `parameters`,
+`constraints` · `functions` the intrinsic ones · `snippets` plain data to trees · `tree` what a tree is and how it is
+evaluated · `definitions`, `graph`, `compile` the whole. In the order the data flows:
 
     text -> parse_template -> compile_template -> Compiled.definitions[name].properties -> evaluate(tree, scope)
 
@@ -26,7 +26,7 @@ from homeostat.templates.tree import (
     requires,
     traverse,
 )
-from homeostat.templates.versions import Version, functions_of, versions
+from homeostat.templates.versions import Version, declared_parameters, functions_of, versions
 
 __all__ = [
     "HIDDEN",
@@ -42,6 +42,7 @@ __all__ = [
     "Version",
     "check_immutable",
     "compile_template",
+    "declared_parameters",
     "evaluate",
     "functions_of",
     "is_dynamic",

@@ -14,7 +14,7 @@ from homeostat.templates.definitions import (
     enabled,
     graph_order,
 )
-from homeostat.templates.functions import ordinary_functions
+from homeostat.templates.functions import condition_functions, ordinary_functions
 from homeostat.templates.parameters import HIDDEN, Given, Parameter, resolve
 from homeostat.templates.parse import parse_environment, parse_template
 from homeostat.templates.snippets import Conditions, Reader
@@ -66,57 +66,54 @@ def compile_template(
     document = parse_template(template)
     environment = parse_environment(environment)
     version = version_of(document)
-    sections = _sections(document, version)
-    check_types(sections["resources"])
-    given = parse_environment({"parameters": {**environment.get("parameters", {}), **(parameters or {})}})["parameters"]
-    known = resolve(
-        sections["parameters"],
-        Given(given, environment.get("parameter_defaults", {})),
-        identity,
-        version=version.date,
-        strict=strict,
+    values = {**environment.get("parameters", {}), **(parameters or {})}
+    given = Given(
+        parse_environment({"parameters": values})["parameters"],
+        environment.get("parameter_defaults", {}),
     )
-    groups = _parameter_groups(document.get("parameter_groups"), sections["parameters"])
-    context = Context(
-        parameters={name: each.value for name, each in known.items()},
-        files={} if files is None else files,
-        facade=facade,
-        unknown=None if strict else UNKNOWN,
-    )
-    conditions = Conditions(version.date, sections["conditions"], context)
+    context = Context(files={} if files is None else files, facade=facade, unknown=None if strict else UNKNOWN)
+    try:
+        return _compiled(version, document, environment, given, identity, context)
+    except Rejected as error:
+        raise version.dialect.worded(error) from error
+
+
+def _compiled(
+    version: Version,
+    document: Mapping[str, Any],
+    environment: Mapping[str, Any],
+    given: Given,
+    identity: Identity,
+    context: Context,
+) -> Compiled:
+    """As `compile_template`. Fails: Rejected, its path in our words."""
+    dialect = version.dialect
+    sections = dialect.read(document)
+    check_types(sections["resources"], dialect)
+    known = resolve(sections["parameters"], given, identity, version=version, strict=context.unknown is None)
+    groups = _parameter_groups(sections.get("parameter_groups"), sections["parameters"])
+    values = {name: each.value for name, each in known.items()}
+    context = replace(context, parameters=values, mappings=sections["mappings"])
+    usable = condition_functions(version.key, version.date)
+    conditions = Conditions(usable, sections["conditions"], context)
     definitions, reader = _definitions(sections["resources"], version, context, conditions)
     _check_names(sections["resources"], known)
     return Compiled(
         version=version,
-        description=str(document.get("description") or "No description"),
+        description=str(sections.get("description") or "No description"),
         parameters=known,
         parameter_groups=groups,
         conditions={name: bool(value) for name, value in conditions.values.items()},
         definitions=definitions,
         resource_order=graph_order(definitions),
         outputs={
-            name: compile_output(name, entry, reader, conditions, version)
+            name: compile_output(name, entry, reader, conditions, dialect)
             for name, entry in sections["outputs"].items()
         },
         raw=document,
         environment=environment,
-        given=given,
+        given=given.values,
     )
-
-
-def _sections(document: Mapping[str, Any], version: Version) -> dict[str, dict[str, Any]]:
-    """The sections that are maps; those that are not there are empty."""
-    for name in document:
-        if name not in version.sections:
-            raise Rejected("InvalidTemplateSection", f"The template section is invalid: {name}")
-    sections = {}
-    for name in ("parameters", "conditions", "resources", "outputs"):
-        content = document.get(name)
-        sections[name] = {} if content is None else content
-        if not isinstance(sections[name], dict):
-            found = type(content).__name__
-            raise invalid(f'"{name}" must contain a map of {name[:-1]} maps. Found a [{found}] instead', name)
-    return sections
 
 
 def _definitions(
@@ -124,11 +121,14 @@ def _definitions(
 ) -> tuple[dict[str, Definition], Reader]:
     """Definitions of the resources whose condition holds, and the reader that knows which these are."""
     for name, entry in resources.items():
-        check_resource(name, entry, version)
+        check_resource(name, entry, version.dialect)
     there = {name: enabled(entry, conditions, ("resources", name)) for name, entry in resources.items()}
-    reader = Reader(ordinary_functions(version.date), replace(context, resources=there), conditions.holds)
+    usable = ordinary_functions(version.key, version.date)
+    reader = Reader(usable, replace(context, resources=there), conditions.holds)
     definitions = {
-        name: compile_definition(name, entry, reader, version) for name, entry in resources.items() if there[name]
+        name: compile_definition(name, entry, reader, version.dialect)
+        for name, entry in resources.items()
+        if there[name]
     }
     return definitions, reader
 

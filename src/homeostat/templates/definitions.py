@@ -5,27 +5,20 @@ from typing import Any
 
 from homeostat.model.desired import Definition, Output
 from homeostat.model.errors import Rejected, invalid
+from homeostat.templates.dialects import Dialect
 from homeostat.templates.functions.references import reference_incorrect
 from homeostat.templates.graph import Cycle, ordered
 from homeostat.templates.snippets import Conditions, Reader
 from homeostat.templates.tree import UNKNOWN, Function, Path, is_dynamic, requires
-from homeostat.templates.versions import Version
-
-_KEYS = {"type", "properties", "metadata", "depends_on", "deletion_policy", "update_policy", "description"}
-_POLICIES = {"Delete": "Delete", "Retain": "Retain", "Snapshot": "Snapshot"}
-_POLICIES_SINCE_CONDITIONS = _POLICIES | {"delete": "Delete", "retain": "Retain", "snapshot": "Snapshot"}
 
 
-def check_types(resources: Mapping[str, Any]) -> None:
+def check_types(resources: Mapping[str, Any], dialect: Dialect) -> None:
     """Each resource is a map with a type. Fails: Rejected naming the resource."""
     for name, entry in resources.items():
         if not isinstance(entry, dict):
-            found = type(entry).__name__
-            raise invalid(
-                f'"resources" must contain a map of resource maps. Found a [{found}] instead', "resources", name
-            )
+            raise _no_map("resources", name, entry, dialect)
         if "type" not in entry:
-            raise invalid("Each resource must contain a type key.", "resources", name)
+            raise invalid(_lacks("resources", "type", dialect), "resources", name)
         kind = entry["type"]
         if kind is None:
             raise invalid(f'Resource "{name}" has no type', "resources", name)
@@ -35,12 +28,20 @@ def check_types(resources: Mapping[str, Any]) -> None:
             raise invalid(f'Non-empty resource type is required for resource "{name}"', "resources", name)
 
 
-def check_resource(name: str, entry: Mapping[str, Any], version: Version) -> None:
-    """Its name and keys are those of the version. Fails: Rejected."""
-    known = _KEYS | {"condition", "external_id"} if version.has_conditions else _KEYS
+def _no_map(section: str, name: str, entry: Any, dialect: Dialect) -> Rejected:
+    word, found = dialect.word(section), type(entry).__name__
+    return invalid(f'"{word}" must contain a map of {word[:-1]} maps. Found a [{found}] instead', section, name)
+
+
+def _lacks(section: str, key: str, dialect: Dialect) -> str:
+    return f"Each {dialect.word(section)[:-1]} must contain a {dialect.word(section, key)} key."
+
+
+def check_resource(name: str, entry: Mapping[str, Any], dialect: Dialect) -> None:
+    """Its name and keys are those of the language. Fails: Rejected."""
     if "/" in name:
         raise invalid(f'Resource name may not contain "/": {name}', "resources", name)
-    unknown = sorted(entry.keys() - known)
+    unknown = sorted(entry.keys() - set(dialect.resource.values()))
     if unknown:
         raise invalid(f"Invalid keyword(s) inside a resource definition: {', '.join(unknown)}", "resources", name)
 
@@ -51,13 +52,13 @@ def enabled(entry: Mapping[str, Any], conditions: Conditions, path: Path) -> boo
     return condition is None or bool(conditions.holds(condition, (*path, "condition")))
 
 
-def compile_definition(name: str, entry: Mapping[str, Any], reader: Reader, version: Version) -> Definition:
+def compile_definition(name: str, entry: Mapping[str, Any], reader: Reader, dialect: Dialect) -> Definition:
     """One resource of the graph. Fails: Rejected naming the place."""
     path: Path = ("resources", name)
 
     def tree(key: str) -> Any:
         snippet = entry.get(key)
-        return None if snippet is None else reader.tree(snippet, (*path, key))
+        return None if snippet is None else reader.tree(snippet, dialect.place(*path, key))
 
     properties = _map(tree("properties"), (*path, "properties"))
     metadata = tree("metadata")
@@ -65,7 +66,7 @@ def compile_definition(name: str, entry: Mapping[str, Any], reader: Reader, vers
         metadata = _map(metadata, (*path, "metadata"))
     explicit = _depends_on(entry.get("depends_on"), reader, path)
     external_id = tree("external_id")
-    deletion_policy = _deletion_policy(tree("deletion_policy"), version, path)
+    deletion_policy = _deletion_policy(tree("deletion_policy"), dialect, path)
     if external_id is None:
         needed = {*explicit, *requires(properties), *requires(metadata)}
     elif entry.get("depends_on"):
@@ -116,14 +117,13 @@ def _depends_on(value: Any, reader: Reader, path: Path) -> set[str]:
     return {each for each in names if resources[each]}
 
 
-def _deletion_policy(value: Any, version: Version, path: Path) -> str:
+def _deletion_policy(value: Any, dialect: Dialect, path: Path) -> str:
     if value is None or value is UNKNOWN:
         return "Delete"
-    known = _POLICIES_SINCE_CONDITIONS if version.has_conditions else _POLICIES
-    if not isinstance(value, str) or value not in known:
+    if not isinstance(value, str) or value not in dialect.policies:
         shown = f"{{{value.name}: …}}" if isinstance(value, Function) else value
         raise invalid(f'Invalid deletion policy "{shown}"', *path, "deletion_policy")
-    return known[value]
+    return dialect.policies[value]
 
 
 def graph_order(definitions: Mapping[str, Definition]) -> tuple[str, ...]:
@@ -134,18 +134,16 @@ def graph_order(definitions: Mapping[str, Definition]) -> tuple[str, ...]:
         raise Rejected("CircularDependencyException", f"Circular Dependency Found: {cycle}") from cycle
 
 
-def compile_output(name: str, entry: Any, reader: Reader, conditions: Conditions, version: Version) -> Output:
+def compile_output(name: str, entry: Any, reader: Reader, conditions: Conditions, dialect: Dialect) -> Output:
     """One output; its value is not looked at while its condition does not hold. Fails: Rejected naming the place."""
     path: Path = ("outputs", name)
     if not isinstance(entry, dict):
-        found = type(entry).__name__
-        raise invalid(f'"outputs" must contain a map of output maps. Found a [{found}] instead', *path)
-    known = {"value", "description"} | ({"condition"} if version.has_conditions else set())
-    unknown = sorted(entry.keys() - known)
+        raise _no_map("outputs", name, entry, dialect)
+    unknown = sorted(entry.keys() - set(dialect.output.values()))
     if unknown:
         raise invalid(f"Invalid keyword(s) inside an output definition: {', '.join(unknown)}", *path)
     if "value" not in entry:
-        raise invalid("Each output must contain a value key.", *path)
+        raise invalid(_lacks("outputs", "value", dialect), *path)
     active = enabled(entry, conditions, path)
-    value = reader.tree(entry["value"], (*path, "value")) if active else None
+    value = reader.tree(entry["value"], dialect.place(*path, "value")) if active else None
     return Output(name, value, _text(entry.get("description")) or "No description given", active)

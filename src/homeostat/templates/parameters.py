@@ -9,8 +9,10 @@ from typing import Any
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected, invalid
 from homeostat.templates.constraints import Constraint, parse_constraint
+from homeostat.templates.dialects import Pseudo
 from homeostat.templates.parse import check_bounds, parse_json
 from homeostat.templates.tree import UNKNOWN
+from homeostat.templates.versions import Version
 
 HIDDEN = "******"
 _BOOLEANS = {
@@ -108,12 +110,16 @@ class ParameterSchema:
     constraints: tuple[Constraint, ...] = ()
 
     @classmethod
-    def parse(cls, name: str, entry: Any, version: str) -> "ParameterSchema":
+    def parse(cls, name: str, entry: Any, version: Version) -> "ParameterSchema":
         """Fails: Rejected (InvalidSchemaError) naming the parameter."""
+        try:
+            entry = version.dialect.parameter(entry)
+        except Rejected as error:
+            raise error.at("parameters", name) from error
         if not isinstance(entry, dict):
             raise _schema_error(name, f"a map is expected, got {entry!r}")
         known = {"type", "label", "description", "default", "hidden", "immutable", "constraints", "schema"}
-        if version >= "2018-03-02":
+        if version.date >= "2018-03-02":
             known.add("tags")
         unknown = sorted(entry.keys() - known)
         if unknown:
@@ -132,7 +138,7 @@ class ParameterSchema:
             hidden=_flag(name, entry, "hidden"),
             immutable=_flag(name, entry, "immutable"),
             tags=_tags(name, entry.get("tags")),
-            constraints=_constraints(name, kind, entry.get("constraints"), version),
+            constraints=_constraints(name, kind, entry.get("constraints"), version.date),
         )
         schema.check_default()
         return schema
@@ -251,7 +257,7 @@ class Given:
 
 
 def resolve(
-    section: Mapping[str, Any], given: Given, identity: Identity, *, version: str, strict: bool
+    section: Mapping[str, Any], given: Given, identity: Identity, *, version: Version, strict: bool
 ) -> dict[str, Parameter]:
     """Parameters by name: pseudo parameters first, then those declared.
 
@@ -262,7 +268,7 @@ def resolve(
         if name not in section:
             raise Rejected("UnknownUserParameter", f"The Parameter ({name}) was not defined in template.")
     schemas = [ParameterSchema.parse(name, entry, version) for name, entry in section.items()]
-    parameters = {each.name: each for each in _pseudo(identity)}
+    parameters = {each.name: each for each in _pseudo(version.dialect.pseudo(identity))}
     for schema in schemas:
         if schema.name in parameters:
             raise _schema_error(schema.name, "the name is reserved for a parameter that is always there")
@@ -270,15 +276,9 @@ def resolve(
     return parameters
 
 
-def _pseudo(identity: Identity) -> list[Parameter]:
-    described = (
-        ("OS::project_id", identity.project, "Project ID"),
-        ("OS::stack_id", identity.stack_id, "Stack ID"),
-        ("OS::stack_name", identity.stack_name, "Stack Name"),
-    )
+def _pseudo(always: tuple[Pseudo, ...]) -> list[Parameter]:
     return [
-        Parameter(ParameterSchema(name, "string", description=text), value, pseudo=True)
-        for name, value, text in described
+        Parameter(ParameterSchema(name, "string", description=text), value, pseudo=True) for name, value, text in always
     ]
 
 

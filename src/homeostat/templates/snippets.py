@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from homeostat.model.errors import Rejected, invalid
-from homeostat.templates.functions import Functions, Refusal, condition_functions
+from homeostat.templates.functions import Functions, Refusal
 from homeostat.templates.functions.logic import OMIT, Combination, If
 from homeostat.templates.graph import Cycle, ordered
 from homeostat.templates.tree import Context, DynamicList, DynamicMap, Function, Path, Unknown, is_dynamic
@@ -84,12 +84,15 @@ class Reader:
 class Conditions:
     """The conditions of one template, by name; `values` — name -> what `holds` gives."""
 
-    def __init__(self, version: str, definitions: Mapping[str, Any], context: Context) -> None:
-        """Fails: Rejected (`Condition validation error`) for a definition that is wrong or goes round in circles."""
+    def __init__(self, functions: Functions, definitions: Mapping[str, Any], context: Context) -> None:
+        """functions — what may be used in conditions.
+
+        Fails: Rejected (`Condition validation error`) for a definition that is wrong or goes round in circles.
+        """
         self.values: dict[str, Any] = {}
-        self._reader = Reader(condition_functions(version), context, self.holds)
+        self._reader = Reader(functions, context, self.holds)
         try:
-            order = ordered({name: _names(definition) for name, definition in definitions.items()})
+            order = ordered({name: self._names(definition) for name, definition in definitions.items()})
         except Cycle as cycle:
             raise _wrong(f'Circular definition for condition "{cycle.names[0]}"') from cycle
         for name in order:
@@ -121,17 +124,17 @@ class Conditions:
         value = self._reader.tree(condition, path) if isinstance(condition, dict) else condition
         return value if isinstance(value, bool | Unknown) else None
 
+    def _names(self, condition: Any) -> list[str]:
+        """Names of other conditions in a definition."""
+        if not isinstance(condition, dict) or len(condition) != 1:
+            return []
+        ((name, arguments),) = condition.items()
+        function = self._reader.functions.get(name)
+        if not isinstance(function, type) or not issubclass(function, Combination):
+            return []
+        items = arguments if isinstance(arguments, list) else [arguments]
+        return [name for item in items for name in ([item] if isinstance(item, str) else self._names(item))]
+
 
 def _wrong(message: str) -> Rejected:
     return invalid(message, error="Condition validation error")
-
-
-def _names(condition: Any) -> list[str]:
-    """Names of other conditions in a definition."""
-    if not isinstance(condition, dict) or len(condition) != 1:
-        return []
-    ((function, arguments),) = condition.items()
-    if function not in ("not", "and", "or"):
-        return []
-    items = arguments if isinstance(arguments, list) else [arguments]
-    return [name for item in items for name in ([item] if isinstance(item, str) else _names(item))]

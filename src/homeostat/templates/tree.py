@@ -60,12 +60,14 @@ class DynamicList(list[Any]):
 class Context:
     """What the functions of one template may see while they are compiled.
 
-    parameters — values by name, pseudo parameters included; resources — name -> its condition holds; facade — the
+    parameters — values by name, pseudo parameters included; mappings — the section of CFN templates; resources —
+    name -> its condition holds; facade — the
     sections of the resource in the parent template that this template stands for, if it is one; unknown — `UNKNOWN`
     where parameters may be missing, else None.
     """
 
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    mappings: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
     resources: Mapping[str, bool] = field(default_factory=dict)
     facade: Mapping[str, Any] | None = None

@@ -1,13 +1,14 @@
 """Versions of the template language."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from homeostat.model.errors import Rejected
+from homeostat.templates.dialects import AWS_CFN, HEAT_CFN, HOT, HOT_FIRST, Dialect
 from homeostat.templates.functions import available
 
-VERSION_KEYS = ("heat_template_version", "AWSTemplateFormatVersion", "HeatTemplateFormatVersion")
+HOT_KEY, AWS_KEY, HEAT_KEY = "heat_template_version", "AWSTemplateFormatVersion", "HeatTemplateFormatVersion"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,7 @@ class Version:
 
     key: str
     date: str
+    dialect: Dialect = field(repr=False)
     type: str = "hot"
     alias: str = ""
 
@@ -26,33 +28,26 @@ class Version:
     def full_name(self) -> str:
         return f"{self.key}.{self.date}"
 
-    @property
-    def sections(self) -> frozenset[str]:
-        """What may stand at the top of a template."""
-        names = {"heat_template_version", "description", "parameter_groups", "parameters", "resources", "outputs"}
-        return frozenset(names | {"conditions"} if self.has_conditions else names)
 
-    @property
-    def has_conditions(self) -> bool:
-        """Whether there are conditions, external ids and deletion policies in lower case."""
-        return self.date >= "2016-10-14"
-
-
-VERSIONS = tuple(
-    Version("heat_template_version", date, alias=alias)
-    for date, alias in (
-        ("2013-05-23", ""),
-        ("2014-10-16", ""),
-        ("2015-04-30", ""),
-        ("2015-10-15", ""),
-        ("2016-04-08", ""),
-        ("2016-10-14", "newton"),
-        ("2017-02-24", "ocata"),
-        ("2017-09-01", "pike"),
-        ("2018-03-02", "queens"),
-        ("2018-08-31", "rocky"),
-        ("2021-04-16", "wallaby"),
-    )
+VERSIONS = (
+    *(
+        Version(HOT_KEY, date, HOT if date >= "2016-10-14" else HOT_FIRST, alias=alias)
+        for date, alias in (
+            ("2013-05-23", ""),
+            ("2014-10-16", ""),
+            ("2015-04-30", ""),
+            ("2015-10-15", ""),
+            ("2016-04-08", ""),
+            ("2016-10-14", "newton"),
+            ("2017-02-24", "ocata"),
+            ("2017-09-01", "pike"),
+            ("2018-03-02", "queens"),
+            ("2018-08-31", "rocky"),
+            ("2021-04-16", "wallaby"),
+        )
+    ),
+    Version(AWS_KEY, "2010-09-09", AWS_CFN, "cfn"),
+    Version(HEAT_KEY, "2012-12-12", HEAT_CFN, "cfn"),
 )
 
 _BY_NAME = {(each.key, name): each for each in VERSIONS for name in (each.date, each.alias) if name}
@@ -60,19 +55,23 @@ _BY_NAME = {(each.key, name): each for each in VERSIONS for name in (each.date, 
 
 def version_of(template: Mapping[str, Any]) -> Version:
     """The version a template names: exactly one version key with a text. Fails: Rejected (InvalidTemplateVersion)."""
-    keys = [key for key in VERSION_KEYS if isinstance(template.get(key), str)]
+    keys = [key for key in (HOT_KEY, AWS_KEY, HEAT_KEY) if isinstance(template.get(key), str)]
     if len(keys) > 1:
         raise _wrong(f"Ambiguous versions ({', '.join(sorted(keys))})")
     if not keys:
         raise _wrong("Template version was not provided")
     key = keys[0]
-    try:
-        return _BY_NAME[key, template[key]]
-    except KeyError:
-        known = [name for of_key, name in _BY_NAME if of_key == key]
-    if not known:
-        raise Rejected("NotSupported", f"Templates with the key {key} are not supported yet.")
-    raise _wrong(f'"{key}: {template[key]}". "{key}" should be one of: {", ".join(known)}')
+    found = _BY_NAME.get((key, template[key]))
+    if found is None:
+        known = ", ".join(name for of_key, name in _BY_NAME if of_key == key)
+        raise _wrong(f'"{key}: {template[key]}". "{key}" should be one of: {known}')
+    return found
+
+
+def declared_parameters(template: Mapping[str, Any]) -> frozenset[str]:
+    """Names of the parameters that a template declares; none where it is not right. Fails: like `version_of`."""
+    section = template.get(version_of(template).dialect.word("parameters"))
+    return frozenset(section) if isinstance(section, dict) else frozenset()
 
 
 def _wrong(explanation: str) -> Rejected:
@@ -95,6 +94,6 @@ def functions_of(version: str) -> list[tuple[str, str, bool]]:
         raise Rejected("NotFound", f"Template version {version} could not be found.")
     return sorted(
         (entry.name, (entry.kind.__doc__ or "").partition("\n")[0], not entry.ordinary)
-        for entry in available(found.date)
+        for entry in available(found.key, found.date)
         if entry.kind is not None
     )

@@ -12,7 +12,7 @@ from template_cases import LATEST, Built, compiled, template, value_of
 from homeostat.model.errors import Rejected
 from homeostat.templates.functions import condition_functions, ordinary_functions
 from homeostat.templates.functions.texts import json_text
-from homeostat.templates.versions import VERSIONS
+from homeostat.templates.versions import HOT_KEY, VERSIONS
 
 IP = {"get_attr": ["other", "ip"]}
 LIVE = {"get_attr": ["other", "none"]}
@@ -350,18 +350,25 @@ contains             17-09
 str_replace_vstrict  17-09
 """
 SINCE = {line.split()[0]: f"20{line.split()[1]}" for line in MATRIX.split("\n") if line}
-DATES = [version.date for version in VERSIONS]
+DATES = [version.date for version in VERSIONS if version.key == HOT_KEY]
+OLDEST = {"Ref", "Fn::GetAZs", "Fn::Join", "Fn::Split", "Fn::Replace", "Fn::Base64", "Fn::MemberListToMap"}
+OLDEST |= {"Fn::ResourceFacade"}
+
+
+def removed(version: str) -> set[str]:
+    """Functions that later versions lost."""
+    return (OLDEST if version < "2014-10" else set()) | ({"Fn::Select"} if version < "2015-10" else set())
 
 
 @pytest.mark.parametrize("version", DATES)
 def test_availability(version: str) -> None:
-    there = {name for name, kind in ordinary_functions(version).items() if isinstance(kind, type)}
-    assert there == {name for name, since in SINCE.items() if since <= version}
+    there = {name for name, kind in ordinary_functions(HOT_KEY, version).items() if isinstance(kind, type)}
+    assert there == {name for name, since in SINCE.items() if since <= version} | removed(version)
 
 
 @pytest.mark.parametrize("version", [date for date in DATES if date >= "2016-10"])
 def test_availability_in_conditions(version: str) -> None:
-    there = {name for name, kind in condition_functions(version).items() if isinstance(kind, type)}
+    there = {name for name, kind in condition_functions(HOT_KEY, version).items() if isinstance(kind, type)}
     assert there == {"get_param", "equals", "not", "and", "or"} | ({"contains"} if version >= "2017-09" else set())
 
 
@@ -375,8 +382,6 @@ UNAVAILABLE = [
     ({"if": [True, 1, 2]}, "2016-04-08", "InvalidTemplateVersion", "needs heat_template_version 2016-10-14 or later"),
     ({"Ref": "other"}, "2014-10-16", "InvalidTemplateVersion", "Ref is not supported in this version of HOT."),
     ({"Fn::Select": [0, []]}, "2015-10-15", "InvalidTemplateVersion", "Fn::Select is not supported in this version"),
-    ({"Ref": "other"}, "2013-05-23", "NotSupported", "The function Ref is not supported yet."),
-    ({"Fn::Select": [0, []]}, "2015-04-30", "NotSupported", "The function Fn::Select is not supported yet."),
 ]
 
 
@@ -395,7 +400,7 @@ ANY = st.recursive(
     lambda each: st.lists(each, max_size=3) | st.dictionaries(st.sampled_from(["a", "keys", "template"]), each),
     max_leaves=6,
 )
-NAMES = sorted(name for name, kind in ordinary_functions(LATEST).items() if isinstance(kind, type))
+NAMES = sorted(name for name, kind in ordinary_functions(HOT_KEY, LATEST).items() if isinstance(kind, type))
 CALLS = st.builds(lambda name, arguments: {name: arguments}, st.sampled_from(NAMES), ANY)
 
 

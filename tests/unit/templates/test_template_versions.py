@@ -32,13 +32,8 @@ UNNAMED = [
     ({KEY: "2018-08-31", "AWSTemplateFormatVersion": "x"}, "InvalidTemplateVersion", "Ambiguous versions (AWST", "two"),
     ({KEY: "2015-05-23"}, "InvalidTemplateVersion", '"heat_template_version: 2015-05-23"', "an unknown date"),
     ({KEY: "Newton"}, "InvalidTemplateVersion", "should be one of: 2013-05-23, 2014-10-16", "case counts"),
-    (
-        {"AWSTemplateFormatVersion": "2010-09-09"},
-        "NotSupported",
-        "AWSTemplateFormatVersion are not supported yet",
-        "cfn",
-    ),
-    ({"HeatTemplateFormatVersion": "2012-12-12"}, "NotSupported", "HeatTemplateFormatVersion are not", "cfn of Heat"),
+    ({"AWSTemplateFormatVersion": "2012-12-12"}, "InvalidTemplateVersion", "one of: 2010-09-09", "a date of the other"),
+    ({"HeatTemplateFormatVersion": "newton"}, "InvalidTemplateVersion", "one of: 2012-12-12", "no names of releases"),
 ]
 
 
@@ -55,9 +50,27 @@ def test_a_key_that_is_no_text_does_not_make_versions_ambiguous() -> None:
 
 
 def test_listed() -> None:
-    assert len(versions()) == 11
+    assert len(versions()) == 13
     assert versions()[0] == ("heat_template_version.2013-05-23", "hot", [])
-    assert versions()[-1] == ("heat_template_version.2021-04-16", "hot", ["heat_template_version.wallaby"])
+    assert versions()[10] == ("heat_template_version.2021-04-16", "hot", ["heat_template_version.wallaby"])
+
+
+def test_listed_of_cfn() -> None:
+    assert versions()[11:] == [
+        ("AWSTemplateFormatVersion.2010-09-09", "cfn", []),
+        ("HeatTemplateFormatVersion.2012-12-12", "cfn", []),
+    ]
+
+
+@pytest.mark.parametrize(("version", "conditional"), [("AWS", {"Fn::If"}), ("Heat", set())])
+def test_functions_of_cfn(version: str, conditional: set[str]) -> None:
+    dates = {"AWS": "AWSTemplateFormatVersion.2010-09-09", "Heat": "HeatTemplateFormatVersion.2012-12-12"}
+    always = {"GetAtt", "FindInMap", "GetAZs", "Select", "Join", "Base64", "Split", "Replace"}
+    always |= {"MemberListToMap", "ResourceFacade"}
+    ordinary = {name for name, _text, condition in functions_of(dates[version]) if not condition}
+    assert ordinary == {"Ref", *conditional, *(f"Fn::{name}" for name in always)}
+    in_conditions = {name for name, _text, condition in functions_of(dates[version]) if condition}
+    assert in_conditions == ({"Fn::Equals", "Fn::Not", "Fn::And", "Fn::Or"} if version == "AWS" else set())
 
 
 def test_functions_are_listed_with_a_line_each() -> None:

@@ -1,7 +1,7 @@
 """Intrinsic functions: their nodes, and which version of the language has which.
 
-`references` what lies outside · `texts` · `collections` lists and maps · `logic` conditions. Adding a function is a
-class and a line in `TABLE`.
+`references` what lies outside · `texts` · `collections` lists and maps · `logic` conditions · `cfn` what only CFN
+templates have. Adding a function is a class and a line in its table.
 """
 
 from collections.abc import Mapping
@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from functools import cache
 
 from homeostat.model.errors import Rejected
-from homeostat.templates.functions import collections, logic, references, texts
+from homeostat.templates.functions import cfn, collections, logic, references, texts
 from homeostat.templates.tree import Function, Path
 
-FIRST = "2013-05-23"
+NEVER = ""
+"""End of what no version of a key has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class Entry:
 
     name: str
     kind: type[Function] | None
-    since: str = FIRST
+    since: str = ""
     until: str = "9999"
     ordinary: bool = True
     condition: bool = False
@@ -45,7 +46,18 @@ class Refusal:
         return Rejected(self.fault, self.message, path=path)
 
 
-TABLE = (
+_OLDEST: Mapping[str, type[Function]] = {
+    "Ref": cfn.Ref,
+    "Fn::GetAZs": cfn.GetZones,
+    "Fn::Join": texts.ListJoin,
+    "Fn::Split": cfn.Split,
+    "Fn::Replace": cfn.Replace,
+    "Fn::Base64": cfn.Base64,
+    "Fn::MemberListToMap": cfn.MemberListToMap,
+    "Fn::ResourceFacade": cfn.CfnResourceFacade,
+}
+"""Of CFN templates, and of the first version of HOT."""
+HOT = (
     Entry("get_param", references.GetParam, condition=True),
     Entry("get_resource", references.GetResource),
     Entry("get_attr", references.GetAttrThenTraverse, until="2014-10-16"),
@@ -79,60 +91,72 @@ TABLE = (
     Entry("list_concat", collections.ListConcat, since="2017-09-01"),
     Entry("list_concat_unique", collections.ListConcatUnique, since="2017-09-01"),
     Entry("contains", collections.Contains, since="2017-09-01", condition=True),
-    Entry("Fn::Select", None, until="2015-10-15"),
-    *(
-        Entry(name, None, until="2014-10-16")
-        for name in (
-            "Ref",
-            "Fn::GetAZs",
-            "Fn::Join",
-            "Fn::Split",
-            "Fn::Replace",
-            "Fn::Base64",
-            "Fn::MemberListToMap",
-            "Fn::ResourceFacade",
-        )
-    ),
+    Entry("Fn::Select", cfn.Select, until="2015-10-15"),
+    *(Entry(name, kind, until="2014-10-16") for name, kind in _OLDEST.items()),
 )
+_CFN = (
+    *(Entry(name, kind, condition=name == "Ref") for name, kind in _OLDEST.items()),
+    Entry("Fn::Select", cfn.Select),
+    Entry("Fn::GetAtt", cfn.GetAtt),
+    Entry("Fn::FindInMap", cfn.FindInMap, condition=True),
+)
+AWS = (
+    *_CFN,
+    Entry("Fn::If", logic.If),
+    Entry("Fn::Equals", logic.Equals, ordinary=False, condition=True),
+    Entry("Fn::Not", cfn.NotOne, ordinary=False, condition=True),
+    Entry("Fn::And", logic.And, ordinary=False, condition=True),
+    Entry("Fn::Or", logic.Or, ordinary=False, condition=True),
+)
+HEAT = (*_CFN, Entry("Fn::If", logic.If, until=NEVER))
+TABLES: Mapping[str, tuple[Entry, ...]] = {
+    "heat_template_version": HOT,
+    "AWSTemplateFormatVersion": AWS,
+    "HeatTemplateFormatVersion": HEAT,
+}
+"""Key of a version of the language -> functions of all its versions."""
 
 Functions = Mapping[str, type[Function] | Refusal]
-"""Every name that is a function somewhere -> its class, or why it is refused."""
+"""Every name that is a function in some version of that key -> its class, or why it is refused."""
 
 
 @cache
-def ordinary_functions(version: str) -> Functions:
-    """Functions in resources and outputs of a template of that version (its date)."""
+def ordinary_functions(key: str, version: str) -> Functions:
+    """Functions in resources and outputs of a template with that key and version."""
     found: dict[str, type[Function] | Refusal] = {}
-    for entry in TABLE:
+    for entry in TABLES[key]:
         if not entry.ordinary or (entry.name in found and not entry.available(version)):
             continue
-        found[entry.name] = _offer(entry, version)
+        found[entry.name] = _offer(entry, key, version)
     return found
 
 
 @cache
-def condition_functions(version: str) -> Functions:
-    """Functions in conditions of a template of that version (its date)."""
+def condition_functions(key: str, version: str) -> Functions:
+    """Functions in conditions of a template with that key and version."""
     found: dict[str, type[Function] | Refusal] = {
         entry.name: Refusal("StackValidationFailed", f'The function "{entry.name}" is invalid in this context')
-        for entry in TABLE
+        for entry in TABLES[key]
     }
-    for entry in TABLE:
+    for entry in TABLES[key]:
         if entry.condition and entry.available(version):
-            found[entry.name] = _offer(entry, version)
+            found[entry.name] = _offer(entry, key, version)
     return found
 
 
-def available(version: str) -> list[Entry]:
-    """What works in that version (its date), in the order of the table."""
-    return [entry for entry in TABLE if entry.kind is not None and entry.available(version)]
+def available(key: str, version: str) -> list[Entry]:
+    """What works in that version, in the order of the table."""
+    return [entry for entry in TABLES[key] if entry.kind is not None and entry.available(version)]
 
 
-def _offer(entry: Entry, version: str) -> type[Function] | Refusal:
+def _offer(entry: Entry, key: str, version: str) -> type[Function] | Refusal:
     if entry.available(version):
         return entry.kind or Refusal("NotSupported", f"The function {entry.name} is not supported yet.")
-    needed = f": it needs heat_template_version {entry.since} or later" if version < entry.since else ""
-    return Refusal(
-        "InvalidTemplateVersion",
-        f"The template version is invalid: The function {entry.name} is not supported in this version of HOT{needed}.",
-    )
+    if entry.until == NEVER:
+        why = "this version of CFN: it needs AWSTemplateFormatVersion 2010-09-09"
+    elif version < entry.since:
+        why = f"this version of HOT: it needs {key} {entry.since} or later"
+    else:
+        why = "this version of HOT"
+    text = f"The template version is invalid: The function {entry.name} is not supported in {why}."
+    return Refusal("InvalidTemplateVersion", text)

@@ -1,7 +1,7 @@
 """Functions that read what lies outside: parameters, files, the parent's resource, other resources."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
 
 from homeostat.model.errors import Rejected, dotted
 from homeostat.templates.tree import UNKNOWN, Function, Path, Scope, evaluate, holds, is_dynamic, traverse
@@ -9,7 +9,7 @@ from homeostat.templates.tree import UNKNOWN, Function, Path, Scope, evaluate, h
 
 def reference_incorrect(name: str, path: Path) -> Rejected:
     """The name of a resource that the template does not have, met at `path`."""
-    place = dotted(path[1:] if path[0] == "resources" else path)
+    place = dotted(path[1:] if path[0] in ("resources", "Resources") else path)
     return Rejected("InvalidTemplateReference", f'The specified reference "{name}" (in {place}) is incorrect.')
 
 
@@ -47,13 +47,18 @@ class GetFile(Function):
 class ResourceFacade(Function):
     """Metadata, deletion policy or update policy of the resource that this template provides."""
 
+    sections: ClassVar[Mapping[str, str]] = {
+        "metadata": "metadata",
+        "deletion_policy": "deletion_policy",
+        "update_policy": "update_policy",
+    }
+
     def apply(self, arguments: Any) -> Any:
-        sections = ("metadata", "deletion_policy", "update_policy")
-        if arguments not in sections:
-            raise ValueError(f'Argument to "resource_facade" must be one of: {", ".join(sections)}')
+        if not isinstance(arguments, str) or arguments not in self.sections:
+            raise ValueError(f'Argument to "{self.name}" must be one of: {", ".join(self.sections)}')
         if self.context.facade is None:
-            raise ValueError('"resource_facade" needs a parent template: this one does not stand for a resource')
-        return self.context.facade.get(arguments)
+            raise ValueError(f'"{self.name}" needs a parent template: this one does not stand for a resource')
+        return self.context.facade.get(self.sections[arguments])
 
 
 class GetResource(Function):
@@ -70,7 +75,7 @@ class GetResource(Function):
         if self.arguments is UNKNOWN:
             return UNKNOWN
         self.guarded(self.check, self.arguments)
-        return _reference(self, self.arguments)
+        return reference_node(self, self.arguments)
 
     def evaluate(self, scope: Scope) -> Any:
         return scope.reference(self.arguments)
@@ -98,7 +103,7 @@ class GetAttr(Function):
         if self.context.unknown is not None and holds(self.arguments, self.context.unknown):
             return self.context.unknown
         self.guarded(self.check, self.arguments)
-        return _reference(self, self.arguments[0])
+        return reference_node(self, self.arguments[0])
 
     def evaluate(self, scope: Scope) -> Any:
         arguments = self.arguments
@@ -140,7 +145,7 @@ class GetAttrOrAll(GetAttr):
         return scope.attribute(arguments[0], str(arguments[1]), arguments[2:])
 
 
-def _reference(node: Function, resource: str) -> Function | None:
+def reference_node(node: Function, resource: str) -> Function | None:
     """The node, if the resource will be there; null if its condition keeps it away."""
     if resource not in node.context.resources:
         raise reference_incorrect(resource, node.path[:-1])

@@ -1,0 +1,218 @@
+"""What the languages of templates call things. The compiler reads each template in one set of words, those of HOT."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from homeostat.model.desired import Identity
+from homeostat.model.errors import Rejected, invalid
+
+Words = Mapping[str, str]
+"""Word in the template -> ours."""
+Pseudo = tuple[str, str, str]
+"""A parameter that is always there: name, value, description."""
+
+SECTIONS = ("parameters", "mappings", "conditions", "resources", "outputs")
+"""Sections that are maps, in our words."""
+
+
+def _same(*words: str) -> Words:
+    return {word: word for word in words}
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """Words of one language, or of some of its versions.
+
+    sections, resource, output — what may stand at the top of a template, in a resource, in an output; policies — of
+    deletion; closed — other words in resources and outputs are refused, else ignored; parameter — an entry of that
+    section in our words (Rejected InvalidSchemaError); pseudo — parameters of every stack.
+    """
+
+    sections: Words
+    resource: Words
+    output: Words
+    policies: Words
+    pseudo: Callable[[Identity], tuple[Pseudo, ...]]
+    parameter: Callable[[Any], Any] = lambda entry: entry
+    closed: bool = True
+
+    def word(self, section: str, key: str = "") -> str:
+        """How a section, or a key of its entries, is called in a template."""
+        words = {"resources": self.resource, "outputs": self.output}.get(section, {}) if key else self.sections
+        return next((word for word, ours in words.items() if ours == (key or section)), key or section)
+
+    def place(self, *path: str | int) -> tuple[str | int, ...]:
+        """A path in our words -> as the author of the template would write it."""
+        if not path or path[0] not in SECTIONS:
+            return path
+        section, *inner = path
+        if len(inner) > 1:
+            inner[1] = self.word(str(section), str(inner[1]))
+        return (self.word(str(section)), *inner)
+
+    def worded(self, error: Rejected) -> Rejected:
+        """The same error, its path in the words of the template."""
+        return Rejected(error.fault, error.detail, error=error.error, path=self.place(*error.path))
+
+    def read(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        """The template in our words; sections that are maps are all there.
+
+        Fails: Rejected for an unknown section, and one that is no map. Cost: O(entries), none where words are ours.
+        """
+        for word in document:
+            if word not in self.sections:
+                raise Rejected("InvalidTemplateSection", f"The template section is invalid: {word}")
+        ours: dict[str, Any] = {self.sections[word]: content for word, content in document.items()}
+        for section in SECTIONS:
+            content = ours.get(section)
+            ours[section] = {} if content is None else content
+            if not isinstance(ours[section], dict):
+                word, found = self.word(section), type(content).__name__
+                raise invalid(f'"{word}" must contain a map of {word[:-1]} maps. Found a [{found}] instead', section)
+        if not self.closed:
+            ours["resources"] = _entries(ours["resources"], self.resource)
+            ours["outputs"] = _entries(ours["outputs"], self.output)
+        return ours
+
+
+def _entries(section: Mapping[str, Any], words: Words) -> dict[str, Any]:
+    """Entries in our words, without keys that the language does not know; what is no map is refused later."""
+    return {
+        name: {words[key]: value for key, value in entry.items() if key in words} if isinstance(entry, dict) else entry
+        for name, entry in section.items()
+    }
+
+
+def _hot_pseudo(identity: Identity) -> tuple[Pseudo, ...]:
+    return (
+        ("OS::project_id", identity.project, "Project ID"),
+        ("OS::stack_id", identity.stack_id, "Stack ID"),
+        ("OS::stack_name", identity.stack_name, "Stack Name"),
+    )
+
+
+_POLICIES = ("Delete", "Retain", "Snapshot")
+_HOT_SECTIONS = ("description", "parameter_groups", "parameters", "resources", "outputs")
+_HOT_RESOURCE = ("type", "properties", "metadata", "depends_on", "deletion_policy", "update_policy", "description")
+
+HOT_FIRST = Dialect(
+    {"heat_template_version": "version", **_same(*_HOT_SECTIONS)},
+    _same(*_HOT_RESOURCE),
+    _same("value", "description"),
+    _same(*_POLICIES),
+    _hot_pseudo,
+)
+HOT = Dialect(
+    {**HOT_FIRST.sections, **_same("conditions")},
+    {**HOT_FIRST.resource, **_same("condition", "external_id")},
+    {**HOT_FIRST.output, **_same("condition")},
+    {**HOT_FIRST.policies, **{policy.lower(): policy for policy in _POLICIES}},
+    _hot_pseudo,
+)
+"""Since 2016-10-14: with conditions, external ids, and policies in lower case."""
+
+REGION = "ap-southeast-1"
+"""What `AWS::Region` has always said here: templates look images and sizes up by it."""
+
+_CFN_TYPES = {
+    "String": "string",
+    "Number": "number",
+    "CommaDelimitedList": "comma_delimited_list",
+    "Json": "json",
+    "Boolean": "boolean",
+}
+_CFN_PARAMETER = {
+    "Type": "type",
+    "Default": "default",
+    "NoEcho": "hidden",
+    "Description": "description",
+    "Label": "label",
+}
+_CFN_CONSTRAINTS = (
+    ("length", {"MinLength": "min", "MaxLength": "max"}),
+    ("range", {"MinValue": "min", "MaxValue": "max"}),
+    ("allowed_values", "AllowedValues"),
+    ("allowed_pattern", "AllowedPattern"),
+)
+_CFN_KEYS = (
+    *_CFN_PARAMETER,
+    *(word for _kind, words in _CFN_CONSTRAINTS for word in ([words] if isinstance(words, str) else words)),
+    "ConstraintDescription",
+)
+
+
+def _cfn_parameter(entry: Any) -> Any:
+    """Constraints stand beside the type, and one text describes them all."""
+    if not isinstance(entry, dict):
+        return entry
+    unknown = sorted(entry.keys() - set(_CFN_KEYS))
+    if unknown:
+        raise Rejected("InvalidSchemaError", f"Invalid key {unknown[0]!r}; known are: {', '.join(_CFN_KEYS)}")
+    ours = {_CFN_PARAMETER[key]: value for key, value in entry.items() if key in _CFN_PARAMETER}
+    kind = ours.get("type")
+    if kind is not None and (not isinstance(kind, str) or kind not in _CFN_TYPES):
+        raise Rejected("InvalidSchemaError", f"Invalid type ({kind}); it must be one of: {', '.join(_CFN_TYPES)}")
+    described = {"description": text} if (text := entry.get("ConstraintDescription")) else {}
+    constraints = [{kind: value, **described} for kind, value in _cfn_constraints(entry)]
+    return {**ours, "type": kind and _CFN_TYPES[kind], "constraints": constraints}
+
+
+def _cfn_constraints(entry: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    found: list[tuple[str, Any]] = []
+    for kind, words in _CFN_CONSTRAINTS:
+        if isinstance(words, str):
+            value = entry.get(words)
+        else:
+            value = {ours: entry[word] for word, ours in words.items() if entry.get(word) is not None} or None
+        if value is not None:
+            found.append((kind, value))
+    return found
+
+
+def _cfn_pseudo(identity: Identity) -> tuple[Pseudo, ...]:
+    arn = f"arn:openstack:heat::{identity.project}:stacks/{identity.stack_name}/{identity.stack_id}"
+    return (
+        ("AWS::StackId", arn, "Stack ID"),
+        ("AWS::StackName", identity.stack_name, "Stack Name"),
+        ("AWS::Region", REGION, "AWS Regions"),
+    )
+
+
+HEAT_CFN = Dialect(
+    {
+        "HeatTemplateFormatVersion": "version",
+        "Description": "description",
+        "Parameters": "parameters",
+        "Mappings": "mappings",
+        "Resources": "resources",
+        "Outputs": "outputs",
+    },
+    {
+        "Type": "type",
+        "Properties": "properties",
+        "Metadata": "metadata",
+        "DependsOn": "depends_on",
+        "DeletionPolicy": "deletion_policy",
+        "UpdatePolicy": "update_policy",
+        "Description": "description",
+    },
+    {"Value": "value", "Description": "description"},
+    _same(*_POLICIES),
+    _cfn_pseudo,
+    _cfn_parameter,
+    closed=False,
+)
+AWS_CFN = Dialect(
+    {
+        "AWSTemplateFormatVersion": "version",
+        **{word: ours for word, ours in HEAT_CFN.sections.items() if ours != "version"},
+        "Conditions": "conditions",
+    },
+    {**HEAT_CFN.resource, "Condition": "condition"},
+    {**HEAT_CFN.output, "Condition": "condition"},
+    HEAT_CFN.policies,
+    _cfn_pseudo,
+    _cfn_parameter,
+    closed=False,
+)

@@ -1,0 +1,186 @@
+"""Functions of CFN templates that HOT does not have, or has in another form."""
+
+import re
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from homeostat.templates.functions.logic import Combination
+from homeostat.templates.functions.references import GetAttr, ResourceFacade, reference_incorrect, reference_node
+from homeostat.templates.functions.texts import StrReplace, json_text
+from homeostat.templates.parse import parse_json
+from homeostat.templates.tree import UNKNOWN, Function, Scope
+
+ZONES = ("nova",)
+"""Availability zones a template is told of: templates are compiled without asking a cloud."""
+
+
+class Ref(Function):
+    """Reference id of a resource of the template, or else the value of a parameter."""
+
+    def check(self, arguments: Any) -> None:
+        if not isinstance(arguments, str):
+            raise ValueError(f'Argument to "{self.name}" must be the name of a resource or parameter')
+
+    def references(self) -> Iterable[str]:
+        return (self.arguments,)
+
+    def compiled(self) -> Any:
+        if self.arguments is UNKNOWN:
+            return UNKNOWN
+        self.guarded(self.check, self.arguments)
+        if self.arguments in self.context.resources:
+            return reference_node(self, self.arguments)
+        if self.arguments in self.context.parameters:
+            return self.context.parameters[self.arguments]
+        raise reference_incorrect(self.arguments, self.path[:-1])
+
+    def evaluate(self, scope: Scope) -> Any:
+        return scope.reference(self.arguments)
+
+
+class GetAtt(GetAttr):
+    """Attribute of another resource; null until it is known."""
+
+    def check(self, arguments: Any) -> None:
+        if not isinstance(arguments, list) or len(arguments) != 2:
+            raise ValueError(f'Arguments to "{self.name}" must be of the form [resource_name, attribute]')
+        self.check_steps(arguments)
+
+
+class FindInMap(Function):
+    """A value from the section `Mappings`."""
+
+    def check(self, arguments: Any) -> None:
+        if not isinstance(arguments, list) or len(arguments) != 3:
+            raise ValueError(f'Arguments to "{self.name}" must be of the form [mapping, key, name]')
+
+    def apply(self, arguments: Any) -> Any:
+        found: Any = self.context.mappings
+        for what, key in zip(("mapping", "key", "name"), arguments, strict=True):
+            if not isinstance(found, dict) or not isinstance(key, str | int) or str(key) not in found:
+                raise ValueError(f'"{self.name}": there is no {what} {json_text(key)} in the mappings')
+            found = found[str(key)]
+        return found
+
+
+class GetZones(Function):
+    """Names of the availability zones; the argument, a region, does not matter."""
+
+    def apply(self, arguments: Any) -> Any:
+        return list(ZONES)
+
+
+class Select(Function):
+    """Item of a list, or value of a map, which may be JSON text, too; an empty text if there is none."""
+
+    def check(self, arguments: Any) -> None:
+        if not isinstance(arguments, list) or len(arguments) != 2:
+            raise ValueError(f'Arguments to "{self.name}" must be of the form [index, collection]')
+
+    def apply(self, arguments: Any) -> Any:
+        index, collection = arguments
+        if isinstance(collection, str) and collection:
+            collection = self.parsed(collection)
+        if collection is None or collection == "":
+            return ""
+        if isinstance(collection, dict):
+            if not isinstance(index, str):
+                raise ValueError(f'The key in "{self.name}" must be a string, not {json_text(index)}')
+            return collection.get(index, "")
+        if not isinstance(collection, list):
+            raise ValueError(f'"{self.name}" takes a list, a map, or JSON text of one, not {json_text(collection)}')
+        place = self.place(index)
+        return collection[place] if -len(collection) <= place < len(collection) else ""
+
+    def parsed(self, text: str) -> Any:
+        try:
+            return parse_json(text)
+        except ValueError as error:
+            raise ValueError(f'"{self.name}": the text is not JSON: {error}') from error
+
+    def place(self, index: Any) -> int:
+        try:
+            return int(index)
+        except (TypeError, ValueError, OverflowError):
+            raise ValueError(f'The index in "{self.name}" must be an integer, not {json_text(index)}') from None
+
+
+class Split(Function):
+    """A text split at a delimiter into a list."""
+
+    def check(self, arguments: Any) -> None:
+        if not isinstance(arguments, list) or len(arguments) != 2:
+            raise ValueError(f'Arguments to "{self.name}" must be of the form [delimiter, string]')
+
+    def apply(self, arguments: Any) -> Any:
+        delimiter, text = arguments
+        if not isinstance(delimiter, str) or not delimiter:
+            raise ValueError(f'The delimiter of "{self.name}" must be a string that is not empty')
+        if not isinstance(text, str):
+            raise ValueError(f'"{self.name}" splits a string, not {json_text(text)}')
+        return text.split(delimiter)
+
+
+class Replace(StrReplace):
+    """A text in which each key of a map is replaced with its value."""
+
+    def check(self, arguments: Any) -> None:
+        if not isinstance(arguments, list) or len(arguments) != 2:
+            raise ValueError(f'Arguments to "{self.name}" must be of the form [map, string]')
+
+    def apply(self, arguments: Any) -> Any:
+        params, template = arguments
+        return super().apply({"template": template, "params": params})
+
+
+class Base64(Function):
+    """The text itself: user data is encoded where it is sent."""
+
+    def apply(self, arguments: Any) -> Any:
+        if not isinstance(arguments, str):
+            raise ValueError(f'"{self.name}" takes a string, not {json_text(arguments)}')
+        return arguments
+
+
+_MEMBER = re.compile(r"\.member\.([0-9]{1,9})\.([^=]*)=(.*)", re.DOTALL)
+
+
+class MemberListToMap(Function):
+    """A map from a list of texts of the form `.member.N.key=value`, two of which make an entry."""
+
+    def check(self, arguments: Any) -> None:
+        if not isinstance(arguments, list) or len(arguments) != 3:
+            raise ValueError(f'Arguments to "{self.name}" must be of the form [key_name, value_name, list]')
+
+    def apply(self, arguments: Any) -> Any:
+        key_name, value_name, items = arguments
+        if not isinstance(key_name, str) or not isinstance(value_name, str):
+            raise ValueError(f'The names of key and value in "{self.name}" must be strings')
+        if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+            raise ValueError(f'"{self.name}" takes a list of strings, not {json_text(items)}')
+        members: dict[int, dict[str, str]] = {}
+        for number, name, value in (match.groups() for match in map(_MEMBER.fullmatch, items) if match):
+            members.setdefault(int(number), {})[name] = value
+        complete = [each for _number, each in sorted(members.items()) if {key_name, value_name} <= each.keys()]
+        return {each[key_name]: each[value_name] for each in complete}
+
+
+class CfnResourceFacade(ResourceFacade):
+    """Metadata, deletion policy or update policy of the resource that this template provides."""
+
+    sections: ClassVar = {
+        "Metadata": "metadata",
+        "DeletionPolicy": "deletion_policy",
+        "UpdatePolicy": "update_policy",
+    }
+
+
+class NotOne(Combination):
+    """Whether a condition does not hold."""
+
+    def check(self, arguments: Any) -> None:
+        if not isinstance(arguments, list) or len(arguments) != 1:
+            raise ValueError(f'Arguments to "{self.name}" must be of the form: [condition]')
+
+    def apply(self, arguments: Any) -> Any:
+        return not arguments[0]
