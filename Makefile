@@ -8,10 +8,12 @@ MAKEFLAGS += --no-print-directory
 BIN := .venv/bin
 HOMEOSTAT_SEEDS ?= 40
 export HOMEOSTAT_SEEDS
+CORPUS ?= ../shared/corpus
+ONLY ?=
 
 .PHONY: help
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: demo
 demo: .venv/installed-dev ## bring up a web tier on this machine, break it, watch it heal (about a minute)
@@ -33,6 +35,10 @@ lint: .venv/installed-dev ## check style, types and the borders between packages
 .PHONY: bench
 bench: .venv/installed-dev ## measure rates and growth; prints one JSON object a line
 	$(BIN)/python -m bench $(ARGS)
+
+.PHONY: conformance
+conformance: .venv/installed-dev ## try the templates of a folder: CORPUS=../shared/corpus, ONLY=text in their paths
+	$(BIN)/python -m conformance $(CORPUS) --only "$(ONLY)" $(ARGS)
 
 .PHONY: docs
 docs: .venv/installed-docs ## write the generated reference pages and build the documentation into site/

@@ -1,0 +1,180 @@
+"""Trying one template: whether it is accepted, and what becomes of its stack on a simulated cloud in virtual time."""
+
+import json
+import re
+import traceback
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tests.unit.convergence.running import PROJECT, Service
+
+from conformance.corpus import Case
+from conformance.values import made_up
+from homeostat.api.intake import Intent
+from homeostat.model.desired import Identity
+from homeostat.model.errors import FAULT_CODES, Rejected
+
+CORE = ("OS::Nova::", "OS::Neutron::", "OS::Cinder::", "OS::Octavia::", "OS::Heat::")
+"""Types that are deployed wherever a template has no others."""
+WITHIN_S = 4 * 3600.0
+"""Virtual seconds that an operation may take."""
+IDENTITY = Identity("00000000-0000-0000-0000-000000000000", "tried", PROJECT)
+_LOCATED = re.compile(r"line \d+|section is invalid: \S+|[Pp]arameter '?\(?\w+|version|key \w+|\(in \S+\)")
+"""Places that are not paths: a line, or the name of a section, of a parameter, of a key of the template."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a template.
+
+    reached — the last stage that it passed: nothing, `validate`, `create`, `complete`, `settled` (the same again does
+    nothing) or `deleted`; fault — type of what stopped it, as on the wire for a mistake of the caller, "" for nothing;
+    message — as users see it; place — where it points, "" for nowhere; types — all, those of nested templates too.
+    """
+
+    path: str
+    repository: str
+    part: bool
+    reached: str
+    fault: str = ""
+    message: str = ""
+    place: str = ""
+    types: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        return self.reached == "deleted"
+
+    @property
+    def refused(self) -> bool:
+        """Was it answered that the caller made a mistake?"""
+        return self.fault in FAULT_CODES
+
+    @property
+    def located(self) -> bool:
+        """Does the answer say where the mistake is?"""
+        return bool(self.place) or _LOCATED.search(self.message) is not None
+
+    @property
+    def core(self) -> bool:
+        return all(each.startswith(CORE) for each in self.types)
+
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "core": self.core, "passed": self.passed}
+
+
+class Stopped(Exception):
+    """A stack is not where it should be. detail — what is."""
+
+
+def trial(case: Case) -> Outcome:
+    """Validate, create, update and delete a stack of this template."""
+    reached, fault, message, place = "", "", "", ""
+    try:
+        for stage in _stages(case):
+            reached = stage
+    except Rejected as error:
+        fault, message, place = error.fault, str(error), ".".join(map(str, error.path))
+    except Stopped as error:
+        fault, message = "Stopped", str(error)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is the result of this template and shown as such
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        fault = type(error).__name__
+        message = f"{error} ({last.filename.rpartition('/')[2]}:{last.lineno})"
+    return Outcome(case.path, case.repository, case.part, reached, fault, message, place, tuple(sorted(types_of(case))))
+
+
+def _stages(case: Case) -> Iterator[str]:
+    service = Service()
+    intent = Intent(case.template, environment=case.environment, files=case.files, disable_rollback=True)
+    service.intake.validate(IDENTITY, intent)
+    yield "validate"
+    given = Intent(case.template, made_up(case), case.environment, case.files, disable_rollback=True)
+    stack_id = service.intake.create(PROJECT, None, "tried", given)
+    yield "create"
+    _rest(service, stack_id, "CREATE_COMPLETE")
+    yield "complete"
+    before = _state(service)
+    service.intake.update(stack_id, given)
+    _rest(service, stack_id, "UPDATE_COMPLETE")
+    if _state(service) != before:
+        raise Stopped(f"the same again changed something: {_difference(before, _state(service))}")
+    yield "settled"
+    kept = {row.handle for row in _kept(service, case, stack_id)}
+    service.intake.delete(stack_id)
+    _rest(service, stack_id, "DELETE_COMPLETE")
+    left = service.cloud.things().keys() - kept
+    if left:
+        raise Stopped(f"left in the cloud: {', '.join(sorted(left))}")
+    yield "deleted"
+
+
+def _rest(service: Service, stack_id: str, wanted: str) -> None:
+    """Let time pass until the stack is at rest. Fails: Stopped when it is not where it should be."""
+    try:
+        service.work()
+        service.rest(WITHIN_S)
+    except AssertionError as error:
+        raise Stopped(f"{wanted} is not reached: {error}; {_unfinished(service)}") from error
+    if service.stack(stack_id) is not None and service.state(stack_id) != wanted:
+        row = service.stack(stack_id)
+        raise Stopped(f"{service.state(stack_id)} instead of {wanted}: {row.reason}")
+
+
+def _unfinished(service: Service) -> str:
+    rows = [row for each in service.stacks() for row in service.rows(each.id) if row.status != "COMPLETE"]
+    return ", ".join(f"{row.name} ({row.type}) {row.action}_{row.status} {row.reason}" for row in rows[:5])
+
+
+def _state(service: Service) -> dict[str, Any]:
+    """What an update that changes nothing leaves alone: resources with their things, and the cloud."""
+    rows = [row for each in service.stacks() for row in service.rows(each.id)]
+    return {
+        **{f"{row.stack_id}/{row.name}/{row.key}": (row.handle, row.action, row.status) for row in rows},
+        **service.cloud.things(),
+    }
+
+
+def _difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    names = [name for name in before.keys() | after.keys() if before.get(name) != after.get(name)]
+    return "; ".join(f"{name}: {before.get(name)} → {after.get(name)}" for name in sorted(names)[:3])
+
+
+def _kept(service: Service, case: Case, stack_id: str) -> list[Any]:
+    """Rows of the resources that the template wants to keep after the stack, or that are not its own."""
+    template = case.template if isinstance(case.template, dict) else {}
+    resources = template.get("resources", template.get("Resources")) or {}
+    kept = {
+        name
+        for name, each in resources.items()
+        if str(each.get("deletion_policy", each.get("DeletionPolicy", ""))).lower() in ("retain", "snapshot")
+        or "external_id" in each
+    }
+    return [row for row in service.rows(stack_id) if row.name in kept]
+
+
+def types_of(case: Case) -> set[str]:
+    """Types of all resources that the template describes, groups and nested templates included."""
+    found: set[str] = set()
+    documents = [case.template, *(_document(text) for text in case.files.values())]
+    for document in documents:
+        if isinstance(document, dict):
+            pending = [document.get("resources"), document.get("Resources")]
+            while pending:
+                each = pending.pop()
+                if isinstance(each, dict):
+                    names = [each.get("type"), each.get("Type")]
+                    found |= {name for name in names if isinstance(name, str) and "::" in name}
+                    pending += each.values()
+                elif isinstance(each, list):
+                    pending += each
+    return found
+
+
+def _document(text: str) -> Any:
+    """Nested templates are JSON once their names are clear; other files are no templates."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
