@@ -16,7 +16,7 @@ from homeostat.clouds.joined import JoinedCloud
 from homeostat.clouds.local import LocalCloud
 from homeostat.clouds.port import Answer, Change, Cloud, Intent, Operation
 from homeostat.clouds.simulated import SimulatedCloud
-from homeostat.model.errors import HomeostatError, Terminal, Transient
+from homeostat.model.errors import HomeostatError, Rejected, Terminal, Transient
 from homeostat.model.observed import Observation, Presence
 
 PATIENCE_S = 20.0
@@ -386,3 +386,52 @@ def test_a_name_of_a_key_is_taken_once(subject: Subject) -> None:
     subject.create("keypair", "first")
     (refused,) = subject.cloud.create("keypair", [Intent("second", CASES["keypair"].spec(subject))])
     assert isinstance(refused, Terminal)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_there_is_resolved_by_id_and_by_name(subject: Subject, kind: str) -> None:
+    handle = subject[kind]
+    name = CASES[kind].spec(subject).get("name")
+    names = [handle, *([name] if name else []), NOWHERE, "nothing is called so"]
+    found = subject.cloud.resolve(kind, names)
+    assert found == [*[handle] * (len(names) - 2), None, None]
+    subject.cloud.delete(kind, [handle])
+    subject.until_absent(kind, handle)
+    assert subject.cloud.resolve(kind, names) == [None] * len(names)
+
+
+def test_a_name_that_several_things_have_is_refused(subject: Subject) -> None:
+    spec = CASES["network"].spec(subject)
+    one, _ = subject.cloud.create("network", [Intent("a", spec), Intent("b", spec)])
+    with pytest.raises(Rejected, match=r"Multiple physical resources were found with name \(net\)"):
+        subject.cloud.resolve("network", ["net"])
+    assert subject.cloud.resolve("network", [present(one).handle]) == [present(one).handle]
+
+
+@pytest.mark.parametrize(("kind", "name"), [("image", "cirros"), ("flavor", "m1.tiny"), ("network", "public")])
+def test_what_nobody_made_is_resolved_too(subject: Subject, kind: str, name: str) -> None:
+    (found,) = subject.cloud.resolve(kind, [name])
+    assert found is not None
+    assert subject.cloud.resolve(kind, [found, "no-such-thing"]) == [found, None]
+
+
+def test_a_kind_that_a_cloud_does_not_know_has_no_things(subject: Subject) -> None:
+    assert subject.cloud.resolve("hovercraft", ["full of eels"]) == [None]
+
+
+def test_snapshots_are_resolved_once_they_are_complete(subject: Subject) -> None:
+    handle = subject["volume"]
+    arguments = {"token": "copy", "name": "copy of disk"}
+    subject.cloud.operate("volume", [Operation(handle, "snapshot", arguments)])
+    seen = subject.until(
+        "volume",
+        handle,
+        lambda seen: [each["status"] for each in seen.properties.get("snapshots", ())] == ["available"],
+    )
+    (snapshot,) = seen.properties["snapshots"]
+    assert subject.cloud.resolve("volume_snapshot", ["copy of disk", snapshot["id"], "other"]) == [
+        snapshot["id"],
+        snapshot["id"],
+        None,
+    ]
+    assert subject.cloud.resolve("image", ["copy of disk"]) == [None], "a volume cannot be booted from"

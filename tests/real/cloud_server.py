@@ -64,7 +64,7 @@ class _Manager(BaseManager):
 _Manager.register(
     "cloud",
     _the_cloud,
-    exposed=("observe", "find", "create", "update", "delete", "operate", "things", "acts", "created_twice"),
+    exposed=("observe", "find", "resolve", "create", "update", "delete", "operate", "things", "acts", "created_twice"),
 )
 
 
@@ -99,6 +99,9 @@ class SharedCloud:
 
     def find(self, kind: str, tokens: Sequence[str]) -> list[Observation]:
         return self._call(self._there.find, kind, tokens)
+
+    def resolve(self, kind: str, names: Sequence[str]) -> list[str | None]:
+        return self._call(self._there.resolve, kind, names)
 
     def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
         return self._call(self._there.create, kind, intents)

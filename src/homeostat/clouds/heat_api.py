@@ -15,7 +15,7 @@ from urllib.parse import quote
 import httpx
 
 from homeostat.clouds.port import Answer, Change, Intent, Operation, Sighting
-from homeostat.model.errors import HomeostatError, Rejected, Terminal, Transient, Uncertain
+from homeostat.model.errors import HomeostatError, Rejected, Terminal, Transient, Uncertain, ambiguous
 from homeostat.model.observed import Observation, Presence
 
 KIND = "remote_stack"
@@ -163,6 +163,16 @@ class RemoteStacks:
         if silent and not found.keys() >= set(tokens):
             raise next(iter(silent.values()))
         return [found.get(token) or Observation(Presence.ABSENT, seen_at=time.time()) for token in tokens]
+
+    def resolve(self, kind: str, names: Sequence[str]) -> list[str | None]:
+        """Stacks of ours by handle, id or name. All regions must answer: a stack may be in any of them."""
+        if kind != KIND:
+            return [None] * len(names)
+        listed, silent = self._lists(set(self._regions.by_name))
+        if silent:
+            raise next(iter(silent.values()))
+        stacks = [(region, entry) for region, entries in listed.items() for entry in entries.values()]
+        return [_named(name, stacks) for name in names]
 
     def _lists(self, names: set[str]) -> tuple[dict[str, dict[str, Wire]], dict[str, Transient]]:
         """Region -> id -> entry of the list, and the regions that gave no list."""
@@ -317,6 +327,15 @@ class RemoteStacks:
 
     def close(self) -> None:
         """Connections are those of `Regions`."""
+
+
+def _named(name: str, stacks: Sequence[tuple[str, Wire]]) -> str | None:
+    """Handle of the stack that a handle, id or name stands for. Fails: Rejected where several have the name."""
+    by_id = [handle for region, each in stacks if name in ((handle := handle_of(region, each["id"])), each["id"])]
+    found = by_id or [handle_of(region, each["id"]) for region, each in stacks if each["stack_name"] == name]
+    if len(found) > 1:
+        raise ambiguous(name)
+    return found[0] if found else None
 
 
 def handle_of(region: str, stack_id: str) -> str:

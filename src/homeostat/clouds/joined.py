@@ -30,6 +30,10 @@ class JoinedCloud:
     def find(self, kind: str, tokens: Sequence[str]) -> list[Observation]:
         return self._of(kind).find(kind, tokens)
 
+    def resolve(self, kind: str, names: Sequence[str]) -> list[str | None]:
+        """A kind that none of them makes is a matter of the first."""
+        return self._by_kind.get(kind, self._first).resolve(kind, names)
+
     def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
         return self._of(kind).create(kind, intents)
 

@@ -116,6 +116,14 @@ class Cloud(Protocol):
     def find(self, kind: str, tokens: Sequence[str]) -> list[Observation]:
         """What carries these tokens (ABSENT where nothing does), in order. Raises Transient like `observe`."""
 
+    def resolve(self, kind: str, names: Sequence[str]) -> list[str | None]:
+        """Ids of the things that these names or ids stand for, in order; None where there is no such thing.
+
+        kind — one of the table, or one that is named and never made here: `image`, `flavor`, `availability_zone`, ….
+        Where a cloud takes any name, the name is the id. Raises Transient when the cloud does not answer, Rejected
+        (PhysicalResourceNameAmbiguity) for a name that several things have.
+        """
+
     def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
         """Ask for new things; each carries its token from the first moment on."""
 

@@ -26,6 +26,7 @@ FAULT_CODES: dict[str, int] = {
     "InvalidTenant": 403,
     "NotFound": 404,
     "NotSupported": 400,
+    "PhysicalResourceNameAmbiguity": 400,
     "RequestLimitExceeded": 400,
     "ResourceActionNotSupported": 400,
     "ResourceNotAvailable": 404,
@@ -82,6 +83,11 @@ class Rejected(HomeostatError):
 def invalid(message: str, *path: str | int, error: str = "") -> Rejected:
     """A template or property that does not validate (400 StackValidationFailed)."""
     return Rejected("StackValidationFailed", message, error=error, path=path)
+
+
+def ambiguous(name: str) -> Rejected:
+    message = f"Multiple physical resources were found with name ({name}); refer to one by its id."
+    return Rejected("PhysicalResourceNameAmbiguity", message)
 
 
 def stack_not_found(name: str) -> Rejected:

@@ -59,12 +59,16 @@ class Catalogue:
     def __init__(self, root: Path) -> None:
         self._root = root
 
+    def resolve(self, entity: str, given: str) -> str | None:
+        """Id of a known name, or the id itself; None for what is not known."""
+        ids = {name: catalogue_id(entity, name) for name in self.names(entity)}
+        return ids.get(given) or (given if given in ids.values() else None)
+
     def check(self, entity: str, given: str) -> None:
         """Fails: Terminal that names the known ones. entity — `image` or `flavor`."""
-        names = self.names(entity)
-        if given not in names and given not in {catalogue_id(entity, name) for name in names}:
+        if self.resolve(entity, given) is None:
             added = self._root / f"{entity}s.json"
-            known = ", ".join(names)
+            known = ", ".join(self.names(entity))
             raise Terminal(f"There is no {entity} {given!r}; known are: {known}. To add some, list them in {added}")
 
     def names(self, entity: str) -> list[str]:

@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from homeostat.clouds.local import balancing, floating, networks, processes, servers, snapshots, storage
+from homeostat.clouds.local.catalogue import Catalogue
 from homeostat.clouds.local.family import Family
-from homeostat.clouds.local.tree import Tree, scan
+from homeostat.clouds.local.tree import Look, Tree, scan
 from homeostat.clouds.local.watching import Watcher
 from homeostat.clouds.port import Answer, Change, Intent, Operation, Sighting
-from homeostat.model.errors import Terminal
+from homeostat.model.errors import Terminal, ambiguous
 from homeostat.model.observed import Observation
 
 FAMILIES: tuple[type[Family], ...] = (
@@ -32,6 +33,12 @@ FAMILIES: tuple[type[Family], ...] = (
 )
 
 
+ANY_NAME = frozenset({"availability_zone", "volume_type"})
+"""Kinds of which this cloud takes any name: all that it has is on one machine."""
+SNAPSHOTS = {"image": "server", "volume_snapshot": "volume", "volume_backup": "volume"}
+"""Kinds of which there are snapshots -> kind of what they are of."""
+
+
 class LocalCloud:
     """The port on this machine; its state is the directory `root`, which several processes may share.
 
@@ -44,6 +51,7 @@ class LocalCloud:
     def __init__(self, root: Path) -> None:
         self._tree = Tree(root)
         self._tree.empty_trash()
+        self._catalogue = Catalogue(self._tree.root)
         self._servers = servers.Servers(self._tree)
         families = [self._servers, *(family(self._tree) for family in FAMILIES)]
         self._families = {family.kind: family for family in families}
@@ -55,6 +63,10 @@ class LocalCloud:
 
     def find(self, kind: str, tokens: Sequence[str]) -> list[Observation]:
         return self._family(kind).find(tokens)
+
+    def resolve(self, kind: str, names: Sequence[str]) -> list[str | None]:
+        look = Look(self._tree)
+        return [self._resolve(look, kind, name) for name in names]
 
     def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
         return self._swept(self._family(kind).create(intents))
@@ -90,6 +102,27 @@ class LocalCloud:
         directories = [entry.path for kind in self.kinds for entry in scan(f"{self._tree.root}/{kind}s")]
         processes.end(directories)
         shutil.rmtree(self._tree.root)
+
+    def _resolve(self, look: Look, kind: str, name: str) -> str | None:
+        if kind in ANY_NAME:
+            return name
+        if kind in ("image", "flavor") and (found := self._catalogue.resolve(kind, name)) is not None:
+            return found
+        if kind in SNAPSHOTS:
+            return self._snapshot(look, kind, name)
+        return look.called(kind, name) if kind in self._families else None
+
+    def _snapshot(self, look: Look, kind: str, name: str) -> str | None:
+        """A complete snapshot, which serves as an image if it is of a server."""
+        of = SNAPSHOTS[kind]
+        found = [
+            each.id
+            for each in look.all(snapshots.KIND).values()
+            if name in (each.id, each.spec["name"]) and snapshots.complete_snapshot(self._tree, each.id, of) is not None
+        ]
+        if len(found) > 1:
+            raise ambiguous(name)
+        return found[0] if found else None
 
     def _swept(self, answers: list[Answer]) -> list[Answer]:
         self._tree.empty_trash()

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from homeostat.model.errors import Terminal
+from homeostat.model.errors import Terminal, ambiguous
 
 THING = "thing.json"
 _RACY_S = 0.05
@@ -127,12 +127,24 @@ class Look:
             return self._kinds[kind].get(id)
         return self._tree.read(kind, id)
 
+    def called(self, kind: str, reference: str) -> str | None:
+        """Id of the thing of this id or name. Fails: Rejected when several have the name."""
+        if self.get(kind, reference) is not None:
+            return reference
+        named = self._named(kind, reference)
+        if len(named) > 1:
+            raise ambiguous(reference)
+        return named[0].id if named else None
+
+    def _named(self, kind: str, name: str) -> list[Record]:
+        return [record for record in self.all(kind).values() if record.spec.get("name") == name]
+
     def resolve(self, kind: str, reference: str) -> Record:
         """By id or else by name. Fails: Terminal when nothing or more than one thing is called so."""
         found = self.get(kind, reference)
         if found is not None:
             return found
-        named = [record for record in self.all(kind).values() if record.spec.get("name") == reference]
+        named = self._named(kind, reference)
         if len(named) == 1:
             return named[0]
         if named:

@@ -2,14 +2,14 @@
 
 import random
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from homeostat.clouds.port import Answer, Change, Intent, Operation, Sighting
 from homeostat.clouds.simulated.objects import BUILDING_STATUS, FIELDS, KINDS, READY_STATUS, SNAPSHOT_KINDS, told_once
-from homeostat.model.errors import Rejected, Terminal, Transient, Uncertain
+from homeostat.model.errors import Rejected, Terminal, Transient, Uncertain, ambiguous
 from homeostat.model.observed import Observation, Presence
 
 
@@ -74,6 +74,7 @@ class SimulatedCloud:
 
     Takes: now — seconds since the epoch; weather — how it behaves; seed — of its faults; first_number — of its things,
     so that several clouds need not use one handle for different things.
+    catalogue — kind -> names that there are besides the things made here; of other kinds any name is taken.
     doubled — (kind, token) of every creation made while another thing with that token was there: to stay empty.
     """
 
@@ -85,6 +86,7 @@ class SimulatedCloud:
     ) -> None:
         self.weather = weather or Weather()
         self.listing_lag_s = self.weather.listing_lag_s
+        self.catalogue: dict[str, Collection[str]] = {}
         self.doubled: list[tuple[str, str]] = []
         self._number = first_number - 1
         self._now = now
@@ -107,6 +109,12 @@ class SimulatedCloud:
         with self._lock:
             self._answering()
             return [self._look(kind, self._by_token.get((kind, token), "")) for token in tokens]
+
+    def resolve(self, kind: str, names: Sequence[str]) -> list[str | None]:
+        """Things there are, and names of the catalogue; of kinds that it does not list, any name stands for itself."""
+        with self._lock:
+            self._answering()
+            return [self._resolve(kind, name) for name in names]
 
     def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
         with self._lock:
@@ -259,6 +267,19 @@ class SimulatedCloud:
         look = self._true_look(kind, handle)
         once = told_once(kind, spec, number)
         return replace(look, properties={**look.properties, **once}) if once else look
+
+    def _resolve(self, kind: str, name: str) -> str | None:
+        if self._true_look(kind, name).present:
+            return name
+        there = [
+            handle
+            for (each, handle), thing in list(self._things.items())
+            if each == kind and thing.properties.get("name") == name and self._true_look(kind, handle).present
+        ]
+        if len(there) > 1:
+            raise ambiguous(name)
+        listed = self.catalogue.get(kind)
+        return there[0] if there else name if listed is None or name in listed else None
 
     def _present(self, kind: str, handle: str) -> _Thing | None:
         return self._things[kind, handle] if self._true_look(kind, handle).present else None
