@@ -20,8 +20,8 @@ CORE = ("OS::Nova::", "OS::Neutron::", "OS::Cinder::", "OS::Octavia::", "OS::Hea
 WITHIN_S = 4 * 3600.0
 """Virtual seconds that an operation may take."""
 IDENTITY = Identity("00000000-0000-0000-0000-000000000000", "tried", PROJECT)
-_LOCATED = re.compile(r"line \d+|section is invalid: \S+|[Pp]arameter '?\(?\w+|version|key \w+|\(in \S+\)")
-"""Places that are not paths: a line, or the name of a section, of a parameter, of a key of the template."""
+_LOCATED = re.compile(r"line \d+|section is invalid: \S+|[Pp]arameter '?\(?\w+|version|key \w+|\(in \S+\)| -> ")
+"""Places that are not paths: a line, or the name of a section, of a parameter, of a key, of a circle."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,10 @@ from homeostat.resources.base import ResourceType
 from homeostat.resources.registry import types
 from homeostat.resources.schema import Kind, Property
 from homeostat.templates import parse_template
+from homeostat.templates.parameters import ParameterSchema
+from homeostat.templates.versions import version_of
 
+VERSION = version_of({"heat_template_version": "2018-08-31"})
 KEY = "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAAgQC7 made@up"
 ID = "6a7c4b52-0d9f-4f0c-9a55-3f1c7f2ab001"
 BY_CONSTRAINT = {
@@ -169,14 +172,9 @@ def _nested(use: Use, files: Mapping[str, str], depth: int) -> Iterator[Any]:
 
 def _agrees(value: Any, rules: Mapping[str, Any]) -> bool:
     """Does a text agree with the constraints? Those that cannot be read are left to whoever checks the template."""
-    from homeostat.templates.parameters import ParameterSchema
-
+    constraints = [{kind: rule} for kind, rule in rules.items() if kind != "description"]
     try:
-        schema = ParameterSchema.parse(
-            "p",
-            {"type": "string", "constraints": [{k: v} for k, v in rules.items() if k != "description"]},
-            "2018-08-31",
-        )
+        schema = ParameterSchema.parse("p", {"type": "string", "constraints": constraints}, VERSION)
         schema.value_of(value)
     except Rejected:
         return True
