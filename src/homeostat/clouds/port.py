@@ -44,9 +44,52 @@ Objects by kind (fields beyond these are allowed; `status` words in lower case)
   remote_stack: {id, name, region, status: in_progress|complete|failed|deleting, action, fault, outputs: {name: value}};
     asked for with {name, region, template (text), parameters, files, timeout_mins?}; the handle of one in a region of
     its own is `<region>/<id>`
+  container (of objects): {id (= name), name, url, read_acl, write_acl, metadata, account_metadata, object_count,
+    bytes_used, headers, purge}; with `purge` its objects are deleted with it, else one that is not empty is kept
+  image: {id, name, status: queued|importing|active|deactivated|killed|error, disk_format, container_format, location
+    (to download it from), min_disk, min_ram, protected, visibility, members, tags, active, extra_properties, …}
+  domain, project, user, group, role: {id, name, description, enabled, domain_id; parent_id and tags of a project;
+    default_project_id, email, password (never told), groups, roles of a user; roles of a group}
+  role_assignment: {id, user_id or group_id, roles: [{role, project_id or domain_id}]}
+  service, region, endpoint: {id, name, type, description, enabled, parent_region_id, region_id, service_id, interface,
+    url}
+  secret: {id, name, status: active|error, payload, payload_content_type, payload_content_encoding, algorithm,
+    bit_length, mode, expiration}
+  secret_order: {id, name, status: pending|active|error, type: key|asymmetric|certificate, order_ref, secret_ref,
+    container_ref, public_key, private_key, certificate, intermediates, …}
+  secret_container: {id, name, status, type: generic|certificate|rsa, secret_refs: {name: ref}, container_ref,
+    consumers}
+  alarm: {id, name, type, <type>_rule, enabled, state, severity, description, repeat_actions, alarm_actions, ok_actions,
+    insufficient_data_actions, time_constraints}
+  dns_zone: {id, name, status: pending|active|error, type, email, ttl, description, masters, attributes, serial}
+  dns_record_set: {id, name, status, zone_id, type, ttl, records, description}
+  workflow: {id (= name), name, type, tasks, task_defaults, input, output, params, tags, executions}
+  cron_trigger: {id (= name), name, pattern, workflow_name, workflow_input, first_time, count, next_execution_time,
+    remaining_executions}
+  external_resource: {id, status: idle|running|success|error|cancelled, actions: {CREATE|UPDATE|SUSPEND|RESUME|DELETE:
+    {workflow, params}}, input, description, output}; each call runs the workflow of its action, if there is one
+  share: {id, name, status: creating|available|error|error_deleting, share_proto, size (GiB), snapshot_id,
+    share_network_id, share_type, metadata, is_public, access_rules, export_locations, host, availability_zone, …}
+  share_network: {id, name, neutron_net_id, neutron_subnet_id, security_services, segmentation_id, cidr, ip_version,
+    network_type}; share_type: {id, name, is_public, driver_handles_share_servers, extra_specs}
+  share_security_service: {id, name, type, dns_ip, server, domain, user, password (never told)}
+  cluster_template: {id, name, image_id, flavor_id, master_flavor_id, keypair_id, external_network_id, coe, …}
+  container_cluster: {id, name, status: create_in_progress|create_complete|create_failed|update_…, cluster_template_id,
+    keypair, node_count, master_count, api_address, master_addresses, node_addresses, …}
+  database_instance: {id, name, status: build|active|error|…, flavor_id, size (GiB), databases, users, networks,
+    hostname, href, …}; database_cluster: {id, name, status, instances: [{id, status, …}], ip, …}
+  queue: {id (= name), name, metadata, href}; subscription: {id, queue_name, subscriber, ttl, options}
+  signed_queue_url: {id, queue, signature, expires, paths, methods, project}; nobody remembers it: its id tells all
+  workflow_trigger (a subscription that runs a workflow): {id, queue_name, ttl, workflow_id, params, input}
+  app_container: {id, name, status: creating|running|stopped|paused|error|dead, image, command, cpu, memory, mounts,
+    networks, restart_policy: {Name, MaximumRetryCount}, addresses, …}
+  reservable_host: {id, name, status: up, extra_capability, hypervisor_hostname, vcpus, memory_mb, …}
+  lease: {id, name, status: pending|active|terminated|error, start_date, end_date, reservations, events, …}
+  baremetal_port: {id, node_uuid, address, portgroup_uuid, local_link_connection, pxe_enabled, …}
 
 Operations by kind: server — start, stop, reboot, pause, unpause, lock, unlock, rebuild, snapshot; volume — snapshot;
-load_balancer and floating_ip — start (where a process of theirs can die: their status is then `stopped`).
+app_container — start, unpause; load_balancer and floating_ip — start (where a process of theirs can die: their status
+is then `stopped`).
 
 Snapshots: `snapshot` with the arguments {token, name} begins to copy the data of a thing (a volume: a backup or
 snapshot; a server: an image of its disk) and answers at once. It is idempotent on the token: asked again, it goes on

@@ -9,13 +9,53 @@ from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 
 from homeostat.model.errors import Rejected
-from homeostat.resources import cinder, grouping, heat, neutron, nova, octavia, remote, routing
+from homeostat.resources import (
+    aodh,
+    barbican,
+    blazar,
+    cinder,
+    designate,
+    glance,
+    grouping,
+    heat,
+    ironic,
+    keystone,
+    magnum,
+    manila,
+    mistral,
+    neutron,
+    nova,
+    octavia,
+    remote,
+    retired,
+    routing,
+    swift,
+    trove,
+    zaqar,
+    zun,
+)
 from homeostat.resources.base import ResourceType
 from homeostat.resources.discovery import BUILT_IN, Offer, Problem, Register, loaded, registered
 from homeostat.resources.nested import NestedStack, TemplateResource, is_template
 from homeostat.resources.support import Support, SupportStatus
 
-FAMILIES = (heat, grouping, nova, neutron, routing, cinder, octavia, remote)
+SERVICES = (
+    swift,
+    glance,
+    keystone,
+    barbican,
+    aodh,
+    designate,
+    mistral,
+    manila,
+    magnum,
+    trove,
+    zaqar,
+    zun,
+    blazar,
+    ironic,
+)
+FAMILIES = (heat, grouping, nova, neutron, routing, cinder, octavia, remote, *SERVICES, retired)
 
 
 GROUP = "homeostat.resources"

@@ -1,6 +1,6 @@
 """Rules across properties that several types share. Values may be `schema.UNKNOWN`, which counts as given."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from homeostat.model.errors import Rejected, invalid
@@ -44,3 +44,11 @@ def require(rule: bool, message: str, path: Sequence[str | int]) -> None:
     """Fails: Rejected (`Property error`) with this message unless the rule holds."""
     if not rule:
         raise invalid(message, *path, error="Property error")
+
+
+def maps(values: Mapping[str, Any], name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """(index, item) of those items of a list of maps that are known."""
+    items = values.get(name)
+    for index, item in enumerate(items if isinstance(items, list) else ()):
+        if isinstance(item, Mapping):
+            yield index, item

@@ -154,6 +154,11 @@ def anything(description: str = "", **options: Any) -> Property:
     return Property(Kind.ANY, description, **options)
 
 
+def link(description: str, constraint: str, **options: Any) -> Property:
+    """Another thing of a cloud, by name or id. constraint — its named constraint."""
+    return text(description, constraints=(custom(constraint),), same=comparison.reference, **options)
+
+
 @dataclass(frozen=True, slots=True)
 class Attribute:
     """Schema of one attribute.
@@ -331,6 +336,7 @@ __all__ = [
     "custom",
     "integer",
     "length",
+    "link",
     "listing",
     "mapping",
     "number",

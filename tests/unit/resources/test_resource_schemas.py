@@ -1,4 +1,4 @@
-"""The schemas of all types are those of the table in schemas.md."""
+"""The schemas of all types are those of the tables in schemas*.md."""
 
 import json
 import re
@@ -20,8 +20,8 @@ Row = tuple[str, str, frozenset[str], Any, str]
 def expected() -> dict[str, tuple[dict[str, Row], set[str]]]:
     """Type name -> (rows by property path, attributes as written)."""
     found: dict[str, tuple[dict[str, Row], set[str]]] = {}
-    text = Path(__file__).with_name("schemas.md").read_text(encoding="utf-8")
-    for section in text.split("\n## ")[1:]:
+    pages = sorted(Path(__file__).parent.glob("schemas*.md"))
+    for section in "".join(page.read_text(encoding="utf-8") for page in pages).split("\n## ")[1:]:
         name, _, body = section.partition("\n")
         rows = {}
         for line in body.splitlines():
@@ -68,7 +68,7 @@ def _rule(prop: Property) -> str:
             ends = [f'"{numbered[0]}".."{numbered[-1]}"'] if numbered else []
             written.append("one of " + ", ".join([*words, *ends]))
         else:
-            written.append(f"custom {value}")
+            written.append(f"{'re' if name == 'allowed_pattern' else 'custom'} {value}")
     return "; ".join(written)
 
 

@@ -8,7 +8,16 @@ from functools import partial
 from typing import Any
 
 from homeostat.clouds.port import Answer, Change, Intent, Operation, Sighting
-from homeostat.clouds.simulated.objects import BUILDING_STATUS, FIELDS, KINDS, READY_STATUS, SNAPSHOT_KINDS, told_once
+from homeostat.clouds.simulated.objects import (
+    BUILDING_STATUS,
+    FIELDS,
+    KINDS,
+    OWN_ID,
+    READY_STATUS,
+    SNAPSHOT_KINDS,
+    told_once,
+)
+from homeostat.clouds.simulated.services import refusal
 from homeostat.model.errors import Rejected, Terminal, Transient, Uncertain, ambiguous
 from homeostat.model.observed import Observation, Presence
 
@@ -252,7 +261,7 @@ class SimulatedCloud:
             return Terminal(f"Quota exceeded: {quota} things are allowed")
         self._number += 1
         number = self._number
-        handle = str(intent.spec["name"]) if kind == "keypair" else f"{kind}-{number}"
+        handle = str(intent.spec.get(OWN_ID.get(kind, "")) or f"{kind}-{number}")
         if (kind, handle) in self._things:
             return Terminal(f"there is a {kind} named {handle} already")
         now = self._now()
@@ -295,6 +304,9 @@ class SimulatedCloud:
         if thing is not None and thing.gone_at is None:
             if thing.properties.get("locked"):
                 return Rejected("Forbidden", f"{kind} {handle} is locked")
+            refused = refusal(thing.properties)
+            if refused:
+                return Terminal(refused)
             thing.gone_at = self._now() + self.weather.delete_s
         return self._true_look(kind, handle)
 

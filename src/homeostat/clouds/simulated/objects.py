@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from homeostat.clouds.simulated import services
+
 READY_STATUS: Mapping[str, str] = {
     "server": "active",
     "network": "active",
@@ -17,14 +19,23 @@ READY_STATUS: Mapping[str, str] = {
     "pool_member": "active",
     "health_monitor": "active",
     "remote_stack": "complete",
+    **services.READY_STATUS,
 }
 """Status word of a thing that is ready; kinds without one have no status."""
 
-BUILDING_STATUS: Mapping[str, str] = {"server": "building", "volume": "creating", "remote_stack": "in_progress"}
+BUILDING_STATUS: Mapping[str, str] = {
+    "server": "building",
+    "volume": "creating",
+    "remote_stack": "in_progress",
+    **services.BUILDING_STATUS,
+}
+OWN_ID: Mapping[str, str] = {"keypair": "name", **services.OWN_ID}
+"""Kind -> field that is the id of a thing of that kind, where it is given."""
 SNAPSHOT_KINDS = frozenset({"server", "volume"})
 KINDS = frozenset(
     {
         *READY_STATUS,
+        *services.KINDS,
         "keypair",
         "subnet",
         "router_interface",
@@ -97,6 +108,7 @@ FIELDS: Mapping[str, Callable[[Fields, int], Fields]] = {
     "floating_ip": _floating,
     "subnet": _subnet,
     "remote_stack": lambda spec, number: {"action": "CREATE", "outputs": {}},
+    **services.FIELDS,
 }
 
 

@@ -1,0 +1,179 @@
+"""Types of the key manager: secrets, orders of keys, containers of secrets."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from homeostat.model.observed import Remedy
+from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing
+from homeostat.resources.rules import maps, require
+from homeostat.resources.schema import (
+    UNKNOWN,
+    Attribute,
+    Kind,
+    Property,
+    between,
+    custom,
+    integer,
+    link,
+    listing,
+    mapping,
+    one_of,
+    text,
+)
+from homeostat.resources.support import Support
+
+KEY: dict[str, Property] = {
+    "mode": text("Mode of the algorithm."),
+    "expiration": text("When it expires, as ISO 8601 writes it.", constraints=(custom("expiration"),)),
+    "algorithm": text("Algorithm that the key is for."),
+}
+
+
+class KeyManagerType(ResourceType):
+    """What the types of the key manager share: things do not change once they are stored."""
+
+    lifecycle = Lifecycle(ready=frozenset({"active"}), busy=frozenset({"pending"}), broken={"error": Remedy.RECREATE})
+
+
+class Secret(KeyManagerType):
+    name = "OS::Barbican::Secret"
+    kind = "secret"
+    support = Support(version="2014.2")
+    description = "A secret that is kept safe."
+    properties = {
+        "name": text("Name of the secret."),
+        "payload": text("The secret itself."),
+        "payload_content_type": text("What it is.", constraints=(one_of("text/plain", "application/octet-stream"),)),
+        "payload_content_encoding": text("How it is written.", constraints=(one_of("base64"),)),
+        "bit_length": integer("Length of the key in bits.", constraints=(between(0),)),
+        **KEY,
+    }
+    attributes = {
+        "status": Attribute("Status of the secret."),
+        "decrypted_payload": Attribute("The secret itself.", field="payload"),
+    }
+
+    def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
+        encoded = bool(values.get("payload_content_encoding"))
+        require(not encoded or bool(values.get("payload")), "payload_content_encoding needs a payload", path)
+
+    def show(self, thing: Thing) -> Any:
+        return {name: value for name, value in thing.seen.properties.items() if name != "payload"}
+
+
+class Order(KeyManagerType):
+    name = "OS::Barbican::Order"
+    kind = "secret_order"
+    support = Support(version="2014.2")
+    description = "An order to make a key or a certificate."
+    properties = {
+        "name": text("Name of the secret that is made."),
+        "payload_content_type": text("What it is."),
+        "bit_length": integer("Length of the key in bits."),
+        "type": text("What is ordered.", required=True, constraints=(one_of("key", "asymmetric", "certificate"),)),
+        "request_type": text("Kind of the request for a certificate."),
+        "subject_dn": text("Subject of the certificate."),
+        "source_container_ref": text("Container that the certificate is made from."),
+        "ca_id": text("Authority that makes the certificate."),
+        "profile": text("Profile of the certificate."),
+        "request_data": text("The request for a certificate."),
+        "pass_phrase": text("Passphrase of the key."),
+        **KEY,
+    }
+    attributes = {
+        "status": Attribute("Status of the order."),
+        "order_ref": Attribute("URL of the order."),
+        "secret_ref": Attribute("URL of the secret that was made."),
+        "container_ref": Attribute("URL of the container that was made."),
+        "public_key": Attribute("The public key that was made."),
+        "private_key": Attribute("The private key that was made."),
+        "certificate": Attribute("The certificate that was made."),
+        "intermediates": Attribute("Certificates between it and the authority."),
+    }
+
+
+class ContainerType(KeyManagerType):
+    """What containers share: each secret in them is under a name."""
+
+    kind = "secret_container"
+    contents: str
+    attributes = {
+        "status": Attribute("Status of the container."),
+        "container_ref": Attribute("URL of the container."),
+        "secret_refs": Attribute("URL of each secret in it, by name.", Kind.MAP),
+        "consumers": Attribute("Who uses it.", Kind.LIST),
+    }
+
+    def references(self, values: Props) -> dict[str, Any]:
+        """Name of a secret -> the secret; for most types each property but `name` is one."""
+        return {name: value for name, value in values.items() if name != "name" and value}
+
+    def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
+        known = _known(self.references(values).values())
+        require(len(known) == len(set(known)), "each secret may be there once only", path)
+
+    def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
+        name = values.get("name") or physical_name
+        return {"name": name, "type": self.contents, "secret_refs": self.references(values)}
+
+
+def _known(values: Iterable[Any]) -> list[Any]:
+    return [value for value in values if value is not UNKNOWN]
+
+
+class GenericContainer(ContainerType):
+    name = "OS::Barbican::GenericContainer"
+    contents = "generic"
+    support = Support(version="6.0.0")
+    description = "A container of any secrets."
+    properties = {
+        "name": text("Name of the container."),
+        "secrets": listing(
+            "The secrets.",
+            items=mapping(
+                fields={
+                    "name": text("Name of the secret in the container.", required=True),
+                    "ref": link("The secret.", "barbican.secret", required=True),
+                }
+            ),
+        ),
+    }
+
+    def references(self, values: Props) -> dict[str, Any]:
+        return {each["name"]: each["ref"] for _, each in maps(values, "secrets")}
+
+    def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
+        known = _known(each["ref"] for _, each in maps(values, "secrets"))
+        require(len(known) == len(set(known)), "each secret may be there once only", (*path, "secrets"))
+
+
+class CertificateContainer(ContainerType):
+    name = "OS::Barbican::CertificateContainer"
+    contents = "certificate"
+    support = Support(version="6.0.0")
+    description = "A container of a certificate and what belongs to it."
+    properties = {
+        "name": text("Name of the container."),
+        "certificate_ref": link("The certificate.", "barbican.secret"),
+        "private_key_ref": link("Its private key.", "barbican.secret"),
+        "private_key_passphrase_ref": link("Passphrase of the private key.", "barbican.secret"),
+        "intermediates_ref": link("Certificates between it and the authority.", "barbican.secret"),
+    }
+
+    def references(self, values: Props) -> dict[str, Any]:
+        return {name.removesuffix("_ref"): value for name, value in super().references(values).items()}
+
+
+class RSAContainer(CertificateContainer):
+    name = "OS::Barbican::RSAContainer"
+    contents = "rsa"
+    description = "A container of a pair of RSA keys."
+    properties = {
+        "name": text("Name of the container."),
+        "private_key_ref": link("The private key.", "barbican.secret"),
+        "private_key_passphrase_ref": link("Passphrase of the private key.", "barbican.secret"),
+        "public_key_ref": link("The public key.", "barbican.secret"),
+    }
+
+
+TYPES: list[type[ResourceType]] = [Secret, Order, GenericContainer, CertificateContainer, RSAContainer]

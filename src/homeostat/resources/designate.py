@@ -1,0 +1,65 @@
+"""Types of DNS: zones and sets of records."""
+
+from homeostat.model.observed import Remedy
+from homeostat.resources import comparison
+from homeostat.resources.base import Lifecycle, Props, ResourceType
+from homeostat.resources.rules import given, require
+from homeostat.resources.schema import Attribute, between, integer, length, link, listing, mapping, one_of, text
+from homeostat.resources.support import Support
+
+TTL = integer("Seconds that answers may be kept.", update=True, constraints=(between(1, 2147483647),))
+LIFECYCLE = Lifecycle(frozenset({"active"}), frozenset({"pending"}), broken={"error": Remedy.UPDATE})
+
+
+class Zone(ResourceType):
+    name = "OS::Designate::Zone"
+    kind = "dns_zone"
+    support = Support(version="8.0.0")
+    description = "A DNS zone."
+    properties = {
+        "name": text("DNS name of the zone; it ends with a dot.", required=True, constraints=(length(None, 255),)),
+        "ttl": TTL,
+        "description": text("Description of the zone.", update=True, constraints=(length(None, 160),)),
+        "email": text("Address for mail about a PRIMARY zone.", update=True),
+        "type": text(
+            "PRIMARY is kept here, SECONDARY comes from other servers.",
+            default="PRIMARY",
+            constraints=(one_of("PRIMARY", "SECONDARY"),),
+        ),
+        "masters": listing("Servers that a SECONDARY zone comes from; use primaries.", update=True, hidden=True),
+        "primaries": listing("Servers that a SECONDARY zone comes from.", update=True, same=comparison.unordered),
+        "attributes": mapping("What may tell the cloud where to put the zone."),
+    }
+    attributes = {"serial": Attribute("Serial number of the zone.")}
+    twins = {"masters": "primaries"}
+    renamed = {"primaries": "masters"}
+    lifecycle = LIFECYCLE
+
+    def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
+        kind = values.get("type", "PRIMARY")
+        require(kind != "PRIMARY" or given(values, "email"), "email is needed when type is PRIMARY", path)
+        require(kind != "SECONDARY" or given(values, "primaries"), "primaries is needed when type is SECONDARY", path)
+
+
+class RecordSet(ResourceType):
+    name = "OS::Designate::RecordSet"
+    kind = "dns_record_set"
+    support = Support(version="8.0.0")
+    description = "The records of one type under one name of a DNS zone."
+    properties = {
+        "name": text("DNS name of the records.", constraints=(length(None, 255),)),
+        "ttl": TTL,
+        "description": text("Description of the records.", update=True, constraints=(length(None, 160),)),
+        "type": text(
+            "Type of the records.",
+            required=True,
+            constraints=(one_of("A", "AAAA", "CNAME", "MX", "SRV", "TXT", "SPF", "NS", "PTR", "SSHFP", "SOA"),),
+        ),
+        "records": listing("Data of each record.", required=True, update=True, same=comparison.unordered),
+        "zone": link("The zone.", "designate.zone", required=True),
+    }
+    renamed = {"zone": "zone_id"}
+    lifecycle = LIFECYCLE
+
+
+TYPES: list[type[ResourceType]] = [Zone, RecordSet]

@@ -1,0 +1,53 @@
+"""Types whose services are gone. Templates that have them are told what to use instead."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from homeostat.model.errors import Rejected
+from homeostat.resources.base import Props, ResourceType
+from homeostat.resources.support import hidden
+
+
+class RetiredType(ResourceType):
+    """Nothing of this type can be made any more. Its support status tells what to use instead."""
+
+    open_schema = True
+
+    def check(self, given: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
+        """Fails: Rejected always."""
+        message = f"{self.name} has been retired and cannot be made any more. {self.support.message}"
+        raise Rejected("StackValidationFailed", message, path=path)
+
+
+NOTHING = "No service takes its place: leave it out, or map it to OS::Heat::None in the environment."
+RETIRED: dict[str, tuple[str, str]] = {
+    "OS::Designate::Domain": ("10.0.0", "Use OS::Designate::Zone instead."),
+    "OS::Designate::Record": ("10.0.0", "Use OS::Designate::RecordSet instead."),
+    "OS::Glance::Image": ("22.0.0", "Use OS::Glance::WebImage instead."),
+    "OS::Magnum::Bay": ("11.0.0", "Use OS::Magnum::Cluster instead."),
+    "OS::Magnum::BayModel": ("11.0.0", "Use OS::Magnum::ClusterTemplate instead."),
+    "OS::Monasca::AlarmDefinition": ("25.0.0", "Use an alarm of OS::Aodh instead."),
+    "OS::Monasca::Notification": ("25.0.0", "Use the actions of an alarm of OS::Aodh instead."),
+    **{
+        f"OS::Sahara::{name}": ("23.0.0", NOTHING)
+        for name in (
+            *("Cluster", "ClusterTemplate", "DataSource", "ImageRegistry", "Job", "JobBinary", "NodeGroupTemplate"),
+        )
+    },
+    "OS::Senlin::Cluster": ("23.0.0", "Use OS::Heat::AutoScalingGroup or OS::Heat::ResourceGroup instead."),
+    "OS::Senlin::Node": ("23.0.0", "Use the type of the node itself, such as OS::Nova::Server, instead."),
+    "OS::Senlin::Policy": ("23.0.0", "Use OS::Heat::ScalingPolicy instead."),
+    "OS::Senlin::Profile": ("23.0.0", "Write the member into the group, such as OS::Heat::AutoScalingGroup, instead."),
+    "OS::Senlin::Receiver": ("23.0.0", "Use the alarm_url of an OS::Heat::ScalingPolicy instead."),
+    "OS::Vitrage::Template": ("27.0.0", NOTHING),
+}
+"""Type -> (release since which it is gone, what to use instead)."""
+
+
+def _types() -> Iterator[type[ResourceType]]:
+    for name, (version, instead) in RETIRED.items():
+        words = {"name": name, "description": f"Retired. {instead}", "support": hidden(version, instead)}
+        yield type(name.rpartition("::")[2], (RetiredType,), words)
+
+
+TYPES: list[type[ResourceType]] = list(_types())

@@ -1,0 +1,186 @@
+"""Types of databases."""
+
+from typing import Any
+
+from homeostat.model.errors import Terminal
+from homeostat.model.observed import Remedy
+from homeostat.resources import comparison
+from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing, said
+from homeostat.resources.constraints import IP_ADDRESS
+from homeostat.resources.rules import conflict, given, maps, missing
+from homeostat.resources.schema import (
+    Attribute,
+    Kind,
+    Property,
+    between,
+    integer,
+    length,
+    link,
+    listing,
+    mapping,
+    pattern,
+    text,
+)
+from homeostat.resources.support import Support
+
+USER_WORD = pattern(r"[a-zA-Z0-9_]+[a-zA-Z0-9_@?#\s]*[a-zA-Z0-9_]+")
+DATABASE_WORD = pattern(r"[a-zA-Z0-9_\-]+[a-zA-Z0-9_@?#\s\-]*[a-zA-Z0-9_\-]+")
+LIFECYCLE = Lifecycle(
+    ready=frozenset({"active", "healthy"}),
+    busy=frozenset(
+        {"build", "building", "new", "reboot", "resize", "restart_required", "backup", "upgrade", "promote"}
+    ),
+    broken={"error": Remedy.ASK, "failed": Remedy.ASK, "blocked": Remedy.ASK, "shutdown": Remedy.ASK},
+)
+"""A database that went to error may hold data: only people can decide about it (CV13)."""
+
+
+def _networks() -> Property:
+    return listing(
+        "Networks to be on.",
+        default=[],
+        items=mapping(
+            fields={
+                "network": link("Network to be on.", "neutron.network"),
+                "port": link("Port to use instead of a network.", "neutron.port"),
+                "fixed_ip": text("Address to have.", constraints=(IP_ADDRESS,)),
+            }
+        ),
+    )
+
+
+def _check_networks(values: Props, path: tuple[str | int, ...]) -> None:
+    for index, each in maps(values, "networks"):
+        place = (*path, "networks", index)
+        if given(each, "network") and given(each, "port"):
+            raise conflict(place, "network", "port")
+        if not (given(each, "network") or given(each, "port")):
+            raise missing(place, "network", "port")
+
+
+class Instance(ResourceType):
+    name = "OS::Trove::Instance"
+    kind = "database_instance"
+    support = Support(version="2014.1")
+    description = "A server of databases."
+    properties = {
+        "name": text("Name of the instance.", update=True, constraints=(length(None, 255),)),
+        "flavor": link("Flavor.", "trove.flavor", required=True, update=True),
+        "datastore_type": text("Kind of database.", constraints=(length(None, 255),)),
+        "datastore_version": text("Version of the database.", constraints=(length(None, 255),)),
+        "size": integer(
+            "Size of the volume in GiB.",
+            required=True,
+            update=True,
+            same=comparison.at_least,
+            constraints=(between(1, 150),),
+        ),
+        "networks": _networks(),
+        "databases": listing(
+            "Databases in it.",
+            default=[],
+            update=True,
+            same=comparison.unordered,
+            items=mapping(
+                fields={
+                    "character_set": text("Set of characters.", default="utf8"),
+                    "collate": text("Order of characters.", default="utf8_general_ci"),
+                    "name": text("Name of the database.", required=True, constraints=(length(None, 64), DATABASE_WORD)),
+                }
+            ),
+        ),
+        "users": listing(
+            "Users of the databases.",
+            default=[],
+            update=True,
+            drift=False,
+            items=mapping(
+                fields={
+                    "name": text(
+                        "Name of the user.", required=True, update=True, constraints=(length(None, 16), USER_WORD)
+                    ),
+                    "password": text("Password of the user.", required=True, update=True, constraints=(USER_WORD,)),
+                    "host": text("Hosts that it may come from.", default="%", update=True),
+                    "databases": listing(
+                        "Databases that it may use.",
+                        required=True,
+                        update=True,
+                        items=text(),
+                        constraints=(length(1),),
+                    ),
+                }
+            ),
+        ),
+        "availability_zone": text("Availability zone to be in."),
+        "restore_point": text("Backup to start from."),
+        "replica_of": text("Instance to be a replica of."),
+        "replica_count": integer("How many replicas."),
+    }
+    attributes = {
+        "hostname": Attribute("Name of its host."),
+        "href": Attribute("URL of the instance."),
+    }
+    renamed = {"flavor": "flavor_id"}
+    lifecycle = LIFECYCLE
+
+    def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
+        _check_networks(values, path)
+
+    def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
+        spec = super().spec(values, physical_name)
+        return {**spec, "networks": said(spec.get("networks") or [])}
+
+    def replaced_by(self, before: Props, after: Props, changed: frozenset[str]) -> str:
+        """Fails: Terminal for a smaller size, since a replacement would lose the data unasked."""
+        reason = super().replaced_by(before, after, changed)
+        if not reason and "size" in changed and after["size"] < before["size"]:
+            raise Terminal(
+                f"The volume of a database cannot shrink (from {before['size']} to {after['size']} GiB): "
+                "keep the size, or make a new instance under another name"
+            )
+        return reason
+
+
+class Cluster(ResourceType):
+    name = "OS::Trove::Cluster"
+    kind = "database_cluster"
+    support = Support(version="2015.1")
+    description = "Servers of one database."
+    properties = {
+        "name": text("Name of the cluster.", constraints=(length(None, 255),)),
+        "datastore_type": text("Kind of database.", required=True, constraints=(length(None, 255),)),
+        "datastore_version": text("Version of the database.", required=True, constraints=(length(None, 255),)),
+        "instances": listing(
+            "The servers.",
+            required=True,
+            items=mapping(
+                fields={
+                    "flavor": link("Flavor.", "trove.flavor", required=True),
+                    "volume_size": integer("Size of the volume in GiB.", required=True, constraints=(between(1, 150),)),
+                    "networks": _networks(),
+                    "availability_zone": text("Availability zone to be in."),
+                }
+            ),
+        ),
+    }
+    attributes = {
+        "instances": Attribute("Ids of its servers.", Kind.LIST),
+        "ip": Attribute("Addresses of its servers.", Kind.LIST),
+    }
+    lifecycle = LIFECYCLE
+
+    def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
+        for index, each in maps(values, "instances"):
+            _check_networks(each, (*path, "instances", index))
+
+    def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
+        spec = super().spec(values, physical_name)
+        return {**spec, "instances": said(spec["instances"], flavor="flavor_id")}
+
+    def attribute(self, thing: Thing, name: str) -> Any:
+        if name != "instances":
+            return super().attribute(thing, name)
+        return [each["id"] for each in thing.seen.properties.get("instances") or () if each.get("id")]
+
+
+TYPES: list[type[ResourceType]] = [Instance, Cluster]

@@ -1,0 +1,122 @@
+"""Types of containers that run by themselves."""
+
+import re
+from typing import Any
+
+from homeostat.model.observed import Condition, Remedy, Verdict
+from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing, said
+from homeostat.resources.constraints import IP_ADDRESS
+from homeostat.resources.rules import conflict, given, maps, missing, require
+from homeostat.resources.schema import (
+    UNKNOWN,
+    Attribute,
+    Kind,
+    boolean,
+    integer,
+    link,
+    listing,
+    mapping,
+    number,
+    one_of,
+    text,
+)
+from homeostat.resources.support import Support
+
+RESTART_POLICY = re.compile(r"(no|always|unless-stopped|on-failure)|(on-failure):(\d*)")
+
+
+class Container(ResourceType):
+    name = "OS::Zun::Container"
+    kind = "app_container"
+    support = Support(version="9.0.0")
+    description = "A container that runs an application."
+    properties = {
+        "name": text("Name of the container.", update=True),
+        "image": text("Image, by name or id.", required=True),
+        "command": text("Command to run in it."),
+        "cpu": number("How many processors.", update=True),
+        "memory": integer("Memory in MiB.", update=True),
+        "environment": mapping("Variables of the environment."),
+        "workdir": text("Directory that the command runs in."),
+        "labels": mapping("Labels."),
+        "image_pull_policy": text(
+            "When the image is fetched.", constraints=(one_of("ifnotpresent", "always", "never"),)
+        ),
+        "restart_policy": text("When it is started again: no, on-failure[:times], always or unless-stopped."),
+        "interactive": boolean("Keep its input open."),
+        "image_driver": text("Where the image comes from.", constraints=(one_of("docker", "glance"),)),
+        "hints": mapping("Hints to the cloud's scheduler."),
+        "hostname": text("Name of its host."),
+        "security_groups": listing("Security groups.", default=[]),
+        "mounts": listing(
+            "Volumes in it.",
+            items=mapping(
+                fields={
+                    "volume_id": link("The volume.", "cinder.volume"),
+                    "volume_size": integer("Size in GiB of a new volume."),
+                    "mount_path": text("Where it is in the container.", required=True),
+                }
+            ),
+        ),
+        "networks": listing(
+            "Networks to be on.",
+            update=True,
+            drift=False,
+            items=mapping(
+                fields={
+                    "network": link("Network to be on.", "neutron.network"),
+                    "fixed_ip": text("Address to have.", constraints=(IP_ADDRESS,)),
+                    "port": link("Port to use instead of a network.", "neutron.port"),
+                }
+            ),
+        ),
+    }
+    attributes = {
+        "name": Attribute("Name of the container."),
+        "addresses": Attribute("Its addresses, by name and id of the network.", Kind.MAP),
+    }
+    lifecycle = Lifecycle(
+        ready=frozenset({"running", "stopped"}),
+        busy=frozenset({"creating", "created", "restarting", "rebuilding", "deleting"}),
+        broken={"error": Remedy.RECREATE, "dead": Remedy.RECREATE, "deleted": Remedy.RECREATE},
+        operations={"paused": "unpause"},
+    )
+
+    def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
+        policy = values.get("restart_policy")
+        fits = not policy or policy is UNKNOWN or RESTART_POLICY.fullmatch(str(policy))
+        message = "it must be no, on-failure[:times], always or unless-stopped"
+        require(bool(fits), message, (*path, "restart_policy"))
+        for index, each in maps(values, "mounts"):
+            place = (*path, "mounts", index)
+            if given(each, "volume_id") and given(each, "volume_size"):
+                raise conflict(place, "volume_id", "volume_size")
+            if not (given(each, "volume_id") or given(each, "volume_size")):
+                raise missing(place, "volume_id", "volume_size")
+        for index, each in maps(values, "networks"):
+            place = (*path, "networks", index)
+            if not (given(each, "network") or given(each, "port")):
+                raise missing(place, "network", "port")
+            if given(each, "fixed_ip") and given(each, "port"):
+                raise conflict(place, "fixed_ip", "port")
+
+    def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
+        spec = super().spec(values, physical_name)
+        match = RESTART_POLICY.fullmatch(spec.pop("restart_policy", ""))
+        if match:
+            spec["restart_policy"] = {"Name": match[1] or match[2], "MaximumRetryCount": match[3] or "0"}
+        if spec.get("mounts"):
+            spec["mounts"] = said(spec["mounts"], volume_id="source", volume_size="size", mount_path="destination")
+        if spec.get("networks"):
+            spec["networks"] = said(spec["networks"])
+        return spec
+
+    def fitness(self, thing: Thing, now: float) -> Verdict:
+        """One that waits for input must not have stopped."""
+        stopped = str(thing.seen.properties.get("status")).lower() == "stopped"
+        if stopped and thing.properties["interactive"]:
+            return Verdict(Condition.BROKEN, "it is interactive, and has stopped", Remedy.OPERATE, "start")
+        return super().fitness(thing, now)
+
+
+TYPES: list[type[ResourceType]] = [Container]
