@@ -1,12 +1,12 @@
 """Types of alarms: what is watched, when it is too much, and whom to tell."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar
 from urllib.parse import urlencode
 
 from homeostat.resources import comparison
 from homeostat.resources.base import EMPTY, Props, ResourceType, Thing
+from homeostat.resources.heat import Nothing
 from homeostat.resources.schema import (
     Property,
     Schema,
@@ -266,20 +266,7 @@ class LBMemberHealthAlarm(AlarmType):
         }
 
 
-class Placeholder(ResourceType):
-    """A type whose service is gone: it is there in name only, so that old templates go on working."""
-
-    def embody(self, values: Props, token: str, entropy: Callable[[int], bytes]) -> dict[str, Any]:
-        return {}
-
-    def replaced_by(self, before: Props, after: Props, changed: frozenset[str]) -> str:
-        return ""
-
-    def attribute(self, thing: Thing, name: str) -> Any:
-        return None
-
-
-class Alarm(Placeholder):
+class Alarm(ResourceType):
     name = "OS::Aodh::Alarm"
     support = deprecated("10.0.0", "Use OS::Aodh::GnocchiAggregationByResourcesAlarm instead.")
     description = "Stands in for an alarm on samples, which clouds do not have any more: it watches nothing."
@@ -298,11 +285,10 @@ class Alarm(Placeholder):
     }
 
 
-class CombinationAlarm(Placeholder):
+class CombinationAlarm(Nothing):
     name = "OS::Aodh::CombinationAlarm"
     support = hidden("9.0.0", "Use OS::Aodh::CompositeAlarm instead.", deprecated("7.0.0"))
     description = "Stands in for an alarm on other alarms, which clouds do not have any more: it watches nothing."
-    open_schema = True
 
 
 TYPES: list[type[ResourceType]] = [

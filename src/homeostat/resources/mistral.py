@@ -76,9 +76,9 @@ class Workflow(ResourceType):
         "tasks": listing("The tasks.", required=True, update=True, items=mapping(fields=TASK)),
     }
     attributes = {
-        "data": Attribute("Its name and input."),
+        "data": Attribute("Its name and input.", Kind.MAP),
         "alarm_url": Attribute("Signed URL that runs it."),
-        "executions": Attribute("Its executions."),
+        "executions": Attribute("Its executions.", Kind.LIST),
     }
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:

@@ -7,6 +7,7 @@ from homeostat.resources.rules import require
 from homeostat.resources.schema import (
     UNKNOWN,
     Attribute,
+    Kind,
     Property,
     between,
     integer,
@@ -59,8 +60,8 @@ class SignedQueueURL(ResourceType):
     attributes = {
         "signature": Attribute("The signature."),
         "expires": Attribute("When it expires."),
-        "paths": Attribute("What may be used."),
-        "methods": Attribute("HTTP methods that may be used."),
+        "paths": Attribute("What may be used.", Kind.LIST),
+        "methods": Attribute("HTTP methods that may be used.", Kind.LIST),
         "project": Attribute("Project of the queue."),
         "query_str": Attribute("All of it as the query of a URL."),
     }

@@ -3,14 +3,17 @@
 from collections.abc import Mapping
 from typing import Any
 
+from docs import examples
 from homeostat.model.observed import Observation, Presence
 from homeostat.resources.base import Thing
-from homeostat.resources.registry import resource_type
+from homeostat.resources.registry import resource_type, types
+from homeostat.resources.retired import RetiredType
 
 ID_A = "11111111-1111-4111-8111-111111111111"
 ID_B = "22222222-2222-4222-8222-222222222222"
 
 MINIMAL: dict[str, dict[str, Any]] = {
+    **{name: examples.properties(kind) for name, kind in types().items() if not isinstance(kind, RetiredType)},
     "OS::Nova::Server": {"flavor": "m1.small", "image": "debian"},
     "OS::Nova::KeyPair": {"name": "me"},
     "OS::Neutron::Net": {},
@@ -36,7 +39,7 @@ MINIMAL: dict[str, dict[str, Any]] = {
     "OS::Heat::Stack": {"template": "heat_template_version: wallaby"},
     "OS::Heat::ResourceChain": {"resources": ["OS::Heat::None"]},
 }
-"""Least properties with which each type validates."""
+"""Least properties with which each type validates: those of the examples of the documentation, or others."""
 
 
 def thing(

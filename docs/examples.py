@@ -1,0 +1,116 @@
+"""Examples of resource types: the least that a template has to say to have one. Made from the schemas.
+
+What a schema alone does not tell (a rule across properties, the form of a text) is in the table `VALUES`.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from homeostat.resources.base import ResourceType
+from homeostat.resources.schema import Kind, Property
+
+VERSION = "2021-04-16"
+PURE: Mapping[str, Any] = {
+    "ip_addr": "192.0.2.10",
+    "ip_or_cidr": "192.0.2.10",
+    "net_cidr": "192.0.2.0/24",
+    "mac_addr": "fa:16:3e:00:00:01",
+    "dns_name": "www.example.org",
+    "rel_dns_name": "www",
+    "dns_domain": "example.org.",
+    "cron_expression": "0 4 * * *",
+    "timezone": "Europe/Amsterdam",
+    "iso_8601": "2040-01-01T00:00:00Z",
+    "expiration": "2040-01-01T00:00:00Z",
+    "json_string": '{"a": 1}',
+    "test_constr": 0,
+}
+"""Named constraint that needs no cloud -> a value that fits."""
+ID_A = "11111111-1111-4111-8111-111111111111"
+ID_B = "22222222-2222-4222-8222-222222222222"
+
+VALUES: Mapping[str, Mapping[str, Any]] = {
+    "OS::Barbican::GenericContainer": {"secrets": [{"name": "password", "ref": "my-secret"}]},
+    "OS::Blazar::Lease": {
+        "start_date": "2040-01-01 08:00",
+        "end_date": "2040-01-02 08:00",
+        "reservations": [{"resource_type": "physical:host", "min": 1, "max": 2}],
+    },
+    "OS::Cinder::Volume": {"size": 1},
+    "OS::Designate::RecordSet": {"name": "www.example.org.", "records": ["192.0.2.10"]},
+    "OS::Designate::Zone": {"name": "example.org.", "email": "admin@example.org"},
+    "OS::Glance::WebImage": {
+        "disk_format": "qcow2",
+        "container_format": "bare",
+        "location": "http://images.example.org/debian.qcow2",
+    },
+    "OS::Heat::ResourceChain": {"resources": ["OS::Heat::RandomString"]},
+    "OS::Heat::ResourceGroup": {"resource_def": {"type": "OS::Heat::RandomString"}},
+    "OS::Heat::Stack": {"template": f"heat_template_version: {VERSION}"},
+    "OS::Heat::Value": {"value": "anything"},
+    "OS::Ironic::Port": {"address": "fa:16:3e:00:00:01"},
+    "OS::Keystone::Endpoint": {"url": "http://service.example.org/"},
+    "OS::Keystone::Service": {"type": "compute"},
+    "OS::Mistral::CronTrigger": {"pattern": "0 4 * * *"},
+    "OS::Mistral::ExternalResource": {"actions": {"CREATE": {"workflow": "my-workflow"}}},
+    "OS::Mistral::Workflow": {"tasks": [{"name": "greet", "action": "std.echo", "input": {"output": "hello"}}]},
+    "OS::Neutron::FloatingIPAssociation": {"floatingip_id": ID_A, "port_id": ID_B},
+    "OS::Neutron::RouterInterface": {"subnet": "my-subnet"},
+    "OS::Neutron::Subnet": {"cidr": "192.0.2.0/24"},
+    "OS::Nova::Server": {"image": "my-image"},
+    "OS::Octavia::Pool": {"listener": "my-listener"},
+    "OS::Zaqar::Subscription": {"subscriber": "mailto:admin@example.org"},
+}
+"""Type -> values of its properties that the schema does not lead to."""
+
+
+def properties(kind: ResourceType) -> dict[str, Any]:
+    """The least that a resource of this type needs."""
+    return {**required(kind.properties), **VALUES.get(kind.name, {})}
+
+
+def resource(kind: ResourceType) -> dict[str, Any]:
+    values = properties(kind)
+    return {"type": kind.name, "properties": values} if values else {"type": kind.name}
+
+
+def template(kind: ResourceType) -> dict[str, Any]:
+    return {"heat_template_version": VERSION, "resources": {"example": resource(kind)}}
+
+
+def required(schema: Mapping[str, Property]) -> dict[str, Any]:
+    """A value for each required property without a default."""
+    return {name: value(prop, name) for name, prop in schema.items() if prop.required and prop.default is None}
+
+
+def value(prop: Property, name: str = "") -> Any:
+    """Some value that fits the property."""
+    for constraint in prop.constraints:
+        ((rule, bounds),) = constraint.wire.items()
+        if rule == "allowed_values":
+            return bounds[0]
+        if rule == "range":
+            return bounds.get("min", bounds.get("max"))
+        if rule == "custom_constraint":
+            return PURE.get(bounds, f"my-{bounds.rpartition('.')[2].replace('_', '-')}")
+        if rule == "length" and prop.kind is Kind.LIST:
+            return [_item(prop)] * bounds.get("min", 1)
+    return _plain(prop, name)
+
+
+def _plain(prop: Property, name: str) -> Any:
+    match prop.kind:
+        case Kind.LIST:
+            return [_item(prop)]
+        case Kind.MAP:
+            return required(prop.fields) if prop.fields is not None else {"key": "value"}
+        case Kind.BOOLEAN:
+            return True
+        case Kind.INTEGER | Kind.NUMBER:
+            return 1
+        case _:
+            return f"my-{name.replace('_', '-').lower()}" if name else "example"
+
+
+def _item(prop: Property) -> Any:
+    return value(prop.items) if prop.items is not None else "example"
