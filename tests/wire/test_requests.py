@@ -19,6 +19,10 @@ resources:
 HEAD = "heat_template_version: 2018-08-31\n"
 
 
+def hooks(value: Any) -> dict[str, Any]:
+    return {"resources": {"web*": {"hooks": value}}}
+
+
 @pytest.fixture
 def hello(http: httpx.Client) -> str:
     """Path of a complete stack called `hello`, below the project."""
@@ -133,9 +137,29 @@ def test_creation(http: httpx.Client) -> None:
             'wrong section "colour"',
         ),
         (
-            {"stack_name": "s", "template": HEAD, "environment": {"resource_registry": {"A": "B"}}},
+            {"stack_name": "s", "template": HEAD, "environment": {"resource_registry": {"A": 1}}},
+            "HTTPBadRequest",
+            "resource_registry.A: the name of a type",
+        ),
+        (
+            {"stack_name": "s", "template": HEAD, "environment": {"resource_registry": hooks("pre-lunch")}},
+            "InvalidBreakPointHook",
+            "pre-create",
+        ),
+        (
+            {"stack_name": "s", "template": HEAD, "environment": {"resource_registry": hooks(["pre-create", 7])}},
+            "InvalidBreakPointHook",
+            "resource_registry.resources.web*.hooks",
+        ),
+        (
+            {"stack_name": "s", "template": HEAD, "environment": {"event_sinks": [{"type": "carrier-pigeon"}]}},
+            "HTTPBadRequest",
+            "environment.event_sinks[0]: there is no event sink of type 'carrier-pigeon'",
+        ),
+        (
+            {"stack_name": "s", "template": HEAD, "environment": {"event_sinks": [{"type": "zaqar-queue"}]}},
             "NotSupported",
-            "resource_registry",
+            "message queues",
         ),
         (
             {"stack_name": "s", "template": HEAD, "environment_files": ["e"]},
@@ -367,8 +391,16 @@ def test_environment_files(http: httpx.Client) -> None:
     stack_id = http.post("stacks", json=body).json()["stack"]["id"]
     stack = settled(http, stack_id, status="CREATE_COMPLETE")
     assert stack["parameters"]["word"] == "second"
-    strategic = {**body, "stack_name": "s", "files": {"one": "parameter_merge_strategies: {word: merge}", "two": "{}"}}
-    assert_fault(http.post("stacks", json=strategic), 400, "NotSupported", "merge")
+    joined = {**body, "stack_name": "joined", "parameters": {"word": "and "}}
+    joined["files"] = {
+        **joined["files"],
+        "two": "{parameters: {word: ' and'}, parameter_merge_strategies: {word: merge}}",
+    }
+    stack_id = http.post("stacks", json=joined).json()["stack"]["id"]
+    assert settled(http, stack_id)["parameters"]["word"] == "first and", "a file beats what is given apart"
+    twice = {**body, "stack_name": "s", "files": {"one": "parameter_merge_strategies: {word: merge}"}}
+    twice["files"]["two"] = "parameter_merge_strategies: {word: deep_merge}"
+    assert_fault(http.post("stacks", json=twice), 400, "ConflictingMergeStrategyForParam", "'word' in file 'two'")
 
 
 def test_stacks_of_others_are_not_there(http: httpx.Client, hello: str, service: Running) -> None:

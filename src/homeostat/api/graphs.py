@@ -77,7 +77,7 @@ def _graph(desired: Desired, identity: Identity) -> Graph:
     if desired.kind == "group":
         return Graph(desired, definitions=Members(desired.template))
     compiled = None if desired.kind == "chain" else compile_desired(desired, identity)
-    definitions = compile_graph(desired, identity, 0) if compiled is None else graph_of(compiled, desired.files)
+    definitions = compile_graph(desired, identity, 0) if compiled is None else graph_of(compiled, desired)
     required_by: dict[str, list[str]] = {}
     for name, definition in definitions.items():
         for required in definition.requires:

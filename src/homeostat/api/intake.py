@@ -11,14 +11,20 @@ from homeostat.clouds.outbound import Outbound
 from homeostat.convergence import traces
 from homeostat.convergence.children import DEPTH_MAX, STACK
 from homeostat.convergence.clock import Entropy
-from homeostat.convergence.definitions import compile_desired, graph_of, template_of
+from homeostat.convergence.definitions import (
+    attributes_of,
+    compile_desired,
+    graph_of,
+    registry_of,
+    template_of,
+)
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Rejected, invalid, stack_not_found
 from homeostat.model.status import Action, Status, joined
 from homeostat.resources import groups
 from homeostat.resources.base import ResourceType
-from homeostat.resources.nested import is_template
-from homeostat.resources.registry import resource_type
+from homeostat.resources.nested import TemplateResource, parameters_of
+from homeostat.resources.registry import is_known, resource_type
 from homeostat.resources.schema import UNKNOWN, coerce
 from homeostat.store import stacks, views
 from homeostat.store.database import Database
@@ -27,11 +33,13 @@ from homeostat.templates import (
     Compiled,
     Parameter,
     check_immutable,
-    declared_parameters,
+    declared_in,
+    environments,
     evaluate,
     parse_template,
     requires,
 )
+from homeostat.templates.registry import is_template, without_nulls
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +71,39 @@ class Quotas:
 
 
 class Unborn:
-    """Scope in which no resource exists yet: everything about them is `UNKNOWN`."""
+    """Scope in which no resource exists yet: everything about them is `UNKNOWN`, if it can be had at all.
+
+    Takes: definitions — of the template; files — that nested stacks are made from.
+    """
 
     unknown: Any = UNKNOWN
+
+    def __init__(self, definitions: Mapping[str, Definition], files: Mapping[str, str]) -> None:
+        self._definitions = definitions
+        self._files = files
 
     def reference(self, resource: str) -> Any:
         return UNKNOWN
 
     def attribute(self, resource: str, name: str, path: Any) -> Any:
+        """Fails: Rejected (InvalidTemplateAttribute)."""
+        definition = self._definitions.get(resource)
+        if definition is not None and not self._tells(definition.type, name):
+            message = f"The Referenced Attribute ({resource} {name}) is incorrect."
+            raise Rejected("InvalidTemplateAttribute", message)
         return UNKNOWN
 
     def attributes(self, resource: str) -> Any:
         return UNKNOWN
+
+    def _tells(self, type_name: str, name: str) -> bool:
+        """Has a resource of this type such an attribute? What is wrong with the type itself is told elsewhere."""
+        if is_template(type_name):
+            return type_name not in self._files or name in attributes_of(type_name, self._files)
+        kind = resource_type(type_name) if is_known(type_name) else None
+        if kind is None or kind.open_schema or kind.kind == STACK:
+            return True
+        return name in kind.attributes
 
 
 def check(compiled: Compiled, desired: Desired, depth: int = 0) -> Mapping[str, Definition]:
@@ -86,19 +115,23 @@ def check(compiled: Compiled, desired: Desired, depth: int = 0) -> Mapping[str, 
         _check_resources(compiled, desired, depth)
     except Rejected as error:
         raise compiled.version.dialect.worded(error) from error
-    return graph_of(compiled, desired.files)
+    return graph_of(compiled, desired)
 
 
 def _check_resources(compiled: Compiled, desired: Desired, depth: int) -> None:
     """Each against its type. Fails: Rejected, its path in the words of HOT."""
-    scope = Unborn()
+    scope = Unborn(compiled.definitions, desired.files)
     checker = Checker(desired, depth)
     for name, definition in compiled.definitions.items():
         path = ("resources", name)
         if not name.isprintable():
             raise Rejected("StackValidationFailed", f"Resource name may not contain control characters: {name!r}")
-        given = definition.properties if definition.static else evaluate(definition.properties, scope)
-        kind = checker.resource(definition.type, given, path)
+        try:
+            given = definition.properties if definition.static else evaluate(definition.properties, scope)
+            metadata = evaluate(definition.metadata, scope)
+        except Rejected as error:
+            raise error if error.path else error.at(*path) from error
+        kind = checker.resource(replace(definition, metadata=metadata), given, path)
         if definition.external_id is not None:
             message = "external_id is not supported yet: let the template make the resource, or leave it out"
             raise Rejected("NotSupported", message, path=(*path, "external_id"))
@@ -106,6 +139,11 @@ def _check_resources(compiled: Compiled, desired: Desired, depth: int) -> None:
         if definition.deletion_policy == "Snapshot" and not kind.can_snapshot:
             message = '"Snapshot" deletion policy not supported'
             raise Rejected("StackValidationFailed", message, path=(*path, "deletion_policy"))
+    for name, output in compiled.outputs.items():
+        try:
+            evaluate(output.value, scope)
+        except Rejected as error:
+            raise error if error.path else error.at("outputs", name) from error
 
 
 def check_policy(kind: ResourceType, policy: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
@@ -114,51 +152,77 @@ def check_policy(kind: ResourceType, policy: Mapping[str, Any], path: tuple[str 
         return
     if requires(policy):
         raise invalid("it has to be known before any resource exists: use parameters, not other resources", *path)
-    coerce(kind.update_policy, policy, path)
+    if not isinstance(kind, TemplateResource):  # it is for the template to read
+        coerce(kind.update_policy, policy, path)
 
 
 @dataclass(frozen=True, slots=True)
 class Checker:
-    """Checks resources of one template. desired — the revision, whose files nested stacks are made from."""
+    """Checks resources of one stack. desired — the revision, whose files nested stacks are made from; depth — of the
+    stack below the root."""
 
     desired: Desired
     depth: int
 
-    def resource(self, type_name: str, given: Mapping[str, Any], path: tuple[str | int, ...]) -> ResourceType:
-        """Check properties, those of the members of a group, and nested templates. Fails: Rejected naming the place."""
+    def resource(self, each: Definition, given: Mapping[str, Any], path: tuple[str | int, ...]) -> ResourceType:
+        """Check properties, those of the members of a group, and nested templates. Fails: Rejected naming the place.
+
+        given — the properties, with what is not known yet as `UNKNOWN`.
+        """
         try:
-            kind = resource_type(type_name)
+            kind = resource_type(each.type)
         except Rejected as error:
             raise Rejected("StackValidationFailed", error.detail, path=(*path, "type")) from error
-        if is_template(type_name):
-            self._nested(type_name, given, path)
+        if isinstance(kind, TemplateResource):
+            self._nested(each, given, path)
             return kind
         values = kind.check(given, (*path, "properties"))
         check_storable(values, *path, "properties")
         if kind.kind == STACK:
-            self._members(kind.complete(values), (*path, "properties"))
+            self._members(each, kind.complete(values), (*path, "properties"))
         return kind
 
-    def _members(self, values: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
+    def _inside(self, each: Definition) -> dict[str, Any]:
+        """Environment of the stack that is the reality of a resource."""
+        environment = self.desired.environment
+        called = each.called or each.type
+        return environments.nested_environment(environment, registry_of(environment), each.name, called)
+
+    def _members(self, each: Definition, values: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
         """Check what the members of a group or chain are made from, as far as it is known."""
+        inside = Checker(Desired("group", environment=self._inside(each), files=self.desired.files), self.depth + 1)
+        registry = registry_of(inside.desired.environment)
         one = values.get("resource_def")
         if isinstance(one, Mapping) and one.get("type") is not UNKNOWN and one.get("properties") is not UNKNOWN:
-            member = groups.member_definition(one, "0", values["index_var"])
-            self.resource(member["type"], member["properties"], (*path, "resource_def"))
+            made = groups.member_definition(one, "0", values["index_var"])
+            member = registry.applied(Definition("0", made["type"], metadata=made.get("metadata")))
+            inside.resource(member, made["properties"], (*path, "resource_def"))
         types, given = values.get("resources"), values.get("resource_properties") or {}
         if isinstance(types, list) and given is not UNKNOWN:
             for type_name in dict.fromkeys(each for each in types if each is not UNKNOWN):
-                self.resource(type_name, given, (*path, "resources", types.index(type_name)))
+                place = types.index(type_name)
+                member = registry.applied(Definition(str(place), type_name))
+                inside.resource(member, given, (*path, "resources", place))
 
-    def _nested(self, name: str, given: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
+    def _nested(self, each: Definition, given: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
         """Check a nested template with the properties as its parameters; what is not known yet is left open."""
         if self.depth >= DEPTH_MAX:
             raise Rejected("RequestLimitExceeded", f"Request limit exceeded: Recursion depth exceeds {DEPTH_MAX}.")
         known = {key: value for key, value in given.items() if not _open(value)}
-        defaults = self.desired.environment.get("parameter_defaults") or {}
+        facade = {
+            "metadata": each.metadata or {},
+            "deletion_policy": each.deletion_policy,
+            "update_policy": each.update_policy,
+        }
         try:
-            template = template_of(name, self.desired.files)
-            nested = Desired("template", template, known, {"parameter_defaults": defaults}, self.desired.files)
+            template = template_of(each.type, self.desired.files)
+            declared = declared_in(template, "parameters")
+            unknown = [name for name in given if name not in declared]
+            if unknown:
+                raise invalid(f"Unknown Property {unknown[0]}", "properties", error="Property error")
+            environment = {**self._inside(each), environments.FACADE: facade}
+            parameters = parameters_of(known, declared)
+            nested = Desired("template", template, parameters, environment, self.desired.files)
             compiled = compile_desired(nested, Identity("None", "nested", "None"), strict=False)
             missing = [each.name for each in compiled.parameters.values() if _missing(each, given)]
             if missing:
@@ -176,7 +240,7 @@ def _open(value: Any) -> bool:
 
 
 def _missing(parameter: Parameter, given: Mapping[str, Any]) -> bool:
-    return parameter.value is UNKNOWN and parameter.name not in given
+    return parameter.value is UNKNOWN and given.get(parameter.name) is None
 
 
 def check_storable(tree: Any, *path: str | int) -> None:
@@ -322,7 +386,7 @@ class Intake:
 
     def _desired(self, template: Mapping[str, Any] | str, intent: Intent) -> Desired:
         parsed = template if isinstance(template, Mapping) else parse_template(template)
-        return Desired("template", parsed, intent.parameters, intent.environment, intent.files)
+        return Desired("template", parsed, intent.parameters, _plain(intent.environment), intent.files)
 
 
 def _changes(intent: Intent, *, patch: bool) -> dict[str, Any]:
@@ -340,7 +404,7 @@ def _patched(before: Desired, intent: Intent) -> Desired:
     template = before.template if intent.template is None else intent.template
     parsed = template if isinstance(template, Mapping) else parse_template(template)
     stored = _given(before.environment, before.parameters)
-    declared = declared_parameters(parsed)
+    declared = declared_in(parsed, "parameters")
     kept = {name: value for name, value in stored.items() if name not in intent.clear_parameters and name in declared}
     environment = {
         section: {**before.environment.get(section, {}), **intent.environment.get(section, {})}
@@ -348,7 +412,13 @@ def _patched(before: Desired, intent: Intent) -> Desired:
         if isinstance(before.environment.get(section, intent.environment.get(section)), Mapping)
     }
     parameters = kept | _given(intent.environment, intent.parameters)
-    return Desired("template", parsed, parameters, environment, {**before.files, **intent.files})
+    return Desired("template", parsed, parameters, _plain(environment), {**before.files, **intent.files})
+
+
+def _plain(environment: Mapping[str, Any]) -> dict[str, Any]:
+    """The environment without the entries of the registry that its nulls take out."""
+    section = environment.get("resource_registry")
+    return {**environment, "resource_registry": without_nulls(section)} if section else dict(environment)
 
 
 def _given(environment: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from homeostat.cli.settings import ClientSettings
 from homeostat.cli.state import Service, State
 from homeostat.cli.views import IN_PROGRESS, ResourceView, Snapshot
 from homeostat.clouds.local import LocalCloud, processes
-from homeostat.resources.registry import resource_type
+from homeostat.resources.registry import type_of
 
 TEMPLATE = Path(__file__).parents[3] / "examples" / "web-tier.yaml"
 STACK = "web-tier"
@@ -122,7 +122,7 @@ class Demo:
         self._homeostat("watch", STACK, "--until-complete")
         snapshot = self._snapshot()
         self._check(snapshot.stack["stack_status"] == "UPDATE_COMPLETE", "the update is complete", "")
-        wanted = {(kind, each.handle) for each in snapshot.resources if (kind := resource_type(each.type).kind)}
+        wanted = {(kind, each.handle) for each in snapshot.resources if (kind := type_of(each.type).kind)}
         there = {thing for thing in self._things() - self._before if thing[0] in {kind for kind, _ in wanted}}
         made = {thing for thing in there if thing[0] != "port"}
         self._check(made >= wanted, "nothing is lost", f"{len(wanted)} resources, all in the cloud")

@@ -16,7 +16,7 @@ from homeostat.clouds.installed import installed_clouds
 from homeostat.clouds.local import inventory
 from homeostat.model.errors import Transient
 from homeostat.resources.discovery import BUILT_IN
-from homeostat.resources.registry import of_kind, register, resource_type
+from homeostat.resources.registry import of_kind, register, type_of
 from homeostat.store import health, schema, workers
 from homeostat.store.database import Database
 
@@ -203,7 +203,7 @@ def _local_cloud(db: Database, root: Path) -> Iterator[Check]:
         rows = health.steady(tx, {name for names in of_kind(before).values() for name in names})
     after = inventory.things(root)
     left = [f"{kind} {handle}" for kind, handles in candidates.items() for handle in sorted(handles & set(after[kind]))]
-    kinds = {row.type: resource_type(row.type).kind for row in rows}
+    kinds = {row.type: type_of(row.type).kind for row in rows}
     lost = [f"{row.name} of stack {row.stack_id}" for row in rows if row.handle not in after[kinds[row.type]]]
     if left:
         remedy = f"kept by a deletion policy, or by a lost database; what is not needed: remove it below {root}"

@@ -15,6 +15,7 @@ from homeostat.convergence.definitions import (
     chain_desired,
     compile_desired,
     group_desired,
+    registry_of,
     template_of,
     touched_shards,
 )
@@ -30,11 +31,11 @@ from homeostat.planner.current import current_row
 from homeostat.planner.naming import physical_name
 from homeostat.planner.scope import RowScope, thing_of
 from homeostat.resources import groups
-from homeostat.resources.nested import POLICY, NestedStack, as_given
-from homeostat.resources.registry import kind_of, resource_type
+from homeostat.resources.nested import FACADE, POLICY, NestedStack, parameters_of
+from homeostat.resources.registry import kind_of, type_of
 from homeostat.store import schema, shards, stacks, worlds
 from homeostat.store.database import Database
-from homeostat.templates import evaluate
+from homeostat.templates import declared_in, environments, evaluate
 
 DEPTH_MAX = 5
 STACK = "stack"
@@ -155,16 +156,20 @@ class Children:
         row = step.row
         intent = _intent_of(row)
         parent = self._parent_of(tx, world)
-        kind = resource_type(row.type)
+        kind = type_of(row.type)
         contents = kind.contents if isinstance(kind, NestedStack) else ""
+        inside = environments.nested_environment(
+            parent.environment, registry_of(parent.environment), row.name, row.called or row.type
+        )
         if contents == "template":
-            return replace(_from_template(row, parent), intent=intent)
+            return replace(_from_template(row, parent, inside), intent=intent)
         if contents == "chain":
-            return replace(chain_desired(kind.complete(row.properties)), files=parent.files, intent=intent)
+            chain = chain_desired(kind.complete(row.properties))
+            return replace(chain, environment=inside, files=parent.files, intent=intent)
         group = _group(tx, row, child, before)
         if before.intent != intent:
             _check_time(group, self._time_left(world, now))
-        return replace(group_desired(group), files=parent.files, intent=intent)
+        return replace(group_desired(group), environment=inside, files=parent.files, intent=intent)
 
     def _parent_of(self, tx: Connection, world: World) -> stacks.Desired:
         """The parent's revision, read once for all its children that are made or changed one after the other."""
@@ -225,18 +230,20 @@ def _same(one: Observation, other: Observation) -> bool:
     return one.presence is other.presence and dict(one.properties) == dict(other.properties)
 
 
-def _from_template(row: Resource, parent: stacks.Desired) -> stacks.Desired:
+def _from_template(row: Resource, parent: stacks.Desired, environment: dict[str, Any]) -> stacks.Desired:
     """The stack of a template resource. Fails: Rejected when it cannot be made from these files and properties."""
-    parameters = {name: value for name, value in as_given(row.properties).items() if value is not None}
-    environment = {"parameter_defaults": parent.environment.get("parameter_defaults") or {}}
-    desired = stacks.Desired("template", template_of(row.type, parent.files), parameters, environment, parent.files)
+    template = template_of(row.type, parent.files)
+    parameters = parameters_of(row.properties, declared_in(template, "parameters"))
+    if FACADE in row.properties:
+        environment = {**environment, environments.FACADE: row.properties[FACADE]}
+    desired = stacks.Desired("template", template, parameters, environment, parent.files)
     compile_desired(desired, Identity("", row.name, ""))
     return desired
 
 
 def _group(tx: Connection, row: Resource, child: Row[Any] | None, before: stacks.Desired) -> groups.Group:
     """The next revision of a group's stack. Members once removed by name stay out while they are in the skip list."""
-    values = resource_type(row.type).complete(row.properties)
+    values = type_of(row.type).complete(row.properties)
     skipped, listed = before.template.get("skip", []), _listed(values)
     references: dict[str, Any] = {name: name for name in listed if groups.is_member(name, before.template)}
     if child is not None and not {*references, *skipped}.issuperset(listed):  # some are named by their reference
@@ -291,7 +298,7 @@ def members(tx: Connection, child: Row[Any]) -> dict[str, Any]:
         show_members(tx, world, {row.name for row in rows.values()})
         made = sorted((row for row in rows.values() if row.handle and not row.leaving), key=_standing)
         for row in made:
-            kind = resource_type(row.type)
+            kind = type_of(row.type)
             thing = thing_of(world, row, kind)
             found[row.name] = {"reference": kind.reference(thing), "attributes": kind.all_attributes(thing)}
     return found

@@ -4,7 +4,7 @@ import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -12,10 +12,20 @@ from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Rejected
 from homeostat.resources import groups
 from homeostat.resources.graph import Indexed
-from homeostat.resources.nested import CONTENT, FILES, POLICY, is_template
-from homeostat.resources.registry import kind_of, resource_type
+from homeostat.resources.nested import CONTENT, FACADE, FILES, POLICY, NestedStack
+from homeostat.resources.registry import is_known, kind_of, type_of
 from homeostat.store.stacks import Desired
-from homeostat.templates import Compiled, DynamicMap, compile_template, parse_template
+from homeostat.templates import (
+    Compiled,
+    DynamicMap,
+    compile_template,
+    declared_in,
+    environments,
+    is_dynamic,
+    parse_template,
+)
+from homeostat.templates.environments import effective, nested_environment, shared_of
+from homeostat.templates.registry import ALIASES, Registry, is_template
 
 MEMBERS_PER_SHARD = 1000
 KEPT_MAX = 20_000
@@ -58,17 +68,25 @@ class Definitions:
 def compile_graph(desired: Desired, identity: Identity, shard: int) -> Graph:
     """Definitions of one shard. Fails: Rejected where the stored template does not compile any more."""
     if desired.kind == "group":
-        return group_members(desired.template, shard)
+        return group_members(desired.template, shard, registry_of(desired.environment), desired.files)
     if desired.kind == "empty" or shard > 0:
         return {}
     if desired.kind == "chain":
-        return with_implied(with_content(chain_members(desired.template), desired.files))
-    return graph_of(compile_desired(desired, identity), desired.files)
+        members = chain_members(desired.template, registry_of(desired.environment))
+        return with_implied(with_content(members, desired))
+    return graph_of(compile_desired(desired, identity), desired)
 
 
-def graph_of(compiled: Compiled, files: Mapping[str, str]) -> Graph:
-    """Definitions of a template's stack with everything that they imply."""
-    return with_implied(with_policies(with_files(with_content(compiled.definitions, files), files)))
+def graph_of(compiled: Compiled, desired: Desired) -> Graph:
+    """Definitions of a template's stack with everything that they imply. desired — what it was compiled from."""
+    definitions = with_facades(with_content(compiled.definitions, desired), desired.files)
+    return with_implied(with_policies(with_files(definitions, desired.files)))
+
+
+def registry_of(environment: Mapping[str, Any]) -> Registry:
+    """What a stored environment says of types."""
+    shared = {**ALIASES, **shared_of(environment, "resource_registry")}
+    return Registry(environment.get("resource_registry") or {}, shared, is_known)
 
 
 def with_files(definitions: Graph, files: Mapping[str, str]) -> Graph:
@@ -103,21 +121,28 @@ def with_policies(definitions: Graph) -> Graph:
     given = {
         name: replace(each, properties=_with(each.properties, POLICY, each.update_policy))
         for name, each in policies.items()
-        if resource_type(each.type).update_policy
+        if type_of(each.type).update_policy
     }
     return {**definitions, **given}
 
 
 def compile_desired(desired: Desired, identity: Identity, *, strict: bool = True) -> Compiled:
-    """The template of a revision, compiled. Fails: Rejected naming the place."""
-    return compile_template(
+    """The template of a revision, compiled, with the types that its environment names.
+
+    Fails: Rejected naming the place.
+    """
+    compiled = compile_template(
         desired.template,
         identity=identity,
         parameters=desired.parameters,
-        environment=desired.environment,
+        environment=effective(desired.environment),
         files=desired.files,
+        facade=desired.environment.get(environments.FACADE),
         strict=strict,
     )
+    registry = registry_of(desired.environment)
+    definitions = {name: registry.applied(each) for name, each in compiled.definitions.items()}
+    return replace(compiled, definitions=definitions, environment=environments.as_said(desired.environment))
 
 
 def template_of(type_name: str, files: Mapping[str, str]) -> dict[str, Any]:
@@ -134,30 +159,91 @@ def _parsed(text: str) -> dict[str, Any]:
     return parse_template(text)
 
 
-def with_content(definitions: Graph, files: Mapping[str, str]) -> Graph:
-    """Give nested stacks, and groups and chains of them, a fingerprint of the files, so that an edit is a change."""
-    of_files = {name: each for name, each in definitions.items() if is_template(each.type) or _of_templates(each)}
-    if not of_files:
-        return definitions
-    fingerprint = hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()
-    return {**definitions, **{name: _with_fingerprint(each, fingerprint) for name, each in of_files.items()}}
+def attributes_of(type_name: str, files: Mapping[str, str]) -> "Attributes":
+    """Names of what can be asked of a stack made from a template. Fails: Rejected when there is no such template."""
+    template = template_of(type_name, files)
+    return Attributes(frozenset(declared_in(template, "outputs")), frozenset(declared_in(template, "resources")))
 
 
-def _of_templates(each: Definition) -> bool:
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """outputs, resources — their names in the template."""
+
+    outputs: frozenset[str]
+    resources: frozenset[str]
+
+    def __contains__(self, name: str) -> bool:
+        if name.startswith("resource."):
+            return name.split(".")[1] in self.resources
+        return name == "show" or name in self.outputs
+
+
+def with_content(definitions: Graph, desired: Desired) -> Graph:
+    """Give resources whose reality is a stack a fingerprint of what that is made from besides their properties, so that
+    an edit of a file, or of the environment, is a change of theirs."""
+    registry = registry_of(desired.environment)
+    files = _fingerprint(sorted(desired.files.items()))
+    found = {}
+    for name, each in definitions.items():
+        if kind_of(each.type) != NestedStack.kind:
+            continue
+        inside = _inside(desired.environment, registry, each)
+        of_templates = is_template(each.type) or _of_templates(each, registry_of(inside))
+        mark = _fingerprint([files, inside]) if _tells(inside) else files
+        if of_templates or _tells(inside):
+            found[name] = _with_fingerprint(each, mark, in_members=of_templates)
+    return {**definitions, **found} if found else definitions
+
+
+def _inside(environment: Mapping[str, Any], registry: Registry, each: Definition) -> dict[str, Any]:
+    return nested_environment(environment, registry, each.name, each.called or each.type)
+
+
+def _tells(environment: Mapping[str, Any]) -> bool:
+    """Does it say anything that stacks are made from?"""
+    return any(content for name, content in environment.items() if name != "event_sinks")
+
+
+def _fingerprint(content: Any) -> str:
+    return hashlib.sha256(repr(content).encode()).hexdigest()
+
+
+def _of_templates(each: Definition, registry: Registry) -> bool:
     """Is it a group or a chain with nested stacks among its members?"""
     one, types = each.properties.get("resource_def"), each.properties.get("resources")
-    if isinstance(one, Mapping):
-        return is_template(str(one.get("type")))
-    return isinstance(types, list) and any(isinstance(name, str) and is_template(name) for name in types)
+    named = [one.get("type")] if isinstance(one, Mapping) else types if isinstance(types, list) else []
+    return any(isinstance(name, str) and is_template(registry.resolve(name, "0").type) for name in named)
 
 
-def _with_fingerprint(each: Definition, fingerprint: str) -> Definition:
-    """Among the properties of the resource itself; for a group, in the definition of its members."""
+def _with_fingerprint(each: Definition, fingerprint: str, *, in_members: bool) -> Definition:
+    """Among the properties of the resource itself; for a group of nested stacks, in the definition of its members."""
     one = each.properties.get("resource_def")
-    if is_template(each.type) or not isinstance(one, Mapping):
+    if is_template(each.type) or not isinstance(one, Mapping) or not in_members:
         return replace(each, properties=_with(each.properties, CONTENT, fingerprint))
     inner = _with(one.get("properties") or {}, CONTENT, fingerprint)
     return replace(each, properties=_with(each.properties, "resource_def", _with(one, "properties", inner)))
+
+
+def with_facades(definitions: Graph, files: Mapping[str, str]) -> Graph:
+    """Give nested stacks the sections of their own definition that their templates ask for: a change is a change."""
+    asking = {name: each for name, each in definitions.items() if _asks_for_facade(each.type, files)}
+    return {**definitions, **{name: _with_facade(each) for name, each in asking.items()}} if asking else definitions
+
+
+def _asks_for_facade(type_name: str, files: Mapping[str, str]) -> bool:
+    text = files.get(type_name, "") if is_template(type_name) else ""
+    return "resource_facade" in text or "ResourceFacade" in text
+
+
+def _with_facade(each: Definition) -> Definition:
+    sections = {
+        "metadata": each.metadata or {},
+        "deletion_policy": each.deletion_policy,
+        "update_policy": dict(each.update_policy),
+    }
+    facade = DynamicMap(sections) if is_dynamic(sections["metadata"]) else sections
+    properties = _with(each.properties, FACADE, facade)
+    return replace(each, properties=properties, static=each.static and not is_dynamic(facade))
 
 
 def _with(tree: Mapping[str, Any], key: str, value: Any) -> Mapping[str, Any]:
@@ -172,7 +258,7 @@ def with_implied(definitions: Graph) -> Graph:
     by_type: dict[str, Any] = {}
     found: dict[str, Definition] = {}
     for name, each in definitions.items():
-        kind = by_type.setdefault(each.type, resource_type(each.type))
+        kind = by_type.setdefault(each.type, type_of(each.type))
         implied = kind.implied_requires(each.properties, graph) - {name, *each.requires}
         kept = {other for other in implied if other in definitions and not _reaches(definitions, found, other, name)}
         found[name] = _with_requires(each, kept) if kept else each
@@ -203,15 +289,25 @@ def group_desired(group: groups.Group) -> Desired:
     return Desired("group", {name: group[name] for name in names if name in group}, shards=max(shards, 1))
 
 
-def group_members(template: groups.Group, shard: int) -> Graph:
+def group_members(template: groups.Group, shard: int, registry: Registry, files: Mapping[str, str]) -> Graph:
     """Definitions of the members whose numbers fall into one shard; what the others are costs nothing."""
     low = shard * MEMBERS_PER_SHARD
     found = {}
     for name, one in groups.definitions_between(template, low, low + MEMBERS_PER_SHARD):
         member = groups.member_definition(one, name, template["index_var"])
         properties = member.get("properties") or {}
-        found[name] = Definition(name, member["type"], properties, member.get("metadata"), static=True)
+        definition = Definition(name, member["type"], properties, member.get("metadata"), static=True)
+        found[name] = _member(registry.applied(definition), files)
     return found
+
+
+def _member(each: Definition, files: Mapping[str, str]) -> Definition:
+    """What only nested stacks have to do with is given to them alone."""
+    if is_template(each.type):
+        return _with_facade(each) if _asks_for_facade(each.type, files) else each
+    if CONTENT not in each.properties:
+        return each
+    return replace(each, properties={name: value for name, value in each.properties.items() if name != CONTENT})
 
 
 def chain_desired(values: Mapping[str, Any]) -> Desired:
@@ -219,19 +315,20 @@ def chain_desired(values: Mapping[str, Any]) -> Desired:
     return Desired("chain", {name: values[name] for name in ("resources", "concurrent", "resource_properties")})
 
 
-def chain_members(template: Mapping[str, Any]) -> Graph:
+def chain_members(template: Mapping[str, Any], registry: Registry) -> Graph:
     """Definitions of the members of a chain: named by their places, each after the one before unless concurrent."""
     found = {}
     properties = {name: value for name, value in (template["resource_properties"] or {}).items() if value is not None}
     for place, type_name in enumerate(template["resources"]):
         requires = (str(place - 1),) if place and not template["concurrent"] else ()
-        found[str(place)] = Definition(str(place), type_name, properties, requires=requires, static=True)
+        definition = Definition(str(place), type_name, properties, requires=requires, static=True)
+        found[str(place)] = registry.applied(definition)
     return found
 
 
 def touched_shards(before: Desired, after: Desired) -> set[int] | None:
     """Shards of a group that differ between two revisions; None when all may (anything but a change of members)."""
-    if before.kind != "group" or after.kind != "group":
+    if before.kind != "group" or after.kind != "group" or before.environment != after.environment:
         return None
     old, new = before.template, after.template
     if old["index_var"] != new["index_var"]:

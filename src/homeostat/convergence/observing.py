@@ -17,7 +17,7 @@ from homeostat.convergence.performing import Clouds
 from homeostat.model.errors import HomeostatError, Transient
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Priority
-from homeostat.resources.registry import of_kind, resource_type, types
+from homeostat.resources.registry import of_kind, type_of, types
 from homeostat.store import forsaken, shards, sightings
 from homeostat.store.database import Database
 from homeostat.store.sightings import Watched
@@ -146,7 +146,7 @@ class Observer:
         blind: dict[Shard, str] = {}
         groups: dict[tuple[str, str], list[Watched]] = defaultdict(list)
         for thing in watched:
-            groups[thing.project, resource_type(thing.type).kind].append(thing)
+            groups[thing.project, type_of(thing.type).kind].append(thing)
         for (project, kind), things in groups.items():
             cloud = self._clouds(project)
             started = self._clock.monotonic()

@@ -24,7 +24,7 @@ from homeostat.planner import Frontier, outcome
 from homeostat.planner.asked import look_first
 from homeostat.planner.scope import thing_of
 from homeostat.planner.urgency import urgency
-from homeostat.resources.registry import is_outside, kind_of, resource_type
+from homeostat.resources.registry import is_outside, kind_of, type_of
 from homeostat.store import forsaken, schema, shards, stacks, worlds
 from homeostat.store.database import Database
 from homeostat.store.forsaken import Forsaken
@@ -205,7 +205,7 @@ class Pass:
         return [Forsaken(token, kind_of(row.type), self._world.stack.project)] if is_outside(row.type) else []
 
     def _observed(self, row: Resource) -> None:
-        kind = resource_type(row.type)
+        kind = type_of(row.type)
         self._writes.seen[row.key] = (row, self._world.seen[row.key])
         properties = kind.observed_properties(thing_of(self._world, row, kind))
         if properties:

@@ -16,7 +16,7 @@ from homeostat.model.plan import Step, Verb
 from homeostat.model.status import Status
 from homeostat.model.world import World
 from homeostat.planner.scope import thing_of
-from homeostat.resources.registry import resource_type
+from homeostat.resources.registry import type_of
 
 LOG = logging.getLogger(__name__)
 Clouds = Callable[[str], Cloud]
@@ -49,7 +49,7 @@ class Performer:
             return []
         batches: dict[tuple[Verb, str], list[Step]] = defaultdict(list)
         for step in steps:
-            batches[step.verb, resource_type(step.row.type).kind].append(step)
+            batches[step.verb, type_of(step.row.type).kind].append(step)
 
         here, trace = fields(), traces.here()
         healing = world.stack.status != Status.IN_PROGRESS
@@ -96,7 +96,7 @@ class Performer:
     def _embodied(self, world: World, verb: Verb, step: Step) -> Answer:
         """Things that live in the service alone."""
         now = self._clock.now()
-        row, kind = step.row, resource_type(step.row.type)
+        row, kind = step.row, type_of(step.row.type)
         if verb is Verb.FIND:
             return Observation(Presence.ABSENT, row.handle, seen_at=now)
         if verb is Verb.DELETE:

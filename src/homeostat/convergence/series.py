@@ -34,6 +34,6 @@ def settle(db: Database, tx: Connection, stack_id: str, number: int, now: float)
         stacks.put_off(tx, row, step_at)
         return step_at
     before = stacks.desired_of(tx, stack_id, number)
-    after = replace(group_desired(following), files=before.files, intent=before.intent)
+    after = replace(group_desired(following), environment=before.environment, files=before.files, intent=before.intent)
     stacks.go_on(db, tx, row, after, now, touched_shards(before, after))
     return None

@@ -20,7 +20,9 @@ class Definition:
 
     properties, metadata — trees of plain data in which functions that wait for other resources stand as nodes of
     `templates.functions` (evaluate them with `templates.evaluate`); requires — names of the resources that must be done
-    first (CV4), each in the same graph; static — no such node is left in properties.
+    first (CV4), each in the same graph; static — no such node is left in properties; called — the type as the template
+    says it, "" where that is `type`; hooks, restricted — what its environment says of it: where it stops, and what must
+    not be done to it (see `templates.registry`).
     """
 
     name: str
@@ -33,6 +35,9 @@ class Definition:
     description: str = ""
     external_id: Any = None
     static: bool = False
+    called: str = ""
+    hooks: tuple[str, ...] = ()
+    restricted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 FAULT_CODES: dict[str, int] = {
     "ActionInProgress": 409,
     "CircularDependencyException": 400,
+    "ConflictingMergeStrategyForParam": 400,
     "DownloadLimitExceeded": 400,
     "EntityNotFound": 404,
     "Forbidden": 403,
@@ -18,6 +19,9 @@ FAULT_CODES: dict[str, int] = {
     "HTTPUnauthorized": 401,
     "HTTPUnprocessable": 400,
     "ImmutableParameterModified": 400,
+    "InvalidBreakPointHook": 400,
+    "InvalidMergeStrategyForParam": 400,
+    "InvalidRestrictedAction": 400,
     "InvalidSchemaError": 400,
     "InvalidTemplateAttribute": 400,
     "InvalidTemplateReference": 400,

@@ -62,6 +62,11 @@ class Resource:
     hooks: dict[str, Any] | None = None
 
     @property
+    def shown_type(self) -> str:
+        """Its type as users know it."""
+        return self.called or self.type
+
+    @property
     def busy(self) -> bool:
         return self.status == Status.IN_PROGRESS
 

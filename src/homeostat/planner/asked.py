@@ -9,7 +9,7 @@ from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, World
 from homeostat.planner import outcome
 from homeostat.planner.scope import thing_of
-from homeostat.resources.registry import is_outside, kind_of, resource_type
+from homeostat.resources.registry import is_outside, kind_of, type_of
 
 LOOK_FIRST = "it is to be looked at first"
 LEFT = "left"
@@ -89,7 +89,7 @@ def check(world: World, row: Resource | None, now: float) -> Decision:
 def _told(world: World, row: Resource, now: float) -> Decision:
     if not is_outside(row.type):
         return _checked(world, row, Status.COMPLETE, f"CHECK not supported for {row.type}", now)
-    verdict = resource_type(row.type).judge(thing_of(world, row), now)
+    verdict = type_of(row.type).judge(thing_of(world, row), now)
     if verdict.condition is Condition.UNKNOWN:
         return Waiting(row.name, Why.UNSEEN, (), verdict.reason, row.updated_at, key=row.key)
     if verdict.condition is Condition.PENDING:

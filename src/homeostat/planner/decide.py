@@ -11,7 +11,7 @@ from homeostat.planner.backoff import delay_s
 from homeostat.planner.depart import Departures
 from homeostat.planner.intend import CALM_S
 from homeostat.planner.scope import thing_of
-from homeostat.resources.registry import resource_type
+from homeostat.resources.registry import type_of
 
 ATTEMPTS_MAX = 5
 """Creations tried for one resource before its failure is the user's (engine-semantics.md section 3)."""
@@ -53,7 +53,7 @@ class Decider(Departures):
             return self._find(row, now) if row.token else SETTLED
         if row.acted_at is None:
             return self._again(definition, row, now)
-        verdict = resource_type(row.type).judge(thing_of(self.world, row), now)
+        verdict = type_of(row.type).judge(thing_of(self.world, row), now)
         if verdict.condition in (Condition.READY, Condition.DRIFTED):
             return Step(Verb.RECORD, row, events=outcome.complete(self.world, row, now).events)
         late = row.action == Action.CREATE and now < row.acted_at + self.world.listing_lag_s
@@ -86,7 +86,7 @@ class Decider(Departures):
 
     def _judge_unfinished(self, row: Resource, now: float) -> Verdict:
         """What was found after its answer was lost, and is of no use without that answer, is made anew."""
-        kind = resource_type(row.type)
+        kind = type_of(row.type)
         thing = thing_of(self.world, row, kind)
         missed = kind.missed(thing) if row.action == Action.CREATE and thing.seen.present else ()
         if missed:
@@ -141,7 +141,7 @@ class Decider(Departures):
         if row.handle == "":
             return self._begin(definition, row, now)
         same = definition.type == row.type
-        if same and row.action != Action.CHECK and resource_type(row.type).mends_itself:
+        if same and row.action != Action.CHECK and type_of(row.type).mends_itself:
             return self._update_again(definition, row, now)
         if row.action == Action.CREATE:
             return self._delete_first(definition, row, now)
@@ -154,7 +154,7 @@ class Decider(Departures):
         waiting = Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
         if row.action != Action.CHECK or row.handle == "" or definition.type != row.type:
             return waiting
-        verdict = resource_type(row.type).judge(thing_of(self.world, row), now)
+        verdict = type_of(row.type).judge(thing_of(self.world, row), now)
         if verdict.condition in (Condition.READY, Condition.DRIFTED):
             row.judged = self.world.seen[row.key].number
             # It was never compared with a revision at which it merely failed.
@@ -182,7 +182,7 @@ class Decider(Departures):
         An update that was refused before anything acted left the row as it was; what the cloud itself refused is
         asked for again.
         """
-        verdict = resource_type(row.type).judge(thing_of(self.world, row), now)
+        verdict = type_of(row.type).judge(thing_of(self.world, row), now)
         if verdict.condition not in (Condition.READY, Condition.DRIFTED):
             return self._replace(definition, row, now)
         try:
@@ -231,7 +231,7 @@ class Decider(Departures):
         return self._heal(row, verdict, now, Step(Verb.OPERATE, row, operation=verdict.operation))
 
     def _repair(self, row: Resource, verdict: Verdict, now: float) -> Decision:
-        kind = resource_type(row.type)
+        kind = type_of(row.type)
         spec = self._asked(row)
         fields = tuple(kind.renamed.get(each, each) for each in verdict.drifted)
         return self._heal(row, verdict, now, Step(Verb.UPDATE, row, spec=spec, changed=fields or tuple(spec)))
@@ -285,7 +285,7 @@ class Decider(Departures):
 
     def _judge(self, definition: Definition, row: Resource, now: float) -> Decision | None:
         """Is it as it should be? If not, bring it back, or leave it alone where that is switched off (CV8)."""
-        verdict = resource_type(row.type).judge(thing_of(self.world, row), now)
+        verdict = type_of(row.type).judge(thing_of(self.world, row), now)
         if outcome.unfit(verdict):
             if asked.heals(self.world, row):
                 return self._bring_back(definition, row, verdict, now)
@@ -309,9 +309,10 @@ class Decider(Departures):
             return self._halt(row.name) or asked.pass_on(self.world, row, operation, now)
         if self._has_failed_parts(row):
             return self._halt(row.name) or self._update(want, row, {}, now)
-        moved = row.requires != want.requires or row.metadata != want.metadata
+        called = definition.called or None
+        moved = row.requires != want.requires or row.metadata != want.metadata or row.called != called
         if moved or row.deletion_policy != definition.deletion_policy or row.replaced_by is not None:
-            row.requires, row.metadata = want.requires, want.metadata
+            row.requires, row.metadata, row.called = want.requires, want.metadata, called
             row.deletion_policy, row.replaced_by = definition.deletion_policy, None
             row.resolved, row.revision = self.world.stamp, self.world.stack.revision
             return Settled(Step(Verb.RECORD, row))
@@ -324,4 +325,4 @@ class Decider(Departures):
         """A newer revision mends what healing could not, also where nothing of it differs (MU7)."""
         seen = self.world.seen.get(row.key)
         failures = seen.observation.properties.get("failures") if seen is not None else None
-        return bool(failures) and self.unsettled and resource_type(row.type).mends_itself
+        return bool(failures) and self.unsettled and type_of(row.type).mends_itself

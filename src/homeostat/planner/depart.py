@@ -9,7 +9,8 @@ from homeostat.planner.backoff import delay_s
 from homeostat.planner.intend import Intents
 from homeostat.planner.naming import physical_name, token
 from homeostat.planner.scope import NEVER_SEEN, thing_of
-from homeostat.resources.registry import kind_of, resource_type
+from homeostat.resources.lost import unknown
+from homeostat.resources.registry import is_known, kind_of, type_of
 
 KEPT = "kept, as its deletion policy says"
 
@@ -54,9 +55,19 @@ class Departures(Intents):
             return self._forget(row, KEPT)
         if not _may_exist(row):
             return self._forget(row, outcome.CHANGED)
+        if not is_known(row.type):
+            return self._give_up(row, now)
         if snapshots.needed(row, row.deletion_policy):
             return self._snapshot(row, now)
         return self._delete(row, now)
+
+    def _give_up(self, row: Resource, now: float) -> Step:
+        """Nobody knows how a thing of this type is deleted: that is told first, and who asks again is taken at his
+        word."""
+        if row.leaving and row.failed:
+            return self._forget(row, f"{row.handle} is left as it is: its type {row.type} is not known any more")
+        reason = f"{unknown(row.type)}, or delete {row.handle} yourself and ask again: then it is let go of"
+        return self._failed_step(row, reason, now, Action.DELETE)
 
     def _leaving(self, row: Resource, now: float) -> Step | Waiting:
         """Its deletion has begun. A newer revision that would keep it lets go of it at once (CV14)."""
@@ -73,7 +84,7 @@ class Departures(Intents):
         return self._snapshotting(row, now) if snapshots.asked(row) else self._going(row, now)
 
     def _going(self, row: Resource, now: float) -> Step | Waiting:
-        verdict = resource_type(row.type).judge(thing_of(self.world, row), now)
+        verdict = type_of(row.type).judge(thing_of(self.world, row), now)
         if verdict.condition is Condition.ABSENT:
             return self._forget(row, snapshots.farewell(row, outcome.CHANGED))
         if verdict.remedy is Remedy.ASK:
@@ -162,5 +173,5 @@ def _may_exist(row: Resource) -> bool:
 def _kept(row: Resource) -> bool:
     """What asks for a snapshot and cannot have one is not thrown away."""
     if row.deletion_policy == DeletionPolicy.SNAPSHOT:
-        return not resource_type(row.type).can_snapshot
+        return not type_of(row.type).can_snapshot
     return row.deletion_policy != DeletionPolicy.DELETE

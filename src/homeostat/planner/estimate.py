@@ -72,7 +72,7 @@ class Chain:
     @property
     def unknown(self) -> tuple[Kind, ...]:
         """Of which nothing is known: the chain may take longer than its seconds say."""
-        kinds = {(link.explanation.type, link.action) for link in self.links if link.seconds is None}
+        kinds = {(link.explanation.shown_type, link.action) for link in self.links if link.seconds is None}
         return tuple(sorted(kinds))
 
 
@@ -107,7 +107,7 @@ def _link(each: Explanation, took: Took, now: float, inside: Mapping[Node, float
         return Link(each, action, inside[each.node])
     if not action:
         return Link(each, action, 0.0)
-    return Link(each, action, _seconds(each, took.get((each.type, action)), now))
+    return Link(each, action, _seconds(each, took.get((each.shown_type, action)), now))
 
 
 def _seconds(each: Explanation, usual: float | None, now: float) -> float | None:

@@ -17,7 +17,7 @@ from homeostat.model.world import StackFacts, World
 from homeostat.planner import outcome
 from homeostat.planner.frontier import Frontier, Node, leftover_node
 from homeostat.planner.scope import thing_of
-from homeostat.resources.registry import is_outside, resource_type
+from homeostat.resources.registry import is_outside, type_of
 
 LOOK, COMPARE = "look", "compare"
 """What comes next, where it is no step: a look by an observer; comparing it with what it should be."""
@@ -56,10 +56,11 @@ class Standing:
 class Explanation:
     """Of one resource or leftover that is not at rest.
 
-    node — see `planner.frontier`; key, handle, action, status — of its row (INIT COMPLETE where there is none yet);
-    on — names of those it waits for, after — their nodes; since, due_at — since when it waits, and when time alone
-    would release it; next, next_at — the next attempt (the word of a step, `look` or `compare`), and when, as far as
-    that is known; blocks — names of those that wait for it; cause — the node at the end of its chain of waiting.
+    node — see `planner.frontier`; type — what it is made by; called — see `model.desired.Definition`; key, handle,
+    action, status — of its row (INIT COMPLETE where there is none yet); on — names of those it waits for, after —
+    their nodes; since, due_at — since when it waits, and when time alone would release it; next, next_at — the next
+    attempt (the word of a step, `look` or `compare`), and when, as far as that is known; blocks — names of those
+    that wait for it; cause — the node at the end of its chain of waiting.
     """
 
     node: Node
@@ -79,6 +80,11 @@ class Explanation:
     blocks: tuple[str, ...]
     after: tuple[Node, ...]
     cause: Node
+    called: str = ""
+
+    @property
+    def shown_type(self) -> str:
+        return self.called or self.type
 
     @property
     def leftover(self) -> bool:
@@ -127,6 +133,7 @@ class Before(NamedTuple):
     status: str
     revision: int
     updated_at: float
+    called: str
 
 
 class _Explainer:
@@ -135,7 +142,9 @@ class _Explainer:
         self._standing = standing
         self._now = now
         self._rows = {
-            key: Before(row.type, row.key, row.handle, row.action, row.status, row.revision, row.updated_at)
+            key: Before(
+                row.type, row.key, row.handle, row.action, row.status, row.revision, row.updated_at, row.called or ""
+            )
             for key, row in world.rows.items()
         }
         self._frontier = frontier = Frontier(world, (f"next{number}" for number in count()))
@@ -212,7 +221,7 @@ class _Explainer:
         row = self._world.rows[self._current[name]]
         if row.status != Status.COMPLETE or not row.handle or row.key not in self._world.seen:
             return None
-        verdict = resource_type(row.type).judge(thing_of(self._world, row), self._now)
+        verdict = type_of(row.type).judge(thing_of(self._world, row), self._now)
         if not outcome.unfit(verdict):
             return None
         off = "" if self._world.stack.converges(name) else "; convergence is switched off"
@@ -273,12 +282,13 @@ class _Explainer:
 
     def _explanation(self, node: Node, waiting: Waiting, blocks: set[str]) -> Explanation:
         row = self._row(node)
+        each = row if row is not None else self._world.definitions[node]
         state = (row.action, row.status) if row is not None else (Action.INIT, Status.COMPLETE)
         following, following_at = self._next(node, waiting)
         return Explanation(
             node,
             waiting.name,
-            row.type if row is not None else self._world.definitions[node].type,
+            each.type,
             row.key if row is not None else "",
             row.handle if row is not None else "",
             *state,
@@ -292,6 +302,7 @@ class _Explainer:
             tuple(sorted(blocks)),
             self._after.get(node, ()),
             self._cause(node),
+            each.called,
         )
 
     def _row(self, node: Node) -> Before | None:

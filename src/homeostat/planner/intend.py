@@ -13,7 +13,7 @@ from homeostat.planner import outcome
 from homeostat.planner.naming import physical_name, token
 from homeostat.planner.scope import RowScope
 from homeostat.resources.base import ResourceType
-from homeostat.resources.registry import resource_type
+from homeostat.resources.registry import resource_type, type_of
 from homeostat.templates import evaluate
 
 CALM_S = 60.0
@@ -71,6 +71,7 @@ class Intents:
             born=self.world.next_stamp(),
             created_at=now,
             updated_at=now,
+            called=definition.called or None,
         )
         if replaces is not None:
             replaces.replaced_by = row.key
@@ -88,7 +89,11 @@ class Intents:
 
     def _begin(self, definition: Definition, row: Resource, now: float) -> Step:
         """Intend the creation of a row's thing."""
-        row.type, row.deletion_policy = definition.type, definition.deletion_policy
+        row.type, row.called, row.deletion_policy = (
+            definition.type,
+            definition.called or None,
+            definition.deletion_policy,
+        )
         try:
             want = self._want(definition)
         except (Rejected, Terminal) as error:
@@ -113,7 +118,7 @@ class Intents:
 
     def _asked(self, row: Resource) -> dict[str, Any]:
         """The cloud object that was last asked for."""
-        kind = resource_type(row.type)
+        kind = type_of(row.type)
         return self._spec_of(kind, row, kind.complete(row.properties))
 
     def _intend(self, step: Step, want: Wanted, action: Action, reason: str, now: float) -> None:
@@ -124,7 +129,7 @@ class Intents:
         row.action, row.status, row.reason = action, Status.IN_PROGRESS, reason
         row.revision = self.world.stack.revision
         row.properties, row.metadata, row.requires = want.values, want.metadata, want.requires
-        row.deletion_policy = want.definition.deletion_policy
+        row.deletion_policy, row.called = want.definition.deletion_policy, want.definition.called or None
         row.acted_at = row.due_at = row.asked_at = None
         row.retries = 0
         row.intent = {"changed": list(step.changed), "stamp": self.world.next_stamp()}

@@ -10,7 +10,7 @@ from homeostat.model.world import Resource, Seen, World, next_own_look
 from homeostat.planner import snapshots
 from homeostat.planner.backoff import delay_s
 from homeostat.planner.scope import thing_of
-from homeostat.resources.registry import resource_type
+from homeostat.resources.registry import type_of
 
 CHANGED = "state changed"
 NESTED_FAILURE = re.compile(r"Resource \w+ failed: (?P<kind>\w+): resources\.(?P<name>[^.:\[]+)(?P<rest>.*)", re.DOTALL)
@@ -19,7 +19,7 @@ UNJUDGED = 0
 
 
 def event_of(row: Resource, status: str, reason: str, action: str = "") -> Event:
-    return Event(row.name, action or row.action, status, reason, row.type, row.key, row.handle)
+    return Event(row.name, action or row.action, status, reason, row.shown_type, row.key, row.handle)
 
 
 def failure_text(row: Resource, error: Exception | str) -> str:
@@ -74,7 +74,7 @@ def judge_at_rest(world: World, row: Resource, verdict: Verdict) -> None:
 
 def judged(world: World, row: Resource, now: float) -> Record:
     """COMPLETE or FAIL a row in progress if what was seen of it says so; otherwise it goes on."""
-    kind = resource_type(row.type)
+    kind = type_of(row.type)
     verdict = kind.judge(thing_of(world, row, kind), now)
     if verdict.condition in (Condition.READY, Condition.DRIFTED):
         judge_at_rest(world, row, verdict)

@@ -8,14 +8,14 @@ from homeostat.model.status import Action
 from homeostat.model.world import Resource, World
 from homeostat.planner.naming import physical_name
 from homeostat.resources.base import ResourceType, Thing
-from homeostat.resources.registry import resource_type
+from homeostat.resources.registry import type_of
 
 NEVER_SEEN = Observation(Presence.UNKNOWN, reason="not looked at yet")
 
 
 def thing_of(world: World, row: Resource, kind: ResourceType | None = None) -> Thing:
     """A row as its resource type sees it."""
-    kind = kind or resource_type(row.type)
+    kind = kind or type_of(row.type)
     seen = world.seen.get(row.key)
     return Thing(
         row.key,
@@ -42,20 +42,20 @@ class RowScope:
 
     def reference(self, resource: str) -> Any:
         row = self._known(resource)
-        return resource if row is None else resource_type(row.type).reference(thing_of(self._world, row))
+        return resource if row is None else type_of(row.type).reference(thing_of(self._world, row))
 
     def attribute(self, resource: str, name: str, path: Sequence[str | int]) -> Any:
         row = self._known(resource)
         if row is None:
             return None
-        kind = resource_type(row.type)
+        kind = type_of(row.type)
         return kind.resolve(thing_of(self._world, row, kind), name, path)
 
     def attributes(self, resource: str) -> Any:
         row = self._known(resource)
         if row is None:
             return None
-        kind = resource_type(row.type)
+        kind = type_of(row.type)
         return kind.all_attributes(thing_of(self._world, row, kind))
 
     def _known(self, resource: str) -> Resource | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from homeostat.model.status import DeletionPolicy
 from homeostat.model.world import Resource, World
-from homeostat.resources.registry import resource_type
+from homeostat.resources.registry import type_of
 
 SNAPSHOT = "snapshot"
 """The operation of the cloud port."""
@@ -25,7 +25,7 @@ WAY_OUT = (
 
 def needed(row: Resource, policy: str) -> bool:
     """Has it data to keep? What never came to be has none (engine-semantics.md section 5)."""
-    return policy == DeletionPolicy.SNAPSHOT and resource_type(row.type).can_snapshot and row.changed > 0
+    return policy == DeletionPolicy.SNAPSHOT and type_of(row.type).can_snapshot and row.changed > 0
 
 
 def asked(row: Resource) -> str:

@@ -11,7 +11,6 @@ from homeostat.model.observed import Condition, Remedy, Verdict
 from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing
 from homeostat.templates.tree import traverse
 
-ENDINGS = (".yaml", ".template")
 CONTENT = "(content)"
 """Property of ours with the fingerprint of the files that a nested stack is made from, so that an edit is a change.
 No parameter can have this name."""
@@ -19,16 +18,42 @@ POLICY = "(update policy)"
 """Property of ours with the section `update_policy` of a group, so that a change of it is a change of the group."""
 FILES = "(files)"
 """Property of ours with the files that the template of a remote stack names."""
+FACADE = "(facade)"
+"""Property of ours with the sections of a resource that the template which it stands for may read."""
 
 
 def as_given(properties: Props) -> dict[str, Any]:
     """Properties of a resource without those of ours."""
-    return {name: value for name, value in properties.items() if name not in (CONTENT, POLICY, FILES)}
+    return {name: value for name, value in properties.items() if name not in (CONTENT, POLICY, FILES, FACADE)}
 
 
-def is_template(type_name: str) -> bool:
-    """Does this type name stand for a template?"""
-    return type_name.endswith(ENDINGS)
+LISTS = ("comma_delimited_list", "CommaDelimitedList")
+"""Types of parameters whose values are lists, in either language."""
+
+
+def parameters_of(properties: Props, declared: Mapping[str, Any]) -> dict[str, Any]:
+    """Properties of a template resource as values for the parameters of its template; nulls are not passed.
+
+    declared — the parameters, as the template declares them.
+    """
+    found = {}
+    for name, value in as_given(properties).items():
+        entry = declared.get(name)
+        kind = (entry.get("type") or entry.get("Type")) if isinstance(entry, Mapping) else None
+        if value is not None:
+            found[name] = _joined(value) if kind in LISTS and isinstance(value, list) else value
+    return found
+
+
+def _joined(items: Sequence[Any]) -> str:
+    """A list with commas; maps among its items are told apart by their places."""
+    parts: list[str] = []
+    for place, item in enumerate(items):
+        if isinstance(item, Mapping):
+            parts += [f".member.{place}.{key}={value}" for key, value in item.items()]
+        else:
+            parts.append("" if item is None else str(item))
+    return ",".join(parts)
 
 
 class NestedStack(ResourceType):

@@ -36,8 +36,10 @@ from homeostat.resources import (
 )
 from homeostat.resources.base import ResourceType
 from homeostat.resources.discovery import BUILT_IN, Offer, Problem, Register, loaded, registered
-from homeostat.resources.nested import NestedStack, TemplateResource, is_template
+from homeostat.resources.lost import LostType
+from homeostat.resources.nested import NestedStack, TemplateResource
 from homeostat.resources.support import Support, SupportStatus
+from homeostat.templates.registry import is_template
 
 SERVICES = (
     swift,
@@ -98,6 +100,22 @@ def resource_type(name: str) -> ResourceType:
     if each is None:
         raise Rejected("EntityNotFound", f"The Resource Type ({name}) could not be found.")
     return each
+
+
+def type_of(name: str) -> ResourceType:
+    """The type of something that there is: a stand-in for one that is not known any more, of which nobody can tell
+    anything."""
+    return _find(name) or _lost(name)
+
+
+@lru_cache(maxsize=1024)
+def _lost(name: str) -> LostType:
+    return LostType(name)
+
+
+def is_known(name: str) -> bool:
+    """Is there a type of that name?"""
+    return _find(name) is not None
 
 
 def kind_of(name: str) -> str:

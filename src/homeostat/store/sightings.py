@@ -12,7 +12,7 @@ from sqlalchemy import Connection, and_, select, tuple_
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.status import Status
 from homeostat.resources.base import Thing
-from homeostat.resources.registry import resource_type
+from homeostat.resources.registry import type_of
 from homeostat.store import bulk, schema, worlds
 from homeostat.store.bulk import Change
 from homeostat.store.database import Database
@@ -106,9 +106,7 @@ def record(db: Database, tx: Connection, looks: Sequence[tuple[Watched, Observat
 
 def remembered(thing: Watched, look: Observation) -> dict[str, Any]:
     """What was seen, with the fields that a cloud tells only once (a private key) kept from before."""
-    once = {
-        name: (thing.seen or {})[name] for name in resource_type(thing.type).told_once if name in (thing.seen or {})
-    }
+    once = {name: (thing.seen or {})[name] for name in type_of(thing.type).told_once if name in (thing.seen or {})}
     return {**once, **look.properties}
 
 
@@ -122,7 +120,7 @@ def record_properties(
     for thing, look in looks:
         if thing.key not in alive:
             continue
-        kind = resource_type(thing.type)
+        kind = type_of(thing.type)
         seen = Thing(thing.key, thing.name, thing.name, kind.complete(thing.properties), look, thing.handle)
         observed.append((thing.key, thing.name, kind.observed_properties(seen)))
     worlds.record_properties(tx, stack_id, observed, now)

@@ -26,7 +26,7 @@ from homeostat.templates.tree import (
     requires,
     traverse,
 )
-from homeostat.templates.versions import Version, declared_parameters, functions_of, versions
+from homeostat.templates.versions import Version, declared_in, functions_of, versions
 
 __all__ = [
     "HIDDEN",
@@ -42,7 +42,7 @@ __all__ = [
     "Version",
     "check_immutable",
     "compile_template",
-    "declared_parameters",
+    "declared_in",
     "evaluate",
     "functions_of",
     "is_dynamic",

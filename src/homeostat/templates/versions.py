@@ -68,10 +68,13 @@ def version_of(template: Mapping[str, Any]) -> Version:
     return found
 
 
-def declared_parameters(template: Mapping[str, Any]) -> frozenset[str]:
-    """Names of the parameters that a template declares; none where it is not right. Fails: like `version_of`."""
-    section = template.get(version_of(template).dialect.word("parameters"))
-    return frozenset(section) if isinstance(section, dict) else frozenset()
+def declared_in(template: Mapping[str, Any], section: str) -> Mapping[str, Any]:
+    """What a section of a template declares, by name; nothing where it is not right. Fails: like `version_of`.
+
+    section — as HOT calls it.
+    """
+    content = template.get(version_of(template).dialect.word(section))
+    return content if isinstance(content, dict) else {}
 
 
 def _wrong(explanation: str) -> Rejected:

@@ -108,7 +108,7 @@ def test_a_template_takes_the_files_that_it_names_along() -> None:
     text = "heat_template_version: wallaby\nresources: {a: {type: part.yaml}}"
     files = {"part.yaml": "… {get_file: script.sh}", "script.sh": "true", "other.sh": "false"}
     desired = Desired("template", template({"r": remote(template=text)}), files=files)
-    graph = graph_of(compile_desired(desired, Identity("i", "n", "p")), desired.files)
+    graph = graph_of(compile_desired(desired, Identity("i", "n", "p")), desired)
     assert graph["r"].properties[FILES] == {name: files[name] for name in ("part.yaml", "script.sh")}
 
 

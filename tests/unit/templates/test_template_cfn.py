@@ -8,7 +8,7 @@ import yaml
 from template_cases import IDENTITY, Built, compiled
 
 from homeostat.model.errors import Rejected
-from homeostat.templates import compile_template, declared_parameters, evaluate, validate_shape
+from homeostat.templates import compile_template, declared_in, evaluate, validate_shape
 
 AWS = {"AWSTemplateFormatVersion": "2010-09-09"}
 HEAT = {"HeatTemplateFormatVersion": "2012-12-12"}
@@ -103,8 +103,8 @@ def test_parameters_that_are_always_there() -> None:
 
 
 def test_parameters_declared() -> None:
-    assert declared_parameters(WHOLE) == {"Size", "Zone", "Secret", "Zones", "Tree", "Large"}
-    assert declared_parameters({**HEAT, "Parameters": None}) == frozenset()
+    assert set(declared_in(WHOLE, "parameters")) == {"Size", "Zone", "Secret", "Zones", "Tree", "Large"}
+    assert declared_in({**HEAT, "Parameters": None}, "parameters") == {}
 
 
 def value(snippet: Any, key: Any = AWS, **options: Any) -> Any:

@@ -1,7 +1,7 @@
 """Bodies of create, update and validate -> what intake takes."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, Field
@@ -10,11 +10,12 @@ from homeostat.api.asking import COUNT_MAX, flag
 from homeostat.api.intake import Intent
 from homeostat.clouds.outbound import Outbound
 from homeostat.model.errors import Rejected
-from homeostat.templates import parse_environment
+from homeostat.templates import parse_environment, parse_template
+from homeostat.templates.merging import merged_environment
+from homeostat.templates.registry import check_registry
 
 STACK_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_.-]{0,254}")
 TAG_MAX = 80
-MERGED = ("parameters", "parameter_defaults")
 
 NOT_YET = {
     "files_container": "Reading files from an object store container (send them as files)",
@@ -33,7 +34,9 @@ class TemplateRequest(BaseModel):
     environment: dict[str, Any] | str | None = Field(None, description="An object, or JSON or YAML text.")
     files: dict[str, Any] | None = Field(None, description="Texts by name, for get_file.")
     environment_files: list[str] | None = Field(
-        None, description="Names in files, to merge in order. The environment is not read then."
+        None,
+        description="Names in files, merged in this order into the parameters, as each says. The environment is not "
+        "read then.",
     )
 
 
@@ -72,10 +75,12 @@ def read_intent(body: Mapping[str, Any], outbound: Outbound) -> Intent:
         if body.get(key):
             raise Rejected("NotSupported", f"{feature} is not supported.")
     files = _files(body)
+    template = _template(body, outbound)
+    merged = _optional(body, "environment_files", _names) or ()
     return Intent(
-        template=_template(body, outbound),
-        parameters=_map(body, "parameters"),
-        environment=_environment(body, files),
+        template=template,
+        parameters={} if merged else _map(body, "parameters"),
+        environment=_environment(body, merged, files, template),
         files=files,
         disable_rollback=_optional(body, "disable_rollback", flag),
         timeout_mins=_optional(body, "timeout_mins", minutes),
@@ -137,43 +142,34 @@ def _files(body: Mapping[str, Any]) -> dict[str, str]:
     return files
 
 
-def _environment(body: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, Any]:
-    names = _optional(body, "environment_files", _names)
-    given = body.get("environment") or None
-    if given is not None and not isinstance(given, dict | str):
-        raise Rejected("HTTPBadRequest", f"environment: it must be a map or text, not {type(given).__name__}")
-    environment = _merged(names, files) if names else parse_environment(given)
-    registry = environment.get("resource_registry", {})
-    mapped = [name for name, value in registry.items() if value and name != "base_url"]
-    if mapped:
-        raise Rejected("NotSupported", f"Mapping types in resource_registry ({', '.join(mapped)}) is not supported.")
-    if environment.get("event_sinks"):
-        raise Rejected("NotSupported", "Sending events to event_sinks is not supported.")
+def _environment(
+    body: Mapping[str, Any], names: Sequence[str], files: Mapping[str, str], template: Mapping[str, Any] | str | None
+) -> dict[str, Any]:
+    """Of the files named, if there are any, else what is given as `environment`."""
+    if names:
+        root = parse_template(template) if template is not None else None
+        environment = merged_environment(names, files, _map(body, "parameters"), root)
+    else:
+        given = body.get("environment") or None
+        if given is not None and not isinstance(given, dict | str):
+            raise Rejected("HTTPBadRequest", f"environment: it must be a map or text, not {type(given).__name__}")
+        environment = parse_environment(given)
+    check_registry(environment.get("resource_registry", {}))
+    _check_sinks(environment.get("event_sinks", []))
     return environment
 
 
-def _merged(names: Iterable[str], files: Mapping[str, str]) -> dict[str, Any]:
-    """One environment from several, later ones winning."""
-    environment: dict[str, Any] = {}
-    for name in names:
-        if name not in files:
-            raise Rejected("HTTPBadRequest", f"environment_files: {name} is not among the files")
-        for section, values in parse_environment(files[name]).items():
-            if section == "parameter_merge_strategies":
-                _check_strategies(name, values)
-            elif isinstance(values, dict):
-                kept = {key: value for key, value in values.items() if value is not None or section not in MERGED}
-                environment[section] = {**environment.get(section, {}), **kept}
-            else:
-                environment[section] = [*environment.get(section, []), *values]
-    return environment
-
-
-def _check_strategies(name: str, strategies: Mapping[str, Any]) -> None:
-    others = sorted({str(each) for each in strategies.values()} - {"overwrite"})
-    if others:
-        message = f"Merging parameters by {', '.join(others)} (in {name}) is not supported; only overwrite is."
-        raise Rejected("NotSupported", message)
+def _check_sinks(sinks: Sequence[Any]) -> None:
+    """Fails: Rejected: nobody here takes events yet."""
+    for place, sink in enumerate(sinks):
+        kind = sink.get("type") if isinstance(sink, Mapping) else None
+        path = ("environment", "event_sinks", place)
+        if kind is None:
+            raise Rejected("HTTPBadRequest", "a map with a type is needed", path=path)
+        if kind == "zaqar-queue":
+            message = "there is no service for message queues: read the events from the API, and leave the sink out"
+            raise Rejected("NotSupported", message, path=path)
+        raise Rejected("HTTPBadRequest", f"there is no event sink of type {kind!r}", path=path)
 
 
 def minutes(value: Any) -> int:

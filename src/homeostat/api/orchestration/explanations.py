@@ -129,7 +129,7 @@ def _path(chain: Chain) -> Wire | None:
         "resources": [
             {
                 "resource_name": each.explanation.name,
-                "resource_type": each.explanation.type,
+                "resource_type": each.explanation.shown_type,
                 "action": each.action,
                 "seconds": each.seconds,
             }
@@ -154,7 +154,7 @@ def _reason(ask: Asked, told: Told) -> Wire:
     return {
         "resource_name": each.name,
         "path": list(told.path),
-        "resource_type": each.type,
+        "resource_type": each.shown_type,
         "physical_resource_id": each.handle,
         "resource_status": joined(each.action, each.status),
         "leftover": each.leftover,

@@ -11,6 +11,7 @@ from homeostat.api.asking import Asked, quoted
 from homeostat.api.graphs import Graph
 from homeostat.api.orchestration.renderings import Wire, at, link
 from homeostat.convergence.children import STACK, show_members
+from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected
 from homeostat.model.observed import Observation
 from homeostat.model.status import Action, Status, joined
@@ -19,7 +20,7 @@ from homeostat.planner.asked import left_alone
 from homeostat.planner.current import current_row
 from homeostat.planner.scope import RowScope, thing_of
 from homeostat.resources.base import ResourceType
-from homeostat.resources.registry import resource_type
+from homeostat.resources.registry import type_of
 from homeostat.store import stacks, views
 
 SHARDS_SHOWN = 1
@@ -89,11 +90,11 @@ class Inventory:
         alike = self._by_name.get(name, [])
         row = self._current.get(name) or max(alike, key=lambda each: each.born, default=None)
         definition = self._graph.definitions.get(name)
-        kind = row.type if row is not None else definition.type if definition is not None else ""
+        kind = row.shown_type if row is not None else _shown(definition)
         leftovers = tuple(each for each in alike if each is not row)
         if definition is not None and row is not None and row.leaving:
             # The old one is going and the new one has not begun: the name is wanted, its row is a leftover.
-            row, leftovers, kind = None, tuple(alike), definition.type
+            row, leftovers, kind = None, tuple(alike), _shown(definition)
         return Entry(name, kind, row, leftovers, definition.description if definition is not None else "")
 
     def wire(self, ask: Asked, entry: Entry) -> Wire:
@@ -134,7 +135,7 @@ class Inventory:
 
         Those of a large group are read only when one is asked for by name.
         """
-        kind = resource_type(row.type)
+        kind = type_of(row.type)
         if kind.kind == STACK:
             if not with_attr and self._is_large(row):
                 return {}
@@ -153,7 +154,7 @@ class Inventory:
         stack = self.stack
         url = ask.stack_url(stack)
         links = [link("self", f"{url}/resources/{quoted(entry.name)}"), link("stack", url)]
-        if entry.row is not None and entry.row.handle and resource_type(entry.row.type).kind == STACK:
+        if entry.row is not None and entry.row.handle and type_of(entry.row.type).kind == STACK:
             child = stacks.get(self._tx, entry.row.handle)
             if child is not None:
                 links.append(link("nested", ask.stack_url(child)))
@@ -184,7 +185,7 @@ class Inventory:
         """Property by property: what it should be, what it is, and since when."""
         if not look.present or row.busy or row.leaving:
             return []
-        kind = resource_type(row.type)
+        kind = type_of(row.type)
         thing = thing_of(self._world, row, kind)
         return [
             {
@@ -217,10 +218,15 @@ class Inventory:
         return row is not None and row.action != Action.INIT and row.status == Status.COMPLETE
 
 
+def _shown(definition: Definition | None) -> str:
+    """The type as users know it."""
+    return "" if definition is None else definition.called or definition.type
+
+
 def _leftover(row: Resource) -> Wire:
     return {
         "physical_resource_id": row.handle,
-        "resource_type": row.type,
+        "resource_type": row.shown_type,
         "resource_status": joined(row.action, row.status),
         "resource_status_reason": row.reason,
         "updated_time": at(row.updated_at),

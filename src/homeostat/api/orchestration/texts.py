@@ -35,7 +35,7 @@ def template_of(graph: Graph) -> Wire:
 
 
 def _member(definition: Definition) -> Wire:
-    shown: Wire = {"type": definition.type, "properties": as_given(definition.properties)}
+    shown: Wire = {"type": definition.called or definition.type, "properties": as_given(definition.properties)}
     return {**shown, "depends_on": list(definition.requires)} if definition.requires else shown
 
 

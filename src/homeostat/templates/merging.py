@@ -1,0 +1,146 @@
+"""One environment from several files, merged as each says (environment.md section 2). Pure."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from homeostat.model.errors import Rejected
+from homeostat.templates.parameters import TYPES
+from homeostat.templates.parse import parse_environment, parse_template
+
+MERGED = ("parameters", "parameter_defaults")
+STRATEGIES = ("overwrite", "merge", "deep_merge")
+DEFAULT = "default"
+LIST_TYPES = {"CommaDelimitedList": "comma_delimited_list", "Json": "json", "String": "string", "Number": "number"}
+"""Types as the other language of templates calls them."""
+
+
+def merged_environment(
+    names: Iterable[str], files: Mapping[str, str], parameters: Mapping[str, Any], template: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """The environments of these names, one merged into the other in their order.
+
+    files — texts by name; parameters — what the caller gave apart: as if of a file before all others; template — the
+    parsed root template, which with those among the files says which parameters there are, and of which type; None
+    where it is kept as it was: then all names are taken, and values of other templates' parameters alone are combined.
+    Fails: Rejected naming the file and the parameter.
+    """
+    types: dict[str, str] | None = None
+    found: dict[str, Any] = {"parameters": dict(parameters)} if parameters else {}
+    chosen: dict[str, tuple[str, str]] = {}
+    for name in names:
+        if name not in files:
+            raise Rejected("HTTPBadRequest", f"environment_files: {name} is not among the files")
+        environment = parse_environment(files[name])
+        strategies = _strategies(name, environment.get("parameter_merge_strategies", {}), chosen)
+        for section, content in environment.items():
+            before = found.get(section)
+            if section == "parameter_merge_strategies":
+                continue
+            if section in MERGED and before:
+                types = _declared(files, template or {}) if types is None else types
+                known = content if template is None else {key: content[key] for key in content if key in types}
+                found[section] = _merged_values(before, known, types, strategies)
+            elif isinstance(content, dict):
+                kept = {key: value for key, value in content.items() if value is not None or section not in MERGED}
+                found[section] = {**(before or {}), **kept}
+            else:
+                found[section] = [*(before or []), *content]
+    return found
+
+
+Strategy = Callable[[str], str]
+"""Name of a parameter -> how it is merged."""
+
+
+def _strategies(file: str, given: Mapping[str, Any], chosen: dict[str, tuple[str, str]]) -> Strategy:
+    """chosen — parameter -> its strategy and the file that said so first, of the files before; completed."""
+    for parameter, strategy in given.items():
+        path = ("environment_files", file, "parameter_merge_strategies", parameter)
+        if strategy not in STRATEGIES:
+            raise Rejected("HTTPBadRequest", f"one of {', '.join(STRATEGIES)} is needed, not {strategy!r}", path=path)
+        if parameter == DEFAULT:
+            continue
+        first, where = chosen.setdefault(parameter, (strategy, file))
+        if first != strategy:
+            message = (
+                f"Conflicting merge strategy '{strategy}' for parameter '{parameter}' in file '{file}': "
+                f"it is '{first}' in '{where}'."
+            )
+            raise Rejected("ConflictingMergeStrategyForParam", message)
+    default = given.get(DEFAULT, "overwrite")
+    return lambda parameter: chosen[parameter][0] if parameter in chosen else default
+
+
+def _merged_values(
+    before: Mapping[str, Any], after: Mapping[str, Any], types: Mapping[str, str], strategies: Strategy
+) -> dict[str, Any]:
+    found = dict(before)
+    for name, value in after.items():
+        if value is None:
+            continue
+        strategy = strategies(name)
+        fresh = strategy == "overwrite" or found.get(name) is None
+        kind = types.get(name, "parameter of an unknown type")
+        found[name] = value if fresh else _combined(name, kind, found[name], value, strategy)
+    return found
+
+
+def _combined(name: str, kind: str, before: Any, after: Any, strategy: str) -> Any:
+    try:
+        if kind == "json":
+            left, right = TYPES[kind].convert(before), TYPES[kind].convert(after)
+            return _deep(left, right) if strategy == "deep_merge" else _together(left, right)
+        if kind == "comma_delimited_list":
+            left, right = TYPES[kind].convert(before), TYPES[kind].convert(after)
+            return ",".join([*left, *right]) if isinstance(before, str) else [*left, *right]
+        if kind == "string":
+            return TYPES[kind].convert(before) + TYPES[kind].convert(after)
+        if kind == "number":
+            return TYPES[kind].convert(before) + TYPES[kind].convert(after)
+    except (TypeError, ValueError) as error:
+        raise Rejected("HTTPBadRequest", f"it cannot be merged: {error}", path=("parameters", name)) from error
+    message = f"Invalid merge strategy '{strategy}' for parameter '{name}', which is a {kind}."
+    raise Rejected("InvalidMergeStrategyForParam", message)
+
+
+def _together(before: Any, after: Any) -> Any:
+    if isinstance(before, dict) and isinstance(after, dict):
+        return {**before, **after}
+    if isinstance(before, list) and isinstance(after, list):
+        return [*before, *after]
+    raise ValueError(f"a {type(before).__name__} and a {type(after).__name__} do not fit together")
+
+
+def _deep(before: Any, after: Any) -> Any:
+    """Maps within maps are merged, lists and texts go one after the other; else the later one holds."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        both = {key: _deep(before[key], after[key]) for key in before if key in after}
+        return {**before, **after, **both}
+    if isinstance(before, list) and isinstance(after, list):
+        return [*before, *after]
+    return before + after if isinstance(before, str) and isinstance(after, str) else after
+
+
+def _declared(files: Mapping[str, str], template: Mapping[str, Any]) -> dict[str, str]:
+    """Name -> type of the parameters of all templates there are; those of the root hold."""
+    found: dict[str, str] = {}
+    for text in files.values():
+        found |= _types_in(_template_in(text))
+    return found | _types_in(template)
+
+
+def _template_in(text: str) -> Mapping[str, Any]:
+    """Any file may be a template: what is none declares nothing."""
+    try:
+        return parse_template(text)
+    except Rejected:
+        return {}
+
+
+def _types_in(template: Mapping[str, Any]) -> dict[str, str]:
+    section = template.get("parameters", template.get("Parameters"))
+    entries = section if isinstance(section, Mapping) else {}
+    kinds = {
+        name: entry.get("type", entry.get("Type")) for name, entry in entries.items() if isinstance(entry, Mapping)
+    }
+    return {name: LIST_TYPES.get(kind, kind) for name, kind in kinds.items() if isinstance(kind, str)}

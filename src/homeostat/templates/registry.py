@@ -1,0 +1,208 @@
+"""What an environment says of types and of single resources: section `resource_registry`. Pure.
+
+Entries of the user go before those that are there for everybody (the operator's, and the aliases below); of each of
+the two, what is said of single resources goes first, then the order of the alphabet decides. The first entry that
+leads to a type that there is wins.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from homeostat.model.desired import Definition
+from homeostat.model.errors import Rejected
+
+Entries = Mapping[str, Any]
+Place = tuple[str, ...]
+"""Keys that lead to an entry of the registry."""
+
+ENDINGS = (".yaml", ".template")
+RESOURCES = "resources"
+HOOKS = tuple(f"{when}-{action}" for when in ("pre", "post") for action in ("create", "update", "delete"))
+RESTRICTIONS = ("update", "replace")
+ALIASES: Mapping[str, str] = {
+    "OS::Quantum*": "OS::Neutron*",
+    "OS::Metering::Alarm": "OS::Aodh::Alarm",
+    "OS::Ceilometer::Alarm": "OS::Aodh::Alarm",
+    "OS::Ceilometer::CombinationAlarm": "OS::Aodh::CombinationAlarm",
+    "OS::Ceilometer::GnocchiResourcesAlarm": "OS::Aodh::GnocchiResourcesAlarm",
+    "OS::Ceilometer::GnocchiAggregationByMetricsAlarm": "OS::Aodh::GnocchiAggregationByMetricsAlarm",
+    "OS::Ceilometer::GnocchiAggregationByResourcesAlarm": "OS::Aodh::GnocchiAggregationByResourcesAlarm",
+}
+"""Former names of types."""
+_SETTINGS = {"hooks": (HOOKS, "InvalidBreakPointHook"), "restricted_actions": (RESTRICTIONS, "InvalidRestrictedAction")}
+
+
+def is_template(type_name: str) -> bool:
+    """Does this type name stand for a template?"""
+    return type_name.endswith(ENDINGS)
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """type — of a plug-in or a template; place — of the entry that names the template, () where none does."""
+
+    type: str
+    place: Place = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """Takes: user — section `resource_registry`; shared — entries for everybody; known — is there a type of that
+    name?"""
+
+    user: Entries = field(default_factory=dict)
+    shared: Entries = field(default_factory=dict)
+    known: Callable[[str], bool] = field(default=lambda name: True)
+    _found: dict[tuple[str, str], Resolved] = field(default_factory=dict, init=False, compare=False)
+
+    @property
+    def _single(self) -> bool:
+        """Is there anything about single resources?"""
+        return bool(self.user.get(RESOURCES) or self.shared.get(RESOURCES))
+
+    def resolve(self, type_name: str, name: str) -> Resolved:
+        """What a resource of this type and name is made by; the type itself where nothing leads to one that there is.
+
+        Cost: of a look into a map for all but the first of a type, unless single resources have entries.
+        """
+        key = (type_name, name if self._single else "")
+        if key not in self._found:
+            self._found[key] = self._resolve(type_name, name, frozenset()) or Resolved(type_name)
+        return self._found[key]
+
+    def applied(self, definition: Definition) -> Definition:
+        """The definition with the type that makes it, and what is said of this resource."""
+        name, called = definition.name, definition.called or definition.type
+        made_by = self.resolve(called, name).type
+        if made_by == called and not self._single:
+            return definition
+        hooks, restricted = self.setting(name, "hooks"), self.setting(name, "restricted_actions")
+        shown = called if made_by != called else ""
+        return replace(definition, type=made_by, called=shown, hooks=hooks, restricted=restricted)
+
+    def setting(self, name: str, key: str) -> tuple[str, ...]:
+        """All that `hooks` or `restricted_actions` say of a resource of this name, sorted."""
+        found: set[str] = set()
+        for entries in (self.user, self.shared):
+            for _, content in _about(entries, name):
+                value = content.get(key)
+                found.update([value] if isinstance(value, str) else value or ())
+        return tuple(sorted(found))
+
+    def _resolve(self, type_name: str, name: str, before: frozenset[str]) -> Resolved | None:
+        if type_name in before:
+            return None  # it leads back to itself
+        for place, value in self._candidates(type_name, name):
+            if is_template(value):
+                return Resolved(value, place)
+            found = Resolved(value) if place == () else self._resolve(value, name, before | {type_name})
+            if found is not None:
+                return found
+        return None
+
+    def _candidates(self, type_name: str, name: str) -> Iterator[tuple[Place, str]]:
+        """Entries that match, best first; with the empty place, the type as it is."""
+        if is_template(type_name):
+            yield (), type_name
+        for entries, own in ((self.user, False), (self.shared, True)):
+            matching = dict(_matching(entries, type_name, name))
+            if own and (type_name,) not in matching and self.known(type_name):
+                matching[(type_name,)] = ""
+            for place in sorted(matching, key=lambda each: (-len(each), each)):
+                yield (place, matching[place]) if matching[place] else ((), type_name)
+
+
+def _matching(entries: Entries, type_name: str, name: str) -> Iterator[tuple[Place, str]]:
+    for key, content in _about(entries, name):
+        if isinstance(content.get(type_name), str):
+            yield (RESOURCES, key, type_name), content[type_name]
+    for key, value in entries.items():
+        if key == RESOURCES or not isinstance(value, str) or not value:
+            continue
+        if key == type_name:
+            yield (key,), value
+        elif key.endswith("*") and type_name.startswith(key[:-1]):
+            target = _carried(key, value, type_name)
+            if target:
+                yield (key,), target
+
+
+def _carried(key: str, value: str, type_name: str) -> str:
+    """Target of a type that matches `key`, which ends with `*`; empty when it is such a target already."""
+    if not value.endswith("*"):
+        return "" if type_name == value else value
+    return "" if type_name.startswith(value[:-1]) else value[:-1] + type_name[len(key) - 1 :]
+
+
+def _about(entries: Entries, name: str) -> list[tuple[str, Entries]]:
+    """What is said of a resource of this name: under patterns, then under its very name."""
+    single = entries.get(RESOURCES) or {}
+    found = [(key, each) for key, each in single.items() if isinstance(each, Mapping) and fnmatchcase(name, key)]
+    return sorted(found, key=lambda each: each[0] == name)
+
+
+def without_nulls(section: Entries) -> dict[str, Any]:
+    """The section with what a null takes out gone: the entry of that key before it, or all that begin so (`Foo*`)."""
+    kept: dict[str, Any] = {}
+    for key, value in section.items():
+        if value is not None:
+            kept[key] = value
+            continue
+        gone = [each for each in kept if each != RESOURCES and (each == key or _begins(each, key))]
+        for each in gone:
+            del kept[each]
+    kept.pop("base_url", None)
+    return kept
+
+
+def _begins(key: str, pattern: str) -> bool:
+    return pattern.endswith("*") and key.startswith(pattern[:-1])
+
+
+def child_entries(section: Entries, name: str, place: Place) -> dict[str, Any]:
+    """What a nested stack has of its parent's section: all but the entry it was made by, so that it does not contain
+    itself, and of single resources what is said under the name of its own.
+
+    name — of the resource that it is the reality of; place — of the entry, see `Resolved`.
+    """
+    inside: dict[str, Any] = {}
+    for _, content in _about(section, name):
+        inside.update({key: value for key, value in content.items() if isinstance(value, Mapping)})
+    kept = {key: value for key, value in section.items() if key != RESOURCES and (key,) != place}
+    return {**kept, RESOURCES: inside} if inside else kept
+
+
+def check_registry(section: Entries) -> None:
+    """Fails: Rejected naming the entry that is wrong."""
+    path = ("resource_registry",)
+    for key, value in section.items():
+        if key == RESOURCES:
+            _check_resources(value, (*path, RESOURCES))
+        elif not isinstance(value, str | None):
+            raise Rejected(
+                "HTTPBadRequest", "the name of a type or of a template is needed, or null", path=(*path, key)
+            )
+
+
+def _check_resources(content: Any, path: Place) -> None:
+    if content is None:
+        return
+    if not isinstance(content, Mapping):
+        raise Rejected("HTTPBadRequest", "a map of resources is needed", path=path)
+    for key, value in content.items():
+        if key in _SETTINGS:
+            _check_setting(key, value, (*path, key))
+        elif isinstance(value, Mapping):
+            _check_resources(value, (*path, key))
+        elif not isinstance(value, str | None):
+            raise Rejected("HTTPBadRequest", "a map, or the name of a type or template, is needed", path=(*path, key))
+
+
+def _check_setting(key: str, value: Any, path: Place) -> None:
+    known, fault = _SETTINGS[key]
+    for each in [value] if isinstance(value, str) else value if isinstance(value, list) else [None]:
+        if each not in known:
+            message = f'Invalid value "{value}": one of {", ".join(known)} is needed, or a list of them'
+            raise Rejected(fault, message, path=path)
