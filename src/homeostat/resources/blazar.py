@@ -49,6 +49,7 @@ class Host(ResourceType):
         "created_at": Attribute("When it was created."),
         "updated_at": Attribute("When it was changed."),
     }
+    lifecycle = Lifecycle(ready=frozenset({"up"}), broken={"down": Remedy.ASK, "error": Remedy.ASK})
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
         more = {key: value for key, value in (values.get("extra_capability") or {}).items() if key != "name"}

@@ -1,0 +1,309 @@
+"""The life of a resource of every type there is, on the simulated cloud: made, left alone, changed, replaced, removed.
+
+What is made is the example of the reference documentation. A type whose schema alone does not lead to values that fit
+has a row in `docs/examples.py`, or in the tables here.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pytest
+from resource_cases import thing
+from tests.unit.convergence.running import Service
+
+from docs import examples
+from homeostat.clouds.port import Answer, Change, Intent
+from homeostat.clouds.simulated import SimulatedCloud, Weather
+from homeostat.model.errors import Rejected
+from homeostat.model.observed import Observation, Presence
+from homeostat.resources.base import ResourceType, Thing
+from homeostat.resources.comparison import equal
+from homeostat.resources.registry import is_outside, resource_type, types
+from homeostat.resources.retired import RetiredType
+from homeostat.resources.schema import UNKNOWN, Kind, Property
+
+RETIRED = sorted(name for name, kind in types().items() if isinstance(kind, RetiredType))
+LIVING = sorted(types().keys() - set(RETIRED))
+OUTSIDE = [name for name in LIVING if is_outside(name)]
+PATIENCE_S = 4 * 3600.0
+LEFT = object()
+"""In `CHANGED`: a property that is left as it is."""
+
+ROLES = [{"role": "my-role", "project": "my-project"}]
+CHANGED: Mapping[str, Mapping[str, Any]] = {
+    "OS::Aodh::CompositeAlarm": {"composite_rule": {"operator": "and", "rules": [{"type": "a"}, {"type": "b"}]}},
+    "OS::Glance::WebImage": {
+        "kernel_id": examples.ID_A,
+        "ramdisk_id": examples.ID_B,
+        "visibility": "shared",
+        "protected": LEFT,  # it could not be deleted any more
+    },
+    "OS::Heat::ResourceChain": {"resources": ["OS::Heat::RandomString", "OS::Heat::TestResource"]},
+    "OS::Heat::ResourceGroup": {"resource_def": {"type": "OS::Heat::TestResource"}},
+    "OS::Heat::Stack": {"template": "heat_template_version: rocky"},
+    "OS::Heat::TestResource": {"fail": LEFT, "update_replace": LEFT},
+    "OS::Keystone::Group": {"roles": ROLES},
+    "OS::Keystone::GroupRoleAssignment": {"roles": ROLES},
+    "OS::Keystone::User": {"roles": ROLES},
+    "OS::Keystone::UserRoleAssignment": {"roles": ROLES},
+    "OS::Mistral::Workflow": {"type": LEFT, "tasks": [{"name": "wait", "action": "std.noop"}]},
+    "OS::Neutron::Port": {"no_fixed_ips": LEFT},
+    "OS::Nova::Server": {
+        "networks": [{"network": "my-network"}],
+        "flavor_update_policy": LEFT,
+        "image_update_policy": "REBUILD_PRESERVE_EPHEMERAL",
+        "user_data": LEFT,
+    },
+    "OS::Trove::Instance": {"users": [{"name": "reader", "password": "wordpass", "databases": ["shop"]}]},
+    "OS::Zaqar::Subscription": {"subscriber": "https://example.org/hook"},
+    "OS::Zun::Container": {"networks": [{"network": "my-network"}]},
+}
+"""Type -> values of properties that may change in place, where rules ask for others than the schema leads to."""
+FIXED: Mapping[str, str] = {}
+"""Type -> the property that is changed to have it replaced, where the first one that fits will not do."""
+
+
+class Watched(SimulatedCloud):
+    """Counts what changes it."""
+
+    def __init__(self, now: Any) -> None:
+        super().__init__(now, Weather(build_s=2.0, delete_s=1.0))
+        self.calls: list[str] = []
+
+    def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
+        self.calls += [f"create {kind}"] * len(intents)
+        return super().create(kind, intents)
+
+    def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
+        self.calls += [f"update {kind}"] * len(changes)
+        return super().update(kind, changes)
+
+    def delete(self, kind: str, handles: Sequence[str]) -> list[Answer]:
+        self.calls += [f"delete {kind}"] * len(handles)
+        return super().delete(kind, handles)
+
+
+# -- values ------------------------------------------------------------------------------------------------------------
+
+
+def other(prop: Property, name: str, now: Any) -> Any:
+    """A value that fits the property and is not `now`."""
+    for constraint in prop.constraints:
+        ((rule, bounds),) = constraint.wire.items()
+        if rule == "allowed_values":
+            return next(each for each in bounds if each != now)
+        if rule == "range":
+            low = bounds.get("min", bounds.get("max", 0) - 1)
+            return low + 1 if now == low else low
+    match prop.kind:
+        case Kind.BOOLEAN:
+            return not now
+        case Kind.INTEGER | Kind.NUMBER:
+            return (now or 0) + 1
+        case Kind.LIST:
+            return examples.value(prop, name) if not now else [*now, *examples.value(prop, name)]
+        case Kind.MAP if prop.fields is None:
+            return {**(now or {}), "changed": "yes"}
+        case _:
+            fresh = examples.value(prop, name)
+            return fresh if fresh != now else f"{fresh}-2"
+
+
+def given(name: str) -> dict[str, Any]:
+    return dict(examples.resource(types()[name]).get("properties", {}))
+
+
+def shown(kind: ResourceType) -> Iterator[tuple[str, Property]]:
+    """Properties that templates should use."""
+    return ((name, each) for name, each in kind.properties.items() if not each.hidden and name not in kind.twins)
+
+
+def fits(kind: ResourceType, values: Mapping[str, Any]) -> bool:
+    try:
+        kind.check(values)
+    except Rejected:
+        return False
+    return True
+
+
+def changed(name: str) -> dict[str, Any]:
+    """Its properties with another value for each that may change in place."""
+    kind, values = types()[name], given(name)
+    defaults = kind.complete(kind.check(values))
+    for key, prop in shown(kind):
+        if prop.update:
+            new = CHANGED.get(name, {}).get(key, None)
+            new = other(prop, key, defaults.get(key)) if new is None else new
+            if new is not LEFT:
+                values[key] = new
+    return values
+
+
+def fixed(name: str) -> list[str]:
+    """Names of properties of which a change makes a new thing."""
+    return [key for key, prop in shown(types()[name]) if not (prop.update or prop.immutable)]
+
+
+def refixed(name: str) -> dict[str, Any]:
+    """Its properties with another value for one that cannot change in place."""
+    kind, values = types()[name], given(name)
+    defaults = kind.complete(kind.check(values))
+    for key in [FIXED[name]] if name in FIXED else fixed(name):
+        attempt = {**values, key: other(kind.properties[key], key, defaults.get(key))}
+        if fits(kind, attempt):
+            return attempt
+    raise AssertionError(f"no other value fits any of {fixed(name)}: add a row to FIXED")
+
+
+# -- the life of one ---------------------------------------------------------------------------------------------------
+
+
+class Life:
+    """A stack with one resource `it` of a type."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.service = Service(cloud=lambda clock: Watched(clock.now))
+        self.id = self.service.create(self.template(given(name)))
+        self.rest()
+
+    def template(self, properties: Mapping[str, Any]) -> dict[str, Any]:
+        return {"it": {"type": self.name, "properties": dict(properties)}}
+
+    def rest(self) -> None:
+        self.service.rest(PATIENCE_S)
+
+    def update(self, properties: Mapping[str, Any]) -> list[str]:
+        """Gives what the cloud was asked to do."""
+        before = len(self.calls)
+        self.service.update(self.id, self.template(properties))
+        self.rest()
+        return self.calls[before:]
+
+    @property
+    def calls(self) -> list[str]:
+        assert isinstance(self.service.cloud, Watched)
+        return self.service.cloud.calls
+
+    @property
+    def state(self) -> str:
+        return self.service.state(self.id)
+
+    @property
+    def handle(self) -> str:
+        return str(self.service.row(self.id, "it").handle)
+
+    @property
+    def thing(self) -> dict[str, Any]:
+        """What the cloud has."""
+        return self.service.cloud.things(types()[self.name].kind)[self.handle]
+
+    def lives(self) -> str:
+        """It is there, and as it should be. Gives its handle."""
+        states = {each for each in self.service.states(self.id).values() if not each.endswith("_COMPLETE")}
+        reasons = {row.name: row.reason for row in self.service.rows(self.id)}
+        assert (self.state.rpartition("_")[2], states) == ("COMPLETE", set()), reasons
+        if is_outside(self.name):
+            assert self.thing
+        return self.handle
+
+
+def unlike(life: Life, properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of the thing that are not as these properties ask for; a cloud may add to a map."""
+    kind, there = types()[life.name], life.thing
+    wanted = kind.spec(kind.complete(kind.check(properties)), there.get("name", ""))
+    return {name: there.get(name) for name, each in wanted.items() if not (name in there and equal(each, there[name]))}
+
+
+@pytest.mark.parametrize("name", LIVING)
+def test_it_is_made_and_left_alone_and_changed_and_removed(name: str) -> None:
+    life = Life(name)
+    kind = types()[name]
+    handle = life.lives()
+    assert life.update(given(name)) == []
+    assert life.lives() == handle
+    wanted = changed(name)
+    calls = life.update(wanted)
+    assert life.lives() == handle, "it was replaced"
+    if is_outside(name):
+        assert calls == ([f"update {kind.kind}"] if wanted != given(name) else [])
+        assert unlike(life, wanted) == {}
+    life.service.delete(life.id)
+    life.rest()
+    assert life.state == "DELETE_COMPLETE"
+    assert life.service.rows(life.id) == []
+    assert life.service.cloud.things() == {}
+
+
+@pytest.mark.parametrize("name", [name for name in LIVING if fixed(name)])
+def test_a_change_of_what_is_fixed_replaces_it(name: str) -> None:
+    life = Life(name)
+    before = life.lives()
+    life.update(refixed(name))
+    assert life.lives() != before
+    if is_outside(name):
+        assert before not in life.service.cloud.things()
+        assert len(life.service.cloud.things(types()[name].kind)) == 1
+
+
+# -- what holds for each type ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", LIVING)
+def test_each_property_alone_changes_as_the_schema_says(name: str) -> None:
+    kind, values = types()[name], given(name)
+    old = kind.complete(kind.check(values))
+    all_changed = changed(name)
+    for key, prop in shown(kind):
+        new = {**values, key: all_changed.get(key)} if prop.update else {**values, key: other(prop, key, old.get(key))}
+        if prop.immutable or new[key] is None or not fits(kind, new):
+            continue
+        after = kind.complete(kind.check(new))
+        differing = frozenset(each for each in after if after[each] != old.get(each))
+        if differing and not (prop.update and CHANGED.get(name, {}).get(key) is LEFT):
+            assert bool(kind.replaced_by(old, after, differing)) is not prop.update, key
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_nothing_drifts_from_what_was_asked_for(name: str) -> None:
+    kind = types()[name]
+    values = kind.complete(kind.check(changed(name)))
+    look = Observation(Presence.PRESENT, "h-1", kind.spec(values, "stack-it-abc"), seen_at=100.0)
+    assert kind.drift(Thing("abcdefghijkl", "it", "stack-it-abc", values, look, "h-1")) == ()
+
+
+@pytest.mark.parametrize("name", LIVING)
+def test_what_is_not_known_yet_is_no_error(name: str) -> None:
+    kind = types()[name]
+    kind.check(dict.fromkeys(given(name), UNKNOWN))
+
+
+UNTYPED = {("OS::Octavia::Pool", "listeners")}
+"""Attributes that are lists though their schema says text."""
+SHAPES: Mapping[Kind, type | tuple[type, ...]] = {
+    Kind.STRING: (str, int, float, bool),
+    Kind.INTEGER: int,
+    Kind.NUMBER: (int, float),
+    Kind.BOOLEAN: bool,
+    Kind.MAP: dict,
+    Kind.LIST: list,
+    Kind.ANY: object,
+}
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_attributes_have_the_shape_of_their_type(name: str) -> None:
+    life = Life(name)
+    kind, there = types()[name], thing(name, seen=life.thing, handle=life.handle)
+    for attribute, found in kind.all_attributes(there).items():
+        shape = object if (name, attribute) in UNTYPED else SHAPES[kind.attributes[attribute].kind]
+        assert found is None or isinstance(found, shape), (attribute, found)
+
+
+@pytest.mark.parametrize("name", RETIRED)
+def test_a_retired_type_says_what_to_use_instead(name: str) -> None:
+    kind = resource_type(name)
+    assert kind.support.hidden
+    with pytest.raises(Rejected, match="has been retired") as refused:
+        kind.check({"anything": 1}, ("resources", "old", "properties"))
+    assert kind.support.message in refused.value.detail
