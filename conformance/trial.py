@@ -11,14 +11,20 @@ from tests.unit.convergence.running import PROJECT, Service
 
 from conformance.corpus import Case
 from conformance.values import made_up
+from homeostat.api.graphs import Graphs
 from homeostat.api.intake import Intent
+from homeostat.api.orchestration import outputs
+from homeostat.clouds.simulated import Weather
 from homeostat.model.desired import Identity
 from homeostat.model.errors import FAULT_CODES, Rejected
+from homeostat.store import stacks
 
 CORE = ("OS::Nova::", "OS::Neutron::", "OS::Cinder::", "OS::Octavia::", "OS::Heat::")
 """Types that are deployed wherever a template has no others."""
 WITHIN_S = 4 * 3600.0
 """Virtual seconds that an operation may take."""
+BUILD_S = 7.0
+"""Virtual seconds in which the cloud makes a thing, or takes it away."""
 IDENTITY = Identity("00000000-0000-0000-0000-000000000000", "tried", PROJECT)
 _LOCATED = re.compile(r"line \d+|section is invalid: \S+|[Pp]arameter '?\(?\w+|version|key \w+|\(in \S+\)| -> ")
 """Places that are not paths: a line, or the name of a section, of a parameter, of a key, of a circle."""
@@ -28,9 +34,10 @@ _LOCATED = re.compile(r"line \d+|section is invalid: \S+|[Pp]arameter '?\(?\w+|v
 class Outcome:
     """What became of a template.
 
-    reached — the last stage that it passed: nothing, `validate`, `create`, `complete`, `settled` (the same again does
-    nothing) or `deleted`; fault — type of what stopped it, as on the wire for a mistake of the caller, "" for nothing;
-    message — as users see it; place — where it points, "" for nowhere; types — all, those of nested templates too.
+    reached — the last stage that it passed: nothing, `validate`, `create`, `complete`, `answered` (its outputs have
+    values), `settled` (the same again does nothing) or `deleted`; fault — type of what stopped it, as on the wire for a
+    mistake of the caller, "" for nothing; message — as users see it; place — where it points, "" for nowhere; types —
+    all, those of nested templates too.
     """
 
     path: str
@@ -86,7 +93,7 @@ def trial(case: Case) -> Outcome:
 
 
 def _stages(case: Case) -> Iterator[str]:
-    service = Service()
+    service = Service(Weather(build_s=BUILD_S, delete_s=BUILD_S))
     intent = Intent(case.template, environment=case.environment, files=case.files, disable_rollback=True)
     service.intake.validate(IDENTITY, intent)
     yield "validate"
@@ -95,6 +102,10 @@ def _stages(case: Case) -> Iterator[str]:
     yield "create"
     _rest(service, stack_id, "CREATE_COMPLETE")
     yield "complete"
+    failed = [each for each in _outputs(service, stack_id) if "output_error" in each]
+    if failed:
+        raise Stopped(f"outputs without a value: {failed}")
+    yield "answered"
     before = _state(service)
     service.intake.update(stack_id, given)
     _rest(service, stack_id, "UPDATE_COMPLETE")
@@ -120,6 +131,14 @@ def _rest(service: Service, stack_id: str, wanted: str) -> None:
     if service.stack(stack_id) is not None and service.state(stack_id) != wanted:
         row = service.stack(stack_id)
         raise Stopped(f"{service.state(stack_id)} instead of {wanted}: {row.reason}")
+
+
+def _outputs(service: Service, stack_id: str) -> list[dict[str, Any]]:
+    """Outputs as the API gives them."""
+    with service.db.read() as tx:
+        row = stacks.get(tx, stack_id)
+        assert row is not None
+        return outputs.resolved(tx, row, Graphs().described(tx, row))
 
 
 def _unfinished(service: Service) -> str:
