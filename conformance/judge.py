@@ -63,11 +63,13 @@ def verdict(case: Case) -> str:
         return found
     used = {name for name in types_within(case.template) if name in case.files}
     inner = ((name, problem(case.files[name], {})) for name in sorted(used))
-    return next((f"in {name.rpartition('/')[2]}: {why}" for name, why in inner if why), "")
+    return next(
+        (f"a template that it uses is wrong: {name.rpartition('/')[2]}: {why}" for name, why in inner if why), ""
+    )
 
 
 def problem(text: str, environment: Mapping[str, Any]) -> str:
-    """Why the text of a template cannot be accepted, or "" if nothing is known against it."""
+    """Why the text of a template cannot be accepted: a rule, and after a colon what breaks it; "" for nothing known."""
     try:
         document = yaml.load(text, _Loader)
     except (yaml.YAMLError, ValueError) as error:
@@ -85,46 +87,46 @@ def _hot(document: dict[str, Any], environment: Mapping[str, Any]) -> Iterator[s
     version = document["heat_template_version"]
     version = version.isoformat() if isinstance(version, datetime.date) else str(version)
     if version not in HOT_VERSIONS:
-        yield f"there is no version {version}"
+        yield f"there is no such version: {version}"
     for name in document.keys() - SECTIONS - {"heat_template_version"}:
-        yield f"there is no section {name}"
+        yield f"there is no such section: {name}"
     if "conditions" in document and version in WITHOUT_CONDITIONS:
-        yield f"version {version} has no section conditions"
+        yield f"its version has no section conditions: {version}"
     parameters, resources = document.get("parameters") or {}, document.get("resources") or {}
     if not isinstance(parameters, dict) or not isinstance(resources, dict):
         yield "parameters and resources are maps"
         return
     for name, each in parameters.items():
         if not isinstance(each, dict) or each.get("type") not in PARAMETER_TYPES:
-            yield f"parameter {name} has no known type"
+            yield f"a parameter has no known type: {name}"
     for name in environment.get("parameters") or {}:
         if name not in parameters:
-            yield f"the environment has a parameter {name}, which the template does not declare"
+            yield f"its environment has a parameter that it does not declare: {name}"
     for name, each in resources.items():
         if not isinstance(each, dict) or not isinstance(each.get("type"), str):
-            yield f"resource {name} has no type"
+            yield f"a resource has no type: {name}"
         else:
-            yield from (f"resource {name} has an unknown key {key}" for key in each.keys() - RESOURCE_KEYS)
+            yield from (f"a resource has an unknown key: {name}, {key}" for key in each.keys() - RESOURCE_KEYS)
     for function, name in _references([resources, document.get("outputs")], ("get_param", "get_resource", "get_attr")):
         known = parameters.keys() | PSEUDO if function == "get_param" else resources.keys()
         if name not in known:
-            yield f"{function} names {name}, which is not declared"
+            yield f"a function names what is not declared: {function} {name}"
     for name, each in resources.items():
         after = each.get("depends_on") if isinstance(each, dict) else None
         for other in after if isinstance(after, list) else [after]:
             if isinstance(other, str) and other not in resources:
-                yield f"resource {name} depends on {other}, which is not declared"
+                yield f"a resource depends on what is not declared: {name}, {other}"
 
 
 def _cfn(document: dict[str, Any]) -> Iterator[str]:
     parameters, resources = document.get("Parameters") or {}, document.get("Resources") or {}
     for name, each in resources.items():
         if not isinstance(each, dict) or not isinstance(each.get("Type"), str):
-            yield f"resource {name} has no type"
+            yield f"a resource has no type: {name}"
     for function, name in _references([resources, document.get("Outputs")], ("Ref", "Fn::GetAtt")):
         known = resources.keys() | (parameters.keys() if function == "Ref" else ())
         if name not in known and not name.startswith("AWS::"):
-            yield f"{function} names {name}, which is not declared"
+            yield f"a function names what is not declared: {function} {name}"
 
 
 def _references(part: Any, functions: tuple[str, ...]) -> Iterator[tuple[str, str]]:

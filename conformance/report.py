@@ -120,12 +120,14 @@ def _section(kind: str, meaning: str, templates: Mapping[str, Mapping[str, str]]
     by_reason: dict[str, list[str]] = {}
     for path, each in templates.items():
         if each["kind"] == kind:
-            by_reason.setdefault(each["because"], []).append(path)
+            reason, _, detail = each["because"].partition(": ")
+            by_reason.setdefault(reason, []).append(f"`{path}`" + (f": {_escaped(detail)}" if detail else ""))
     if not by_reason:
         return []
-    lines = ["", f"### {kind.capitalize()}: {meaning}", ""]
-    for because, paths in sorted(by_reason.items()):
-        lines += [f"- {_escaped(because)}", *(f"    - `{path}`" for path in paths)]
+    lines = ["", f"### {kind.capitalize()}: {meaning}"]
+    for reason, shown in sorted(by_reason.items()):
+        lines += ["", f"{_escaped(reason[0].upper() + reason[1:].rstrip('.'))} ({len(shown)}):", ""]
+        lines += [f"- {each}" for each in sorted(shown)]
     return lines
 
 
