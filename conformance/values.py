@@ -51,7 +51,7 @@ BY_NAME = (
     ("vlan", "101"),
     ("url", "http://server.example.com/"),
 )
-TEXTS = ("made-up", "madeup", "Madeup1", "a", "1", "A1b2C3d4", "10.0.0.10", "10.0.0.0/24", ID, "m1.small", "MADE_UP")
+TEXTS = ("madeup", "Madeup1", "a", "1", "A1b2C3d4", "10.0.0.10", "10.0.0.0/24", ID, "m1.small", "MADE_UP")
 """What is tried until the constraints of a parameter agree."""
 
 
@@ -135,6 +135,7 @@ def _candidates(name: str, use: Use) -> Iterator[Any]:
     for each in use.properties:
         yield from _fitting(each)
     yield from (value for word, value in BY_NAME if word in name.lower().split("_") or name.lower().endswith(word))
+    yield f"made-up-{name}"
     yield from TEXTS
 
 

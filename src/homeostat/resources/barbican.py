@@ -22,6 +22,7 @@ from homeostat.resources.schema import (
 )
 from homeostat.resources.support import Support
 
+SECRET_TYPES = ("symmetric", "public", "private", "certificate", "passphrase", "opaque")
 KEY: dict[str, Property] = {
     "mode": text("Mode of the algorithm."),
     "expiration": text("When it expires, as ISO 8601 writes it.", constraints=(custom("expiration"),)),
@@ -45,6 +46,7 @@ class Secret(KeyManagerType):
         "payload": text("The secret itself."),
         "payload_content_type": text("What it is.", constraints=(one_of("text/plain", "application/octet-stream"),)),
         "payload_content_encoding": text("How it is written.", constraints=(one_of("base64"),)),
+        "secret_type": text("Kind of the secret.", default="opaque", constraints=(one_of(*SECRET_TYPES),)),
         "bit_length": integer("Length of the key in bits.", constraints=(between(0),)),
         **KEY,
     }

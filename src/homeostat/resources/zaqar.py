@@ -32,7 +32,7 @@ class Queue(ResourceType):
     support = Support(version="2014.2")
     description = "A queue of messages."
     properties = {
-        "name": text("Name of the queue.", required=True),
+        "name": text("Name of the queue."),
         "metadata": mapping("Metadata of the queue.", update=True),
     }
     attributes = {
