@@ -83,6 +83,7 @@ def worker(arguments: Namespace) -> int:
     from homeostat.clouds.joined import JoinedCloud
     from homeostat.convergence.clock import AgreedClock, Entropy
     from homeostat.convergence.pass_ import Limits
+    from homeostat.convergence.records import Records
     from homeostat.convergence.worker import Worker
     from homeostat.model.errors import Transient
 
@@ -101,14 +102,16 @@ def worker(arguments: Namespace) -> int:
         if settings.metrics_port is not None:
             serve_metrics(db, settings.metrics_host, settings.metrics_port)
         check_schema(db)
+        entropy = Entropy()
+        own = Records(db, entropy, settings.public_url or url_of(settings.host, settings.port))
         each = Worker(
             db,
             there,
             AgreedClock(db.agreed_now),
-            Entropy(),
+            entropy,
             Limits(),
             redis_url=settings.redis_url,
-            clouds=lambda project: JoinedCloud(there, others.of(project), *installed.of(project)),
+            clouds=lambda project: JoinedCloud(there, others.of(project), own.of(project), *installed.of(project)),
         )
         try:
             each.start()

@@ -243,6 +243,9 @@ def _service(commands: Commands, name: str, summary: str, example: str) -> Argum
         help="a host, address or network that is not on the public internet, from which templates may be fetched by "
         "URL all the same, may be repeated [HOMEOSTAT_FETCH_FROM]",
     )
+    _option(
+        command, "public-url", "", "where servers reach the API, to signal (default: where it listens)", metavar="URL"
+    )
     _option(command, "log-level", "info", "what is logged", choices=LOG_LEVELS)
     command.add_argument(
         "--log-json",

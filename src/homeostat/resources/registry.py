@@ -14,6 +14,8 @@ from homeostat.resources import (
     barbican,
     blazar,
     cinder,
+    configs,
+    deployments,
     designate,
     glance,
     grouping,
@@ -31,6 +33,7 @@ from homeostat.resources import (
     routing,
     swift,
     trove,
+    waiting,
     zaqar,
     zun,
 )
@@ -57,7 +60,8 @@ SERVICES = (
     blazar,
     ironic,
 )
-FAMILIES = (heat, grouping, nova, neutron, routing, cinder, octavia, remote, *SERVICES, retired)
+KEPT = (waiting, configs, deployments)
+FAMILIES = (heat, grouping, nova, neutron, routing, cinder, octavia, remote, *KEPT, *SERVICES, retired)
 
 
 GROUP = "homeostat.resources"
