@@ -69,6 +69,7 @@ def api(arguments: Namespace) -> int:
 
     settings = ServiceSettings.of(arguments)
     start_logging(settings.log_level, settings.log_json)
+    plugins(arguments)
     there = ApiSettings(host=settings.host, port=settings.port, metrics=settings.metrics, fetching=fetching(settings))
     listening = None if arguments.fd is None else socket.socket(fileno=arguments.fd)
     with contextlib.closing(database(settings)) as db, traced(settings, "api"):
@@ -83,12 +84,14 @@ def worker(arguments: Namespace) -> int:
     from homeostat.clouds.joined import JoinedCloud
     from homeostat.convergence.clock import AgreedClock, Entropy
     from homeostat.convergence.pass_ import Limits
-    from homeostat.convergence.records import Records
     from homeostat.convergence.worker import Worker
     from homeostat.model.errors import Transient
+    from homeostat.plugins.cloud import HandledClouds
+    from homeostat.plugins.loading import classes
 
     settings = ServiceSettings.of(arguments)
     start_logging(settings.log_level, settings.log_json)
+    plugins(arguments)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -98,20 +101,24 @@ def worker(arguments: Namespace) -> int:
         traced(settings, "worker"),
         contextlib.closing(regions(settings)) as others,
         contextlib.closing(installed_clouds()) as installed,
+        contextlib.closing(HandledClouds(db, classes(), monotonic=time.monotonic)) as handled,
     ):
+
+        def of_project(project: str) -> JoinedCloud:
+            return JoinedCloud(there, others.of(project), handled.of(project), *installed.of(project))
+
+        handled.clouds = of_project
         if settings.metrics_port is not None:
             serve_metrics(db, settings.metrics_host, settings.metrics_port)
         check_schema(db)
-        entropy = Entropy()
-        own = Records(db, entropy, settings.public_url or url_of(settings.host, settings.port))
         each = Worker(
             db,
             there,
             AgreedClock(db.agreed_now),
-            entropy,
+            Entropy(),
             Limits(),
             redis_url=settings.redis_url,
-            clouds=lambda project: JoinedCloud(there, others.of(project), own.of(project), *installed.of(project)),
+            clouds=of_project,
         )
         try:
             each.start()
@@ -151,15 +158,25 @@ def doctor(arguments: Namespace) -> int:
     """Fails when a check does; warnings do not."""
     from homeostat.cli import operating
 
+    plugins(arguments)
     root = State(arguments.state_dir.expanduser().absolute()).cloud if arguments.cloud == "local" else None
     with contextlib.closing(existing_database(arguments)) as db:
         return operating.doctor(db, root, as_json=arguments.json)
+
+
+def plugins(arguments: Namespace) -> None:
+    """Let the register have the types of plug-ins, before anything asks for types."""
+    from homeostat.plugins import loading
+
+    directories = [each.expanduser().absolute() for each in arguments.plugins]
+    loading.install(directories, heat_imports=arguments.heat_imports)
 
 
 def types(arguments: Namespace) -> int:
     from homeostat.cli import operating
     from homeostat.model.errors import Rejected
 
+    plugins(arguments)
     try:
         return operating.types(arguments.name, as_json=arguments.json)
     except Rejected as error:

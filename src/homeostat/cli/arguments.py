@@ -243,9 +243,7 @@ def _service(commands: Commands, name: str, summary: str, example: str) -> Argum
         help="a host, address or network that is not on the public internet, from which templates may be fetched by "
         "URL all the same, may be repeated [HOMEOSTAT_FETCH_FROM]",
     )
-    _option(
-        command, "public-url", "", "where servers reach the API, to signal (default: where it listens)", metavar="URL"
-    )
+    _add_plugins(command)
     _option(command, "log-level", "info", "what is logged", choices=LOG_LEVELS)
     command.add_argument(
         "--log-json",
@@ -293,6 +291,26 @@ def _add_operator_commands(commands: Commands) -> None:
     )
     types.add_argument("name", metavar="REGEX", nargs="?", default="", help="only names that begin like this")
     types.add_argument("--json", action="store_true", help="print JSON, and nothing else")
+    for command in (doctor, types):
+        _add_plugins(command)
+
+
+def _add_plugins(command: ArgumentParser) -> None:
+    command.add_argument(
+        "--plugins",
+        metavar="DIR",
+        action="append",
+        type=Path,
+        default=[Path(each) for each in os.environ.get("HOMEOSTAT_PLUGINS", "").split(os.pathsep) if each],
+        help="directory with modules of resource types written with handle_create and the like, may be repeated "
+        "[HOMEOSTAT_PLUGINS]",
+    )
+    command.add_argument(
+        "--heat-imports",
+        action="store_true",
+        default=bool(os.environ.get("HOMEOSTAT_HEAT_IMPORTS")),
+        help="such modules may import heat.engine, where Heat is not installed [HOMEOSTAT_HEAT_IMPORTS]",
+    )
 
 
 def _add_migrate(commands: Commands) -> None:

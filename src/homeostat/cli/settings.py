@@ -29,8 +29,8 @@ class ServiceSettings:
     worker processes; htpasswd — users file for access `basic`; metrics — shown by the API; metrics_port — of the first
     worker, each other one has the next; 0 for any free one, None to show none; regions — `NAME=URL` of services where
     stacks may be made; region_logins — file of the logins there; fetch_from — where templates
-    may be fetched from though it is not public; public_url — where servers reach the API, empty for where it
-    listens."""
+    may be fetched from though it is not public; plugins — directories with modules of resource types; heat_imports —
+    such modules may import the names of Heat."""
 
     state: Path
     database: str = ""
@@ -48,7 +48,8 @@ class ServiceSettings:
     regions: tuple[str, ...] = ()
     region_logins: Path | None = None
     fetch_from: tuple[str, ...] = ()
-    public_url: str = ""
+    plugins: tuple[Path, ...] = ()
+    heat_imports: bool = False
     log_level: str = "info"
     log_json: bool = False
 
@@ -71,7 +72,8 @@ class ServiceSettings:
             regions=tuple(arguments.region),
             region_logins=arguments.region_logins,
             fetch_from=tuple(arguments.fetch_from),
-            public_url=arguments.public_url.rstrip("/").removesuffix("/v1"),
+            plugins=tuple(each.expanduser().absolute() for each in arguments.plugins),
+            heat_imports=arguments.heat_imports,
             log_level=arguments.log_level,
             log_json=arguments.log_json,
         )
@@ -93,6 +95,9 @@ class ServiceSettings:
             raise Usage(f"--htpasswd {self.htpasswd}: there is no such file")
         if self.region_logins is not None and not self.region_logins.is_file():
             raise Usage(f"--region-logins {self.region_logins}: there is no such file")
+        strange = [each for each in self.plugins if not each.is_dir()]
+        if strange:
+            raise Usage(f"--plugins {strange[0]}: there is no such directory")
         if self.access == "none" and not is_loopback(self.host):
             raise Usage(f"--access none serves this machine only, not {self.host}: use --access basic --htpasswd FILE")
         if self.cloud == "simulated" and self.workers > 1:
@@ -105,8 +110,6 @@ class ServiceSettings:
         shows_metrics = self.metrics or self.metrics_port is not None
         if shows_metrics and find_spec("prometheus_client") is None:
             raise Usage("metrics need a package that is not installed: pip install 'homeostat[metrics]'")
-        if self.public_url and not self.public_url.startswith(("http://", "https://")):
-            raise Usage(f"--public-url {self.public_url}: give it as http://HOST:PORT")
         if self.traces and not _can_trace():
             raise Usage("--traces needs packages that are not installed: pip install 'homeostat[otel]'")
 
@@ -138,7 +141,8 @@ class ServiceSettings:
             "HOMEOSTAT_REGION": " ".join(self.regions),
             "HOMEOSTAT_REGION_LOGINS": str(self.region_logins or ""),
             "HOMEOSTAT_FETCH_FROM": " ".join(self.fetch_from),
-            "HOMEOSTAT_PUBLIC_URL": self.public_url,
+            "HOMEOSTAT_PLUGINS": os.pathsep.join(map(str, self.plugins)),
+            "HOMEOSTAT_HEAT_IMPORTS": "1" if self.heat_imports else "",
             "HOMEOSTAT_LOG_LEVEL": self.log_level,
             "HOMEOSTAT_LOG_JSON": "1" if self.log_json else "",
         }

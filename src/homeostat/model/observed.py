@@ -45,12 +45,16 @@ class Condition(StrEnum):
 
 
 class Remedy(StrEnum):
-    """The right action for a condition that will not pass by itself (CV13)."""
+    """The right action for a condition that will not pass by itself (CV13).
+
+    RECREATE removes the broken thing and makes another, REPLACE makes another and removes it then.
+    """
 
     WAIT = "wait"
     OPERATE = "operate"
     UPDATE = "update"
     RECREATE = "recreate"
+    REPLACE = "replace"
     ASK = "ask"
 
 

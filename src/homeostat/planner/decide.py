@@ -223,6 +223,8 @@ class Decider(Departures):
             return self._operate(row, verdict, now)
         if verdict.remedy is Remedy.RECREATE:
             return self._recreate(definition, row, verdict, now)
+        if verdict.remedy is Remedy.REPLACE:
+            return self._halt(row.name) or self._replace(definition, row, now)
         if verdict.remedy is Remedy.UPDATE:
             return self._repair(row, verdict, now)
         return self._failed_step(row, verdict.reason, now, "" if row.busy else Action.CHECK)
@@ -304,8 +306,6 @@ class Decider(Departures):
             return self._halt(row.name) or self._failed_step(row, error, now, Action.UPDATE)
         if self._changed(want, row):
             return self._halt(row.name) or self._update_or_replace(want, row, now)
-        if want.kind.renewed and self.unsettled and row.revision != self.world.stack.revision:
-            return self._halt(row.name) or self._replace(definition, row, now)
         operation = asked.passed_on(self.world, row)
         if operation:
             return self._halt(row.name) or asked.pass_on(self.world, row, operation, now)

@@ -14,8 +14,6 @@ from homeostat.resources import (
     barbican,
     blazar,
     cinder,
-    configs,
-    deployments,
     designate,
     glance,
     grouping,
@@ -33,7 +31,6 @@ from homeostat.resources import (
     routing,
     swift,
     trove,
-    waiting,
     zaqar,
     zun,
 )
@@ -60,8 +57,7 @@ SERVICES = (
     blazar,
     ironic,
 )
-KEPT = (waiting, configs, deployments)
-FAMILIES = (heat, grouping, nova, neutron, routing, cinder, octavia, remote, *KEPT, *SERVICES, retired)
+FAMILIES = (heat, grouping, nova, neutron, routing, cinder, octavia, remote, *SERVICES, retired)
 
 
 GROUP = "homeostat.resources"

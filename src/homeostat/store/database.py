@@ -137,6 +137,11 @@ class Database:
         """
         return statement if self.is_sqlite else statement.with_for_update(key_share=True)
 
+    def one_by_one(self, tx: Connection, what: str) -> None:
+        """Let nobody else pass here for the same thing until the transaction ends."""
+        if not self.is_sqlite:
+            tx.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:what, 0))"), {"what": what})
+
     def close(self) -> None:
         self.engine.dispose()
 

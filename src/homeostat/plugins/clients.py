@@ -1,0 +1,127 @@
+"""Clients of other services, as handlers ask for them: `self.client()`, `self.client_plugin("neutron")`.
+
+The service has none of its own. A package names a class under the entry point group `homeostat.clients` (or
+`heat.clients`); the class has `client()` or `_create()`, and says which of its errors mean what.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from homeostat.plugins.exception import EntityNotFound, NotFound
+from homeostat.resources.discovery import Problem, loaded
+
+GROUPS = ("homeostat.clients", "heat.clients")
+_made_here: dict[str, type] = {}
+
+
+@cache
+def _classes() -> tuple[dict[str, type], tuple[Problem, ...]]:
+    found: dict[str, type] = {}
+    problems: list[Problem] = []
+    for group in GROUPS:
+        there = loaded(group)
+        problems += there.problems
+        for origin, each in there.things:
+            found.setdefault(origin.rpartition("(")[2].rstrip(")"), each)
+    return found, tuple(problems)
+
+
+def register(name: str, client_class: type) -> None:
+    """A client for the rest of this process, before those of packages."""
+    _made_here[name] = client_class
+
+
+def problems() -> tuple[Problem, ...]:
+    return _classes()[1]
+
+
+class ClientPlugin:
+    """Base of client classes. exceptions_module — of the client library, its classes `NotFound`, `Conflict`, … are
+    known by name; `_create` — makes the client."""
+
+    exceptions_module: Any = None
+    service_types: list[str] = []
+
+    def __init__(self, context: Any) -> None:
+        self.context = context
+        self._client: Any = None
+
+    def client(self, version: Any = None) -> Any:
+        if self._client is None:
+            self._client = self._create() if version is None else self._create(version)
+        return self._client
+
+    def _create(self, version: Any = None) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} does not say how its client is made")
+
+    def is_not_found(self, error: BaseException) -> bool:
+        return isinstance(error, EntityNotFound | NotFound) or self._is(error, "NotFound", "HTTPNotFound")
+
+    def is_over_limit(self, error: BaseException) -> bool:
+        return self._is(error, "OverLimit", "RequestEntityTooLarge", "TooManyRequests")
+
+    def is_conflict(self, error: BaseException) -> bool:
+        return self._is(error, "Conflict", "HTTPConflict")
+
+    def is_client_exception(self, error: BaseException) -> bool:
+        return any(type(error).__module__ == module.__name__ for module in self._modules())
+
+    def _modules(self) -> list[Any]:
+        modules = self.exceptions_module
+        return [] if modules is None else list(modules) if isinstance(modules, list | tuple) else [modules]
+
+    def _is(self, error: BaseException, *names: str) -> bool:
+        classes = [getattr(module, name, None) for module in self._modules() for name in names]
+        return isinstance(error, tuple(each for each in classes if isinstance(each, type)))
+
+    @property
+    @contextlib.contextmanager
+    def ignore_not_found(self) -> Iterator[None]:
+        with self._ignoring(self.is_not_found):
+            yield
+
+    @property
+    @contextlib.contextmanager
+    def ignore_conflict_and_not_found(self) -> Iterator[None]:
+        with self._ignoring(lambda error: self.is_conflict(error) or self.is_not_found(error)):
+            yield
+
+    @contextlib.contextmanager
+    def _ignoring(self, meant: Any) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            if not meant(error):
+                raise
+
+
+class Missing:
+    """A client that no package brings. Asking it anything fails: EntityNotFound."""
+
+    def __init__(self, name: str | None) -> None:
+        self.missing = name or "(default_client_name is not set)"
+
+    def __getattr__(self, attribute: str) -> Any:
+        raise EntityNotFound(entity="Client", name=self.missing)
+
+
+class Clients:
+    """All clients for one context."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+        self._made: dict[str, Any] = {}
+
+    def client_plugin(self, name: str | None) -> Any:
+        """The plug-in of a client; `Missing` when no package brings it."""
+        found = _made_here.get(name or "") or _classes()[0].get(name or "")
+        if name is None or found is None:
+            return Missing(name)
+        if name not in self._made:
+            self._made[name] = found(self._context)
+        return self._made[name]
+
+    def client(self, name: str | None) -> Any:
+        return self.client_plugin(name).client()

@@ -1,0 +1,349 @@
+"""Types with handlers as a cloud: the port's verbs call the methods of their classes.
+
+Every thing is a record with the token of its creation, written before `handle_create` is called. A creation that was
+interrupted is not gone on with: its thing is deleted, and made anew. No call waits for a handler longer than `call_s`;
+the handler goes on, and a later look tells what came of it. After `hang_s` a handler has lost its turn.
+"""
+
+import logging
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from homeostat.clouds.port import Answer, Change, Cloud, Intent, Operation, Sighting
+from homeostat.model.errors import Rejected, Transient
+from homeostat.model.observed import Observation, Presence
+from homeostat.plugins import handlers
+from homeostat.plugins.clients import Missing
+from homeostat.plugins.exception import EntityNotFound
+from homeostat.plugins.handlers import Handlers
+from homeostat.plugins.resource import Resource
+from homeostat.plugins.things import BEGUN, DONE, LEASE_S, POLLED, Made, Things, Turn
+from homeostat.plugins.translation import TranslationRule
+from homeostat.plugins.types import DELETING, WORKING, kind_of_class
+from homeostat.store.database import Database
+
+LOG = logging.getLogger(__name__)
+REFRESH_S = 10.0
+"""How long a look at a thing at rest is believed."""
+SNAPSHOT = "snapshot"
+FINDER = re.compile(r"(?:find|get)_(?P<kind>\w+?)(?:_id)?(?:_by_name_or_id)?")
+"""Names of methods that find one kind of thing."""
+Clouds = Callable[[str], Cloud]
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """call_s — how long a call of the port waits for handlers; hang_s — how long a handler may take."""
+
+    call_s: float = 5.0
+    hang_s: float = 300.0
+
+
+class Turns:
+    """Keeps the turns of handlers that run, as long as they may. monotonic — seconds that never go back."""
+
+    def __init__(self, patience: Patience, monotonic: Callable[[], float]) -> None:
+        self._patience = patience
+        self._monotonic = monotonic
+        self._running: dict[int, tuple[Turn, float]] = {}
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def run(self, turn: Turn, act: Callable[[Turn], None]) -> None:
+        with self._lock:
+            self._running[id(turn)] = (turn, self._monotonic())
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._keep, name="plugin-turns", daemon=True)
+                self._thread.start()
+        try:
+            act(turn)
+        finally:
+            with self._lock:
+                del self._running[id(turn)]
+
+    def _keep(self) -> None:
+        while not self._stop.wait(LEASE_S / 3):
+            for turn in self._alive():
+                try:
+                    turn.things.renew(turn)
+                except Transient as error:
+                    LOG.warning("the turn of %s is not renewed: %s", turn.made.handle, error)
+                except Exception:
+                    LOG.exception("the turn of %s is not renewed", turn.made.handle)
+
+    def _alive(self) -> list[Turn]:
+        since = self._monotonic() - self._patience.hang_s
+        with self._lock:
+            running = list(self._running.values())
+        for turn, started_at in running:
+            if started_at < since and not turn.lost:
+                LOG.error("a handler of %s hangs: its turn is over", turn.made.handle)
+        return [turn for turn, started_at in running if started_at >= since and not turn.lost]
+
+    def close(self) -> None:
+        self._stop.set()
+
+
+class HandledClouds:
+    """Types with handlers, for every project.
+
+    Takes: classes — type name -> class; clouds — where names are looked up; monotonic — None runs handlers one after
+    the other in the thread that asks, and nobody renews their turns.
+    """
+
+    def __init__(
+        self,
+        db: Database,
+        classes: Mapping[str, type[Resource]],
+        clouds: Clouds | None = None,
+        monotonic: Callable[[], float] | None = None,
+        patience: Patience = Patience(),
+        threads: int = 32,
+    ) -> None:
+        self.db = db
+        self.classes = dict(classes)
+        self.clouds = clouds
+        self.patience = patience
+        self.turns = Turns(patience, monotonic) if monotonic is not None else None
+        self.executor: Executor | None = None
+        if monotonic is not None and classes:
+            self.executor = ThreadPoolExecutor(threads, "plugin")
+        self._made: dict[str, HandledCloud] = {}
+
+    def of(self, project: str) -> "HandledCloud":
+        """Their things as one project sees them."""
+        return self._made.setdefault(project, HandledCloud(self, project))
+
+    def close(self) -> None:
+        """Handlers that run are not waited for: the records say how to go on."""
+        if self.turns is not None:
+            self.turns.close()
+        if self.executor is not None:
+            self.executor.shutdown(wait=False, cancel_futures=True)
+
+
+class HandledCloud:
+    """The cloud port for the types with handlers of one project."""
+
+    name = "plugins"
+    listing_lag_s = 0.0
+
+    def __init__(self, all_of_them: HandledClouds, project: str) -> None:
+        self._all = all_of_them
+        self._project = project
+        self._things = Things(all_of_them.db, project)
+        self._handlers = {
+            kind_of_class(name): Handlers(each, name, project, self._resolve)
+            for name, each in all_of_them.classes.items()
+        }
+        self.kinds = frozenset(self._handlers)
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    def observe(self, kind: str, handles: Sequence[str]) -> list[Observation]:
+        found, now = self._things.by_handle(kind, list(handles))
+        self._run([partial(self._attend, kind, made) for made in found.values() if _is_due(made, now)])
+        return self._looks(kind, handles)
+
+    def find(self, kind: str, tokens: Sequence[str]) -> list[Observation]:
+        found, now = self._things.by_token(kind, list(tokens))
+        return [found[token].look(now) if token in found else _absent("", now) for token in tokens]
+
+    def resolve(self, kind: str, names: Sequence[str]) -> list[str | None]:
+        """Things with handlers have no names but their handles."""
+        found, _ = self._things.by_handle(kind, list(names))
+        return [found[name].handle if name in found else None for name in names]
+
+    def _looks(self, kind: str, handles: Sequence[str]) -> list[Observation]:
+        found, now = self._things.by_handle(kind, list(handles))
+        return [found[handle].look(now) if handle in found else _absent(handle, now) for handle in handles]
+
+    def _attend(self, kind: str, made: Made) -> None:
+        """Go on with what is due: a poll, a deletion that was interrupted, a look at a thing at rest."""
+
+        def change(each: Made) -> None:
+            if each.inner.phase == BEGUN and each.inner.action != "DELETE":
+                handlers.interrupted(each)
+            elif each.inner.phase == DONE:
+                each.inner.looked_at = now
+
+        now = self._things.now()
+        turn = self._things.take(made.record_id, _is_due, change)
+        if turn is None:
+            return
+        inner, of_kind = turn.made.inner, self._handlers[kind]
+        if inner.phase == POLLED:
+            self._take_turn(turn, of_kind.poll)
+        elif inner.phase == BEGUN:
+            self._take_turn(turn, of_kind.delete)
+        elif handlers.may_refresh(turn.made):
+            self._take_turn(turn, of_kind.refresh)
+        else:
+            turn.finish(lambda _made: None)
+
+    # -- acting ------------------------------------------------------------------------------------------------------
+
+    def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
+        self._run([partial(self._create, kind, intent) for intent in intents])
+        found, now = self._things.by_token(kind, [intent.token for intent in intents])
+        busy = Transient("all threads for handlers of plug-ins are taken", 2.0)
+        return [found[intent.token].look(now) if intent.token in found else busy for intent in intents]
+
+    def _create(self, kind: str, intent: Intent) -> None:
+        turn = self._things.begin(kind, intent.token, intent.spec)
+        if turn is not None:
+            self._take_turn(turn, self._handlers[kind].create)
+
+    def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
+        def wanted(change: Change) -> Callable[[Made], None]:
+            def begin(made: Made) -> None:
+                made.inner.wanted = dict(change.spec["properties"])
+                handlers.begin(made, "UPDATE", WORKING)
+
+            return begin
+
+        begins = {change.handle: wanted(change) for change in changes}
+        return self._act(kind, begins, self._handlers[kind].update)
+
+    def delete(self, kind: str, handles: Sequence[str]) -> list[Answer]:
+        of_kind = self._handlers[kind]
+        before: dict[str, tuple[str, str]] = {}
+
+        def begin(made: Made) -> None:
+            before[made.record_id] = (made.inner.action, "COMPLETE" if made.inner.phase == DONE else "IN_PROGRESS")
+            if not (made.inner.action == "DELETE" and made.inner.phase == POLLED):
+                handlers.begin(made, "DELETE", DELETING)
+
+        def act(turn: Turn) -> None:
+            if turn.made.inner.phase == POLLED:
+                of_kind.poll(turn)
+            else:
+                of_kind.delete(turn, before[turn.made.record_id])
+
+        return self._act(kind, dict.fromkeys(handles, begin), act)
+
+    def operate(self, kind: str, operations: Sequence[Operation]) -> list[Answer]:
+        return [self._operate(kind, each) for each in operations]
+
+    def _operate(self, kind: str, operation: Operation) -> Answer:
+        of_kind = self._handlers[kind]
+        if operation.verb == SNAPSHOT and of_kind.can("snapshot_delete"):
+            return self._promise_snapshot(kind, operation)
+        if not of_kind.can(operation.verb):
+            return Rejected("NotSupported", f"{operation.verb} of {kind.partition(':')[2]} is not supported.")
+
+        def begin(made: Made) -> None:
+            handlers.begin(made, operation.verb.upper(), WORKING)
+
+        (answer,) = self._act(
+            kind, {operation.handle: begin}, lambda turn: of_kind.operate(turn, operation.verb, operation.arguments)
+        )
+        return answer
+
+    def _promise_snapshot(self, kind: str, operation: Operation) -> Answer:
+        """`handle_snapshot_delete` makes the snapshot and deletes in one go: until then nothing is to be waited for."""
+        token, name = str(operation.arguments["token"]), str(operation.arguments["name"])
+
+        def begin(made: Made) -> None:
+            kept = [each for each in made.seen.get("snapshots", ()) if each["token"] != token]
+            made.seen["snapshots"] = [*kept, {"id": token, "token": token, "name": name, "status": "available"}]
+
+        (answer,) = self._act(kind, {operation.handle: begin}, lambda turn: _only_kept(turn))
+        return answer
+
+    def _act(
+        self, kind: str, begins: Mapping[str, Callable[[Made], None]], act: Callable[[Turn], None]
+    ) -> list[Answer]:
+        """Begin something with these things, each as its handle says, and tell what is there after it."""
+        found, _ = self._things.by_handle(kind, list(begins))
+        begun: set[str] = set()
+
+        def one(handle: str, made: Made) -> None:
+            turn = self._things.take(made.record_id, lambda _made, _now: True, begins[handle])
+            if turn is not None:
+                begun.add(handle)
+                self._take_turn(turn, act)
+
+        self._run([partial(one, handle, made) for handle, made in found.items()])
+        looks = self._looks(kind, list(begins))
+        busy = Transient("a handler of it is at work", 1.0)
+        return [look if look.handle in begun or not look.present else busy for look in looks]
+
+    # -- running -----------------------------------------------------------------------------------------------------
+
+    def _take_turn(self, turn: Turn, act: Callable[[Turn], None]) -> None:
+        if self._all.turns is None:
+            act(turn)
+        else:
+            self._all.turns.run(turn, act)
+
+    def _run(self, jobs: Sequence[Callable[[], None]]) -> None:
+        """Side by side, for as long as a call may take. Those that have not begun by then are not begun.
+
+        Fails: Transient when the database does not answer.
+        """
+        executor = self._all.executor
+        if executor is None:
+            for job in jobs:
+                job()
+            return
+        futures = [executor.submit(job) for job in jobs]
+        ended, late = wait(futures, self._all.patience.call_s)
+        for future in late:
+            if not future.cancel():
+                future.add_done_callback(_report)
+        errors = [error for future in ended if (error := future.exception()) is not None]
+        if errors:
+            raise errors[0]
+
+    def _resolve(self, rule: TranslationRule, value: Any) -> Any:
+        """What a name stands for: the client of the rule is asked, or the project's cloud."""
+        finder = str(rule.finder)
+        if rule.client_plugin is not None and not isinstance(rule.client_plugin, Missing):
+            find = getattr(rule.client_plugin, finder)
+            return find(value) if rule.entity is None else find(rule.entity, value)
+        named = FINDER.fullmatch(finder)
+        kind = rule.entity or (named["kind"] if named is not None else "")
+        if not kind or self._all.clouds is None:
+            raise EntityNotFound(entity="Client that has", name=finder)
+        (found,) = self._all.clouds(self._project).resolve(kind, [str(value)])
+        if found is None:
+            raise EntityNotFound(entity=kind, name=value)
+        return found
+
+    # -- the rest ----------------------------------------------------------------------------------------------------
+
+    def watch(self, stop: Callable[[], bool]) -> Iterator[Sighting]:
+        """Handlers tell of nothing."""
+        return iter(())
+
+    def close(self) -> None:
+        """Threads are those of `HandledClouds`."""
+
+
+def _is_due(made: Made, now: float) -> bool:
+    inner = made.inner
+    if inner.held_until > now or inner.due_at > now:
+        return False
+    return inner.phase != DONE or (handlers.may_refresh(made) and inner.looked_at + REFRESH_S <= now)
+
+
+def _absent(handle: str, now: float) -> Observation:
+    return Observation(Presence.ABSENT, handle, seen_at=now, reason="there is no such thing")
+
+
+def _only_kept(turn: Turn) -> None:
+    """What was begun with the turn is all."""
+    turn.finish(lambda _made: None)
+
+
+def _report(future: Future[None]) -> None:
+    error = future.exception() if not future.cancelled() else None
+    if error is not None:
+        LOG.error("a handler that nobody waited for ended badly", exc_info=error)

@@ -1,0 +1,174 @@
+"""What handlers raise. The classes and their arguments are those that plug-ins know; the service reads their meaning.
+
+`UpdateReplace` replaces the thing, `PollDelay` makes the next poll wait, `ResourceInError` during a creation has the
+thing deleted and made anew, `PhysicalResourceExists` during a deletion has it tried again, `EntityNotFound` and
+`NotFound` from a look mean that the thing is gone. Everything else fails the resource, with its text as the reason.
+"""
+
+from typing import Any
+
+
+class HeatException(Exception):
+    """Takes the names in `msg_fmt` as keywords; `error_code` goes before the text."""
+
+    msg_fmt = "An unknown exception occurred."
+    error_code: str | None = None
+
+    def __init__(self, **kwargs: Any) -> None:
+        self.kwargs = kwargs
+        self.error_code = kwargs.get("error_code", self.error_code)
+        try:
+            self.message = self.msg_fmt % kwargs
+        except KeyError as error:
+            self.message = f"{self.msg_fmt} (without {error}: {kwargs})"
+        super().__init__(self.message)
+
+    def __str__(self) -> str:
+        return f"HEAT-{self.error_code} {self.message}" if self.error_code else str(self.message)
+
+
+class Error(HeatException):
+    msg_fmt = "%(message)s"
+
+    def __init__(self, msg: Any) -> None:
+        super().__init__(message=msg)
+
+
+class Invalid(HeatException):
+    msg_fmt = "Data supplied was not valid: %(reason)s"
+
+
+class NotFound(HeatException):
+    def __init__(self, msg_fmt: str = "Not found", **kwargs: Any) -> None:
+        self.msg_fmt = msg_fmt
+        super().__init__(**kwargs)
+
+
+class EntityNotFound(HeatException):
+    msg_fmt = "The %(entity)s (%(name)s) could not be found."
+
+    def __init__(self, entity: Any = None, name: Any = None, **kwargs: Any) -> None:
+        super().__init__(entity=entity, name=name, **kwargs)
+
+
+class Forbidden(HeatException):
+    msg_fmt = "You are not authorized to use %(action)s."
+
+    def __init__(self, action: str = "this action") -> None:
+        super().__init__(action=action)
+
+
+class NotSupported(HeatException):
+    msg_fmt = "%(feature)s is not supported."
+
+
+class InvalidTemplateAttribute(HeatException):
+    msg_fmt = "The Referenced Attribute (%(resource)s %(key)s) is incorrect."
+
+
+class StackValidationFailed(HeatException):
+    """Takes: message — or an error to take it from; error — class of mistake; path — where, as names and numbers."""
+
+    def __init__(
+        self, error: Any = None, path: Any = None, message: Any = None, resource: Any = None, **kwargs: Any
+    ) -> None:
+        self.error = str(error) if error is not None else ""
+        self.path = list(path or ())
+        self.error_message = str(message if message is not None else error if error is not None else "")
+        self.msg_fmt = "%(message)s"
+        super().__init__(message=self.error_message, **kwargs)
+
+
+class ResourcePropertyConflict(StackValidationFailed):
+    def __init__(self, *args: str, **kwargs: Any) -> None:
+        names = ", ".join(args) or ", ".join(kwargs)
+        super().__init__(message=f"Cannot define the following properties at the same time: {names}.")
+
+
+class PropertyUnspecifiedError(StackValidationFailed):
+    def __init__(self, *args: str, **kwargs: Any) -> None:
+        names = ", ".join(args) or ", ".join(kwargs)
+        super().__init__(message=f"At least one of the following properties must be specified: {names}.")
+
+
+class ResourcePropertyDependency(StackValidationFailed):
+    def __init__(self, prop1: str, prop2: str) -> None:
+        super().__init__(message=f"{prop1} cannot be specified without {prop2}.")
+
+
+class ResourcePropertyValueDependency(StackValidationFailed):
+    def __init__(self, prop1: str, prop2: str, value: Any) -> None:
+        super().__init__(message=f"{prop1} property should only be specified for {prop2} with value {value}.")
+
+
+class PhysicalResourceNameAmbiguity(HeatException):
+    msg_fmt = "Multiple physical resources were found with name (%(name)s)."
+
+
+class PhysicalResourceExists(HeatException):
+    msg_fmt = "The physical resource for (%(name)s) exists."
+
+
+class ResourceActionNotSupported(HeatException):
+    msg_fmt = "%(action)s is not supported for resource."
+
+
+class ResourceNotAvailable(HeatException):
+    msg_fmt = "The Resource (%(resource_name)s) is not available."
+
+
+class ResourceInError(HeatException):
+    msg_fmt = 'Went to status %(resource_status)s due to "%(status_reason)s"'
+
+    def __init__(self, resource_status: Any = "Unknown", status_reason: Any = "Unknown", **kwargs: Any) -> None:
+        super().__init__(resource_status=resource_status, status_reason=status_reason, **kwargs)
+
+
+class ResourceUnknownStatus(HeatException):
+    msg_fmt = '%(result)s - Unknown status %(resource_status)s due to "%(status_reason)s"'
+
+    def __init__(
+        self, result: Any = "Resource failed", resource_status: Any = "", status_reason: Any = "Unknown", **kwargs: Any
+    ) -> None:
+        super().__init__(result=result, resource_status=resource_status, status_reason=status_reason, **kwargs)
+
+
+class ResourceFailure(HeatException):
+    """Takes: exception_or_error — what failed; resource; action — CREATE, UPDATE, …"""
+
+    def __init__(self, exception_or_error: Any, resource: Any = None, action: str | None = None) -> None:
+        self.exc = exception_or_error if isinstance(exception_or_error, Exception) else None
+        self.action = action
+        self.msg_fmt = "%(message)s"
+        kind = f"{type(self.exc).__name__}: " if self.exc is not None else ""
+        place = f"resources.{resource.name}: " if resource is not None else ""
+        super().__init__(message=f"{kind}{place}{exception_or_error}")
+
+
+class UpdateReplace(Exception):
+    """The change cannot be made in place: a new thing is made, and then the old one goes."""
+
+    def __init__(self, resource_name: str = "Unknown") -> None:
+        super().__init__(f"The Resource {resource_name} requires replacement.")
+
+
+class UpdateInProgress(Exception):
+    """Somebody else acts on it: tried again later."""
+
+    def __init__(self, resource_name: str = "Unknown") -> None:
+        super().__init__(f"The resource {resource_name} is already being updated.")
+
+
+class NoActionRequired(Exception):
+    """A signal that changes nothing."""
+
+    def __init__(self, res_name: str = "Unknown", reason: str = "") -> None:
+        super().__init__(f"The resource {res_name} needs no action: {reason}")
+
+
+class PollDelay(Exception):
+    """From `check_…_complete`: not ready, and not to be asked again for `period` seconds."""
+
+    def __init__(self, period: float) -> None:
+        self.period = period
+        super().__init__(f"not to be polled again for {period} s")

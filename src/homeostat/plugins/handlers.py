@@ -1,0 +1,352 @@
+"""Runs the handlers of one thing, and stores what came of each before anything else is done.
+
+What a handler returns or raises becomes a status of the thing: the planner decides what is done about it.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from homeostat.model.errors import Superseded, Transient
+from homeostat.plugins import exception
+from homeostat.plugins.properties import Properties
+from homeostat.plugins.resource import Context, Definition, Resource, Stack, TemplateDiff
+from homeostat.plugins.things import BEGUN, DONE, GONE, POLLED, Inner, Made, Turn
+from homeostat.plugins.translation import TranslationRule, resolved
+from homeostat.plugins.types import AGAIN, COMPLETE, FAILED, REPLACE, SPOILT
+from homeostat.resources import comparison
+from homeostat.store.schema import as_stored
+
+LOG = logging.getLogger(__name__)
+LATER = (Transient, ConnectionError, TimeoutError, exception.UpdateInProgress)
+"""Errors that time mends."""
+RETRY_S, RETRY_MAX_S = 2.0, 60.0
+CHECK = "CHECK"
+NOTHING = object()
+"""There is nothing to be done: the handler is not called, and its thing is as it should be."""
+INTERRUPTED = "its {action} was interrupted: nobody knows how far it came"
+Resolve = Callable[[TranslationRule, Any], Any]
+
+
+class Handlers:
+    """The handlers of one class. resolve — (rule, name) -> id, for translation."""
+
+    def __init__(self, handled: type[Resource], type_name: str, project: str, resolve: Resolve) -> None:
+        self._class = handled
+        self._type_name = type_name
+        self._project = project
+        self._resolve = resolve
+
+    # -- actions -----------------------------------------------------------------------------------------------------
+
+    def create(self, turn: Turn) -> None:
+        def call(each: Resource) -> Any:
+            return self._call(each, "handle_create")
+
+        self._act(turn, call)
+
+    def update(self, turn: Turn) -> None:
+        """Bring it to `wanted`. The handler sees the old properties, and what differs in the new ones."""
+        inner = turn.made.inner
+        schema = self._class.properties_schema
+
+        def call(each: Resource) -> Any:
+            self._cancelled(each, turn)
+            new = self._translated(each, inner.wanted or {})
+            snippet = Definition(inner.name, self._type_name, new, each.metadata_get())
+            diff = _difference(each.properties, snippet.properties(schema), turn.made.seen.get("live") or {})
+            if not diff:
+                return NOTHING
+            return each.handle_update(snippet, TemplateDiff(Properties=bool(diff)), diff)
+
+        self._act(turn, call)
+
+    def delete(self, turn: Turn, before: tuple[str, str] | None = None) -> None:
+        """before — the state that it had, for a deletion with a snapshot."""
+
+        def call(each: Resource) -> Any:
+            self._cancelled(each, turn)
+            if before is not None and turn.made.seen.get("snapshots"):
+                return self._call(each, "handle_snapshot_delete", before)
+            return each.handle_delete()
+
+        self._act(turn, call)
+
+    def operate(self, turn: Turn, verb: str, arguments: Mapping[str, Any]) -> None:
+        self._act(turn, lambda each: self._call(each, f"handle_{verb}", *arguments.values()))
+
+    def can(self, verb: str) -> bool:
+        return callable(getattr(self._class, f"handle_{verb}", None))
+
+    def poll(self, turn: Turn) -> None:
+        """Ask whether what goes on is complete."""
+        try:
+            self._check(turn, self._instance(turn))
+        except Exception as error:  # noqa: BLE001 — whatever a plug-in raises is an answer
+            self._went_wrong(turn, error)
+
+    def refresh(self, turn: Turn) -> None:
+        """Look at a thing at rest: is it there and well, what does it say of itself?"""
+        try:
+            each = self._instance(turn)
+            seen = self._looked(each)
+        except (exception.EntityNotFound, exception.NotFound) as error:
+            gone = str(error)
+            turn.finish(lambda made: made.tell(GONE, gone))
+        except LATER as error:
+            LOG.warning("cannot look at %s: %s", turn.made.handle, error)
+            turn.finish(lambda made: None)
+        except Exception as error:
+            LOG.warning("%s is not well", turn.made.handle, exc_info=True)
+            fault = _fault(error)
+            turn.finish(lambda made: _unwell(made, fault))
+        else:
+            answers = self._answers(each, turn.made)
+
+            def looked(made: Made) -> None:
+                made.tell(COMPLETE)
+                made.seen |= {**seen, **answers}
+
+            turn.finish(looked)
+
+    # -- one action --------------------------------------------------------------------------------------------------
+
+    def _act(self, turn: Turn, call: Callable[[Resource], Any]) -> None:
+        """Call a handler, store what it returned, and ask at once whether that is all."""
+        try:
+            each = self._instance(turn)
+            returned = call(each)
+            if returned is NOTHING:
+                self._complete(turn)
+                return
+            progress = _plain(returned)
+            turn.must(lambda made: _polled(made, progress), name=turn.made.inner.action == "CREATE")
+            self._check(turn, each)
+        except Exception as error:  # noqa: BLE001 — whatever a plug-in raises is an answer
+            self._went_wrong(turn, error)
+
+    def _check(self, turn: Turn, each: Resource) -> None:
+        inner = turn.made.inner
+        check = getattr(each, f"check_{inner.action.lower()}_complete", None)
+        if check is not None and not check(inner.progress):
+            turn.finish(_untried)
+        elif inner.action == "DELETE":
+            turn.things.remove(turn)
+        else:
+            self._complete(turn)
+
+    def _complete(self, turn: Turn) -> None:
+        """It is what it should be: what others may ask of it is kept."""
+
+        def renewed(made: Made) -> None:
+            if made.inner.wanted is not None:
+                made.inner.properties, made.inner.wanted = made.inner.wanted, None
+
+        turn.must(renewed)
+        answers = self._answers(self._instance(turn), turn.made)
+
+        def complete(made: Made) -> None:
+            made.inner.phase, made.inner.progress, made.inner.tries = DONE, None, 0
+            made.seen.pop("live", None)
+            made.seen |= answers
+            made.tell(COMPLETE)
+
+        turn.finish(complete)
+
+    def _went_wrong(self, turn: Turn, error: Exception) -> None:
+        if isinstance(error, exception.PollDelay):
+            due_at = turn.things.now() + error.period
+            turn.finish(lambda made: _wait(made, due_at))
+            return
+        if isinstance(error, Superseded) or turn.lost:
+            self._left_behind(turn)
+            return
+        inner = turn.made.inner
+        action, phase = inner.action, inner.phase
+        LOG.warning("%s of %s went wrong", action, turn.made.handle, exc_info=error)
+        again = action == "DELETE" and isinstance(error, exception.PhysicalResourceExists)
+        if again or (isinstance(error, LATER) and (phase == POLLED or action == "DELETE")):
+            due_at = turn.things.now() + min(RETRY_S * 2**inner.tries, RETRY_MAX_S)
+            turn.finish(lambda made: _later(made, due_at))
+            return
+        status = _status_after(error, action)
+        turn.finish(lambda made: _ended(made, status, _fault(error)))
+
+    def _left_behind(self, turn: Turn) -> None:
+        """Somebody else has taken over. What was made after the thing had been deleted, nobody else knows of."""
+        if turn.orphan is None:
+            return
+        LOG.warning("%s %s was made after its deletion, and is deleted", self._type_name, turn.orphan)
+        try:
+            each = self._instance(turn)
+            each.resource_id = turn.orphan
+            each.handle_delete()
+        except Exception:
+            LOG.exception("%s %s was made after its deletion, and stays", self._type_name, turn.orphan)
+
+    def _call(self, each: Resource, name: str, *arguments: Any) -> Any:
+        handler = getattr(each, name, None)
+        return None if handler is None else handler(*arguments)
+
+    def _cancelled(self, each: Resource, turn: Turn) -> None:
+        """Something else is wanted of a thing that is not ready: whoever wants to know is told."""
+        cancelled = turn.made.inner.progress
+        if isinstance(cancelled, dict) and "cancelled" in cancelled:
+            self._call(each, f"handle_{cancelled['cancelled']}_cancel", cancelled["progress"])
+
+    # -- instances ---------------------------------------------------------------------------------------------------
+
+    def _instance(self, turn: Turn) -> Resource:
+        made, owner = turn.made, turn.owner
+        inner = made.inner
+        context = Context(self._project)
+        stack = Stack(context=context)
+        template_metadata = None
+        if owner is not None:
+            stack = Stack(owner.stack_name, owner.stack_id, context, owner.action, owner.status)
+            template_metadata = owner.metadata
+        metadata = inner.metadata if inner.metadata is not None else template_metadata
+        each = self._class(inner.name, Definition(inner.name, self._type_name, inner.properties, metadata), stack)
+        each.resource_id = made.seen.get("id")
+        each.uuid = each.id = made.record_id
+        each.action, each.status = inner.action, "COMPLETE" if inner.phase == DONE else "IN_PROGRESS"
+        each._data = dict(inner.data)
+        each._physical_name = inner.physical_name
+        each._keeper = turn
+        values = self._bearable(each, inner)
+        if values is not inner.properties:
+            each.properties = Properties(self._class.properties_schema, values)
+        return each
+
+    def _bearable(self, each: Resource, inner: Inner) -> dict[str, Any]:
+        """Its values with names brought to ids. What cannot be found stops only what is to be made: what is there may
+        have outlived what it refers to."""
+        try:
+            return self._translated(each, inner.properties)
+        except Exception:
+            if inner.action == "CREATE" and inner.phase == BEGUN:
+                raise
+            LOG.warning("%s goes on without what its names stand for", each, exc_info=True)
+            return inner.properties
+
+    def _translated(self, each: Resource, values: dict[str, Any]) -> dict[str, Any]:
+        """With names brought to ids, where the class has rules for that. Fails: as the cloud does."""
+        rules = [rule for rule in each.translation_rules(each.properties) or () if rule.rule == rule.RESOLVE]
+        return resolved(rules, values, self._resolve) if rules else values
+
+    # -- what it tells -----------------------------------------------------------------------------------------------
+
+    def _looked(self, each: Resource) -> dict[str, Any]:
+        """Fails: whatever says that the thing is not well; EntityNotFound when it is gone."""
+        if self.can("check"):
+            progress = each.handle_check()  # type: ignore[attr-defined]
+            check = getattr(each, "check_check_complete", None)
+            if check is not None and not check(progress):
+                raise exception.Error("its check does not come to an end")
+        if not self._tells_live():
+            return {}
+        return {"live": as_stored(dict(each.get_live_state(each.properties) or {}))}
+
+    def _tells_live(self) -> bool:
+        own = ("get_live_state", "get_live_resource_data", "parse_live_resource_data")
+        overridden = any(getattr(self._class, name) is not getattr(Resource, name) for name in own)
+        return overridden or bool(self._class.entity and self._class.default_client_name)
+
+    def _answers(self, each: Resource, made: Made) -> dict[str, Any]:
+        """Its reference and attributes. What cannot be told now stays as it was told before."""
+        known = made.seen.get("attributes") or {}
+        told = {name: self._attribute(each, name, known.get(name)) for name in (*each.attributes_schema, each.SHOW)}
+        return {"attributes": told, "reference": self._asked(each, each.get_reference_id, made.seen.get("reference"))}
+
+    def _attribute(self, each: Resource, name: str, known: Any) -> Any:
+        ask = each._show_resource if name == each.SHOW else lambda: each._resolve_attribute(name)
+        return self._asked(each, ask, known)
+
+    def _asked(self, each: Resource, ask: Callable[[], Any], known: Any) -> Any:
+        try:
+            return as_stored(ask())
+        except (exception.EntityNotFound, exception.NotFound):
+            return None
+        except Exception:
+            LOG.warning("%s cannot tell something of itself", each, exc_info=True)
+            return known
+
+
+def _difference(before: Properties, after: Properties, live: Mapping[str, Any]) -> dict[str, Any]:
+    """New values of what changes: against what was wanted before, and what was changed by somebody else since."""
+    return {
+        name: value
+        for name, value in after.items()
+        if value != before[name] or (name in live and value is not None and not comparison.equal(value, live[name]))
+    }
+
+
+def interrupted(made: Made) -> None:
+    """Its handler was called, and whoever called it is dead or hangs."""
+    fault = INTERRUPTED.format(action=made.inner.action.lower())
+    _ended(made, {"CREATE": SPOILT, "UPDATE": AGAIN}.get(made.inner.action, FAILED), fault)
+
+
+def begin(made: Made, action: str, status: str) -> None:
+    """An action begins. Its handler is told of the one that it breaks off."""
+    inner = made.inner
+    broken_off = {"cancelled": inner.action.lower(), "progress": inner.progress} if inner.phase == POLLED else None
+    made.begin(action, status)
+    inner.progress = broken_off
+    inner.late = False
+
+
+def _polled(made: Made, progress: Any) -> None:
+    made.inner.phase, made.inner.progress = POLLED, progress
+
+
+def _untried(made: Made) -> None:
+    made.inner.due_at, made.inner.tries = 0.0, 0
+
+
+def _wait(made: Made, due_at: float) -> None:
+    made.inner.due_at, made.inner.tries = due_at, 0
+
+
+def _later(made: Made, due_at: float) -> None:
+    made.inner.due_at = due_at
+    made.inner.tries += 1
+
+
+def _ended(made: Made, status: str, fault: str) -> None:
+    made.inner.phase, made.inner.progress, made.inner.tries = DONE, None, 0
+    made.tell(status, fault)
+
+
+def _unwell(made: Made, fault: str) -> None:
+    made.inner.action = CHECK
+    made.tell(FAILED, fault)
+
+
+def _status_after(error: Exception, action: str) -> str:
+    """What a failed action leaves. A creation that time would mend is made anew: nobody knows how far it came."""
+    if action == "CREATE":
+        return SPOILT if isinstance(error, (exception.ResourceInError, *LATER)) else FAILED
+    if action == "UPDATE":
+        if isinstance(error, exception.UpdateReplace):
+            return REPLACE
+        return AGAIN if isinstance(error, LATER) else FAILED
+    return FAILED
+
+
+def _fault(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _plain(value: Any) -> Any:
+    """What a handler returns is stored. Fails: TypeError for what is no plain data."""
+    try:
+        stored = as_stored(value)
+    except TypeError as error:
+        raise TypeError(f"a handler returned {value!r}: return plain data (texts, numbers, lists, maps)") from error
+    return stored
+
+
+def may_refresh(made: Made) -> bool:
+    """Is it at rest, so that a look at it tells something new?"""
+    return made.inner.phase == DONE and (made.status in (COMPLETE, GONE) or made.inner.action == CHECK)

@@ -1,0 +1,64 @@
+"""Lets plug-ins import what they need under Heat's names: `from heat.engine import properties`.
+
+Never by itself: `--heat-imports`, or a call of `install`. Where Heat is installed nothing is done: its own
+modules would be imported halfway.
+"""
+
+import sys
+from importlib.util import find_spec
+from types import ModuleType
+
+from homeostat.plugins import (
+    attributes,
+    clients,
+    constraints,
+    exception,
+    i18n,
+    properties,
+    resource,
+    support,
+    translation,
+)
+
+ALIASES = {
+    "heat.common.exception": exception,
+    "heat.common.i18n": i18n,
+    "heat.engine.attributes": attributes,
+    "heat.engine.clients.client_plugin": clients,
+    "heat.engine.constraints": constraints,
+    "heat.engine.properties": properties,
+    "heat.engine.resource": resource,
+    "heat.engine.support": support,
+    "heat.engine.translation": translation,
+}
+"""Name there -> module here."""
+
+
+def install() -> bool:
+    """Give the modules these names in this process. False where Heat is installed, and nothing was done."""
+    if "heat" in sys.modules:
+        return getattr(sys.modules["heat"], "__file__", None) is None
+    if find_spec("heat") is not None:
+        return False
+    for name, module in ALIASES.items():
+        parent, _, last = name.rpartition(".")
+        setattr(_package(parent), last, module)
+        sys.modules[name] = module
+    return True
+
+
+def uninstall() -> None:
+    """Take the names back."""
+    for name in [each for each in sys.modules if each == "heat" or each.startswith("heat.")]:
+        del sys.modules[name]
+
+
+def _package(name: str) -> ModuleType:
+    if name not in sys.modules:
+        package = ModuleType(name, "Names of plug-ins; see homeostat.plugins.imports.")
+        package.__path__ = []
+        sys.modules[name] = package
+        parent, _, last = name.rpartition(".")
+        if parent:
+            setattr(_package(parent), last, package)
+    return sys.modules[name]

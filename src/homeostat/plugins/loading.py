@@ -1,0 +1,131 @@
+"""Finds plug-ins: modules with `resource_mapping()`, named by entry points or lying in directories.
+
+A module gives `available_resource_mapping()`, or else `resource_mapping()`: type name -> class; and, if it likes,
+`constraint_mapping()`: constraint name -> class. What cannot be loaded is left out, logged, and listed as a problem.
+"""
+
+import importlib.util
+import logging
+import sys
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from homeostat.plugins import clients, constraints, imports
+from homeostat.plugins.resource import Resource
+from homeostat.plugins.types import HandledType, handled_type
+from homeostat.resources import registry
+from homeostat.resources.discovery import Offer, Problem, loaded
+
+LOG = logging.getLogger(__name__)
+GROUP = "homeostat.plugins"
+PACKAGE = "homeostat_plugin_files"
+
+
+@dataclass(slots=True)
+class Plugins:
+    """What was found. offers — their types; problems — what was left out."""
+
+    offers: list[Offer] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+    def take(self, origin: str, module: Any) -> None:
+        """The types and constraints of a module."""
+        mapping = getattr(module, "available_resource_mapping", None) or getattr(module, "resource_mapping", None)
+        own = getattr(module, "constraint_mapping", None)
+        if mapping is None and own is None:
+            self._leave_out(origin, "it has neither resource_mapping() nor constraint_mapping()")
+        constraints.CUSTOM.update(self._asked(origin, own))
+        made = []
+        for name, each in self._asked(origin, mapping).items():
+            try:
+                made.append(handled_type(name, each))
+            except Exception as error:
+                LOG.exception("the type %s of %s cannot be made", name, origin)
+                self.problems.append(Problem(origin, f"{name} cannot be made: {error!r}"))
+        self.offers.append(Offer(origin, made))
+
+    def _asked(self, origin: str, mapping: Any) -> Mapping[str, Any]:
+        if mapping is None:
+            return {}
+        try:
+            given = mapping()
+        except (Exception, SystemExit) as error:
+            LOG.exception("%s of %s failed", mapping.__name__, origin)
+            self.problems.append(Problem(origin, f"{mapping.__name__}() failed: {error!r}"))
+            return {}
+        if not isinstance(given, Mapping):
+            self._leave_out(origin, f"{mapping.__name__}() gives {given!r}, not a map of names to classes")
+            return {}
+        return given
+
+    def _leave_out(self, origin: str, reason: str) -> None:
+        LOG.error("left out of %s: %s", origin, reason)
+        self.problems.append(Problem(origin, reason))
+
+    def read(self, directory: Path) -> None:
+        """Every module of a directory, in the order of names."""
+        if not directory.is_dir():
+            self._leave_out(str(directory), "there is no such directory")
+            return
+        for path in sorted([*directory.glob("*.py"), *directory.glob("*/__init__.py")]):
+            if path.name == "__init__.py" and path.parent == directory:
+                continue
+            try:
+                module = _imported(path)
+            except (Exception, SystemExit) as error:
+                LOG.exception("the plug-in %s cannot be loaded", path)
+                self.problems.append(Problem(str(path), f"it cannot be loaded: {error!r}"))
+                continue
+            self.take(str(path), module)
+
+
+def find(directories: Iterable[Path] = ()) -> Plugins:
+    """Plug-ins of installed packages (entry point group `homeostat.plugins`), and of directories."""
+    found = Plugins()
+    packages = loaded(GROUP)
+    found.problems += [*packages.problems, *clients.problems()]
+    for origin, module in packages.things:
+        found.take(origin, module)
+    for directory in directories:
+        found.read(directory)
+    return found
+
+
+def install(directories: Iterable[Path] = (), *, heat_imports: bool = False) -> Plugins:
+    """Find plug-ins, and let the register have their types: once, before anything asks for types.
+
+    heat_imports — modules may import `heat.engine` and `heat.common` (see `plugins.imports`).
+    """
+    if heat_imports:
+        imports.install()
+    found = find(directories)
+    registry.add(found.offers, found.problems)
+    return found
+
+
+def classes() -> dict[str, type[Resource]]:
+    """Type name -> class with handlers, of all such types in the register."""
+    return {name: each.handled for name, each in registry.types().items() if isinstance(each, HandledType)}
+
+
+def _imported(path: Path) -> ModuleType:
+    """A module under a name of its own, so that two directories may have files of one name."""
+    is_package = path.name == "__init__.py"
+    stem = path.parent.name if is_package else path.stem
+    name = f"{PACKAGE}.{zlib.crc32(str(path.parent.parent if is_package else path.parent).encode()):08x}.{stem}"
+    where = [str(path.parent)] if is_package else None
+    spec = importlib.util.spec_from_file_location(name, path, submodule_search_locations=where)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is no module")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module

@@ -1,0 +1,134 @@
+"""Schemas of properties, and their values as handlers read them."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from homeostat.plugins.constraints import Constraint
+from homeostat.plugins.support import HIDDEN, SupportStatus
+from homeostat.resources import schema as native
+from homeostat.resources.schema import Kind, Property
+
+
+class Schema:
+    """Takes: data_type — one of TYPES; schema — of a Map, name -> Schema, of a List, the Schema of its items;
+    implemented — False refuses every value; allow_conversion — a String takes maps and lists, as JSON."""
+
+    INTEGER, NUMBER, STRING, BOOLEAN, MAP, LIST, ANY = TYPES = (
+        "Integer",
+        "Number",
+        "String",
+        "Boolean",
+        "Map",
+        "List",
+        "Any",
+    )
+
+    def __init__(
+        self,
+        data_type: str,
+        description: str | None = None,
+        default: Any = None,
+        schema: Any = None,
+        required: bool = False,
+        constraints: Any = None,
+        implemented: bool = True,
+        update_allowed: bool = False,
+        immutable: bool = False,
+        support_status: SupportStatus | None = None,
+        allow_conversion: bool = False,
+    ) -> None:
+        if data_type not in self.TYPES:
+            raise ValueError(f"{data_type!r} is no type of a property: use one of {', '.join(self.TYPES)}")
+        if update_allowed and immutable:
+            raise ValueError("a property cannot both change in place and be immutable")
+        self.type = data_type
+        self.description = description
+        self.default = default
+        self.schema = schema
+        self.required = required
+        self.constraints: list[Constraint] = list(constraints or ())
+        self.implemented = implemented
+        self.update_allowed = update_allowed
+        self.immutable = immutable
+        self.support_status = support_status or SupportStatus()
+        self.allow_conversion = allow_conversion
+
+    def native(self) -> Property:
+        """As resource types have it. Nothing is compared with a look but what `get_live_state` tells."""
+        kind = Kind(self.type.lower())
+        rules = tuple(each.constraint() for each in self.constraints)
+        return Property(
+            kind,
+            self.description or "",
+            self.default,
+            self.required,
+            self.update_allowed,
+            self.immutable,
+            rules if self.implemented else (*rules, NOT_IMPLEMENTED),
+            {name: each.native() for name, each in self.schema.items()} if self._is_map else None,
+            self.schema.native() if kind is Kind.LIST and self.schema is not None else None,
+            not self.implemented or self.support_status.status == HIDDEN,
+        )
+
+    @property
+    def _is_map(self) -> bool:
+        return self.type == self.MAP and self.schema is not None
+
+    def convert(self, value: Any) -> Any:
+        """Maps and lists as JSON where the schema allows that."""
+        if self.type == self.STRING and self.allow_conversion and isinstance(value, dict | list):
+            return json.dumps(value)
+        if self._is_map and isinstance(value, Mapping):
+            return {
+                name: self.schema[name].convert(each) if name in self.schema else each for name, each in value.items()
+            }
+        if self.type == self.LIST and self.schema is not None and isinstance(value, list):
+            return [self.schema.convert(each) for each in value]
+        return value
+
+
+NOT_IMPLEMENTED = native.Constraint({}, lambda _value: "Property is not implemented yet; leave it out")
+
+
+_NATIVE: dict[int, tuple[Mapping[str, Schema], dict[str, Property]]] = {}
+"""Schemas that were brought over, by the identity of the map, which is kept so that it stays one."""
+
+
+def native_schema(schema: Mapping[str, Schema]) -> dict[str, Property]:
+    """A schema as resource types have it; the same object for the same map."""
+    known = _NATIVE.get(id(schema))
+    if known is None:
+        known = _NATIVE[id(schema)] = (schema, {name: each.native() for name, each in schema.items()})
+    return known[1]
+
+
+class Properties(Mapping[str, Any]):
+    """Values by name: the default where none was given, else None. Only names of the schema can be asked for."""
+
+    def __init__(self, schema: Mapping[str, Schema], data: Mapping[str, Any], *_: Any, **__: Any) -> None:
+        self.schema = schema
+        self.data = dict(data)
+        self._values = native.with_defaults(native_schema(schema), self.data)
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._values:
+            raise KeyError(f"Invalid Property {name}")
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
+
+    def get_user_value(self, name: str) -> Any:
+        """What was given, None where nothing was."""
+        self[name]
+        return self.data.get(name)
+
+    def validate(self, *_: Any, **__: Any) -> None:
+        """Values were checked before the handler is called."""

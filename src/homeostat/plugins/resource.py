@@ -1,0 +1,354 @@
+"""The base class of types written with handlers, and what an instance of one can rely on.
+
+An instance lives for one call of the service: what must be known later is kept with `resource_id_set`, `data_set`,
+`metadata_set`, or in the value that a handler returns, which is plain data. Each of these is stored at once.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+from homeostat.plugins import attributes as attributes_module
+from homeostat.plugins.clients import Clients
+from homeostat.plugins.exception import (
+    EntityNotFound,
+    Error,
+    NoActionRequired,
+    NotSupported,
+    PollDelay,
+    ResourceActionNotSupported,
+    UpdateInProgress,
+    UpdateReplace,
+)
+from homeostat.plugins.properties import Properties, Schema
+from homeostat.plugins.support import SupportStatus
+from homeostat.plugins.translation import TranslationRule
+
+SHORTEST_NAME = 4
+
+
+class Keeper(Protocol):
+    """Where an instance's memory is stored."""
+
+    def keep_id(self, physical_id: str | None) -> None: ...
+
+    def keep_data(self, key: str, value: str | None, *, redact: bool) -> None: ...
+
+    def keep_metadata(self, metadata: Any) -> None: ...
+
+
+class Nowhere:
+    """For instances that only decide: whoever keeps something there has mistaken what the method is for."""
+
+    def keep_id(self, physical_id: str | None) -> None:
+        raise NotSupported(feature="Changing a resource while its type is only asked something")
+
+    def keep_data(self, key: str, value: str | None, *, redact: bool) -> None:
+        self.keep_id(None)
+
+    def keep_metadata(self, metadata: Any) -> None:
+        self.keep_id(None)
+
+
+@dataclass(slots=True)
+class Context:
+    """Who it is done for."""
+
+    tenant_id: str = ""
+    user_id: str | None = None
+    username: str | None = None
+    auth_token: str | None = None
+    request_id: str | None = None
+
+    @property
+    def project_id(self) -> str:
+        return self.tenant_id
+
+
+@dataclass(slots=True)
+class Stack:
+    """What a resource may know of its stack."""
+
+    name: str = ""
+    id: str = ""
+    context: Context = field(default_factory=Context)
+    action: str = ""
+    status: str = ""
+
+    def stack_name(self) -> str:
+        return self.name
+
+    def identifier(self) -> dict[str, str]:
+        return {"tenant": self.context.tenant_id, "stack_name": self.name, "stack_id": self.id, "path": ""}
+
+
+class Definition:
+    """The definition of a resource, its functions resolved."""
+
+    def __init__(self, name: str, resource_type: str, values: Mapping[str, Any], metadata: Any = None) -> None:
+        self.name = name
+        self.resource_type = resource_type
+        self._values = dict(values)
+        self._metadata = metadata
+
+    def properties(self, schema: Mapping[str, Schema], context: Any = None) -> Properties:
+        return Properties(schema, self._values)
+
+    def metadata(self) -> Any:
+        return self._metadata or {}
+
+    def __getitem__(self, section: str) -> Any:
+        sections = {"Type": self.resource_type, "Properties": self._values, "Metadata": self.metadata()}
+        return sections[section]
+
+    def get(self, section: str, default: Any = None) -> Any:
+        return self[section] if section in ("Type", "Properties", "Metadata") else default
+
+
+class TemplateDiff(dict[str, bool]):
+    """What differs between two definitions: `properties_changed`, `metadata_changed`, `update_policy_changed`."""
+
+    def properties_changed(self) -> bool:
+        return self.get("Properties", False)
+
+    def metadata_changed(self) -> bool:
+        return self.get("Metadata", False)
+
+    def update_policy_changed(self) -> bool:
+        return self.get("UpdatePolicy", False)
+
+
+class Resource:
+    """Base of types with handlers. The class attributes and methods are those that plug-ins define or override."""
+
+    ACTIONS = (INIT, CREATE, DELETE, UPDATE, ROLLBACK, SUSPEND, RESUME, ADOPT, SNAPSHOT, CHECK) = (
+        "INIT",
+        "CREATE",
+        "DELETE",
+        "UPDATE",
+        "ROLLBACK",
+        "SUSPEND",
+        "RESUME",
+        "ADOPT",
+        "SNAPSHOT",
+        "CHECK",
+    )
+    STATUSES = (IN_PROGRESS, FAILED, COMPLETE) = ("IN_PROGRESS", "FAILED", "COMPLETE")
+    BASE_ATTRIBUTES = (SHOW,) = ("show",)
+
+    properties_schema: ClassVar[Mapping[str, Schema]] = {}
+    attributes_schema: ClassVar[Mapping[str, Any]] = {}
+    update_policy_schema: ClassVar[Mapping[str, Schema]] = {}
+    base_attributes_schema: ClassVar[Mapping[str, Any]] = {
+        "show": attributes_module.Schema("Everything that is known of it.", type=attributes_module.Schema.MAP)
+    }
+    support_status: ClassVar[SupportStatus] = SupportStatus()
+    default_client_name: ClassVar[str | None] = None
+    required_service_extension: ClassVar[str | None] = None
+    entity: ClassVar[str | None] = None
+    update_allowed_properties: ClassVar[Sequence[str]] = ()
+    physical_resource_name_limit: ClassVar[int | None] = 255
+    requires_deferred_auth: ClassVar[bool] = False
+    strict_dependency: ClassVar[bool] = True
+    no_signal_actions: ClassVar[Sequence[str]] = (SUSPEND, DELETE)
+    signal_needs_metadata_updates: ClassVar[bool] = True
+    always_replace_on_check_failed: ClassVar[bool] = True
+
+    _physical_name = ""
+
+    def __init__(self, name: str, definition: Definition, stack: Stack) -> None:
+        self.name = name
+        self.t = definition
+        self.stack = stack
+        self.context = stack.context
+        self.resource_id: str | None = None
+        self.uuid = self.id = ""
+        self.action, self.status, self.status_reason = self.INIT, self.COMPLETE, ""
+        self.properties = definition.properties(self.properties_schema)
+        self._data: dict[str, str] = {}
+        self._metadata = definition.metadata()
+        self._keeper: Keeper = Nowhere()
+        self._clients = Clients(self.context)
+
+    def __str__(self) -> str:
+        return f'{type(self).__name__} "{self.name}" [{self.resource_id or ""}]'
+
+    # -- what it knows -----------------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> tuple[str, str]:
+        return self.action, self.status
+
+    def type(self) -> str:
+        return self.t.resource_type
+
+    def physical_resource_name(self) -> str:
+        """Unique, the same at every call, and known before anything is made: what was made under it can be found."""
+        name, limit = self._physical_name or self.name, self.physical_resource_name_limit
+        return name if limit is None else self.reduce_physical_resource_name(name, limit)
+
+    @staticmethod
+    def reduce_physical_resource_name(name: str, limit: int) -> str:
+        """The first two characters, a dash, and the end. Fails: ValueError for a limit below 4."""
+        if limit < SHORTEST_NAME:
+            raise ValueError(f"limit cannot be less than {SHORTEST_NAME}")
+        return name if len(name) <= limit else f"{name[:2]}-{name[-(limit - 3) :]}"
+
+    def physical_resource_name_or_FnGetRefId(self) -> str:
+        return self.physical_resource_name() if self.resource_id is None else str(self.get_reference_id())
+
+    def client(self, name: str | None = None, version: Any = None) -> Any:
+        return self._clients.client_plugin(name or self.default_client_name).client()
+
+    def client_plugin(self, name: str | None = None) -> Any:
+        return self._clients.client_plugin(name or self.default_client_name)
+
+    # -- what it keeps -----------------------------------------------------------------------------------------------
+
+    def resource_id_set(self, inst: Any) -> None:
+        """Store the physical id: at once, so that no crash loses it."""
+        physical_id = None if inst is None else str(inst)
+        self._keeper.keep_id(physical_id)
+        self.resource_id = physical_id
+
+    def data(self) -> dict[str, str]:
+        return dict(self._data)
+
+    def data_set(self, key: str, value: Any, redact: bool = False) -> None:
+        """Store a text under a name. redact — it is secret."""
+        text = str(value)
+        self._keeper.keep_data(key, text, redact=redact)
+        self._data[key] = text
+
+    def data_delete(self, key: str) -> bool:
+        self._keeper.keep_data(key, None, redact=False)
+        return self._data.pop(key, None) is not None
+
+    def data_delete_all(self) -> None:
+        for key in list(self._data):
+            self.data_delete(key)
+
+    def metadata_get(self, refresh: bool = False) -> Any:
+        return self._metadata
+
+    def metadata_set(self, metadata: Any, merge_metadata: Any = None) -> None:
+        wanted = merge_metadata(metadata, self._metadata) if merge_metadata is not None else metadata
+        self._keeper.keep_metadata(wanted)
+        self._metadata = wanted
+
+    def state_set(self, action: str, status: str, reason: str = "state changed") -> None:
+        """For this call only: the state of a resource follows from what its handlers return."""
+        self.action, self.status, self.status_reason = action, status, reason
+
+    # -- what it does ------------------------------------------------------------------------------------------------
+
+    def handle_update(self, json_snippet: Definition, tmpl_diff: TemplateDiff, prop_diff: Mapping[str, Any]) -> Any:
+        if prop_diff:
+            raise UpdateReplace(self.name)
+
+    def handle_delete(self) -> Any:
+        """Delete the entity of the client, where the type has one."""
+        manager = self._manager()
+        if manager is not None and self.resource_id is not None:
+            with self.client_plugin().ignore_not_found:
+                manager.delete(self.resource_id)
+
+    def handle_adopt(self, resource_data: Mapping[str, Any] | None = None) -> Any:
+        given = resource_data or {}
+        for key, value in (given.get("resource_data") or {}).items():
+            self.data_set(key, value)
+        if given.get("metadata"):
+            self.metadata_set(given["metadata"])
+        self.resource_id_set(given.get("resource_id"))
+
+    def validate(self) -> Any:
+        """Rules across properties; raise StackValidationFailed. What is not known yet is None."""
+
+    def _manager(self) -> Any:
+        return getattr(self.client(), self.entity) if self.default_client_name and self.entity else None
+
+    def _verify_check_conditions(self, checks: Sequence[Mapping[str, Any]]) -> None:
+        """Fails: Error naming every attribute whose `current` value is not among the `expected`."""
+        wrong = [
+            f"'{each['attr']}': expected '{each['expected']}', got '{each['current']}'"
+            for each in checks
+            if each["current"] not in (each["expected"] if isinstance(each["expected"], list) else [each["expected"]])
+        ]
+        if wrong:
+            raise Error("; ".join(wrong))
+
+    # -- what it answers ---------------------------------------------------------------------------------------------
+
+    def _resolve_attribute(self, name: str) -> Any:
+        """Value of an attribute, None where it cannot be known."""
+
+    def _show_resource(self) -> Any:
+        manager = self._manager()
+        if manager is None or self.resource_id is None:
+            return None
+        found = manager.get(self.resource_id)
+        return found.to_dict() if hasattr(found, "to_dict") else dict(found)
+
+    def get_attribute(self, key: str, *path: Any) -> Any:
+        value = self._show_resource() if key == self.SHOW else self._resolve_attribute(key)
+        for part in path:
+            value = None if value is None else value[part]
+        return value
+
+    def get_reference_id(self) -> Any:
+        return self.resource_id if self.resource_id is not None else self.name
+
+    FnGetRefId = get_reference_id
+    FnGetAtt = get_attribute
+
+    # -- what it decides, without acting -----------------------------------------------------------------------------
+
+    def needs_replace(self, after_props: Properties) -> bool:
+        return False
+
+    def needs_replace_with_prop_diff(
+        self, changed_properties_set: set[str], after_props: Properties, before_props: Properties
+    ) -> bool:
+        return False
+
+    def needs_replace_with_tmpl_diff(self, tmpl_diff: TemplateDiff) -> bool:
+        return False
+
+    def translation_rules(self, props: Properties) -> Sequence[TranslationRule] | None:
+        """Rules that bring what the template says to what handlers read."""
+
+    # -- what is looked at -------------------------------------------------------------------------------------------
+
+    def get_live_resource_data(self) -> Any:
+        """What the other side says of it. Fails: EntityNotFound when it is gone."""
+        try:
+            return self._show_resource()
+        except Exception as error:
+            if self.default_client_name and self.client_plugin().is_not_found(error):
+                raise EntityNotFound(entity="Resource", name=self.name) from error
+            raise
+
+    def parse_live_resource_data(self, resource_properties: Properties, resource_data: Any) -> dict[str, Any]:
+        """The values that properties have over there: of those that can change in place."""
+        there = resource_data if isinstance(resource_data, Mapping) else {}
+        return {
+            name: there[name] for name, each in self.properties_schema.items() if each.update_allowed and name in there
+        }
+
+    def get_live_state(self, resource_properties: Properties) -> dict[str, Any]:
+        return self.parse_live_resource_data(resource_properties, self.get_live_resource_data())
+
+
+__all__ = [
+    "Context",
+    "Definition",
+    "EntityNotFound",
+    "NoActionRequired",
+    "PollDelay",
+    "Resource",
+    "ResourceActionNotSupported",
+    "Stack",
+    "TemplateDiff",
+    "UpdateInProgress",
+    "UpdateReplace",
+]

@@ -1,0 +1,34 @@
+"""How far a type, a property or an attribute is supported."""
+
+from typing import Any
+
+from homeostat.resources.support import Support
+from homeostat.resources.support import SupportStatus as Word
+
+UNKNOWN, SUPPORTED, DEPRECATED, UNSUPPORTED, HIDDEN = (word.value for word in Word)
+SUPPORT_STATUSES = tuple(word.value for word in Word)
+
+
+class SupportStatus:
+    """Takes: status — one of SUPPORT_STATUSES, anything else is UNKNOWN; message — what to use instead; version — since
+    when; previous_status — what held before; substitute_class — the type that takes its place."""
+
+    def __init__(
+        self,
+        status: str = SUPPORTED,
+        message: str | None = None,
+        version: str | None = None,
+        previous_status: "SupportStatus | None" = None,
+        substitute_class: Any = None,
+    ) -> None:
+        known = status in SUPPORT_STATUSES
+        self.status = status if known else UNKNOWN
+        self.message = message if known else f"Specified status is invalid, defaulting to {UNKNOWN}"
+        self.version = version if known else None
+        self.previous_status = previous_status if known else None
+        self.substitute_class = substitute_class
+
+    def support(self) -> Support:
+        """As resource types have it."""
+        before = self.previous_status.support() if self.previous_status is not None else None
+        return Support(Word(self.status), self.message or "", self.version or "", before)

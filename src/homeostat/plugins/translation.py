@@ -1,0 +1,143 @@
+"""Rules that bring what a template says to what handlers read: old names of properties, names instead of ids.
+
+Order for one path: ADD, REPLACE, RESOLVE, DELETE. All but RESOLVE are computed before anything is compared, so that a
+renamed property is no change. RESOLVE needs the cloud: names become ids right before a handler is called.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from homeostat.plugins.exception import ResourcePropertyConflict, StackValidationFailed
+from homeostat.resources.schema import UNKNOWN
+
+Finder = Callable[["TranslationRule", Any], Any]
+"""(rule, name or id) -> id."""
+
+
+class TranslationRule:
+    """Takes: properties — of the resource; rule — one of RULE_KEYS; translation_path — names that lead to the value; of
+    value, value_name (a name beside it) and value_path (from the top) at most one; client_plugin, finder, entity — what
+    RESOLVE asks with; custom_value_path — names that lead on, inside the value, to what is resolved."""
+
+    RULE_KEYS = (ADD, REPLACE, DELETE, RESOLVE) = ("Add", "Replace", "Delete", "Resolve")
+
+    def __init__(
+        self,
+        properties: Any,
+        rule: str,
+        translation_path: Sequence[str],
+        value: Any = None,
+        value_name: str | None = None,
+        value_path: Sequence[str] | None = None,
+        client_plugin: Any = None,
+        finder: str | None = None,
+        entity: str | None = None,
+        custom_value_path: Sequence[str] | None = None,
+    ) -> None:
+        self.properties = properties
+        self.rule = rule
+        self.translation_path = list(translation_path)
+        self.value = value
+        self.value_name = value_name
+        self.value_path = list(value_path) if value_path else None
+        self.client_plugin = client_plugin
+        self.finder = finder
+        self.entity = entity
+        self.custom_value_path = list(custom_value_path) if custom_value_path else []
+        self._check()
+
+    def _check(self) -> None:
+        if self.rule not in self.RULE_KEYS:
+            raise ValueError(f"there is no rule {self.rule!r}: use one of {', '.join(self.RULE_KEYS)}")
+        if not self.translation_path:
+            raise ValueError("a rule needs a path")
+        if sum(each is not None for each in (self.value, self.value_name, self.value_path)) > 1:
+            raise ValueError("value, value_name and value_path exclude one another")
+        if self.rule == self.ADD and not isinstance(self.value, list):
+            raise ValueError("ADD needs a list as its value")
+        if self.rule == self.RESOLVE and not self.finder:
+            raise ValueError("RESOLVE needs a finder")
+
+    @property
+    def order(self) -> int:
+        return (self.ADD, self.REPLACE, self.RESOLVE, self.DELETE).index(self.rule)
+
+
+def translated(rules: Sequence[TranslationRule], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values after all rules but RESOLVE. Pure.
+
+    Fails: StackValidationFailed where the old name and the new one are both set.
+    """
+    result = _copy(values)
+    for rule in sorted(rules, key=lambda each: each.order):
+        if rule.rule != rule.RESOLVE:
+            for holder in list(_holders(result, rule.translation_path[:-1])):
+                _apply(rule, holder, result)
+    return dict(result)
+
+
+def resolved(rules: Sequence[TranslationRule], values: Mapping[str, Any], find: Finder) -> dict[str, Any]:
+    """The values with names brought to ids by `find`."""
+    result = _copy(values)
+    for rule in rules:
+        if rule.rule == rule.RESOLVE:
+            path = [*rule.translation_path, *rule.custom_value_path]
+            for holder in list(_holders(result, path[:-1])):
+                _resolve(rule, holder, path[-1], find)
+    return dict(result)
+
+
+def _holders(tree: Any, path: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Maps that the path leads to, through every item of the lists on its way."""
+    if isinstance(tree, list):
+        for item in tree:
+            yield from _holders(item, path)
+    elif isinstance(tree, dict):
+        if path:
+            yield from _holders(tree.get(path[0]), path[1:])
+        else:
+            yield tree
+
+
+def _apply(rule: TranslationRule, holder: dict[str, Any], top: dict[str, Any]) -> None:
+    name = rule.translation_path[-1]
+    if rule.rule == rule.DELETE:
+        holder[name] = None
+    elif rule.rule == rule.ADD:
+        given = holder.get(name) or []
+        if not isinstance(given, list):
+            raise StackValidationFailed(message=f"{name} is no list: nothing can be added to it")
+        holder[name] = [*given, *rule.value]
+    else:
+        _replace(rule, holder, top, name)
+
+
+def _replace(rule: TranslationRule, holder: dict[str, Any], top: dict[str, Any], name: str) -> None:
+    if rule.value is not None:
+        holder[name] = rule.value
+        return
+    source, old = holder, rule.value_name or ""
+    if rule.value_path:
+        found = next(_holders(top, rule.value_path[:-1]), None)
+        source, old = found if found is not None else {}, rule.value_path[-1]
+    value = source.get(old)
+    if value is None:
+        return
+    if holder.get(name) not in (None, value, UNKNOWN):
+        raise ResourcePropertyConflict(name, old)
+    holder[name] = value
+    source[old] = None
+
+
+def _resolve(rule: TranslationRule, holder: dict[str, Any], name: str, find: Finder) -> None:
+    value = holder.get(name)
+    if isinstance(value, list):
+        holder[name] = [find(rule, each) if each is not None else None for each in value]
+    elif value is not None and value != "":
+        holder[name] = find(rule, value)
+
+
+def _copy(tree: Any) -> Any:
+    if isinstance(tree, Mapping):
+        return {name: _copy(each) for name, each in tree.items()}
+    return [_copy(each) for each in tree] if isinstance(tree, list) else tree

@@ -1,0 +1,185 @@
+"""A class with handlers as the planner sees it: schemas and pure answers. Its handlers are run by `plugins.cloud`."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from homeostat.model.errors import Terminal, invalid
+from homeostat.model.observed import READY, Condition, Remedy, Verdict
+from homeostat.plugins import exception
+from homeostat.plugins.attributes import schemata
+from homeostat.plugins.properties import Properties, native_schema
+from homeostat.plugins.resource import Definition, Resource, Stack, TemplateDiff
+from homeostat.plugins.translation import translated
+from homeostat.resources import comparison
+from homeostat.resources.base import Props, ResourceType, Thing
+from homeostat.resources.schema import UNKNOWN
+
+LOG = logging.getLogger(__name__)
+COMPLETE, WORKING, DELETING = "complete", "working", "deleting"
+FAILED, SPOILT, REPLACE, AGAIN = "failed", "spoilt", "replace", "again"
+"""Status words of such things: as it should be; a handler is at work or is to be polled; on its way out; for the user
+to mend; to be made anew; to be replaced, as its handler asked; to be updated once more."""
+REMEDIES = {FAILED: Remedy.ASK, SPOILT: Remedy.RECREATE, REPLACE: Remedy.REPLACE, AGAIN: Remedy.UPDATE}
+
+
+def kind_of_class(type_name: str) -> str:
+    """Kind of the cloud port."""
+    return f"plugin:{type_name}"
+
+
+class HandledType(ResourceType):
+    """Base of the types that are made from classes with handlers. handled — the class."""
+
+    name = ""
+    handled: ClassVar[type[Resource]] = Resource
+
+    # -- before anything exists --------------------------------------------------------------------------------------
+
+    def check(self, given: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
+        schema = self.handled.properties_schema
+        return super().check(
+            {name: schema[name].convert(each) if name in schema else each for name, each in given.items()}, path
+        )
+
+    def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
+        """Ask the class. What breaks there for another reason (a service that does not answer) is for its handlers."""
+        try:
+            self._detached(_known(values)).validate()
+            self._translated(values)
+        except exception.StackValidationFailed as error:
+            raise invalid(error.error_message, *path, *error.path, error=error.error) from error
+        except (exception.HeatException, ValueError) as error:
+            raise invalid(str(error), *path) from error
+        except Exception:
+            LOG.warning("%s could not be asked whether its properties fit", self.name, exc_info=True)
+
+    def complete(self, values: Props) -> dict[str, Any]:
+        try:
+            return self._translated(values)
+        except Exception:
+            LOG.warning("the translation rules of %s fail, and are left out", self.name, exc_info=True)
+            return super().complete(values)
+
+    def _translated(self, values: Props) -> dict[str, Any]:
+        """With defaults, and old names of properties brought to the new ones. Fails: StackValidationFailed."""
+        completed = super().complete(values)
+        if self.handled.translation_rules is Resource.translation_rules:
+            return completed
+        rules = self._detached(completed).translation_rules(Properties(self.handled.properties_schema, completed))
+        return translated(rules, completed) if rules else completed
+
+    # -- acting ------------------------------------------------------------------------------------------------------
+
+    def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
+        return {"properties": dict(values), "physical_name": physical_name}
+
+    def replaced_by(self, before: Props, after: Props, changed: frozenset[str]) -> str:
+        frozen = [name for name in sorted(changed) if self.properties[name].immutable]
+        if frozen:
+            raise invalid(f"Update to property {frozen[0]} of {self.name} is not supported", frozen[0])
+        may = set(self.handled.update_allowed_properties)
+        fixed = [name for name in sorted(changed - may) if not self.properties[name].update]
+        if fixed:
+            return f"{', '.join(fixed)} cannot change in place"
+        return self._asked_to_replace(before, after, changed)
+
+    def _asked_to_replace(self, before: Props, after: Props, changed: frozenset[str]) -> str:
+        each = self._detached(before)
+        schema = self.handled.properties_schema
+        old, new = Properties(schema, before), Properties(schema, after)
+        diff = TemplateDiff(Properties=bool(changed))
+        try:
+            wanted = (
+                each.needs_replace_with_prop_diff(set(changed), new, old)
+                or each.needs_replace_with_tmpl_diff(diff)
+                or each.needs_replace(new)
+            )
+        except exception.UpdateReplace:
+            wanted = True
+        except Exception as error:
+            raise Terminal(f"{self.name} could not say whether it needs a replacement: {error!r}") from error
+        return f"{self.name} wants to be replaced for {', '.join(sorted(changed))}" if wanted else ""
+
+    def _detached(self, values: Mapping[str, Any]) -> Resource:
+        """An instance without a thing."""
+        return self.handled(self.name, Definition(self.name, self.name, values), Stack())
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    def fitness(self, thing: Thing, now: float) -> Verdict:
+        seen = thing.seen.properties
+        status, fault = seen.get("status"), str(seen.get("fault") or "")
+        if status in (WORKING, DELETING):
+            return Verdict(Condition.PENDING, f"its {str(seen.get('action', 'act')).lower()} goes on")
+        if status in REMEDIES:
+            return Verdict(Condition.BROKEN, fault, REMEDIES[status])
+        drifted = self.drift(thing)
+        if drifted:
+            return Verdict(Condition.DRIFTED, f"{', '.join(drifted)} changed outside", Remedy.UPDATE, drifted=drifted)
+        return READY
+
+    def drift(self, thing: Thing) -> tuple[str, ...]:
+        """What `get_live_state` tells that differs from what is set."""
+        live = thing.seen.properties.get("live") or {}
+        return tuple(
+            name
+            for name, value in live.items()
+            if name in self.properties
+            and self.properties[name].update
+            and thing.properties.get(name) not in (None, "", [], {})
+            and not comparison.equal(thing.properties[name], value)
+        )
+
+    def observed_properties(self, thing: Thing) -> dict[str, Any]:
+        live = thing.seen.properties.get("live") or {}
+        return {name: value for name, value in live.items() if thing.properties.get(name) is not None}
+
+    # -- answering ---------------------------------------------------------------------------------------------------
+
+    def reference(self, thing: Thing) -> Any:
+        seen = thing.seen.properties
+        return seen.get("reference") or seen.get("id") or thing.name
+
+    def attribute(self, thing: Thing, name: str) -> Any:
+        return (thing.seen.properties.get("attributes") or {}).get(name)
+
+    def show(self, thing: Thing) -> Any:
+        return self.attribute(thing, "show")
+
+
+def _known(values: Props) -> dict[str, Any]:
+    """Without what is not known yet."""
+    return {name: _bare(value) for name, value in values.items() if value is not UNKNOWN}
+
+
+def _bare(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _bare(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_bare(each) for each in value]
+    return None if value is UNKNOWN else value
+
+
+def handled_type(name: str, handled: type[Resource]) -> type[HandledType]:
+    """The resource type of a class. Fails: TypeError, ValueError for a class that cannot be one."""
+    if not (isinstance(handled, type) and issubclass(handled, Resource)):
+        raise TypeError(f"{handled!r} is no subclass of Resource")
+    properties = native_schema(handled.properties_schema)
+    attributes = {each: schema.attribute() for each, schema in schemata(handled.attributes_schema).items()}
+    return type(
+        handled.__name__,
+        (HandledType,),
+        {
+            "__doc__": handled.__doc__,
+            "name": name,
+            "kind": kind_of_class(name),
+            "description": (handled.__doc__ or "").strip().partition("\n")[0],
+            "properties": properties,
+            "attributes": attributes,
+            "update_policy": native_schema(handled.update_policy_schema),
+            "support": handled.support_status.support(),
+            "can_snapshot": hasattr(handled, "handle_snapshot_delete"),
+            "handled": handled,
+        },
+    )

@@ -1,0 +1,78 @@
+"""Things of types with handlers, as records: one row of table `record` each, found by handle or token.
+
+Here `link` is the physical id, where it is the handle by which the service knows the thing; "" where `id` is.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, insert, or_, select, update
+
+from homeostat.store import schema
+from homeostat.store.database import Database
+
+_record = schema.record
+_resource = schema.resource
+_stack = schema.stack
+
+
+def by_handle(tx: Connection, kind: str, project: str, handles: Sequence[str]) -> dict[str, Row[Any]]:
+    """Handle -> record, of those that exist."""
+    wanted = set(handles)
+    chosen = or_(_record.c.id.in_(wanted), _record.c.link.in_(wanted - {""}))
+    found: dict[str, Row[Any]] = {}
+    for row in tx.execute(select(_record).where(_record.c.kind == kind, _record.c.project == project, chosen)):
+        found |= {handle: row for handle in (row.id, row.link) if handle in wanted}
+    return found
+
+
+def by_token(tx: Connection, kind: str, tokens: Sequence[str]) -> dict[str, Row[Any]]:
+    """Token -> record, of those that exist."""
+    rows = tx.execute(select(_record).where(_record.c.kind == kind, _record.c.token.in_(list(tokens))))
+    return {row.token: row for row in rows}
+
+
+def add(tx: Connection, id: str, kind: str, project: str, token: str, seen: Any, inner: Any, now: float) -> None:
+    """seen — as `observe` gives it; inner — what nobody else is to see."""
+    values = {"id": id, "kind": kind, "project": project, "token": token, "link": "", "object": seen, "secret": inner}
+    tx.execute(insert(_record).values(**values, created_at=now))
+
+
+def locked(db: Database, tx: Connection, id: str) -> Row[Any] | None:
+    """The record, kept from other writers until the transaction ends."""
+    return tx.execute(db.for_update(select(_record).where(_record.c.id == id))).one_or_none()
+
+
+def save(tx: Connection, id: str, seen: Any, inner: Any, now: float) -> None:
+    tx.execute(update(_record).where(_record.c.id == id).values(object=seen, secret=inner, updated_at=now))
+
+
+def claim_handle(db: Database, tx: Connection, id: str, kind: str, handle: str) -> bool:
+    """Let the thing be known by this handle. False when another one of its kind has it."""
+    db.one_by_one(tx, f"{kind} {handle}")
+    taken = select(_record.c.id).where(
+        _record.c.kind == kind, or_(_record.c.link == handle, _record.c.id == handle), _record.c.id != id
+    )
+    if tx.execute(taken.limit(1)).first() is not None:
+        return False
+    tx.execute(update(_record).where(_record.c.id == id).values(link=handle))
+    return True
+
+
+def remove(tx: Connection, id: str) -> None:
+    tx.execute(delete(_record).where(_record.c.id == id))
+
+
+def owner(tx: Connection, key: str) -> Any:
+    """Of the row with this key: name, metadata, and of its stack stack_id, stack_name, action, status."""
+    columns = (
+        _resource.c.name,
+        _resource.c.metadata,
+        _stack.c.id.label("stack_id"),
+        _stack.c.name.label("stack_name"),
+        _stack.c.action,
+        _stack.c.status,
+    )
+    joined = _resource.join(_stack, _stack.c.id == _resource.c.stack_id)
+    chosen = select(*columns).select_from(joined).where(_resource.c.key == key)
+    return tx.execute(chosen).one_or_none()

@@ -1,0 +1,133 @@
+"""A worker that dies at any transaction of a plug-in's cloud: nothing is lost, leaked or made twice."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+from tests.simulation.actors import Killed
+from tests.unit.convergence.running import PROJECT, Service
+from tests.unit.plugins.lamps import SHOP, known, lamp
+
+from homeostat.clouds.joined import JoinedCloud
+from homeostat.plugins import loading
+from homeostat.plugins.cloud import HandledClouds
+from homeostat.store import schema
+
+POINTS = 16
+"""Points at which a worker may die; more than any of these actions has."""
+
+
+class DeadlyDatabase:
+    """The database as plug-ins use it: the process dies at one point of one of its writing transactions."""
+
+    def __init__(self, db: Any) -> None:
+        self._db = db
+        self.die_in = -1
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._db, name)
+
+    def _point(self) -> None:
+        self.die_in -= 1
+        if self.die_in == -1:
+            raise Killed
+
+    @contextmanager
+    def write(self) -> Iterator[Any]:
+        self._point()
+        with self._db.write() as tx:
+            yield tx
+        self._point()
+
+
+class Mortal:
+    """A service whose worker may die; a new one goes on after it."""
+
+    def __init__(self) -> None:
+        self.there = Service()
+        self.db = DeadlyDatabase(self.there.db)
+        everything = HandledClouds(self.db, loading.classes())  # type: ignore[arg-type]
+        self.there.cloud = JoinedCloud(self.there.cloud, everything.of(PROJECT))  # type: ignore[assignment]
+
+    def dying(self, point: int, act: Callable[[], Any]) -> Any:
+        """Do something with a worker that dies; time passes, and another one goes on."""
+        self.db.die_in = point
+        done = None
+        try:
+            done = act()
+        except Killed:
+            pass
+        self.db.die_in = -1
+        self.there.live(60)
+        return done
+
+    @property
+    def records(self) -> int:
+        with self.there.db.read() as tx:
+            return len(tx.execute(select(schema.record)).all())
+
+
+@pytest.fixture
+def mortal() -> Iterator[Mortal]:
+    SHOP.__init__()  # type: ignore[misc]
+    with known():
+        yield Mortal()
+
+
+def alone(mortal: Mortal, stack_id: str) -> None:
+    """There is one lamp, and it is the one that the row knows."""
+    (lamp_id,) = SHOP.lamps
+    assert mortal.there.row(stack_id, "lamp").handle == lamp_id
+    assert mortal.records == 1
+
+
+@pytest.mark.parametrize("point", range(POINTS))
+def test_a_creation_that_is_interrupted_ends_with_one_thing(mortal: Mortal, point: int) -> None:
+    SHOP.warm_up = 1
+    stack_id = mortal.there.begin({"lamp": lamp()})
+    mortal.dying(point, mortal.there.work)
+    assert mortal.there.state(stack_id) == "CREATE_COMPLETE"
+    alone(mortal, stack_id)
+
+
+@pytest.mark.parametrize("change", [{"watts": 7}, {"colour": "blue"}, {"place": "hall"}])
+@pytest.mark.parametrize("point", range(POINTS))
+def test_an_update_that_is_interrupted_ends_as_it_was_wanted(
+    mortal: Mortal, point: int, change: dict[str, Any]
+) -> None:
+    stack_id = mortal.there.create({"lamp": lamp()})
+    mortal.dying(point, lambda: mortal.there.update(stack_id, {"lamp": lamp(**change)}))
+    assert mortal.there.state(stack_id) == "UPDATE_COMPLETE"
+    alone(mortal, stack_id)
+    (found,) = SHOP.lamps.values()
+    assert {name: found[name] for name in change} == change
+
+
+@pytest.mark.parametrize("point", range(POINTS))
+def test_a_deletion_that_is_interrupted_leaves_nothing(mortal: Mortal, point: int) -> None:
+    stack_id = mortal.there.create({"lamp": lamp()})
+    mortal.dying(point, lambda: mortal.there.delete(stack_id))
+    assert mortal.there.stack(stack_id).deleted_at is not None
+    assert SHOP.lamps == {}
+    assert mortal.records == 0
+
+
+def test_these_points_are_all_there_are(mortal: Mortal) -> None:
+    """Otherwise the tests above leave something out."""
+    SHOP.warm_up = 1
+    counts = []
+
+    def count(act: Callable[[], Any]) -> Any:
+        mortal.db.die_in = 1000
+        done = act()
+        counts.append(1000 - mortal.db.die_in)
+        return done
+
+    stack_id = count(lambda: mortal.there.create({"lamp": lamp()}))
+    mortal.there.rest()
+    count(lambda: mortal.there.update(stack_id, {"lamp": lamp(watts=7)}))
+    count(lambda: mortal.there.delete(stack_id))
+    assert max(counts) < POINTS, counts
+    assert min(counts) > 3, counts

@@ -1,0 +1,144 @@
+"""Handlers in threads of their own: no call waits for them for long, and one that hangs loses its turn."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from homeostat.clouds.port import Change, Intent
+from homeostat.model.errors import Transient
+from homeostat.model.observed import Observation, Presence
+from homeostat.plugins import resource
+from homeostat.plugins.cloud import HandledCloud, HandledClouds, Patience
+from homeostat.plugins.types import kind_of_class
+from homeostat.store import schema
+from homeostat.store.database import Database, sqlite_url
+
+TYPE = "Example::Slow"
+KIND = kind_of_class(TYPE)
+PATIENCE_S = 20.0
+
+
+class Slow(resource.Resource):
+    """Its handlers wait for the test."""
+
+    begun: dict[str, threading.Event]
+    may_go_on: dict[str, threading.Event]
+    made: list[str]
+    deleted: list[str | None]
+
+    def handle_create(self) -> None:
+        self._wait("create")
+        self.made.append("slow-1")
+        self.resource_id_set("slow-1")
+
+    def handle_update(self, json_snippet: Any, tmpl_diff: Any, prop_diff: Any) -> None:
+        self._wait("update")
+
+    def handle_delete(self) -> None:
+        self.deleted.append(self.resource_id)
+
+    def _wait(self, name: str) -> None:
+        self.begun[name].set()
+        assert self.may_go_on[name].wait(PATIENCE_S)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.skip_s = 0.0
+
+    def now(self) -> float:
+        return time.time() + self.skip_s
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self.skip_s
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def cloud(tmp_path: Any, clock: Clock) -> Iterator[HandledCloud]:
+    Slow.begun = {name: threading.Event() for name in ("create", "update")}
+    Slow.may_go_on = {name: threading.Event() for name in ("create", "update")}
+    Slow.made, Slow.deleted = [], []
+    db = Database(sqlite_url(tmp_path / "plugins.db"), clock.now)
+    schema.metadata.create_all(db.engine)
+    everything = HandledClouds(db, {TYPE: Slow}, monotonic=clock.monotonic, patience=Patience(0.05, 60.0), threads=2)
+    yield everything.of("p")
+    for event in Slow.may_go_on.values():
+        event.set()
+    everything.close()
+    db.close()
+
+
+def intent(token: str = "row-1") -> Intent:
+    return Intent(token, {"properties": {}, "physical_name": "web-slow-row"})
+
+
+def create(cloud: HandledCloud) -> Observation:
+    (answer,) = cloud.create(KIND, [intent()])
+    assert isinstance(answer, Observation)
+    return answer
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    give_up_at = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < give_up_at
+        time.sleep(0.01)
+
+
+def status(cloud: HandledCloud, handle: str) -> Any:
+    (look,) = cloud.observe(KIND, [handle])
+    return look.properties.get("status") if look.present else look.presence
+
+
+def test_a_call_does_not_wait_and_a_later_look_tells(cloud: HandledCloud) -> None:
+    handle = create(cloud).handle
+    assert status(cloud, handle) == "working"
+    (refused,) = cloud.update(KIND, [Change(handle, {"properties": {}})])
+    assert isinstance(refused, Transient), "one handler at a time"
+    assert create(cloud).handle == handle, "asked twice, it is made once"
+    Slow.may_go_on["create"].set()
+    eventually(lambda: status(cloud, handle) == "complete")
+    assert Slow.made == ["slow-1"]
+    (found,) = cloud.find(KIND, ["row-1"])
+    (by_first_handle,) = cloud.observe(KIND, [handle])
+    assert found.handle == by_first_handle.handle == "slow-1", "it is known by both"
+
+
+def test_what_waits_for_a_free_thread_is_not_begun(cloud: HandledCloud) -> None:
+    answers = cloud.create(KIND, [intent(f"row-{number}") for number in range(3)])
+    assert [isinstance(each, Transient) for each in answers] == [False, False, True]
+    Slow.may_go_on["create"].set()
+
+
+def test_what_a_hanging_creation_makes_after_its_deletion_is_deleted(cloud: HandledCloud, clock: Clock) -> None:
+    handle = create(cloud).handle
+    assert Slow.begun["create"].wait(PATIENCE_S)
+    clock.skip_s = 200.0
+    eventually(lambda: status(cloud, handle) == "spoilt")
+    cloud.delete(KIND, [handle])
+    eventually(lambda: status(cloud, handle) is Presence.ABSENT)
+    assert Slow.deleted == [None]
+    Slow.may_go_on["create"].set()
+    eventually(lambda: len(Slow.deleted) == 2)
+    assert Slow.deleted == [None, "slow-1"]
+
+
+def test_what_a_hanging_creation_makes_before_its_deletion_is_known(cloud: HandledCloud, clock: Clock) -> None:
+    handle = create(cloud).handle
+    assert Slow.begun["create"].wait(PATIENCE_S)
+    clock.skip_s = 200.0
+    eventually(lambda: status(cloud, handle) == "spoilt")
+    Slow.may_go_on["create"].set()
+    eventually(lambda: cloud.observe(KIND, [handle])[0].properties["id"] == "slow-1")
+    assert status(cloud, handle) == "spoilt", "whoever lost its turn does not say how it went"
+    cloud.delete(KIND, [handle])
+    eventually(lambda: status(cloud, handle) is Presence.ABSENT)
+    assert Slow.deleted == ["slow-1"]
