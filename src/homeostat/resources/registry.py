@@ -4,7 +4,6 @@ Third parties register a list of `ResourceType` subclasses under the entry point
 belongs to the first who has it: built-in types, then packages in the order of their names, then what is added.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 
@@ -39,6 +38,7 @@ from homeostat.resources.discovery import BUILT_IN, Offer, Problem, Register, lo
 from homeostat.resources.lost import LostType
 from homeostat.resources.nested import NestedStack, TemplateResource
 from homeostat.resources.support import Support, SupportStatus
+from homeostat.templates import patterns
 from homeostat.templates.registry import is_template
 
 SERVICES = (
@@ -139,17 +139,8 @@ def _template(name: str) -> TemplateResource:
     return TemplateResource(name)
 
 
-REPEATS_MAX, BARS_MAX, REGEX_MAX = 2, 6, 200
-_LITERAL = re.compile(r"\\.|\[\^?\]?[^\]]*\]", re.DOTALL)
-"""An escape or a set of letters."""
-
-
-def _is_quick(regex: str) -> bool:
-    """Matching goes back and forth: the time grows with the repetitions and bars as exponents."""
-    bare = _LITERAL.sub("x", regex).replace("(?", "(")
-    repeats = len(re.findall(r"[*+?{]", bare))
-    of_group = re.search(r"\)[*+?{]", bare) is not None
-    return len(regex) <= REGEX_MAX and repeats <= REPEATS_MAX and not of_group and bare.count("|") <= BARS_MAX
+_MATCH_S = 0.01
+"""Time for one name."""
 
 
 def listed(name_regex: str = "", status: SupportStatus | None = None) -> list[str]:
@@ -157,16 +148,17 @@ def listed(name_regex: str = "", status: SupportStatus | None = None) -> list[st
 
     Fails: Rejected for an expression that could take too long.
     """
-    if not _is_quick(name_regex):
-        message = (
-            f"The expression is too complicated: at most {REPEATS_MAX} repetitions, of no groups, and {BARS_MAX} bars."
-        )
-        raise Rejected("HTTPBadRequest", message, path=("name",))
     try:
-        wanted = re.compile(name_regex)
-    except re.error:
+        wanted = patterns.compiled(name_regex)
+        return sorted(
+            name
+            for name, each in types().items()
+            if _is_listed(each.support, status) and patterns.bounded(wanted.match, name, seconds=_MATCH_S)
+        )
+    except patterns.TooComplicated as error:
+        raise Rejected("HTTPBadRequest", str(error), path=("name",)) from error
+    except ValueError:
         return []
-    return sorted(name for name, each in types().items() if wanted.match(name) and _is_listed(each.support, status))
 
 
 def _is_listed(support: Support, status: SupportStatus | None) -> bool:

@@ -76,6 +76,8 @@ def compile_template(
         return _compiled(version, document, environment, given, identity, context)
     except Rejected as error:
         raise version.dialect.worded(error) from error
+    finally:
+        context.allowance.close()
 
 
 def _compiled(

@@ -1,11 +1,11 @@
 """Constraints on parameters: parsing, checking, and their form in the validate API."""
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from homeostat.model.errors import Rejected
+from homeostat.templates import patterns
 
 TYPES = {
     "modulo": ("number",),
@@ -161,12 +161,16 @@ def _allowed_pattern(value: Any, description: str, _convert: Callable[[Any], Any
     if not isinstance(value, str):
         raise _wrong(f"AllowedPattern constraint must be a string, got {value!r}")
     try:
-        compiled = re.compile(value)
-    except (re.error, OverflowError, RecursionError) as error:
+        compiled = patterns.compiled(value)
+    except ValueError as error:
         raise _wrong(f"AllowedPattern {value!r} is not a regular expression: {error}") from error
 
     def check(text: Any) -> str | None:
-        return None if compiled.fullmatch(text) else f'"{text}" does not match pattern "{value}"'
+        try:
+            fits = patterns.fullmatch(compiled, text)
+        except patterns.TooComplicated as error:
+            return f'"{text}" cannot be compared with pattern "{value}": {error}'
+        return None if fits else f'"{text}" does not match pattern "{value}"'
 
     return Constraint("allowed_pattern", description, {"AllowedPattern": value}, check)
 

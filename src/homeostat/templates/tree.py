@@ -56,6 +56,28 @@ class DynamicList(list[Any]):
     __slots__ = ()
 
 
+MADE_MAX = 64 * 1024 * 1024
+"""Values and characters that the functions of one template may make while it is compiled, all together."""
+
+
+class Allowance:
+    """What the functions of one template may still make. Once it is compiled, only each function is bounded."""
+
+    def __init__(self) -> None:
+        self._left = MADE_MAX
+        self._open = True
+
+    def spend(self, size: int) -> None:
+        """Fails: ValueError when all is spent."""
+        if self._open:
+            self._left -= size
+            if self._left < 0:
+                raise ValueError(f"the functions of the template make more than {MADE_MAX} values and characters")
+
+    def close(self) -> None:
+        self._open = False
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """What the functions of one template may see while they are compiled.
@@ -63,7 +85,7 @@ class Context:
     parameters — values by name, pseudo parameters included; mappings — the section of CFN templates; resources —
     name -> its condition holds; facade — the
     sections of the resource in the parent template that this template stands for, if it is one; unknown — `UNKNOWN`
-    where parameters may be missing, else None.
+    where parameters may be missing, else None; allowance — what they may make.
     """
 
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -72,6 +94,7 @@ class Context:
     resources: Mapping[str, bool] = field(default_factory=dict)
     facade: Mapping[str, Any] | None = None
     unknown: Any = None
+    allowance: Allowance = field(default_factory=Allowance)
 
 
 @dataclass(frozen=True, slots=True)

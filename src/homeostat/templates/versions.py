@@ -98,5 +98,4 @@ def functions_of(version: str) -> list[tuple[str, str, bool]]:
     return sorted(
         (entry.name, (entry.kind.__doc__ or "").partition("\n")[0], not entry.ordinary)
         for entry in available(found.key, found.date)
-        if entry.kind is not None
     )

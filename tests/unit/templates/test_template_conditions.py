@@ -59,7 +59,7 @@ REFUSED = [
     ({"equals": [{"get_param": "nobody"}, 1]}, "The Parameter (nobody) was not provided", "an unknown parameter"),
     ({"not": "it"}, 'Circular definition for condition "it"', "itself"),
     ({"or": [False, {"not": {"and": ["it", "yes"]}}]}, 'Circular definition for condition "it"', "itself, deep"),
-    ({"yaql": {}}, "yaql is not supported yet", "known but not there"),
+    ({"yaql": {"expression": "1 + 1", "data": {}}}, "must be a boolean", "a query that gives a number"),
 ]
 
 

@@ -271,7 +271,8 @@ REFUSES = [
         'The function "get_attr" is invalid in this context',
         "conditions see parameters only",
     ),
-    ({"yaql": {"expression": "$", "data": 1}}, "NotSupported", "yaql is not supported yet", "known but not there"),
+    ({"yaql": {"expression": "$"}}, "StackValidationFailed", 'keys "expression" and "data"', "a query without data"),
+    ({"yaql": ["$", {}]}, "StackValidationFailed", 'keys "expression" and "data"', "a query in a list"),
 ]
 
 
@@ -340,6 +341,7 @@ repeat               15-04
 str_split            15-10
 map_merge            16-04
 map_replace          16-10
+yaql                 16-10
 if                   16-10
 filter               17-02
 str_replace_strict   17-02
@@ -369,7 +371,9 @@ def test_availability(version: str) -> None:
 @pytest.mark.parametrize("version", [date for date in DATES if date >= "2016-10"])
 def test_availability_in_conditions(version: str) -> None:
     there = {name for name, kind in condition_functions(HOT_KEY, version).items() if isinstance(kind, type)}
-    assert there == {"get_param", "equals", "not", "and", "or"} | ({"contains"} if version >= "2017-09" else set())
+    assert there == {"get_param", "equals", "not", "and", "or"} | (
+        {"contains", "yaql"} if version >= "2017-09" else set()
+    )
 
 
 UNAVAILABLE = [

@@ -1,7 +1,7 @@
 """Intrinsic functions: their nodes, and which version of the language has which.
 
-`references` what lies outside · `texts` · `collections` lists and maps · `logic` conditions · `cfn` what only CFN
-templates have. Adding a function is a class and a line in its table.
+`references` what lies outside · `texts` · `collections` lists and maps · `querying` YAQL · `logic` conditions · `cfn`
+what only CFN templates have. Adding a function is a class and a line in its table.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from homeostat.model.errors import Rejected
-from homeostat.templates.functions import cfn, collections, logic, references, texts
+from homeostat.templates.functions import cfn, collections, logic, querying, references, texts
 from homeostat.templates.tree import Function, Path
 
 NEVER = ""
@@ -20,12 +20,11 @@ NEVER = ""
 class Entry:
     """A function in the versions from `since` until (not including) `until`.
 
-    kind — its class; None for one that is known but not supported yet. ordinary, condition — where it may stand: in
-    resources and outputs, or in conditions.
+    kind — its class; ordinary, condition — where it may stand: in resources and outputs, or in conditions.
     """
 
     name: str
-    kind: type[Function] | None
+    kind: type[Function]
     since: str = ""
     until: str = "9999"
     ordinary: bool = True
@@ -76,8 +75,8 @@ HOT = (
     Entry("str_split", texts.StrSplit, since="2015-10-15"),
     Entry("map_merge", collections.MapMerge, since="2016-04-08"),
     Entry("map_replace", collections.MapReplace, since="2016-10-14"),
-    Entry("yaql", None, since="2016-10-14", until="2017-09-01"),
-    Entry("yaql", None, since="2017-09-01", condition=True),
+    Entry("yaql", querying.Yaql, since="2016-10-14", until="2017-09-01"),
+    Entry("yaql", querying.Yaql, since="2017-09-01", condition=True),
     Entry("if", logic.If, since="2016-10-14", until="2021-04-16"),
     Entry("if", logic.IfOrOmit, since="2021-04-16"),
     Entry("equals", logic.Equals, since="2016-10-14", ordinary=False, condition=True),
@@ -146,12 +145,12 @@ def condition_functions(key: str, version: str) -> Functions:
 
 def available(key: str, version: str) -> list[Entry]:
     """What works in that version, in the order of the table."""
-    return [entry for entry in TABLES[key] if entry.kind is not None and entry.available(version)]
+    return [entry for entry in TABLES[key] if entry.available(version)]
 
 
 def _offer(entry: Entry, key: str, version: str) -> type[Function] | Refusal:
     if entry.available(version):
-        return entry.kind or Refusal("NotSupported", f"The function {entry.name} is not supported yet.")
+        return entry.kind
     if entry.until == NEVER:
         why = "this version of CFN: it needs AWSTemplateFormatVersion 2010-09-09"
     elif version < entry.since:

@@ -30,6 +30,7 @@ class Repeat(Function):
             result.append(self.replaced(arguments["template"], list(zip(variables, row, strict=True))))
             size += _size(result[-1])
             checked_size(self.name, size)
+        self.context.allowance.spend(size)
         return result
 
     def items(self, variable: str, given: Any) -> list[str]:
@@ -117,6 +118,7 @@ class MapMerge(Function):
             if each is not None and not isinstance(each, dict):
                 raise ValueError(f'"{self.name}" merges maps, not {json_text(each)}')
             merged.update(each or {})
+        self.context.allowance.spend(len(merged))
         return merged
 
 
@@ -145,6 +147,7 @@ class MapReplace(Function):
             if renamed in result or (renamed != key and renamed in source):
                 raise ValueError(f'"{self.name}": key "{renamed}" would be there twice')
             result[renamed] = values.get(_as_key(value), value)
+        self.context.allowance.spend(len(result))
         return result
 
 
@@ -171,6 +174,7 @@ class ListConcat(Function):
                 raise ValueError(f'"{self.name}" takes lists, not {json_text(each)}')
         if sum(len(each or ()) for each in lists) > ITEMS_MAX:
             raise ValueError(f'"{self.name}" would give more than {ITEMS_MAX} items')
+        self.context.allowance.spend(sum(len(each or ()) for each in lists))
         for each in lists:
             yield from each or ()
 

@@ -44,6 +44,7 @@ class ListJoin(Function):
             texts.append(self.text(item))
             size += len(texts[-1]) + len(delimiter)
             checked_size(self.name, size)
+        self.context.allowance.spend(size)
         return delimiter.join(texts)
 
     def text(self, item: Any) -> str:
@@ -97,6 +98,7 @@ class StrReplace(Function):
             size += count * (len(value) - len(key))
             checked_size(self.name, size)
             pieces = [piece for parts in found for piece in _between(parts, value)]
+        self.context.allowance.spend(size)
         return "".join(pieces)
 
     def text(self, key: str, value: Any) -> str:
@@ -158,6 +160,7 @@ class StrSplit(Function):
             raise ValueError(f'"{self.name}" splits a string, not {json_text(text)}')
         parts = text.split(delimiter)
         if not index:
+            self.context.allowance.spend(len(text))
             return parts
         try:
             return parts[int(index[0])]

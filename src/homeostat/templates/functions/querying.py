@@ -1,0 +1,34 @@
+"""The function that asks questions of data."""
+
+from typing import Any
+
+from homeostat.templates.tree import Function
+
+STEP_SIZE = 2_000
+"""A step of a query counts as making so many characters, since it takes about that long."""
+
+
+class Yaql(Function):
+    """What an expression of the query language YAQL gives for the data."""
+
+    def check(self, arguments: Any) -> None:
+        if not isinstance(arguments, dict) or arguments.keys() != {"expression", "data"}:
+            raise ValueError(f'Arguments to "{self.name}" must be a map with keys "expression" and "data"')
+        expression = arguments["expression"]
+        if isinstance(expression, Function):
+            return
+        if not isinstance(expression, str):
+            raise ValueError(f'The "expression" of "{self.name}" must be a string')
+        self._queries().parsed(expression)
+
+    def apply(self, arguments: Any) -> Any:
+        value, steps = self._queries().evaluated(arguments["expression"], arguments["data"])
+        self.context.allowance.spend(steps * STEP_SIZE)
+        return value
+
+    @staticmethod
+    def _queries() -> Any:
+        # Most templates have no use for the library, which takes a while to load.
+        from homeostat.templates import queries
+
+        return queries

@@ -1,0 +1,208 @@
+"""Expressions of the query language YAQL, bounded in steps, sizes and depth, and giving the same everywhere.
+
+The library bounds what one of its functions gives. Here is bounded what they can do together: steps of the
+evaluation, values that share their parts and so grow by powers, and intermediate results. What would give another
+value at another time, in another process or on another machine is left out or put in order.
+"""
+
+import collections.abc  # the library uses it without importing it
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache, lru_cache
+from typing import Any
+
+import yaql
+from yaql.language import contexts, exceptions, expressions, specs, utils
+
+from homeostat.templates.queryfunctions import FUNCTIONS, MEMORY_MAX
+from homeostat.templates.yamltext import DEPTH_MAX
+
+ITERATORS_MAX = 200
+"""Items that are walked through (`limit_iterators`)."""
+STEPS_MAX = 10_000
+"""Calls of functions and operators in one evaluation."""
+WEIGHT_MAX = 1_000_000
+"""Values and characters within one value, shared ones counted each time."""
+EXPRESSION_MAX = 10_000
+"""Characters of an expression."""
+_LEFT_OUT = ("random", "now", "localtz")
+"""Functions that give something else each time, or elsewhere."""
+_ERRORS = (
+    exceptions.YaqlException,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RuntimeError,
+    StopIteration,
+    TypeError,
+    ValueError,
+)
+
+
+@lru_cache(maxsize=256)
+def parsed(expression: str) -> Any:
+    """An expression ready to be evaluated, by many threads at once. Fails: ValueError."""
+    if len(expression) > EXPRESSION_MAX:
+        raise ValueError(f"the expression is longer than {EXPRESSION_MAX} characters")
+    engine = _engine()
+    try:
+        # Parser and lexer keep what they are doing in themselves.
+        tree = copy.copy(engine.parser).parse(expression, lexer=engine.lexer.clone())
+    except (exceptions.YaqlException, ValueError, RecursionError) as error:
+        raise ValueError(f"the expression cannot be read: {error}") from error
+    if tree is None:
+        raise ValueError("the expression is empty")
+    return expressions.Statement(tree, engine)
+
+
+def evaluated(expression: str, data: Any) -> tuple[Any, int]:
+    """Value of the expression with `$.data`, as plain data, and the steps it took.
+
+    Fails: ValueError telling why there is none.
+    """
+    statement = parsed(expression)
+    budget = _Budget()
+    try:
+        value = statement.evaluate(data={"data": data}, context=_Bounded(_library(), budget=budget))
+        return _plain(value), STEPS_MAX - budget.steps
+    except _ERRORS as error:
+        raise ValueError(_told(error)) from error
+
+
+def _told(error: Exception) -> str:
+    if isinstance(error, KeyError):
+        return f"there is no key {error}"
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    if isinstance(error, StopIteration | LookupError) and not isinstance(error, exceptions.YaqlException):
+        return "there is no such item"
+    if isinstance(error, exceptions.YaqlException | ValueError | ArithmeticError):
+        return str(error)
+    return f"{type(error).__name__}: {error}"
+
+
+class _Budget:
+    """What one evaluation may still use."""
+
+    def __init__(self) -> None:
+        self.steps = STEPS_MAX
+        self._known: dict[int, tuple[Any, int, int]] = {}
+        """By identity: the value (kept, so that no other one gets its identity), its weight, its depth."""
+
+    def spend(self, steps: int) -> None:
+        self.steps -= steps
+        if self.steps < 0:
+            raise ValueError(f"it takes more than {STEPS_MAX} steps")
+
+    def checked(self, value: Any) -> Any:
+        """The same value, not too heavy and not too deep; sets in a lasting order."""
+        if isinstance(value, frozenset) and type(value) is not _OrderedSet:
+            value = _OrderedSet(value)
+        weight, depth = self._measured(value)
+        if weight > WEIGHT_MAX:
+            raise ValueError(f"it makes a value of more than {WEIGHT_MAX} parts and characters")
+        if depth > DEPTH_MAX:
+            raise ValueError(f"it makes a value nested more than {DEPTH_MAX} levels deep")
+        return value
+
+    def _measured(self, value: Any) -> tuple[int, int]:
+        if isinstance(value, str):
+            return 1 + len(value), 0
+        if not isinstance(value, list | tuple | frozenset | set | collections.abc.Mapping):
+            return 1, 0
+        known = self._known.get(id(value))
+        if known is None:
+            weight, depth = 1, 0
+            for part in _parts(value):
+                more, below = self._measured(part)
+                weight, depth = weight + more, max(depth, below)
+                if weight > WEIGHT_MAX:
+                    break
+            known = self._known[id(value)] = (value, weight, depth + 1)
+        return known[1], known[2]
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    if isinstance(value, collections.abc.Mapping):
+        yield from value
+        yield from value.values()
+    else:
+        yield from value
+
+
+class _OrderedSet(frozenset[Any]):
+    """A set that is walked through in the same order in every process."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(sorted(super().__iter__(), key=lambda item: (type(item).__name__, str(item))))
+
+    def __repr__(self) -> str:
+        return f"{{{', '.join(map(repr, self))}}}"
+
+
+class _Bounded(contexts.Context):  # type: ignore[misc]
+    """Every call of a function or operator comes through here."""
+
+    def __init__(self, parent: Any, budget: _Budget | None = None) -> None:
+        super().__init__(parent)
+        self.budget: _Budget = parent.budget if budget is None else budget
+
+    def __call__(self, *names: Any, **options: Any) -> Callable[..., Any]:
+        call = super().__call__(*names, **options)
+
+        def counted(*arguments: Any, **named: Any) -> Any:
+            self.budget.spend(1)
+            return self.budget.checked(call(*arguments, **named))
+
+        return counted
+
+
+@cache
+def _engine() -> Any:
+    return yaql.YaqlFactory().create({"yaql.limitIterators": ITERATORS_MAX, "yaql.memoryQuota": MEMORY_MAX})
+
+
+@cache
+def _library() -> Any:
+    """Functions of the library, those left out left out, with ours before those that could take too much."""
+    context = yaql.create_context(regex=False, yaqlized=False, finalizer=specs.name("#finalize")(_same))
+    layer = context
+    while layer is not None:
+        for name in _LEFT_OUT:
+            for spec in layer.get_functions(name)[0]:
+                layer.delete_function(spec)
+        layer = layer.parent
+    ours = context.create_child_context()
+    for function in FUNCTIONS:
+        ours.register_function(function)
+    return ours
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _plain(value: Any, depth: int = 0) -> Any:
+    """Plain data from what an evaluation gave."""
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        if value - value != 0:
+            raise ValueError("it gives a number that is not finite")
+        return value
+    if depth > DEPTH_MAX:
+        raise ValueError(f"it gives a value nested more than {DEPTH_MAX} levels deep")
+    if isinstance(value, Mapping):
+        return {_key(key): _plain(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, Iterable):
+        return [_plain(item, depth + 1) for item in utils.limit_iterable(value, ITERATORS_MAX)]
+    raise ValueError(f"it gives a {type(value).__name__}, which is no plain data: turn it into text with str()")
+
+
+def _key(key: Any) -> str:
+    if isinstance(key, str):
+        return key
+    if isinstance(key, bool | int | float):
+        return str(key).lower()
+    raise ValueError(f"it gives a map with a key that is no text: {key!r}")
