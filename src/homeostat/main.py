@@ -84,6 +84,7 @@ def worker(arguments: Namespace) -> int:
     from homeostat.clouds.joined import JoinedCloud
     from homeostat.convergence.clock import AgreedClock, Entropy
     from homeostat.convergence.pass_ import Limits
+    from homeostat.convergence.records import Records
     from homeostat.convergence.worker import Worker
     from homeostat.model.errors import Transient
     from homeostat.plugins.cloud import HandledClouds
@@ -103,9 +104,12 @@ def worker(arguments: Namespace) -> int:
         contextlib.closing(installed_clouds()) as installed,
         contextlib.closing(HandledClouds(db, classes(), monotonic=time.monotonic)) as handled,
     ):
+        entropy = Entropy()
+        own = Records(db, entropy, settings.public_url or url_of(settings.host, settings.port))
 
         def of_project(project: str) -> JoinedCloud:
-            return JoinedCloud(there, others.of(project), handled.of(project), *installed.of(project))
+            joined: list[Cloud] = [others.of(project), own.of(project), handled.of(project), *installed.of(project)]
+            return JoinedCloud(there, *joined)
 
         handled.clouds = of_project
         if settings.metrics_port is not None:
@@ -115,7 +119,7 @@ def worker(arguments: Namespace) -> int:
             db,
             there,
             AgreedClock(db.agreed_now),
-            Entropy(),
+            entropy,
             Limits(),
             redis_url=settings.redis_url,
             clouds=of_project,

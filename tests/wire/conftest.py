@@ -23,8 +23,8 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     cloud = SimulatedCloud(time.time)
     with (
         database(tmp_path_factory.mktemp("service")) as db,
-        working(db, cloud),
         serving(db, NoAccess()) as url,
+        working(db, cloud, url=url),
     ):
         yield Running(url, db, cloud)
 

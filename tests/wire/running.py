@@ -13,10 +13,12 @@ import httpx
 
 from homeostat.api.auth import Access
 from homeostat.api.server import ApiSettings, run, server
+from homeostat.clouds.joined import JoinedCloud
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.convergence.clock import Entropy, SystemClock
 from homeostat.convergence.pass_ import Limits
 from homeostat.convergence.performing import Clouds
+from homeostat.convergence.records import Records
 from homeostat.convergence.worker import Worker
 from homeostat.store.database import Database, sqlite_url
 
@@ -60,10 +62,17 @@ def database(directory: Path) -> Iterator[Database]:
 
 @contextlib.contextmanager
 def working(
-    db: Database, cloud: SimulatedCloud, clouds: Clouds | None = None, look_steady_s: float = 60.0
+    db: Database,
+    cloud: SimulatedCloud,
+    clouds: Clouds | None = None,
+    look_steady_s: float = 60.0,
+    url: str = "http://127.0.0.1:1",
 ) -> Iterator[None]:
-    """A worker. clouds — what each project sees, where that is not `cloud` alone."""
+    """A worker. clouds — what each project sees, where that is not `cloud` and the service's own things; url — where
+    servers reach the API."""
     limits = Limits(look_busy_s=0.1, look_steady_s=look_steady_s)
+    own = Records(db, Entropy(), url)
+    clouds = clouds or (lambda project: JoinedCloud(cloud, own.of(project)))
     worker = Worker(db, cloud, SystemClock(), Entropy(), limits, clouds=clouds)
     worker.start()
     try:

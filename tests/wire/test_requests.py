@@ -286,7 +286,6 @@ def test_short_addresses(http: httpx.Client, hello: str) -> None:
         ("POST", "validate?ignore_errors=1", {"template": HEAD}, 400, "HTTPBadRequest"),
         ("GET", "resource_types?support_status=NICE", None, 400, "HTTPBadRequest"),
         ("GET", "resource_types/OS::Heat::Value/template?template_type=x", None, 400, "HTTPBadRequest"),
-        ("GET", "software_configs", None, 400, "NotSupported"),
         ("PUT", "stacks", None, 405, "HTTPMethodNotAllowed"),
         ("DELETE", "stacks/hello/{id}/template", None, 405, "HTTPMethodNotAllowed"),
     ],

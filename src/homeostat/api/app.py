@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Match, Route
 
-from homeostat.api import faults
+from homeostat.api import faults, signed
 from homeostat.api.answers import Json, nothing
 from homeostat.api.asking import Service
 from homeostat.api.asks import Asks
@@ -32,6 +32,7 @@ from homeostat.api.middleware import (
 )
 from homeostat.api.orchestration import ROUTERS
 from homeostat.convergence.clock import Clock
+from homeostat.convergence.signalling import Signals
 from homeostat.model.errors import Rejected, Transient
 from homeostat.store.database import Database
 from homeostat.store.workers import VERSION
@@ -71,16 +72,19 @@ def create_app(
         redirect_slashes=False,
         default_response_class=Json,
     )
-    app.state.service = Service(db, intake, Asks(db, intake.quotas.timeout_s), clock, Graphs(), limits.hidden_tags)
+    signals = Signals(db)
+    asks = Asks(db, intake.quotas.timeout_s)
+    app.state.service = Service(db, intake, asks, clock, Graphs(), signals, limits.hidden_tags)
     for router in ROUTERS:
         app.include_router(router)
+    app.include_router(signed.ROUTER)
     _add_service_routes(app)
     if metrics:
         _add_metrics(app)
     _add_error_handlers(app)
     # The one added last is the outermost.
     app.add_middleware(BodyLimit, bytes_max=limits.body_bytes_max)
-    app.add_middleware(Guard, access=access)
+    app.add_middleware(Guard, access=access, may_signal=signals.token)
     app.add_middleware(Versions)
     app.add_middleware(Faults)
     app.add_middleware(Traced)

@@ -18,6 +18,7 @@ from homeostat.api.intake import Intake
 from homeostat.clouds.outbound import Outbound
 from homeostat.convergence.clock import Clock
 from homeostat.convergence.definitions import Definitions
+from homeostat.convergence.signalling import Signals
 from homeostat.model.errors import Rejected, stack_not_found
 from homeostat.store import stacks
 from homeostat.store.database import Database
@@ -39,6 +40,7 @@ class Service:
     asks: Asks
     clock: Clock
     graphs: Graphs
+    signals: Signals
     hidden_tags: tuple[str, ...] = ()
     definitions: Definitions = field(default_factory=Definitions)
 

@@ -23,6 +23,7 @@ from homeostat.model.errors import Rejected, invalid, stack_not_found
 from homeostat.model.status import Action, Status, joined
 from homeostat.resources import groups
 from homeostat.resources.base import ResourceType
+from homeostat.resources.graph import Indexed
 from homeostat.resources.nested import TemplateResource, parameters_of
 from homeostat.resources.registry import is_known, resource_type
 from homeostat.resources.schema import UNKNOWN, coerce
@@ -139,11 +140,19 @@ def _check_resources(compiled: Compiled, desired: Desired, depth: int) -> None:
         if definition.deletion_policy == "Snapshot" and not kind.can_snapshot:
             message = '"Snapshot" deletion policy not supported'
             raise Rejected("StackValidationFailed", message, path=(*path, "deletion_policy"))
+    _check_among(compiled.definitions)
     for name, output in compiled.outputs.items():
         try:
             evaluate(output.value, scope)
         except Rejected as error:
             raise error if error.path else error.at("outputs", name) from error
+
+
+def _check_among(definitions: Mapping[str, Definition]) -> None:
+    """Check what resources ask of one another. Fails: Rejected naming the place."""
+    graph = Indexed({name: (each.type, each.properties) for name, each in definitions.items()})
+    for name, each in definitions.items():
+        resource_type(each.type).validate_among(each.properties, graph, ("resources", name, "properties"))
 
 
 def check_policy(kind: ResourceType, policy: Mapping[str, Any], path: tuple[str | int, ...]) -> None:

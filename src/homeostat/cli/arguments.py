@@ -244,6 +244,9 @@ def _service(commands: Commands, name: str, summary: str, example: str) -> Argum
         "URL all the same, may be repeated [HOMEOSTAT_FETCH_FROM]",
     )
     _add_plugins(command)
+    _option(
+        command, "public-url", "", "where servers reach the API, to signal (default: where it listens)", metavar="URL"
+    )
     _option(command, "log-level", "info", "what is logged", choices=LOG_LEVELS)
     command.add_argument(
         "--log-json",

@@ -39,7 +39,8 @@ def supervise(settings: ServiceSettings) -> None:
 
         LOG.info("serving at %s, state in %s", url, settings.state)
         try:
-            known = replace(settings, regions=with_own_region(settings.regions, url))
+            public_url = settings.public_url or url
+            known = replace(settings, regions=with_own_region(settings.regions, url), public_url=public_url)
             Supervisor(commands, known.environment(), announce, (server.fileno(),)).run()
         finally:
             state.retract()

@@ -29,8 +29,8 @@ class ServiceSettings:
     worker processes; htpasswd — users file for access `basic`; metrics — shown by the API; metrics_port — of the first
     worker, each other one has the next; 0 for any free one, None to show none; regions — `NAME=URL` of services where
     stacks may be made; region_logins — file of the logins there; fetch_from — where templates
-    may be fetched from though it is not public; plugins — directories with modules of resource types; heat_imports —
-    such modules may import the names of Heat."""
+    may be fetched from though it is not public; public_url — where servers reach the API, empty for where it listens;
+    plugins — directories with modules of resource types; heat_imports — such modules may import the names of Heat."""
 
     state: Path
     database: str = ""
@@ -50,6 +50,7 @@ class ServiceSettings:
     fetch_from: tuple[str, ...] = ()
     plugins: tuple[Path, ...] = ()
     heat_imports: bool = False
+    public_url: str = ""
     log_level: str = "info"
     log_json: bool = False
 
@@ -74,6 +75,7 @@ class ServiceSettings:
             fetch_from=tuple(arguments.fetch_from),
             plugins=tuple(each.expanduser().absolute() for each in arguments.plugins),
             heat_imports=arguments.heat_imports,
+            public_url=arguments.public_url.rstrip("/").removesuffix("/v1"),
             log_level=arguments.log_level,
             log_json=arguments.log_json,
         )
@@ -110,6 +112,8 @@ class ServiceSettings:
         shows_metrics = self.metrics or self.metrics_port is not None
         if shows_metrics and find_spec("prometheus_client") is None:
             raise Usage("metrics need a package that is not installed: pip install 'homeostat[metrics]'")
+        if self.public_url and not self.public_url.startswith(("http://", "https://")):
+            raise Usage(f"--public-url {self.public_url}: give it as http://HOST:PORT")
         if self.traces and not _can_trace():
             raise Usage("--traces needs packages that are not installed: pip install 'homeostat[otel]'")
 
@@ -143,6 +147,7 @@ class ServiceSettings:
             "HOMEOSTAT_FETCH_FROM": " ".join(self.fetch_from),
             "HOMEOSTAT_PLUGINS": os.pathsep.join(map(str, self.plugins)),
             "HOMEOSTAT_HEAT_IMPORTS": "1" if self.heat_imports else "",
+            "HOMEOSTAT_PUBLIC_URL": self.public_url,
             "HOMEOSTAT_LOG_LEVEL": self.log_level,
             "HOMEOSTAT_LOG_JSON": "1" if self.log_json else "",
         }

@@ -86,6 +86,11 @@ Objects by kind (fields beyond these are allowed; `status` words in lower case)
   reservable_host: {id, name, status: up, extra_capability, hypervisor_hostname, vcpus, memory_mb, …}
   lease: {id, name, status: pending|active|terminated|error, start_date, end_date, reservations, events, …}
   baremetal_port: {id, node_uuid, address, portgroup_uuid, local_link_connection, pxe_enabled, …}
+  signal_handle: {id, name, form: native|aws, transport, token?, endpoint?, url?}; the service itself keeps it
+  wait_condition: {id, handle, signals: [{id, status, reason, data, at}]}; asked for with {handle, timeout, count}
+  software_config: {id, name, group, config, inputs, outputs, options}
+  software_deployment: {id, name, server_id, config_id (the derived one), input_values, output_values, action, status,
+    status_reason, replace_on_change}; asked for with {name, config, server_id, input_values, actions, transport}
 
 Operations by kind: server — start, stop, reboot, pause, unpause, lock, unlock, rebuild, snapshot; volume — snapshot;
 app_container — start, unpause; load_balancer and floating_ip — start (where a process of theirs can die: their status

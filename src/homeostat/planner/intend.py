@@ -11,7 +11,7 @@ from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, World
 from homeostat.planner import outcome
 from homeostat.planner.naming import physical_name, token
-from homeostat.planner.scope import RowScope
+from homeostat.planner.scope import RowScope, thing_of
 from homeostat.resources.base import ResourceType
 from homeostat.resources.registry import resource_type, type_of
 from homeostat.templates import evaluate
@@ -169,6 +169,7 @@ class Intents:
         before, after = want.kind.complete(row.properties), want.kind.complete(want.values)
         try:
             reason = want.kind.replaced_by(before, after, changed)
+            reason = reason or want.kind.outgrown(thing_of(self.world, row, want.kind), after)
         except (Rejected, Terminal) as error:
             return self._failed_step(row, error, now, Action.UPDATE)
         if reason:

@@ -63,6 +63,7 @@ class ResourceType:
 
     kind — kind of the cloud port; "" for types that live in the service alone (their object is what `embody`
     gives). update_policy — schema of that section. can_snapshot — deletion policy Snapshot is possible.
+    renewed — each update of the stack replaces it.
     mends_itself — has parts that are converged by themselves: never replaced for a failed action of its own.
     told_once — fields that the cloud tells only in its answer to the creation. open_schema — accepts any property
     and attribute. support — how far it is supported. lifecycle — reading of `status`. renamed — property ->
@@ -78,6 +79,7 @@ class ResourceType:
     told_once: ClassVar[tuple[str, ...]] = ()
     mends_itself: ClassVar[bool] = False
     can_snapshot: ClassVar[bool] = False
+    renewed: ClassVar[bool] = False
     open_schema: ClassVar[bool] = False
     support: ClassVar[Support] = SUPPORTED
     lifecycle: ClassVar[Lifecycle] = Lifecycle()
@@ -135,6 +137,12 @@ class ResourceType:
         """`values` with the defaults of the schema; deprecated twins do not appear."""
         return dict(values) if self.open_schema else with_defaults(self._canonical, values, self._defaults)
 
+    def validate_among(self, properties: Props, graph: Graph, path: tuple[str | int, ...]) -> None:
+        """Rules about the other resources of the template; raise `errors.invalid(message, *path)`.
+
+        properties — this resource's own raw tree, as in the graph (see `resources.graph`).
+        """
+
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
         """Names of resources in the same template that must come first though nothing refers to them.
 
@@ -163,6 +171,10 @@ class ResourceType:
         """Why this change needs a replacement, or "" where it can be done in place. Both with defaults."""
         fixed = sorted(name for name in changed if name not in self.properties or not self.properties[name].update)
         return f"{', '.join(fixed)} cannot change in place" if fixed else ""
+
+    def outgrown(self, thing: Thing, after: Props) -> str:
+        """Why what is there, by what was seen of it, cannot become this; "" where it can. after — with defaults."""
+        return ""
 
     # -- looking ---------------------------------------------------------------------------------------------
 

@@ -13,6 +13,8 @@ from homeostat.resources import (
     barbican,
     blazar,
     cinder,
+    configs,
+    deployments,
     designate,
     glance,
     grouping,
@@ -30,6 +32,7 @@ from homeostat.resources import (
     routing,
     swift,
     trove,
+    waiting,
     zaqar,
     zun,
 )
@@ -57,7 +60,8 @@ SERVICES = (
     blazar,
     ironic,
 )
-FAMILIES = (heat, grouping, nova, neutron, routing, cinder, octavia, remote, *SERVICES, retired)
+KEPT = (waiting, configs, deployments)
+FAMILIES = (heat, grouping, nova, neutron, routing, cinder, octavia, remote, *KEPT, *SERVICES, retired)
 
 
 GROUP = "homeostat.resources"

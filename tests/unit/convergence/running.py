@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from sqlalchemy import select
 from tests import upcoming
 from tests.simulation.actors import VirtualClock
 
 from homeostat.api.intake import Intake, Intent, Quotas
+from homeostat.clouds.joined import JoinedCloud
 from homeostat.clouds.simulated import SimulatedCloud, Weather
 from homeostat.convergence.board import ShardBoard, ShardJob
 from homeostat.convergence.children import Children
@@ -17,11 +19,17 @@ from homeostat.convergence.conductor import run_pass
 from homeostat.convergence.observing import Observer
 from homeostat.convergence.pass_ import Limits, Passes
 from homeostat.convergence.performing import Performer
+from homeostat.convergence.records import Records
+from homeostat.convergence.signalling import Signals
+from homeostat.model.observed import Observation, Presence
 from homeostat.model.status import Status, joined
-from homeostat.store import schema, stacks
+from homeostat.resources.base import Thing
+from homeostat.resources.registry import kind_of, resource_type
+from homeostat.store import records, schema, stacks
 from homeostat.store.database import Database
 
 PROJECT = "p"
+URL = "http://api.test:8004"
 LIMITS = Limits(slice_s=1e9)
 
 
@@ -42,15 +50,17 @@ class Service:
         numbers = iter(range(1, 1_000_000))
         entropy = Entropy(lambda size: next(numbers).to_bytes(size, "big"))
         self.intake = Intake(self.db, entropy, Quotas())
+        self.records = Records(self.db, entropy, URL)
+        self.signals = Signals(self.db)
         self.children = Children(self.db, self.clock, entropy, LIMITS.stack_timeout_s)
-        self.performer = Performer(lambda _project: self.cloud, self.children, self.clock, entropy, executor)
-        self.passes = Passes(
-            self.db, lambda _project: self.cloud, self.performer, self.children, self.clock, entropy.keys(), LIMITS
-        )
-        self.observer = Observer(
-            self.db, lambda _project: self.cloud, self.clock, LIMITS.look_steady_s, LIMITS.look_busy_s
-        )
+        self.performer = Performer(self.clouds, self.children, self.clock, entropy, executor)
+        self.passes = Passes(self.db, self.clouds, self.performer, self.children, self.clock, entropy.keys(), LIMITS)
+        self.observer = Observer(self.db, self.clouds, self.clock, LIMITS.look_steady_s, LIMITS.look_busy_s)
         self.board = ShardBoard("shards", {"database": self.db, "lease_s": LIMITS.lease_s})
+
+    def clouds(self, project: str) -> JoinedCloud:
+        """What a project sees."""
+        return JoinedCloud(self.cloud, self.records.of(project))
 
     # -- users -------------------------------------------------------------------------------------------------------
 
@@ -72,6 +82,28 @@ class Service:
     def delete(self, stack_id: str) -> None:
         self.intake.delete(stack_id)
         self.work()
+
+    def signal(self, stack_id: str, name: str, body: dict[str, Any] | None = None, **words: Any) -> Any:
+        """Signal a resource, as the API does it for whoever may act in the project."""
+        row = self.row(stack_id, name)
+        told = self.signals.native(PROJECT, kind_of(row.type), row.handle, words or body)
+        self.work()
+        return told
+
+    def put(self, url: str, body: dict[str, Any] | None, method: str = "PUT") -> Any:
+        """Signal at a signed address."""
+        parts = urlsplit(url)
+        told = self.signals.signed(method, unquote(parts.path), dict(parse_qsl(parts.query)), body)
+        self.work()
+        return told
+
+    def attribute(self, stack_id: str, name: str, attribute: str) -> Any:
+        """Of a resource, as the API shows it."""
+        row, seen = self.row(stack_id, name), self.seen(stack_id, name)
+        kind = resource_type(row.type)
+        look = Observation(Presence.PRESENT, row.handle, seen)
+        thing = Thing(row.key, name, name, kind.complete(row.properties), look, row.handle)
+        return kind.attribute(thing, attribute)
 
     # -- the service -------------------------------------------------------------------------------------------------
 
@@ -153,6 +185,18 @@ class Service:
             found = list(tx.execute(select(table).where(table.c.stack_id == stack_id).order_by(table.c.seq)))
         return [f"{each.name} {joined(each.action, each.status)}" for each in found if name in (None, each.name)]
 
+    def seen(self, stack_id: str, name: str) -> Any:
+        """The object of a resource as it was last seen."""
+        key = self.row(stack_id, name).key
+        table = schema.resource_observed
+        with self.db.read() as tx:
+            return tx.execute(select(table.c.object).where(table.c.key == key)).scalar_one()
+
+    def kept(self, kind: str) -> list[Any]:
+        """Records of this kind, oldest first."""
+        with self.db.read() as tx:
+            return records.listed(tx, kind, PROJECT)
+
     def servers(self) -> list[str]:
         return sorted(self.cloud.things("server"))
 
@@ -178,3 +222,13 @@ def group(count: int, member: dict[str, Any] | None = None, **properties: Any) -
         "type": "OS::Heat::ResourceGroup",
         "properties": {"count": count, "resource_def": member or server(name="m%index%"), **properties},
     }
+
+
+def handle(**properties: Any) -> dict[str, Any]:
+    return {"type": "OS::Heat::WaitConditionHandle", "properties": properties}
+
+
+def condition(name: str = "handle", **properties: Any) -> dict[str, Any]:
+    """Waits at the handle of this name."""
+    given = {"handle": {"get_resource": name}, "timeout": 60, **properties}
+    return {"type": "OS::Heat::WaitCondition", "properties": given}

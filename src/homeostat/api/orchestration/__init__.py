@@ -1,18 +1,21 @@
 """The Orchestration API v1: a router for each part of it, in the order in which addresses are matched.
 
 `stacks`, `resources`, `explanations`, `events`, `actions`, `convergence` work on stacks · `lookup` finds them by name ·
-`types`, `validation` are for writers of templates · `about` the service · `unsupported` what is refused. `inventory`,
-`outputs`, `renderings` and `texts` make the answers, `bodies` and `listing` read the requests, `models` documents both.
+`signals` takes what servers tell, `configs` keeps what is deployed to them · `types`, `validation` are for writers of
+templates · `about` the service · `unsupported` what is refused. `inventory`, `outputs`, `renderings` and `texts` make
+the answers, `bodies` and `listing` read the requests, `models` documents both.
 """
 
 from homeostat.api.orchestration import (
     about,
     actions,
+    configs,
     convergence,
     events,
     explanations,
     lookup,
     resources,
+    signals,
     stacks,
     types,
     unsupported,
@@ -25,6 +28,8 @@ ROUTERS = (
     stacks.ROUTER,
     lookup.ROUTER,
     resources.ROUTER,
+    signals.ROUTER,
+    configs.ROUTER,
     explanations.ROUTER,
     events.ROUTER,
     actions.ROUTER,

@@ -14,6 +14,7 @@ from homeostat.api.orchestration import models
 from homeostat.api.orchestration.inventory import Entry, Inventory
 from homeostat.api.orchestration.renderings import Wire
 from homeostat.api.orchestration.routing import STACK, answers, router
+from homeostat.convergence.signalling import metadata_of
 from homeostat.model.errors import Rejected
 from homeostat.model.status import joined
 from homeostat.store import views
@@ -97,7 +98,8 @@ def show_resource(
 def show_metadata(ask: Ask, stack_name: StackName, stack_id: StackId, resource_name: ResourceName) -> Response:
     with ask.db.read() as tx:
         entry = _inventory(ask, tx, stack_name, stack_id, resource_name).entry(resource_name)
-    return Json({"metadata": (entry.row.metadata if entry.row is not None else None) or {}})
+        shown = metadata_of(tx, ask.project, entry.row) if entry.row is not None else {}
+    return Json({"metadata": shown})
 
 
 def _inventory(ask: Asked, tx: Connection, stack_name: str, stack_id: str, resource_name: str) -> Inventory:

@@ -15,23 +15,12 @@ ROUTES = (
     ("PATCH", f"{STACK}/preview", "Previewing an update"),
     ("DELETE", f"{STACK}/abandon", "Stack Abandon"),
     ("GET", f"{STACK}/export", "Stack Export"),
-    ("POST", f"{STACK}/resources/{{resource_name}}/signal", "Signalling a resource"),
     ("PATCH", f"{STACK}/resources/{{resource_name}}", "Marking a resource unhealthy"),
     ("POST", f"{STACK}/snapshots", "Taking a snapshot"),
     ("GET", f"{STACK}/snapshots", "Listing snapshots"),
     ("GET", f"{STACK}/snapshots/{{snapshot_id}}", "Showing a snapshot"),
     ("DELETE", f"{STACK}/snapshots/{{snapshot_id}}", "Deleting a snapshot"),
     ("POST", f"{STACK}/snapshots/{{snapshot_id}}/restore", "Restoring a snapshot"),
-    ("GET", "/software_configs", "Listing software configs"),
-    ("POST", "/software_configs", "Creating a software config"),
-    ("GET", "/software_configs/{config_id}", "Showing a software config"),
-    ("DELETE", "/software_configs/{config_id}", "Deleting a software config"),
-    ("GET", "/software_deployments", "Listing software deployments"),
-    ("POST", "/software_deployments", "Creating a software deployment"),
-    ("GET", "/software_deployments/metadata/{server_id}", "Metadata of software deployments"),
-    ("GET", "/software_deployments/{deployment_id}", "Showing a software deployment"),
-    ("PUT", "/software_deployments/{deployment_id}", "Updating a software deployment"),
-    ("DELETE", "/software_deployments/{deployment_id}", "Deleting a software deployment"),
 )
 
 

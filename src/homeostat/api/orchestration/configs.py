@@ -1,0 +1,244 @@
+"""Software configs, and their deployments to servers: those of stacks, and those that callers keep themselves."""
+
+import uuid
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import Path, Query
+from pydantic import BaseModel, Field
+from sqlalchemy import Connection
+from starlette.responses import Response
+
+from homeostat.api.answers import Json, nothing
+from homeostat.api.asking import COUNT_MAX, Ask, Asked, Body, Flag, described_body
+from homeostat.api.orchestration import models
+from homeostat.api.orchestration.renderings import Wire, at
+from homeostat.api.orchestration.routing import answers, router
+from homeostat.convergence.records import deployed, end_deployment
+from homeostat.model.errors import Rejected
+from homeostat.resources import deployments
+from homeostat.resources.configs import CONFIG, from_request
+from homeostat.resources.deployments import DEPLOYMENT
+from homeostat.store import records
+from homeostat.store.records import Record
+
+ROUTER = router("software configs")
+KEPT_MAX = 4096
+"""Configs, and deployments, that callers may make in a project."""
+ConfigId = Annotated[str, Path(description="Id of the config.")]
+DeploymentId = Annotated[str, Path(description="Id of the deployment.")]
+GIVEN = ("config_id", "input_values", "output_values", "action", "status", "status_reason")
+"""Fields of a deployment that a caller may change."""
+
+
+class ConfigQuery(BaseModel):
+    limit: int | None = Field(None, ge=0, le=COUNT_MAX, description="Length of a page; 0 for all.")
+    marker: str = Field("", description="Id of the last config of the page before.")
+    global_tenant: Flag = Field(False, description="Of all projects; nobody may yet.")
+
+
+# -- configs -----------------------------------------------------------------------------------------------------------
+
+
+@ROUTER.get("/software_configs", summary="List software configs", responses=answers(models.SoftwareConfigs))
+def list_configs(ask: Ask, query: Annotated[ConfigQuery, Query()]) -> Response:
+    """Also those that were derived for deployments, in the order they were made."""
+    if query.global_tenant:
+        raise Rejected("Forbidden", "You are not authorized to use global_index.")
+    with ask.db.read() as tx:
+        found = records.listed(tx, CONFIG, ask.project, after=query.marker, limit=query.limit or None)
+    return Json({"software_configs": [_config_item(each) for each in found]})
+
+
+@ROUTER.post(
+    "/software_configs",
+    summary="Create a software config",
+    responses=answers(models.ShownSoftwareConfig),
+    openapi_extra=described_body(models.NewSoftwareConfig),
+)
+def create_config(ask: Ask, body: Body) -> Response:
+    made = _record(ask, CONFIG, from_request(body))
+    _add(ask, made)
+    return Json({"software_config": _config(made)})
+
+
+@ROUTER.get(
+    "/software_configs/{config_id}", summary="Show a software config", responses=answers(models.ShownSoftwareConfig)
+)
+def show_config(ask: Ask, config_id: ConfigId) -> Response:
+    with ask.db.read() as tx:
+        return Json({"software_config": _config(_found(tx, ask, CONFIG, config_id))})
+
+
+@ROUTER.delete(
+    "/software_configs/{config_id}",
+    summary="Delete a software config",
+    responses=answers(None, code=204),
+    status_code=204,
+)
+def delete_config(ask: Ask, config_id: ConfigId) -> Response:
+    """Refused while a deployment refers to it."""
+    with ask.db.write() as tx:
+        _found(tx, ask, CONFIG, config_id)
+        users = [each.id for each in records.listed(tx, DEPLOYMENT, ask.project) if _refers(each, config_id)]
+        if users:
+            message = f"The config {config_id} cannot be deleted: it is used by deployment {', '.join(users)}"
+            raise Rejected("HTTPBadRequest", message)
+        records.remove(tx, [config_id])
+    return nothing()
+
+
+def _refers(deployment: Record, config_id: str) -> bool:
+    wanted = deployment.object.get("spec") or {}
+    return config_id in (deployment.object.get("config_id"), wanted.get("config"))
+
+
+# -- deployments -------------------------------------------------------------------------------------------------------
+
+
+@ROUTER.get("/software_deployments", summary="List software deployments", responses=answers(models.SoftwareDeployments))
+def list_deployments(
+    ask: Ask, server_id: Annotated[str | None, Query(description="Only those to this server.")] = None
+) -> Response:
+    with ask.db.read() as tx:
+        found = records.listed(tx, DEPLOYMENT, ask.project, link=server_id)
+    return Json({"software_deployments": [_deployment(each) for each in found]})
+
+
+@ROUTER.post(
+    "/software_deployments",
+    summary="Create a software deployment",
+    responses=answers(models.ShownSoftwareDeployment),
+    openapi_extra=described_body(models.NewSoftwareDeployment),
+)
+def create_deployment(ask: Ask, body: Body) -> Response:
+    """The server finds it among its metadata at once."""
+    given = _given(body)
+    server = body.get("server_id")
+    if not isinstance(server, str) or not server:
+        raise Rejected("HTTPBadRequest", "server_id: the id of a server is needed")
+    if "config_id" not in given:
+        raise Rejected("HTTPBadRequest", "config_id: the id of a config is needed")
+    object = {"name": "", "input_values": {}, "output_values": {}, "action": "INIT", "status": deployments.COMPLETE}
+    object |= {"status_reason": "", "server_id": server, **given}
+    made = _record(ask, DEPLOYMENT, object, server)
+    _add(ask, made)
+    return Json({"software_deployment": _deployment(made)})
+
+
+@ROUTER.get(
+    "/software_deployments/metadata/{server_id}",
+    summary="List the configs that a server is to apply",
+    responses=answers(models.ServerMetadata),
+)
+def show_server_metadata(ask: Ask, server_id: Annotated[str, Path(description="Id of the server.")]) -> Response:
+    with ask.db.read() as tx:
+        return Json({"metadata": [_config(each) for each in deployed(tx, ask.project, server_id)]})
+
+
+@ROUTER.get(
+    "/software_deployments/{deployment_id}",
+    summary="Show a software deployment",
+    responses=answers(models.ShownSoftwareDeployment),
+)
+def show_deployment(ask: Ask, deployment_id: DeploymentId) -> Response:
+    with ask.db.read() as tx:
+        return Json({"software_deployment": _deployment(_found(tx, ask, DEPLOYMENT, deployment_id))})
+
+
+@ROUTER.put(
+    "/software_deployments/{deployment_id}",
+    summary="Update a software deployment",
+    responses=answers(models.ShownSoftwareDeployment),
+    openapi_extra=described_body(models.SoftwareDeploymentChanges),
+)
+def update_deployment(ask: Ask, deployment_id: DeploymentId, body: Body) -> Response:
+    """Only what is given, and is not null, changes. One of a stack moves its resource on."""
+    given = _given(body)
+    with ask.db.write() as tx:
+        records.lock(ask.db, tx, deployment_id)
+        found = _found(tx, ask, DEPLOYMENT, deployment_id)
+        if given.get("config_id"):
+            _found(tx, ask, CONFIG, given["config_id"])
+        now = ask.db.now_of(tx)
+        found.object |= given
+        records.keep(tx, found, now)
+        ask.service.signals.look(tx, [found], now)
+    return Json({"software_deployment": _deployment(found)})
+
+
+@ROUTER.delete(
+    "/software_deployments/{deployment_id}",
+    summary="Delete a software deployment",
+    responses=answers(None, code=204),
+    status_code=204,
+)
+def delete_deployment(ask: Ask, deployment_id: DeploymentId) -> Response:
+    """One of a stack is made anew, as everything that is gone."""
+    with ask.db.write() as tx:
+        records.lock(ask.db, tx, deployment_id)
+        found = _found(tx, ask, DEPLOYMENT, deployment_id)
+        if records.key_of(found.token):
+            end_deployment(tx, found)
+        else:
+            records.remove(tx, [found.id])
+        ask.service.signals.look(tx, [found], ask.db.now_of(tx))
+    return nothing()
+
+
+def _given(body: Mapping[str, Any]) -> Wire:
+    """Fields of a deployment, without nulls. Fails: Rejected naming the one that does not fit."""
+    given = {name: body[name] for name in GIVEN if body.get(name) is not None}
+    for name, value in given.items():
+        wanted: type = dict if name.endswith("_values") else str
+        if not isinstance(value, wanted):
+            raise Rejected("HTTPBadRequest", f"{name}: it must be a {'map' if wanted is dict else 'text'}")
+    deployments.check_status(given.get("status"))
+    return given
+
+
+# -- records -----------------------------------------------------------------------------------------------------------
+
+
+def _record(ask: Asked, kind: str, object: Wire, link: str = "") -> Record:
+    id = str(uuid.uuid4())
+    return Record(id, kind, ask.project, id, object, link)
+
+
+def _add(ask: Asked, made: Record) -> None:
+    """Fails: Rejected (RequestLimitExceeded); for a deployment of a config that is not there."""
+    with ask.db.write() as tx:
+        if records.count(tx, made.kind, made.project) >= KEPT_MAX:
+            message = f"Request limit exceeded: a project has at most {KEPT_MAX}; delete some that nobody needs"
+            raise Rejected("RequestLimitExceeded", message)
+        config_id = made.object.get("config_id")
+        if config_id and records.get(tx, config_id, CONFIG, made.project) is None:
+            raise Rejected("HTTPBadRequest", f"config_id: the Software Config ({config_id}) could not be found.")
+        made.created_at = ask.db.now_of(tx)
+        records.add(ask.db, tx, [made])
+
+
+NAMES = {CONFIG: "Software Config", DEPLOYMENT: "Software Deployment"}
+
+
+def _found(tx: Connection, ask: Asked, kind: str, id: str) -> Record:
+    found = records.get(tx, id, kind, ask.project)
+    if found is None:
+        raise Rejected("EntityNotFound", f"The {NAMES[kind]} ({id}) could not be found.")
+    return found
+
+
+def _config_item(found: Record) -> Wire:
+    shown = {name: found.object[name] for name in ("name", "group")}
+    return {"id": found.id, **shown, "creation_time": at(found.created_at)}
+
+
+def _config(found: Record) -> Wire:
+    rest = ("config", "inputs", "outputs", "options")
+    return {**_config_item(found), **{name: found.object[name] for name in rest}}
+
+
+def _deployment(found: Record) -> Wire:
+    names = ("server_id", "config_id", "input_values", "output_values", "action", "status", "status_reason")
+    shown: Wire = {"id": found.id, **{name: found.object.get(name) for name in names}}
+    return {**shown, "creation_time": at(found.created_at), "updated_time": at(found.updated_at)}

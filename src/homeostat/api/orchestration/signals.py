@@ -1,0 +1,40 @@
+"""Signals to resources, from whoever may act in the project or has the token of a handle."""
+
+from typing import Any
+
+from starlette.responses import Response
+
+from homeostat.api.answers import Json
+from homeostat.api.asking import Ask, MaybeBody, ResourceName, StackId, StackName
+from homeostat.api.orchestration.inventory import Inventory
+from homeostat.api.orchestration.routing import STACK, answers, router
+from homeostat.model.errors import Rejected
+from homeostat.model.status import Action
+from homeostat.resources.deployments import DEPLOYMENT
+from homeostat.resources.registry import kind_of
+
+ROUTER = router("resources")
+BODY: dict[str, Any] = {"requestBody": {"content": {"application/json": {"schema": {"type": "object"}}}}}
+
+
+@ROUTER.post(
+    f"{STACK}/resources/{{resource_name}}/signal",
+    summary="Signal a resource",
+    responses=answers(Any, "Taken."),
+    openapi_extra=BODY,
+)
+def signal(
+    ask: Ask, stack_name: StackName, stack_id: StackId, resource_name: ResourceName, body: MaybeBody
+) -> Response:
+    """What the body may have depends on the type of the resource."""
+    with ask.db.read() as tx:
+        stack = ask.live_stack(tx, stack_name, stack_id)
+        entry = Inventory(tx, stack, ask.service.graphs.wanted(tx, stack), [resource_name]).entry(resource_name)
+    rows = [row for row in (entry.row, *entry.leftovers) if row is not None]
+    if not rows:
+        raise Rejected("ResourceNotAvailable", f"The Resource ({resource_name}) is not available.")
+    row, kind = rows[0], kind_of(rows[0].type)
+    if row.action in (Action.SUSPEND, Action.DELETE) and kind != DEPLOYMENT:
+        raise Rejected("NotSupported", f"Signal resource during {row.action} is not supported.")
+    ask.service.signals.native(ask.project, kind, row.handle, body)
+    return Json(None)

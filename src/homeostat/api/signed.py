@@ -1,0 +1,38 @@
+"""Signed addresses: whoever has one may use it, without an account (cfn-api.md section 4)."""
+
+from typing import Annotated
+from xml.etree import ElementTree
+
+from fastapi import APIRouter, Path, Request
+from starlette.responses import Response
+
+from homeostat.api.answers import Json
+from homeostat.api.asking import MaybeBody, Service
+from homeostat.api.faults import documented
+from homeostat.convergence.signalling import Told
+
+ROUTER = APIRouter(prefix="/v1", tags=["signals"], responses=documented(400, 401, 403, 404, 405, 500, 503))
+Arn = Annotated[str, Path(description="`arn:openstack:heat::<project>:stacks/<name>/<id>/resources/<name>`.")]
+
+
+@ROUTER.put("/waitcondition/{arn:path}", summary="Signal a wait condition's handle at its signed address")
+def put_signal(request: Request, arn: Arn, body: MaybeBody) -> Response:
+    """Answered as soon as the signal is kept; with `ContentType=JSON` the answer has the metadata of the handle."""
+    told = _told(request, body)
+    if request.query_params.get("ContentType") == "JSON":
+        return Json({"resource": told.name, "metadata": told.metadata})
+    element = ElementTree.Element("resource")
+    element.text = told.name
+    return Response(ElementTree.tostring(element), media_type="text/xml")
+
+
+@ROUTER.post("/signal/{arn:path}", summary="Signal a resource at its signed address")
+def post_signal(request: Request, arn: Arn, body: MaybeBody) -> Response:
+    _told(request, body)
+    return Response(media_type="text/plain")
+
+
+def _told(request: Request, body: MaybeBody) -> Told:
+    service: Service = request.app.state.service
+    query = dict(request.query_params)
+    return service.signals.signed(request.method, request.scope["path"], query, body)

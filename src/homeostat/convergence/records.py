@@ -1,0 +1,437 @@
+"""The service as a cloud of its own: it keeps what waits for signals, software configs and deployments.
+
+Joined to the cloud of each project, so that these resources converge like all others: an intent is stored before a
+record is made, a record is found again by its token, and observers look at it.
+"""
+
+import base64
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, ClassVar, TypeVar
+from urllib.parse import quote, urlsplit
+
+from sqlalchemy import Connection
+
+from homeostat.clouds.port import Answer, Change, Intent, Operation, Sighting
+from homeostat.convergence.clock import Entropy
+from homeostat.model.errors import HomeostatError, Terminal
+from homeostat.model.observed import Observation, Presence
+from homeostat.resources import configs, deployments, signing
+from homeostat.resources.configs import CONFIG
+from homeostat.resources.deployments import COMPLETE, DEPLOYMENT, IN_PROGRESS, Deploying
+from homeostat.resources.signals import Transport
+from homeostat.resources.waiting import CONDITION, HANDLE
+from homeostat.store import records
+from homeostat.store.database import Database
+from homeostat.store.records import Owner, Record
+
+CHUNK = 500
+"""Records asked of the database at once."""
+SECRET_BYTES = 24
+Fields = dict[str, Any]
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """One transaction on the records of a project. url — where servers reach the API, without version."""
+
+    db: Database
+    tx: Connection
+    project: str
+    now: float
+    url: str
+    entropy: Entropy
+
+    def id(self) -> str:
+        return self.entropy.stack_id()
+
+    def secret(self) -> Fields:
+        """What signs the addresses of a record, and for which host they are made."""
+        key = base64.urlsafe_b64encode(self.entropy.read(SECRET_BYTES)).decode()
+        return {"key": key, "host": urlsplit(self.url).netloc}
+
+    def record(self, kind: str, token: str, object: Fields, **options: Any) -> Record:
+        return Record(
+            options.pop("id", None) or self.id(), kind, self.project, token, object, created_at=self.now, **options
+        )
+
+    def observed(self, kind: str, ids: Sequence[str]) -> list[Observation]:
+        return observed(self.tx, self.project, kind, ids, self.now)
+
+    def signed(self, record_id: str, secret: Fields, verb: str, owner: Owner, part: str = "") -> str:
+        """Address that takes signals for a resource."""
+        path = f"/v1/{VERBS[verb]}/{arn(owner)}"
+        return signing.signed_url(self.url, path, verb, access_key(record_id), secret["key"], part)
+
+    def endpoint(self, owner: Owner) -> str:
+        """Address that takes signals of whoever shows who it is."""
+        parts = (owner.project, "stacks", owner.stack_name, owner.stack_id, "resources", owner.name, "signal")
+        return "/".join([f"{self.url}/v1", *(quote(part, safe="") for part in parts)])
+
+
+VERBS = {"PUT": "waitcondition", "POST": "signal", "GET": "metadata"}
+"""Method of a signed address -> the beginning of its path."""
+
+
+def arn(owner: Owner) -> str:
+    stack = f"{owner.project}:stacks/{owner.stack_name}/{owner.stack_id}"
+    return f"arn:openstack:heat::{stack}/resources/{owner.name}"
+
+
+def access_key(record_id: str) -> str:
+    """The id as the name of a key."""
+    return record_id.replace("-", "")
+
+
+def id_of(access_key: str) -> str:
+    """The record that a key is of; "" for what is no key."""
+    if len(access_key) != 32 or not access_key.isalnum():
+        return ""
+    places = (0, 8, 12, 16, 20, 32)
+    return "-".join(access_key[start:end] for start, end in pairwise(places))
+
+
+class Keeper:
+    """What is done with the records of one kind. needs_owner — it cannot be made for a resource that is not there."""
+
+    kind: ClassVar[str]
+    needs_owner: ClassVar[bool] = True
+
+    def make(self, desk: Desk, intent: Intent, owner: Owner) -> list[Record]:
+        """The new record, and then others that go with it. Fails: Terminal."""
+        return [desk.record(self.kind, intent.token, dict(intent.spec))]
+
+    def change(self, desk: Desk, record: Record, spec: Mapping[str, Any]) -> None:
+        """Bring a record, which is locked, to a new spec. Fails: Terminal."""
+        record.object = {**record.object, **spec}
+        records.keep(desk.tx, record, desk.now)
+
+    def end(self, desk: Desk, record: Record) -> bool:
+        """Remove a record, which is locked. Gives whether it is gone; otherwise that takes time."""
+        records.remove(desk.tx, [record.id])
+        return True
+
+    def show(self, tx: Connection, found: Sequence[Record]) -> Mapping[str, Fields]:
+        """Objects of records, by id."""
+        return {each.id: {**each.object, "id": each.id} for each in found}
+
+
+class Configs(Keeper):
+    kind = CONFIG
+    needs_owner = False
+
+    def make(self, desk: Desk, intent: Intent, owner: Owner) -> list[Record]:
+        spec = dict(intent.spec)
+        parts = spec.pop("parts", None)
+        if parts is not None:
+            named = {each["config"] for each in parts}
+            stored = records.of_ids(desk.tx, CONFIG, named)
+            contents = {id: each.object["config"] for id, each in stored.items() if each.project == desk.project}
+            spec["config"] = configs.assembled(parts, contents)
+        return [desk.record(self.kind, intent.token, spec)]
+
+
+class Handles(Keeper):
+    kind = HANDLE
+
+    def make(self, desk: Desk, intent: Intent, owner: Owner) -> list[Record]:
+        secret = desk.secret()
+        made = desk.record(self.kind, intent.token, dict(intent.spec), secret=secret)
+        transport = intent.spec["transport"]
+        if transport == Transport.TOKEN:
+            made.object |= {"token": f"{access_key(made.id)}.{secret['key']}", "endpoint": desk.endpoint(owner)}
+        elif transport in SIGNED_BY:
+            made.object["url"] = desk.signed(made.id, secret, SIGNED_BY[transport], owner)
+        return [made]
+
+
+SIGNED_BY = {Transport.CFN: "POST", Transport.TEMP_URL: "PUT"}
+"""Method by which a transport tells at a signed address."""
+
+
+class Conditions(Keeper):
+    kind = CONDITION
+
+    def make(self, desk: Desk, intent: Intent, owner: Owner) -> list[Record]:
+        handle = str(intent.spec["handle"])
+        handle_id = id_of(signing.access_key_of(handle)) or handle
+        if records.get(desk.tx, handle_id, HANDLE, desk.project) is None:
+            raise Terminal(f"{handle} is no handle of this project: give the reference of a wait condition handle")
+        return [desk.record(self.kind, intent.token, dict(intent.spec), link=handle_id)]
+
+    def end(self, desk: Desk, record: Record) -> bool:
+        """The handle forgets what it was told, unless another condition waits for the same."""
+        if len(records.linked(desk.tx, [record.link], CONDITION)) == 1:
+            records.forget(desk.tx, record.link)
+        return super().end(desk, record)
+
+    def show(self, tx: Connection, found: Sequence[Record]) -> Mapping[str, Fields]:
+        told = records.told(tx, {each.link for each in found})
+        shown = {}
+        for each in found:
+            came = [{**signal.object, "at": signal.at} for signal in told.get(each.link, ())]
+            shown[each.id] = {"id": each.id, "handle": each.link, "signals": came}
+        return shown
+
+
+class Deployments(Keeper):
+    """object — as the API shows it, and `spec`: what was last asked for; `server_known`: it was a server of a stack."""
+
+    kind = DEPLOYMENT
+
+    def make(self, desk: Desk, intent: Intent, owner: Owner) -> list[Record]:
+        spec = dict(intent.spec)
+        server_known = bool(records.owners_of(desk.tx, [spec["server_id"]]))
+        object = {"server_known": server_known, "output_values": {}, "config_id": None, "action": "CREATE"}
+        made = desk.record(self.kind, intent.token, object, link=spec["server_id"], secret=desk.secret())
+        return [made, *self._deploy(desk, made, spec, "CREATE", owner)]
+
+    def change(self, desk: Desk, record: Record, spec: Mapping[str, Any]) -> None:
+        """What was asked for already is not deployed once more: a server must not apply it twice."""
+        if record.object.get("spec") == spec:
+            return
+        owner = self._owner(desk, record)
+        if owner is None:
+            raise Terminal(f"the resource of deployment {record.id} is not there any more")
+        self._redeploy(desk, record, dict(spec), "UPDATE", owner)
+
+    def end(self, desk: Desk, record: Record) -> bool:
+        """It is gone once the server has told the outputs of its config for DELETE, if it has one."""
+        owner = self._owner(desk, record)
+        if owner is not None and not self._without_server(desk, record):
+            if not _waits_to_go(record):
+                self._redeploy(desk, record, record.object["spec"], "DELETE", owner)
+            if _waits_to_go(record):
+                return False
+        end_deployment(desk.tx, record)
+        return True
+
+    def _owner(self, desk: Desk, record: Record) -> Owner | None:
+        key = records.key_of(record.token)
+        return records.owners(desk.tx, [key]).get(key)
+
+    def show(self, tx: Connection, found: Sequence[Record]) -> Mapping[str, Fields]:
+        return {
+            each.id: {name: value for name, value in each.object.items() if name != "spec"} | {"id": each.id}
+            for each in found
+        }
+
+    def _without_server(self, desk: Desk, record: Record) -> bool:
+        """Nobody is left that could tell the outputs."""
+        return bool(record.object.get("server_known")) and not records.owners_of(desk.tx, [record.link])
+
+    def _redeploy(self, desk: Desk, record: Record, spec: Fields, action: str, owner: Owner) -> None:
+        before = _derived_of(record)
+        made = self._deploy(desk, record, spec, action, owner)
+        records.add(desk.db, desk.tx, made)
+        records.keep(desk.tx, record, desk.now)
+        if made:
+            records.remove(desk.tx, before)
+
+    def _deploy(self, desk: Desk, record: Record, spec: Fields, action: str, owner: Owner) -> list[Record]:
+        """Change the record's object to this action; gives the derived config, if there is anything to do."""
+        source = self._source(desk, spec, must_exist=action != "DELETE")
+        record.object |= {"spec": spec, "name": spec["name"], "server_id": spec["server_id"]}
+        record.object["input_values"] = spec["input_values"]
+        if not deployments.applies(source, spec, action):
+            record.object.setdefault("status", COMPLETE)
+            record.object.setdefault("status_reason", "")
+            return []
+        derived_id = desk.id()
+        verb = SIGNED_BY.get(spec["transport"], "")
+        address = desk.signed(record.id, record.secret or {}, verb, owner, access_key(derived_id)) if verb else ""
+        stack = f"{owner.stack_name}/{owner.stack_id}"
+        how = Deploying(action, spec["server_id"], stack, owner.name, spec["transport"], address, verb)
+        config = deployments.derived(source, spec, how)
+        waits = bool(verb)
+        record.object |= {
+            "action": action,
+            "config_id": derived_id,
+            "status": IN_PROGRESS if waits else COMPLETE,
+            "status_reason": "Deploy data available" if waits else "Not waiting for outputs signal",
+            "replace_on_change": deployments.replaced_on_change(config),
+        }
+        return [desk.record(CONFIG, derived_id, config, id=derived_id)]
+
+    def _source(self, desk: Desk, spec: Fields, *, must_exist: bool) -> Mapping[str, Any]:
+        if not spec["config"]:
+            return {}
+        found = records.get(desk.tx, spec["config"], CONFIG, desk.project)
+        if found is None and must_exist:
+            raise Terminal(f"The Software Config ({spec['config']}) could not be found: give the id of a config.")
+        return found.object if found is not None else {}
+
+
+def _derived_of(record: Record) -> list[str]:
+    return [record.object["config_id"]] if record.object.get("config_id") else []
+
+
+def _waits_to_go(record: Record) -> bool:
+    return record.object.get("action") == "DELETE" and record.object["status"] == IN_PROGRESS
+
+
+def end_deployment(tx: Connection, record: Record) -> None:
+    """Remove a deployment with the config that was derived for it."""
+    records.remove(tx, [record.id, *_derived_of(record)])
+
+
+KEEPERS: Mapping[str, Keeper] = {each.kind: each for each in (Configs(), Handles(), Conditions(), Deployments())}
+
+
+class RecordCloud:
+    """The port on the records of one project."""
+
+    name = "own"
+    kinds = frozenset(KEEPERS)
+    listing_lag_s = 0.0
+
+    def __init__(self, db: Database, entropy: Entropy, url: str, project: str) -> None:
+        self._db = db
+        self._entropy = entropy
+        self._url = url
+        self._project = project
+
+    def observe(self, kind: str, handles: Sequence[str]) -> list[Observation]:
+        with self._db.read() as tx:
+            desk = self._desk(tx)
+            return [look for chunk in _chunks(handles) for look in desk.observed(kind, chunk)]
+
+    def find(self, kind: str, tokens: Sequence[str]) -> list[Observation]:
+        with self._db.read() as tx:
+            desk = self._desk(tx)
+            found = {token: each for chunk in _chunks(tokens) for token, each in _carrying(desk, kind, chunk)}
+        return [found.get(token) or Observation(Presence.ABSENT, seen_at=desk.now) for token in tokens]
+
+    def resolve(self, kind: str, names: Sequence[str]) -> list[str | None]:
+        """A record is known by its id."""
+        with self._db.read() as tx:
+            found = {id: each for chunk in _chunks(names) for id, each in records.of_ids(tx, kind, chunk).items()}
+        return [name if name in found and found[name].project == self._project else None for name in names]
+
+    def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
+        return [answer for chunk in _chunks(intents) for answer in self._create(kind, chunk)]
+
+    def _create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
+        keeper = KEEPERS[kind]
+        refused: dict[str, HomeostatError] = {}
+        made: list[Record] = []
+        with self._db.write() as tx:
+            desk = self._desk(tx)
+            tokens = [intent.token for intent in intents]
+            there = records.of_tokens(tx, kind, tokens)
+            owners = records.owners(tx, [records.key_of(token) for token in tokens])
+            for intent in intents:
+                owner = owners.get(records.key_of(intent.token))
+                if intent.token in there:
+                    continue
+                try:
+                    made += keeper.make(desk, intent, _owned(keeper, owner))
+                except Terminal as error:
+                    refused[intent.token] = error
+            records.add(self._db, tx, made)
+            seen = dict(_carrying(desk, kind, tokens))
+        return [refused[token] if token in refused else seen[token] for token in tokens]
+
+    def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
+        keeper = KEEPERS[kind]
+
+        def change(desk: Desk, record: Record, one: Change) -> bool:
+            keeper.change(desk, record, one.spec)
+            return False
+
+        return self._each(kind, [(one.handle, one) for one in changes], change)
+
+    def delete(self, kind: str, handles: Sequence[str]) -> list[Answer]:
+        keeper = KEEPERS[kind]
+        return self._each(
+            kind, [(handle, None) for handle in handles], lambda desk, record, _: keeper.end(desk, record)
+        )
+
+    def _each(
+        self, kind: str, items: Sequence[tuple[str, Any]], act: Callable[[Desk, Record, Any], bool]
+    ) -> list[Answer]:
+        """Act on records in one transaction, in one order of locks. act — gives whether the record is gone."""
+        answers: dict[str, Answer] = {}
+        with self._db.write() as tx:
+            desk = self._desk(tx)
+            for handle, item in sorted(items, key=lambda each: each[0]):
+                record = records.lock(self._db, tx, handle)
+                if record is None or record.kind != kind or record.project != self._project:
+                    answers[handle] = Observation(Presence.ABSENT, handle, seen_at=desk.now)
+                    continue
+                try:
+                    gone = act(desk, record, item)
+                except Terminal as error:
+                    answers[handle] = error
+                    continue
+                answers[handle] = (
+                    Observation(Presence.ABSENT, handle, seen_at=desk.now) if gone else desk.observed(kind, [handle])[0]
+                )
+        return [answers[handle] for handle, _ in items]
+
+    def operate(self, kind: str, operations: Sequence[Operation]) -> list[Answer]:
+        return [Terminal(f"A {kind} knows no operation {each.verb!r}") for each in operations]
+
+    def watch(self, stop: Callable[[], bool]) -> Iterator[Sighting]:
+        """Signals wake whom they concern in the transaction that stores them."""
+        return iter(())
+
+    def close(self) -> None:
+        """The database is somebody else's."""
+
+    def _desk(self, tx: Connection) -> Desk:
+        return Desk(self._db, tx, self._project, self._db.now_of(tx), self._url, self._entropy)
+
+
+def _chunks(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    return (items[start : start + CHUNK] for start in range(0, len(items), CHUNK))
+
+
+def _owned(keeper: Keeper, owner: Owner | None) -> Owner:
+    """Fails: Terminal when the resource is gone: its creation was given up."""
+    if owner is None and keeper.needs_owner:
+        raise Terminal("the resource that this was asked for is not there any more")
+    return owner or Owner("", "", "", "", "", "", None, 0, "", "", "")
+
+
+def observed(tx: Connection, project: str, kind: str, ids: Sequence[str], now: float) -> list[Observation]:
+    """What there is under each of these ids."""
+    found = {id: each for id, each in records.of_ids(tx, kind, ids).items() if each.project == project}
+    shown = KEEPERS[kind].show(tx, list(found.values()))
+    return [
+        Observation(Presence.PRESENT, id, shown[id], now)
+        if id in shown
+        else Observation(Presence.ABSENT, id, seen_at=now, reason="it is not kept any more")
+        for id in ids
+    ]
+
+
+def _carrying(desk: Desk, kind: str, tokens: Sequence[str]) -> list[tuple[str, Observation]]:
+    found = {
+        token: each.id
+        for token, each in records.of_tokens(desk.tx, kind, tokens).items()
+        if each.project == desk.project
+    }
+    looks = desk.observed(kind, list(found.values()))
+    return list(zip(found, looks, strict=True))
+
+
+def deployed(tx: Connection, project: str, server_id: str) -> list[Record]:
+    """The configs that a server is to apply, by their names."""
+    found = [each for each in records.linked(tx, [server_id], DEPLOYMENT) if each.project == project]
+    ids = {each.object["config_id"] for each in found if each.object.get("config_id")}
+    return sorted(records.of_ids(tx, CONFIG, ids).values(), key=lambda each: (each.object["name"], each.id))
+
+
+class Records:
+    """The records of all projects. url — where servers reach the API, without version, like `http://10.0.0.1:8004`."""
+
+    def __init__(self, db: Database, entropy: Entropy, url: str) -> None:
+        self._db = db
+        self._entropy = entropy
+        self._url = url.rstrip("/")
+
+    def of(self, project: str) -> RecordCloud:
+        return RecordCloud(self._db, self._entropy, self._url, project)

@@ -1,0 +1,254 @@
+"""Types of software configs: documents for servers, kept by the service itself and never changed."""
+
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+import yaml
+
+from homeostat.model.errors import invalid
+from homeostat.resources import mime
+from homeostat.resources.base import Props, ResourceType, Thing
+from homeostat.resources.rules import require
+from homeostat.resources.schema import (
+    UNKNOWN,
+    Attribute,
+    Schema,
+    anything,
+    boolean,
+    coerce_value,
+    length,
+    listing,
+    mapping,
+    one_of,
+    text,
+    with_defaults,
+)
+
+CONFIG = "software_config"
+UNGROUPED = "Heat::Ungrouped"
+ACTIONS = ("CREATE", "UPDATE", "DELETE", "SUSPEND", "RESUME")
+_KINDS = one_of("String", "Number", "CommaDelimitedList", "Json", "Boolean")
+
+INPUTS = listing(
+    "Values that the config takes.",
+    items=mapping(
+        fields={
+            "name": text("Name of the input.", required=True),
+            "description": text("What it is for."),
+            "type": text("Type of the value.", default="String", constraints=(_KINDS,)),
+            "default": anything("Value where none is given."),
+            "replace_on_change": boolean("Another value makes the deployment anew.", default=False),
+        }
+    ),
+)
+OUTPUTS = listing(
+    "Values that the config gives.",
+    items=mapping(
+        fields={
+            "name": text("Name of the output.", required=True),
+            "description": text("What it tells."),
+            "type": text("Type of the value.", default="String", constraints=(_KINDS,)),
+            "error_output": boolean("That it is given at all means failure.", default=False),
+        }
+    ),
+)
+_COMMON: Schema = {
+    "group": text("Tool of the server that applies the config.", default=UNGROUPED),
+    "options": mapping("Options for that tool."),
+    "inputs": INPUTS,
+    "outputs": OUTPUTS,
+}
+_ATTRIBUTES = {"config": Attribute("The config as it is stored.")}
+
+
+def normal_inputs(given: Any) -> list[dict[str, Any]]:
+    """Inputs as they are kept: `{name, type, description?, default?, replace_on_change?, value?}`.
+
+    Fails: Rejected naming the place.
+    """
+    values = {index: each.get("value") for index, each in enumerate(given or ()) if _has_value(each)}
+    plain = [_without_value(each) for each in given] if isinstance(given, list) else given
+    found = _normal("inputs", plain)
+    for each in found:
+        if not each.get("replace_on_change"):
+            each.pop("replace_on_change", None)
+    return [{**each, "value": values[index]} if index in values else each for index, each in enumerate(found)]
+
+
+def normal_outputs(given: Any) -> list[dict[str, Any]]:
+    """Outputs as they are kept: `{name, type, description?, error_output}`. Fails: Rejected naming the place."""
+    return _normal("outputs", given)
+
+
+def _normal(name: str, given: Any) -> list[dict[str, Any]]:
+    prop = INPUTS if name == "inputs" else OUTPUTS
+    values = coerce_value(prop, given, (name,))
+    fields = prop.items.fields if prop.items is not None and prop.items.fields is not None else {}
+    return [{key: value for key, value in with_defaults(fields, each).items() if value is not None} for each in values]
+
+
+def _has_value(each: Any) -> bool:
+    return isinstance(each, Mapping) and "value" in each
+
+
+def _without_value(each: Any) -> Any:
+    return {key: value for key, value in each.items() if key != "value"} if isinstance(each, Mapping) else each
+
+
+class Config(ResourceType):
+    """What all configs share: the object that is stored is what `document` makes of the properties."""
+
+    kind = CONFIG
+    attributes = _ATTRIBUTES
+
+    def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
+        return {
+            "name": physical_name,
+            "group": values.get("group") or UNGROUPED,
+            "config": self.document(values),
+            "options": values.get("options") or {},
+            "inputs": normal_inputs(values.get("inputs") or []),
+            "outputs": normal_outputs(values.get("outputs") or []),
+        }
+
+    def document(self, values: Props) -> Any:
+        """Of completed properties."""
+        return values.get("config") or ""
+
+    def drift(self, thing: Thing) -> tuple[str, ...]:
+        return ()
+
+
+class SoftwareConfig(Config):
+    name = "OS::Heat::SoftwareConfig"
+    description = "A script or document for servers."
+    properties = {**_COMMON, "config": text("The script or document.")}
+
+
+class StructuredConfig(Config):
+    name = "OS::Heat::StructuredConfig"
+    description = "A map for servers, in which deployments put values for its inputs."
+    properties = {**_COMMON, "config": mapping("The map.")}
+
+    def document(self, values: Props) -> Any:
+        return values.get("config") or {}
+
+
+class CloudConfig(Config):
+    name = "OS::Heat::CloudConfig"
+    description = "A document of cloud-init for servers."
+    properties = {"cloud_config": mapping("The document.")}
+
+    def document(self, values: Props) -> Any:
+        return "#cloud-config\n" + yaml.safe_dump(values.get("cloud_config") or {})
+
+
+class MultipartMime(Config):
+    """The parts are put together where the configs that they name can be read, see `convergence.records`."""
+
+    name = "OS::Heat::MultipartMime"
+    description = "Several configs as the parts of one MIME document."
+    properties = {
+        "group": text("Tool of the server that applies the config.", default=UNGROUPED),
+        "parts": listing(
+            "The parts, in their order.",
+            default=[],
+            items=mapping(
+                fields={
+                    "config": text("Content, or id of a config.", required=True),
+                    "filename": text("Name of the part."),
+                    "type": text(
+                        "Whether it is a part, or a document with parts of its own that are put in its place.",
+                        default="text",
+                        constraints=(one_of("text", "multipart"),),
+                    ),
+                    "subtype": text("What kind of text it is; otherwise the ending of the file name says it."),
+                }
+            ),
+        ),
+    }
+
+    def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
+        return {**super().spec(values, physical_name), "parts": values.get("parts") or []}
+
+
+def assembled(parts: list[Mapping[str, Any]], stored: Mapping[str, Any]) -> str:
+    """The MIME document of parts. stored — content of configs by id."""
+    found: list[mime.Part] = []
+    for each in parts:
+        content = each["config"]
+        content = str(stored.get(content, content))
+        inner = mime.split(content) if each.get("type") == "multipart" else None
+        if inner is not None:
+            found += inner
+        else:
+            found.append(mime.Part(content, _subtype(each), each.get("filename") or ""))
+    return mime.multipart(found)
+
+
+def _subtype(part: Mapping[str, Any]) -> str:
+    ending = PurePosixPath(part.get("filename") or "").suffix.lstrip(".")
+    return part.get("subtype") or ending or "plain"
+
+
+class SoftwareComponent(Config):
+    name = "OS::Heat::SoftwareComponent"
+    description = "Configs for the actions in the life of a component."
+    properties = {
+        "configs": listing(
+            "The configs, each for some actions.",
+            required=True,
+            constraints=(length(1),),
+            items=mapping(
+                fields={
+                    "actions": listing(
+                        "When it is applied.",
+                        default=["CREATE", "UPDATE"],
+                        constraints=(length(1),),
+                        items=text(constraints=(one_of(*ACTIONS),)),
+                    ),
+                    "config": text("The script or document."),
+                    "tool": text("Tool of the server that applies it.", required=True),
+                }
+            ),
+        ),
+        **{name: prop for name, prop in _COMMON.items() if name != "group"},
+    }
+
+    def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
+        """An action is in one of the configs only."""
+        seen: set[str] = set()
+        configs = values.get("configs")
+        for index, each in enumerate(configs if isinstance(configs, list) else ()):
+            actions = each.get("actions", ["CREATE", "UPDATE"]) if isinstance(each, Mapping) else []
+            for action in actions if isinstance(actions, list) else ():
+                if action is UNKNOWN:
+                    continue
+                twice = action in seen
+                require(not twice, f"the action {action} is in more than one config", (*path, "configs", index))
+                seen.add(action)
+
+    def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
+        return {**super().spec(values, physical_name), "group": "component"}
+
+    def document(self, values: Props) -> Any:
+        return {"configs": values["configs"]}
+
+
+def from_request(given: Mapping[str, Any]) -> dict[str, Any]:
+    """A config as the API is given it. Fails: Rejected naming the place."""
+    options = given.get("options") or {}
+    if not isinstance(options, Mapping):
+        raise invalid("it must be a map", "options")
+    return {
+        "name": str(given.get("name") or ""),
+        "group": str(given.get("group") or UNGROUPED),
+        "config": given.get("config") if given.get("config") is not None else "",
+        "options": dict(options),
+        "inputs": normal_inputs(given.get("inputs") or []),
+        "outputs": normal_outputs(given.get("outputs") or []),
+    }
+
+
+TYPES = [SoftwareConfig, StructuredConfig, CloudConfig, MultipartMime, SoftwareComponent]

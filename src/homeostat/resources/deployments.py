@@ -1,0 +1,265 @@
+"""Types of software deployments: configs applied to servers, action by action (engine-semantics.md section 11). Pure.
+
+On each action that a deployment is for, a config is derived: the user's, with the values of its inputs, and with what
+the server needs to tell how it went. The server reads it among its metadata, applies it, and signals the outputs.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from homeostat.model.errors import Rejected, Terminal, invalid
+from homeostat.model.observed import READY, Condition, Remedy, Verdict
+from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing, settling
+from homeostat.resources.configs import ACTIONS, UNGROUPED
+from homeostat.resources.graph import Graph, mentioned
+from homeostat.resources.schema import Attribute, Property, listing, mapping, one_of, text
+from homeostat.resources.signals import Transport
+from homeostat.resources.waiting import check_transport
+
+DEPLOYMENT = "software_deployment"
+IN_PROGRESS, COMPLETE, FAILED = "IN_PROGRESS", "COMPLETE", "FAILED"
+STDOUT, STDERR, STATUS_CODE = "deploy_stdout", "deploy_stderr", "deploy_status_code"
+STRUCTURED, LAX, STRICT = "structured", "LAX", "STRICT"
+Wire = dict[str, Any]
+
+
+# -- deriving ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Deploying:
+    """One action of one deployment.
+
+    server — id; stack — `name/id`; resource — name; signal_id — address that takes the outputs, "" where nobody waits
+    for them; verb — method to use there.
+    """
+
+    action: str
+    server: str
+    stack: str
+    resource: str
+    transport: str
+    signal_id: str = ""
+    verb: str = "POST"
+
+
+def applies(config: Mapping[str, Any], spec: Mapping[str, Any], action: str) -> bool:
+    """Is there anything to do for this action? A component says so itself."""
+    if config.get("group") != "component":
+        return action in spec["actions"]
+    return any(action in each.get("actions", ()) for each in (config.get("config") or {}).get("configs", ()))
+
+
+def derived(config: Mapping[str, Any], spec: Mapping[str, Any], deploying: Deploying) -> Wire:
+    """The config that the server gets. Fails: Terminal for an input without a value where that is not allowed."""
+    given = spec["input_values"] or {}
+    inputs = [_with_value(each, given) for each in config.get("inputs") or ()]
+    known = {each["name"] for each in inputs}
+    inputs += [{"name": name, "type": "String", "value": value} for name, value in given.items() if name not in known]
+    document = config.get("config", "")
+    if spec.get("form") == STRUCTURED:
+        document = substituted(document, spec["input_key"], {each["name"]: each["value"] for each in inputs}, spec)
+    return {
+        "name": spec["name"],
+        "group": config.get("group") or UNGROUPED,
+        "config": document,
+        "options": config.get("options") or {},
+        "inputs": [*inputs, *_told(deploying)],
+        "outputs": config.get("outputs") or [],
+    }
+
+
+def _with_value(each: Mapping[str, Any], given: Mapping[str, Any]) -> Wire:
+    return {**each, "value": given.get(each["name"], each.get("default"))}
+
+
+def _told(deploying: Deploying) -> list[Wire]:
+    """What the server has to know besides the user's inputs."""
+    values = {
+        "deploy_server_id": ("ID of the server being deployed to", deploying.server),
+        "deploy_action": ("Name of the current action being deployed", deploying.action),
+        "deploy_stack_id": ("ID of the stack this deployment belongs to", deploying.stack),
+        "deploy_resource_name": ("Name of this deployment resource in the stack", deploying.resource),
+        "deploy_signal_transport": ("How the server should signal the outputs", deploying.transport),
+    }
+    if deploying.signal_id:
+        values["deploy_signal_id"] = ("Address that takes the outputs", deploying.signal_id)
+        values["deploy_signal_verb"] = ("HTTP method to use there", deploying.verb)
+    return [
+        {"name": name, "type": "String", "description": described, "value": value}
+        for name, (described, value) in values.items()
+    ]
+
+
+def substituted(tree: Any, key: str, values: Mapping[str, Any], spec: Mapping[str, Any]) -> Any:
+    """A tree in which each `{key: name}` is the value of that input."""
+    if isinstance(tree, Mapping):
+        if len(tree) == 1 and key in tree:
+            return _value(tree[key], values, spec)
+        return {name: substituted(each, key, values, spec) for name, each in tree.items()}
+    return [substituted(each, key, values, spec) for each in tree] if isinstance(tree, list) else tree
+
+
+def _value(name: Any, values: Mapping[str, Any], spec: Mapping[str, Any]) -> Any:
+    if not isinstance(name, str):
+        raise Terminal(f"{spec['input_key']} takes the name of an input, not {name!r}")
+    if values.get(name) is None and spec.get("strict"):
+        raise Terminal(f"UserParameterMissing: The Parameter ({name}) was not provided: give it among input_values.")
+    return values.get(name)
+
+
+# -- outputs -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a signal means to a deployment in progress. event — for the event list."""
+
+    outputs: Mapping[str, Any]
+    status: str
+    reason: str
+    event: str
+
+
+def outcome(id: str, outputs: Iterable[Mapping[str, Any]], body: Mapping[str, Any] | None) -> Outcome:
+    """Of the outputs that a config declares and those that each has."""
+    given = dict(body or {})
+    found: Wire = {}
+    wrong: dict[str, str] = {}
+    for each in outputs:
+        name = each["name"]
+        if name in given:
+            found[name] = given[name]
+            if each.get("error_output"):
+                wrong[name] = str(given[name])
+    for name in (STDOUT, STDERR, STATUS_CODE):
+        found[name] = given.get(name)
+    code = str(given.get(STATUS_CODE) or 0)
+    if code != "0":
+        wrong[STATUS_CODE] = f"Deployment exited with non-zero status code: {code}"
+    if not wrong:
+        return Outcome(found, COMPLETE, "Outputs received", f"deployment {id} succeeded")
+    reason = ", ".join(f"{name} : {text}" for name, text in wrong.items())
+    return Outcome(found, FAILED, reason, f"deployment {id} failed ({code})")
+
+
+# -- types -------------------------------------------------------------------------------------------------------------
+
+_TRANSPORTS = one_of(*(each for each in Transport if each is not Transport.TOKEN))
+_PROPERTIES: dict[str, Property] = {
+    "config": text("The config to apply; without one, the inputs alone are given.", update=True),
+    "server": text("The server to apply it to.", required=True),
+    "input_values": mapping("Values for the inputs of the config.", update=True),
+    "actions": listing(
+        "Actions of the stack on which it is applied.",
+        default=["CREATE", "UPDATE"],
+        update=True,
+        constraints=(one_of(*ACTIONS),),
+    ),
+    "name": text("Name of the derived config; servers apply configs in the order of names.", update=True),
+    "signal_transport": text("How the server tells the outputs.", default=Transport.CFN, constraints=(_TRANSPORTS,)),
+}
+STRUCTURED_PROPERTIES: dict[str, Property] = {
+    "input_key": text("Key of the maps that stand for inputs.", default="get_input"),
+    "input_values_validate": text(
+        "Whether an input without a value is null (LAX) or an error (STRICT).",
+        default=LAX,
+        constraints=(one_of(LAX, STRICT),),
+    ),
+}
+_ATTRIBUTES = {
+    STDOUT: Attribute("What the config has written to standard output."),
+    STDERR: Attribute("What the config has written to standard error."),
+    STATUS_CODE: Attribute("With what code the config has ended."),
+}
+
+
+class SoftwareDeployment(ResourceType):
+    name = "OS::Heat::SoftwareDeployment"
+    kind = DEPLOYMENT
+    description = "Applies a config to a server, and waits for its outputs."
+    properties = _PROPERTIES
+    attributes = _ATTRIBUTES
+    lifecycle = Lifecycle(frozenset({"complete"}), frozenset({"in_progress"}), broken={"failed": Remedy.ASK})
+
+    def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
+        check_transport(values, "signal_transport", path)
+
+    def validate_among(self, properties: Props, graph: Graph, path: tuple[str | int, ...]) -> None:
+        """A server of this template reads configs only where it is told to."""
+        check_servers(properties.get("server"), graph, path)
+
+    def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
+        return {
+            "name": values.get("name") or physical_name,
+            "config": values.get("config") or "",
+            "server_id": values["server"],
+            "input_values": values.get("input_values") or {},
+            "actions": list(values.get("actions") or []),
+            "transport": values["signal_transport"],
+        }
+
+    def outgrown(self, thing: Thing, after: Props) -> str:
+        """Inputs that ask for it make another deployment when their value changes."""
+        fixed = thing.seen.properties.get("replace_on_change") or {}
+        given = after.get("input_values") or {}
+        changed = sorted(name for name, (value, default) in fixed.items() if given.get(name, default) != value)
+        return f"inputs {', '.join(changed)} have changed, which are replaced on change" if changed else ""
+
+    def fitness(self, thing: Thing, now: float) -> Verdict:
+        verdict = settling(thing, self.lifecycle)
+        if verdict is None:
+            return READY
+        reason = thing.seen.properties.get("status_reason") or ""
+        if verdict.condition is Condition.BROKEN:
+            return replace(verdict, reason=f"Deployment to server failed: {reason}")
+        return replace(verdict, reason=f"it waits for the server to tell its outputs: {reason}")
+
+    def drift(self, thing: Thing) -> tuple[str, ...]:
+        return ()
+
+    def attribute(self, thing: Thing, name: str) -> Any:
+        """Also each output that the config declares."""
+        return (thing.seen.properties.get("output_values") or {}).get(name)
+
+
+class StructuredDeployment(SoftwareDeployment):
+    name = "OS::Heat::StructuredDeployment"
+    description = "Applies a map to a server, with values put in for its inputs."
+    properties = {**_PROPERTIES, **STRUCTURED_PROPERTIES}
+
+    def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
+        return {
+            **super().spec(values, physical_name),
+            "form": STRUCTURED,
+            "input_key": values["input_key"],
+            "strict": values["input_values_validate"] == STRICT,
+        }
+
+
+def check_servers(raw: Any, graph: Graph, path: Sequence[str | int]) -> None:
+    """Fails: Rejected for a server of this template that does not read configs."""
+    for name in sorted(mentioned(raw) & graph.keys()):
+        kind, properties = graph[name]
+        if kind == "OS::Nova::Server" and properties.get("user_data_format") in (None, "RAW", "HEAT_CFNTOOLS"):
+            message = f"{name} does not read deployments: give it user_data_format SOFTWARE_CONFIG"
+            raise invalid(message, *path, "server", error="Property error")
+
+
+def replaced_on_change(config: Mapping[str, Any]) -> Mapping[str, tuple[Any, Any]]:
+    """Inputs that are replaced on change: name -> its value and its default."""
+    return {
+        each["name"]: (each.get("value"), each.get("default"))
+        for each in config.get("inputs") or ()
+        if each.get("replace_on_change")
+    }
+
+
+def check_status(status: str | None) -> None:
+    """Fails: Rejected for a status that the API does not know."""
+    if status is not None and status not in (IN_PROGRESS, COMPLETE, FAILED):
+        raise Rejected("HTTPBadRequest", f"status: it is {IN_PROGRESS}, {COMPLETE} or {FAILED}, not {status!r}")
+
+
+TYPES = [SoftwareDeployment, StructuredDeployment]

@@ -1,0 +1,78 @@
+"""Multi-part MIME, as cloud-init reads it. Pure: the boundary follows from what is in the parts."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from email.message import Message
+from email.mime.multipart import MIMEMultipart
+from email.mime.text import MIMEText
+from email.parser import Parser
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """subtype — of `text/`; filename — "" for none."""
+
+    content: str
+    subtype: str = "plain"
+    filename: str = ""
+
+
+def multipart(parts: Sequence[Part]) -> str:
+    """One document of these parts, in their order."""
+    seed = "\0".join(text for part in parts for text in (part.filename, part.subtype, part.content))
+    whole = MIMEMultipart(boundary=f"==============={hashlib.sha256(seed.encode()).hexdigest()[:32]}==")
+    for part in parts:
+        whole.attach(_message(part))
+    return whole.as_string()
+
+
+def _message(part: Part) -> Message:
+    is_ascii = part.content.isascii()
+    message = MIMEText(part.content, part.subtype or "plain", "us-ascii" if is_ascii else "utf-8")
+    if part.filename:
+        message.add_header("Content-Disposition", "attachment", filename=part.filename)
+    return message
+
+
+def is_mime(text: str) -> bool:
+    """Does it begin like a MIME document?"""
+    return text[:64].lower().startswith(("content-type:", "mime-version:"))
+
+
+def split(text: str) -> list[Part] | None:
+    """The parts of a multi-part document, those of parts that are documents themselves in their place; None where it
+    is none."""
+    if not is_mime(text):
+        return None
+    whole = Parser().parsestr(text)
+    return [_part(each) for each in whole.walk() if not each.is_multipart()] if whole.is_multipart() else None
+
+
+def _part(message: Message) -> Part:
+    payload = message.get_payload(decode=True)
+    raw = payload if isinstance(payload, bytes) else b""
+    charset = message.get_content_charset() or "utf-8"
+    try:
+        content = raw.decode(charset, errors="replace")
+    except LookupError:
+        content = raw.decode(errors="replace")
+    return Part(content, message.get_content_subtype(), message.get_filename() or "")
+
+
+SNIFFED = {
+    "#!": "x-shellscript",
+    "#cloud-config": "cloud-config",
+    "#cloud-boothook": "cloud-boothook",
+    "#part-handler": "part-handler",
+    "#include": "x-include-url",
+}
+"""First letters of a part -> what cloud-init takes it for, where its type says nothing."""
+
+
+def subtype_of(part: Part) -> str:
+    """What a part is: its type, or where that is plain text what its first line says."""
+    if part.subtype not in ("plain", ""):
+        return part.subtype
+    found = [subtype for start, subtype in SNIFFED.items() if part.content.startswith(start)]
+    return found[0] if found else "plain"
