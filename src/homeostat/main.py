@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from homeostat.clouds.heat_api import Regions
     from homeostat.clouds.outbound import Rules
     from homeostat.clouds.port import Cloud
+    from homeostat.convergence.performing import Clouds
     from homeostat.store.database import Database
 
 LOG = logging.getLogger(__name__)
@@ -72,23 +73,22 @@ def api(arguments: Namespace) -> int:
     plugins(arguments)
     there = ApiSettings(host=settings.host, port=settings.port, metrics=settings.metrics, fetching=fetching(settings))
     listening = None if arguments.fd is None else socket.socket(fileno=arguments.fd)
-    with contextlib.closing(database(settings)) as db, traced(settings, "api"):
+    with (
+        contextlib.closing(database(settings)) as db,
+        traced(settings, "api"),
+        clouds(settings, db) as (_, of_project),
+    ):
         check_schema(db)
-        run_api(db, AgreedClock(db.agreed_now), Entropy(), access(settings), there, listening)
+        run_api(db, AgreedClock(db.agreed_now), Entropy(), access(settings), there, listening, of_project)
     return OK
 
 
 def worker(arguments: Namespace) -> int:
     """One worker, until SIGTERM or SIGINT; what it has begun it finishes, and gives its shards back."""
-    from homeostat.clouds.installed import installed_clouds
-    from homeostat.clouds.joined import JoinedCloud
     from homeostat.convergence.clock import AgreedClock, Entropy
     from homeostat.convergence.pass_ import Limits
-    from homeostat.convergence.records import Records
     from homeostat.convergence.worker import Worker
     from homeostat.model.errors import Transient
-    from homeostat.plugins.cloud import HandledClouds
-    from homeostat.plugins.loading import classes
 
     settings = ServiceSettings.of(arguments)
     start_logging(settings.log_level, settings.log_json)
@@ -98,20 +98,9 @@ def worker(arguments: Namespace) -> int:
         signal.signal(number, lambda *_: stop.set())
     with (
         contextlib.closing(database(settings)) as db,
-        contextlib.closing(cloud(settings)) as there,
+        clouds(settings, db) as (there, of_project),
         traced(settings, "worker"),
-        contextlib.closing(regions(settings)) as others,
-        contextlib.closing(installed_clouds()) as installed,
-        contextlib.closing(HandledClouds(db, classes(), monotonic=time.monotonic)) as handled,
     ):
-        entropy = Entropy()
-        own = Records(db, entropy, settings.public_url or url_of(settings.host, settings.port))
-
-        def of_project(project: str) -> JoinedCloud:
-            joined: list[Cloud] = [others.of(project), own.of(project), handled.of(project), *installed.of(project)]
-            return JoinedCloud(there, *joined)
-
-        handled.clouds = of_project
         if settings.metrics_port is not None:
             serve_metrics(db, settings.metrics_host, settings.metrics_port)
         check_schema(db)
@@ -119,7 +108,7 @@ def worker(arguments: Namespace) -> int:
             db,
             there,
             AgreedClock(db.agreed_now),
-            entropy,
+            Entropy(),
             Limits(),
             redis_url=settings.redis_url,
             clouds=of_project,
@@ -290,6 +279,32 @@ def fetching(settings: ServiceSettings) -> "Rules":
         return read_rules(settings.fetch_from)
     except ValueError as error:
         raise Usage(f"--fetch-from {error}") from error
+
+
+@contextlib.contextmanager
+def clouds(settings: ServiceSettings, db: "Database") -> "Iterator[tuple[Cloud, Clouds]]":
+    """The cloud that all projects share, and what each project sees: that one and all others joined to it."""
+    from homeostat.clouds.installed import installed_clouds
+    from homeostat.clouds.joined import JoinedCloud
+    from homeostat.convergence.clock import Entropy
+    from homeostat.convergence.records import Records
+    from homeostat.plugins.cloud import HandledClouds
+    from homeostat.plugins.loading import classes
+
+    with (
+        contextlib.closing(cloud(settings)) as there,
+        contextlib.closing(regions(settings)) as others,
+        contextlib.closing(installed_clouds()) as installed,
+        contextlib.closing(HandledClouds(db, classes(), monotonic=time.monotonic)) as handled,
+    ):
+        own = Records(db, Entropy(), settings.public_url or url_of(settings.host, settings.port))
+
+        def of_project(project: str) -> JoinedCloud:
+            joined: list[Cloud] = [others.of(project), own.of(project), handled.of(project), *installed.of(project)]
+            return JoinedCloud(there, *joined)
+
+        handled.clouds = of_project
+        yield there, of_project
 
 
 def cloud(settings: ServiceSettings) -> "Cloud":

@@ -23,7 +23,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     cloud = SimulatedCloud(time.time)
     with (
         database(tmp_path_factory.mktemp("service")) as db,
-        serving(db, NoAccess()) as url,
+        serving(db, NoAccess(), cloud=cloud) as url,
         working(db, cloud, url=url),
     ):
         yield Running(url, db, cloud)

@@ -14,6 +14,7 @@ import httpx
 from homeostat.api.auth import Access
 from homeostat.api.server import ApiSettings, run, server
 from homeostat.clouds.joined import JoinedCloud
+from homeostat.clouds.port import Cloud
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.convergence.clock import Entropy, SystemClock
 from homeostat.convergence.pass_ import Limits
@@ -39,10 +40,18 @@ class Running:
 
 
 @contextlib.contextmanager
-def serving(db: Database, access: Access, settings: ApiSettings | None = None, port: int = 0) -> Iterator[str]:
-    """The API on this port, or on a free one. Gives its address."""
+def serving(
+    db: Database,
+    access: Access,
+    settings: ApiSettings | None = None,
+    port: int = 0,
+    cloud: Cloud | None = None,
+) -> Iterator[str]:
+    """The API on this port, or on a free one. Gives its address. cloud — where what templates name is looked for."""
     listening = socket.create_server(("127.0.0.1", port))
-    one = server(db, SystemClock(), Entropy(), access, settings or ApiSettings())
+    own = Records(db, Entropy(), f"http://127.0.0.1:{listening.getsockname()[1]}")
+    clouds: Clouds | None = None if cloud is None else lambda project: JoinedCloud(cloud, own.of(project))
+    one = server(db, SystemClock(), Entropy(), access, settings or ApiSettings(), clouds)
     thread = threading.Thread(target=run, args=(one, listening), name="api")
     thread.start()
     try:

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 from sqlalchemy import Connection, Row
 
+from homeostat.api.existing import UNAVAILABLE, Existing, Needs
 from homeostat.clouds.outbound import Outbound
 from homeostat.convergence import traces
 from homeostat.convergence.children import DEPTH_MAX, STACK
@@ -107,22 +108,23 @@ class Unborn:
         return name in kind.attributes
 
 
-def check(compiled: Compiled, desired: Desired, depth: int = 0) -> Mapping[str, Definition]:
+def check(compiled: Compiled, desired: Desired, depth: int = 0, needs: Needs | None = None) -> Mapping[str, Definition]:
     """Check every resource against its type, and give the graph. Fails: Rejected naming the place.
 
-    desired — what it was compiled from; depth — of the stack below the root.
+    desired — what it was compiled from; depth — of the stack below the root; needs — to be filled with what is needed
+    from outside.
     """
     try:
-        _check_resources(compiled, desired, depth)
+        _check_resources(compiled, Checker(desired, depth, Needs() if needs is None else needs))
     except Rejected as error:
         raise compiled.version.dialect.worded(error) from error
     return graph_of(compiled, desired)
 
 
-def _check_resources(compiled: Compiled, desired: Desired, depth: int) -> None:
+def _check_resources(compiled: Compiled, checker: "Checker") -> None:
     """Each against its type. Fails: Rejected, its path in the words of HOT."""
-    scope = Unborn(compiled.definitions, desired.files)
-    checker = Checker(desired, depth)
+    scope = Unborn(compiled.definitions, checker.desired.files)
+    checker.needs.of_parameters(compiled.parameters)
     for name, definition in compiled.definitions.items():
         path = ("resources", name)
         if not name.isprintable():
@@ -168,10 +170,11 @@ def check_policy(kind: ResourceType, policy: Mapping[str, Any], path: tuple[str 
 @dataclass(frozen=True, slots=True)
 class Checker:
     """Checks resources of one stack. desired — the revision, whose files nested stacks are made from; depth — of the
-    stack below the root."""
+    stack below the root; needs — what they need from outside."""
 
     desired: Desired
     depth: int
+    needs: Needs
 
     def resource(self, each: Definition, given: Mapping[str, Any], path: tuple[str | int, ...]) -> ResourceType:
         """Check properties, those of the members of a group, and nested templates. Fails: Rejected naming the place.
@@ -187,6 +190,7 @@ class Checker:
             return kind
         values = kind.check(given, (*path, "properties"))
         check_storable(values, *path, "properties")
+        self.needs.of_resource(kind, values, path)
         if kind.kind == STACK:
             self._members(each, kind.complete(values), (*path, "properties"))
         return kind
@@ -199,7 +203,8 @@ class Checker:
 
     def _members(self, each: Definition, values: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
         """Check what the members of a group or chain are made from, as far as it is known."""
-        inside = Checker(Desired("group", environment=self._inside(each), files=self.desired.files), self.depth + 1)
+        group = Desired("group", environment=self._inside(each), files=self.desired.files)
+        inside = Checker(group, self.depth + 1, self.needs)
         registry = registry_of(inside.desired.environment)
         one = values.get("resource_def")
         if isinstance(one, Mapping) and one.get("type") is not UNKNOWN and one.get("properties") is not UNKNOWN:
@@ -236,7 +241,9 @@ class Checker:
             missing = [each.name for each in compiled.parameters.values() if _missing(each, given)]
             if missing:
                 raise invalid(f"Property {missing[0]} not assigned", "properties", error="Property error")
-            check(compiled, nested, self.depth + 1)
+            needs = Needs()
+            check(compiled, nested, self.depth + 1, needs)
+            self.needs.add(needs, path)
         except Rejected as error:
             raise error.at(*path) from error
 
@@ -262,28 +269,61 @@ def check_storable(tree: Any, *path: str | int) -> None:
 
 
 class Intake:
-    """Accepts what users want. outbound — the way to texts that they name by URL."""
+    """Accepts what users want.
 
-    def __init__(self, db: Database, entropy: Entropy, quotas: Quotas, *, outbound: Outbound = Outbound()) -> None:
+    outbound — the way to texts that they name by URL; existing — knows what there is in their clouds; None: every type
+    can be had, and no thing that they name is looked for.
+    """
+
+    def __init__(
+        self,
+        db: Database,
+        entropy: Entropy,
+        quotas: Quotas,
+        *,
+        outbound: Outbound = Outbound(),
+        existing: Existing | None = None,
+    ) -> None:
+        self.existing = Existing(None) if existing is None else existing
         self.outbound = outbound
         self._db = db
         self._entropy = entropy
         self.quotas = quotas
 
-    def compile(self, identity: Identity, desired: Desired, *, strict: bool = True) -> Compiled:
-        """The desired graph of a revision, checked. Fails: Rejected naming the place and the remedy."""
+    def compile(
+        self, identity: Identity, desired: Desired, *, strict: bool = True, ignored: Collection[str] = ()
+    ) -> Compiled:
+        """The desired graph of a revision, checked.
+
+        strict — all parameters must have values, and things that the template names must exist; ignored — codes of
+        errors that are none. Fails: Rejected naming the place and the remedy; Transient when the cloud does not answer.
+        """
         check_storable(desired.template, "template")
         check_storable([desired.parameters, desired.environment], "parameters")
         compiled = compile_desired(desired, identity, strict=strict)
         if len(compiled.definitions) > self.quotas.resources_max:
             message = f"the template has more than {self.quotas.resources_max} resources"
             raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
-        check(compiled, desired)
+        needs = Needs()
+        check(compiled, desired, needs=needs)
+        try:
+            self._check_outside(identity.project, needs, strict=strict, ignored=ignored)
+        except Rejected as error:
+            raise compiled.version.dialect.worded(error) from error
         return compiled
 
-    def validate(self, identity: Identity, intent: Intent) -> Compiled:
+    def _check_outside(self, project: str, needs: Needs, *, strict: bool, ignored: Collection[str]) -> None:
+        """Check what is needed from the cloud. Fails: Rejected, Transient."""
+        if UNAVAILABLE not in ignored:
+            self.existing.check_types(project, needs.types)
+        if strict:
+            self.existing.check_mentions(project, needs)
+        else:
+            self.existing.check_forms(needs)
+
+    def validate(self, identity: Identity, intent: Intent, ignored: Collection[str] = ()) -> Compiled:
         """Check a template without storing anything; parameters may lack values. Fails: like `compile`."""
-        return self.compile(identity, self._replacing(intent), strict=False)
+        return self.compile(identity, self._replacing(intent), strict=False, ignored=ignored)
 
     def create(self, project: str, owner: str | None, name: str, intent: Intent) -> str:
         """Store a new stack and set the engine to work. Gives its id."""

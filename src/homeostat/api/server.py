@@ -8,9 +8,11 @@ import uvicorn
 
 from homeostat.api.app import Limits, create_app
 from homeostat.api.auth import Access
+from homeostat.api.existing import Existing
 from homeostat.api.intake import Intake, Quotas
 from homeostat.clouds.outbound import Outbound, Rules
 from homeostat.convergence.clock import Clock, Entropy
+from homeostat.convergence.performing import Clouds
 from homeostat.store.database import Database
 
 KEEP_ALIVE_S = 75
@@ -40,21 +42,31 @@ def run_api(
     access: Access,
     settings: ApiSettings = ApiSettings(),
     listening: socket.socket | None = None,
+    clouds: Clouds | None = None,
 ) -> None:
     """Answer until SIGTERM or SIGINT; running requests are finished then.
 
-    Takes: db — migrated; listening — a bound socket to serve instead of host and port.
+    Takes: db — migrated; listening — a bound socket to serve instead of host and port; clouds — where things that
+    templates name are looked for, None for nowhere.
     Fails: ValueError when the access mode does not allow this address.
     """
     access.check_host(listening.getsockname()[0] if listening is not None else settings.host)
-    run(server(db, clock, entropy, access, settings), listening)
+    run(server(db, clock, entropy, access, settings, clouds), listening)
 
 
-def server(db: Database, clock: Clock, entropy: Entropy, access: Access, settings: ApiSettings) -> uvicorn.Server:
+def server(
+    db: Database,
+    clock: Clock,
+    entropy: Entropy,
+    access: Access,
+    settings: ApiSettings,
+    clouds: Clouds | None = None,
+) -> uvicorn.Server:
     """The server, not yet running."""
+    existing = Existing(clouds, clock.now)
     app = create_app(
         db,
-        Intake(db, entropy, settings.quotas, outbound=Outbound(settings.fetching)),
+        Intake(db, entropy, settings.quotas, outbound=Outbound(settings.fetching), existing=existing),
         clock,
         access=access,
         limits=settings.limits,

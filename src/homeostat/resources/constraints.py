@@ -1,9 +1,13 @@
-"""Named constraints whose rule needs no cloud: addresses and domain names."""
+"""Named constraints whose rule needs no cloud: addresses, domain names, times, texts of a form."""
 
+import json
 import re
 from collections.abc import Callable
+from datetime import datetime
+from functools import cache
 from ipaddress import ip_address, ip_network
 from typing import Any
+from zoneinfo import available_timezones
 
 from homeostat.resources.schema import Constraint, custom
 
@@ -11,10 +15,15 @@ _MAC = re.compile(r"(?:[0-9a-f]{2}([:-]))(?:[0-9a-f]{2}\1){4}[0-9a-f]{2}", re.IG
 _LABEL = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)", re.IGNORECASE)
 
 
+RULES: dict[str, Callable[[Any], str | None]] = {}
+"""Name of a constraint -> text of what is wrong with a value, or None."""
+
+
 def _named(name: str, what: str, fits: Callable[[str], bool]) -> Constraint:
     def check(value: Any) -> str | None:
         return None if fits(str(value)) else f"Error validating value {value!r}: it is not {what}"
 
+    RULES[name] = check
     return custom(name, check)
 
 
@@ -35,7 +44,10 @@ def _is_cidr(value: str) -> bool:
 
 
 def _is_name(value: str) -> bool:
-    return len(value) <= 255 and all(_LABEL.fullmatch(label) for label in value.removesuffix(".").split("."))
+    labels = value.removesuffix(".").split(".")
+    if len(labels) > 1 and labels[-1].isdecimal():
+        return False
+    return len(value) <= 255 and all(map(_LABEL.fullmatch, labels))
 
 
 IP_ADDRESS = _named("ip_addr", "an IP address", _is_address)
@@ -51,3 +63,73 @@ RELATIVE_DNS_NAME = _named(
 DNS_DOMAIN = _named(
     "dns_domain", "a DNS domain that ends with a dot", lambda value: _is_name(value) and value[-1] == "."
 )
+
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+_CRON_FIELDS: tuple[tuple[int, int, tuple[str, ...]], ...] = (
+    (0, 59, ()),
+    (0, 23, ()),
+    (1, 31, ()),
+    (1, 12, _MONTHS),
+    (0, 7, _DAYS),
+    (0, 59, ()),
+)
+"""Lowest and highest number, and words for them, of minute, hour, day, month, day of the week; seconds may follow."""
+
+
+def _is_cron(value: str) -> bool:
+    fields = value.split()
+    if len(fields) not in (5, 6):
+        return False
+    return all(
+        _is_cron_part(part, *limits)
+        for field, limits in zip(fields, _CRON_FIELDS, strict=False)
+        for part in field.split(",")
+    )
+
+
+def _is_cron_part(part: str, low: int, high: int, words: tuple[str, ...]) -> bool:
+    """`*`, `n` or `n-m`, each with a step: `*/5`."""
+    bounds, slash, step = part.partition("/")
+    if slash and not (step.isdecimal() and int(step) > 0):
+        return False
+    if bounds in ("*", "?"):
+        return True
+    numbers = [words.index(end.lower()) + low if end.lower() in words else _natural(end) for end in bounds.split("-")]
+    return len(numbers) <= 2 and all(low <= each <= high for each in numbers)
+
+
+def _natural(text: str) -> int:
+    return int(text) if text.isdecimal() else -1
+
+
+def _is_time(value: str) -> bool:
+    try:
+        datetime.fromisoformat(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_json(value: str) -> bool:
+    try:
+        json.loads(value)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+@cache
+def _timezones() -> frozenset[str]:
+    """The database of time zones does not change while the service runs."""
+    return frozenset(available_timezones())
+
+
+CRON_EXPRESSION = _named("cron_expression", "a CRON expression such as 0 3 * * 1-5", _is_cron)
+TIMEZONE = _named("timezone", "a time zone such as Europe/Berlin", lambda value: value in _timezones())
+ISO_8601 = _named("iso_8601", "a time such as 2026-08-31T12:00:00Z", _is_time)
+JSON_TEXT = _named("json_string", "JSON text", _is_json)
+EXPIRATION = _named("expiration", "a time such as 2026-08-31T12:00:00Z", _is_time)
+"""That it lies in the future, intake checks: it knows the time."""
+TEST = _named("test_constr", "anything at all", lambda _value: True)

@@ -9,6 +9,7 @@ from sqlalchemy import select
 from tests import upcoming
 from tests.simulation.actors import VirtualClock
 
+from homeostat.api.existing import Existing
 from homeostat.api.intake import Intake, Intent, Quotas
 from homeostat.clouds.joined import JoinedCloud
 from homeostat.clouds.simulated import SimulatedCloud, Weather
@@ -49,7 +50,7 @@ class Service:
         self.cloud = cloud(self.clock) if cloud is not None else SimulatedCloud(self.clock.now, weather)
         numbers = iter(range(1, 1_000_000))
         entropy = Entropy(lambda size: next(numbers).to_bytes(size, "big"))
-        self.intake = Intake(self.db, entropy, Quotas())
+        self.intake = Intake(self.db, entropy, Quotas(), existing=Existing(self.clouds, self.clock.now, self.clock.now))
         self.records = Records(self.db, entropy, URL)
         self.signals = Signals(self.db)
         self.children = Children(self.db, self.clock, entropy, LIMITS.stack_timeout_s)

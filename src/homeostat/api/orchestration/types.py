@@ -7,7 +7,7 @@ from fastapi import Path, Query
 from starlette.responses import Response
 
 from homeostat.api.answers import Json
-from homeostat.api.asking import Ask, Flag
+from homeostat.api.asking import Ask, Asked, Flag
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.routing import answers, router
 from homeostat.api.orchestration.typetemplates import type_template
@@ -33,7 +33,9 @@ def list_types(
     support_status: SupportStatus | None = None,
     with_description: Flag = False,
 ) -> Response:
-    names = listed(name, support_status)
+    """Those whose service the project's cloud does not have are left out."""
+    existing = ask.service.intake.existing
+    names = [each for each in listed(name, support_status) if existing.has(ask.project, each)]
     if not with_description:
         return Json({"resource_types": names})
     return Json(
@@ -43,15 +45,18 @@ def list_types(
 
 @ROUTER.get("/resource_types/{type_name}", summary="Show a resource type", responses=answers(models.ResourceSchema))
 def show_type(ask: Ask, type_name: TypeName) -> Response:
-    return Json(_schema(_shown(type_name)))
+    return Json(_schema(_shown(ask, type_name)))
 
 
-def _shown(type_name: str) -> ResourceType:
-    """Fails: Rejected — EntityNotFound, NotSupported for a type that only old templates may have."""
+def _shown(ask: Asked, type_name: str) -> ResourceType:
+    """Fails: Rejected — EntityNotFound, NotSupported for a type that only old templates may have,
+    ResourceTypeUnavailable where the project's cloud has no such service."""
     kind = resource_type(type_name)
     if kind.support.hidden:
         instead = f": {kind.support.message}" if kind.support.message else ""
         raise Rejected("NotSupported", f"The hidden resource type {type_name} is not supported{instead}.")
+    if not ask.service.intake.existing.has(ask.project, type_name):
+        raise ask.service.intake.existing.unavailable(ask.project, type_name)
     return kind
 
 
@@ -71,7 +76,7 @@ def _schema(kind: ResourceType) -> dict[str, Any]:
     responses=answers(dict[str, Any]),
 )
 def make_type_template(ask: Ask, type_name: TypeName, template_type: TemplateType = TemplateType.CFN) -> Response:
-    return Json(type_template(_shown(type_name), hot=template_type is TemplateType.HOT))
+    return Json(type_template(_shown(ask, type_name), hot=template_type is TemplateType.HOT))
 
 
 @ROUTER.get("/template_versions", summary="List template versions", responses=answers(models.TemplateVersions))

@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from homeostat.api.answers import Json
 from homeostat.api.asking import Ask, Body, Flag, described_body
+from homeostat.api.existing import UNAVAILABLE
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.bodies import TemplateRequest, read_intent
 from homeostat.api.orchestration.routing import answers, router
@@ -15,7 +16,7 @@ from homeostat.model.errors import Rejected
 from homeostat.templates import validate_shape
 
 ROUTER = router("templates")
-IGNORABLE = {"99001"}
+IGNORABLE = {UNAVAILABLE}
 NOBODY = "None"
 """What the pseudo parameters for id and name say while there is no stack."""
 
@@ -33,10 +34,11 @@ def validate(
     ignore_errors: Annotated[str, Query(description="Codes of errors to ignore, separated by commas.")] = "",
 ) -> Response:
     """Parameters without values are no error here."""
-    unknown = sorted(set(filter(None, ignore_errors.split(","))) - IGNORABLE)
+    ignored = set(filter(None, ignore_errors.split(",")))
+    unknown = sorted(ignored - IGNORABLE)
     if unknown:
         raise Rejected("HTTPBadRequest", f"ignore_errors: unknown error codes {', '.join(unknown)}")
     intent = read_intent(body, ask.outbound)
-    compiled = ask.service.intake.validate(Identity(NOBODY, NOBODY, ask.project), intent)
+    compiled = ask.service.intake.validate(Identity(NOBODY, NOBODY, ask.project), intent, ignored)
     shape = validate_shape(compiled)
     return Json(shape | {"NestedParameters": {}} if show_nested else shape)

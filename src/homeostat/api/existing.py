@@ -1,0 +1,175 @@
+"""Does what a template needs exist in the project's cloud: the services of its types, the things that it names?"""
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from homeostat.clouds.port import Cloud
+from homeostat.convergence.children import STACK
+from homeostat.convergence.performing import Clouds
+from homeostat.model.errors import Rejected
+from homeostat.resources.base import ResourceType
+from homeostat.resources.constraints import RULES
+from homeostat.resources.named import KINDS, Mention, Path, mentions, of_parameter
+from homeostat.resources.registry import kind_of
+from homeostat.templates import Parameter
+
+KEPT_S = 60.0
+KEPT_MAX = 10_000
+UNAVAILABLE = "99001"
+"""Code of the error that a cloud has no such service, which users may ask to be ignored."""
+Thing = tuple[str, str]
+"""Kind and name or id."""
+
+
+@dataclass(slots=True)
+class Needs:
+    """What a template and all nested in it need from outside, collected while it is checked.
+
+    types — each with the first place where it stands; made — things that the template makes under names it gives.
+    """
+
+    mentions: list[Mention] = field(default_factory=list)
+    types: dict[str, Path] = field(default_factory=dict)
+    made: set[Thing] = field(default_factory=set)
+
+    def of_parameters(self, parameters: Mapping[str, Parameter]) -> None:
+        for name, each in parameters.items():
+            for constraint in each.schema.constraints:
+                if constraint.custom:
+                    self.mentions += of_parameter(name, constraint.custom, each.value, constraint.description)
+
+    def add(self, nested: "Needs", path: Path) -> None:
+        """Also what a nested template needs. path — of the resource that it is."""
+        self.mentions += [replace(each, path=(*path, *each.path)) for each in nested.mentions]
+        for type_name, place in nested.types.items():
+            self.types.setdefault(type_name, (*path, *place))
+        self.made |= nested.made
+
+    def of_resource(self, kind: ResourceType, values: Mapping[str, Any], path: Path) -> None:
+        """values — coerced; path — of the resource."""
+        self.types.setdefault(kind.name, path)
+        self.mentions += mentions(kind.properties, values, (*path, "properties"))
+        name = values.get("name")
+        if isinstance(name, str) and name:
+            self.made.add((kind.kind, name))
+
+
+class Existing:
+    """Asks clouds. Safe to share between threads.
+
+    Takes: clouds — None: nothing is looked for in any; now, monotonic — seconds. What exists is believed for `KEPT_S`;
+    what does not is asked for again each time, since people make it and try again.
+    """
+
+    def __init__(
+        self,
+        clouds: Clouds | None,
+        now: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clouds = clouds
+        self._now = now
+        self._monotonic = monotonic
+        self._kept: OrderedDict[tuple[str, str, str], float] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def has(self, project: str, type_name: str) -> bool:
+        """Can resources of this type be had there?"""
+        kind = kind_of(type_name)
+        return self._clouds is None or kind in ("", STACK) or kind in self._clouds(project).kinds
+
+    def check_types(self, project: str, types: Mapping[str, Path]) -> None:
+        """Fails: Rejected (ResourceTypeUnavailable) naming the first type whose service is not there."""
+        for type_name, path in types.items():
+            if not self.has(project, type_name):
+                raise self.unavailable(project, type_name).at(*path)
+
+    def unavailable(self, project: str, type_name: str) -> Rejected:
+        cloud, kind = self._cloud(project), kind_of(type_name)
+        message = (
+            f"HEAT-E{UNAVAILABLE} Service {service_of(type_name)} is not available for resource type {type_name}, "
+            f"reason: the cloud {cloud.name} has no {kind.replace('_', ' ')}. Map the type to another one in the "
+            "resource_registry of an environment, or leave it out."
+        )
+        return Rejected("ResourceTypeUnavailable", message)
+
+    def check_forms(self, needs: Needs) -> None:
+        """Fails: Rejected naming the first value that does not fit a constraint that needs no cloud."""
+        for each in needs.mentions:
+            self._check_form(each)
+
+    def check_mentions(self, project: str, needs: Needs) -> None:
+        """Fails: Rejected naming the first value that does not fit its named constraint; Transient when the cloud does
+        not answer."""
+        self.check_forms(needs)
+        if self._clouds is None:
+            return
+        sought: dict[str, list[str]] = {}
+        for each in needs.mentions:
+            thing = _thing(each)
+            if thing is not None and thing not in needs.made and not self._known(project, thing):
+                sought.setdefault(thing[0], []).append(thing[1])
+        missing = {thing for kind, names in sought.items() for thing in self._missing(project, kind, names)}
+        for each in needs.mentions:
+            if _thing(each) in missing:
+                problem = KINDS[each.constraint].missing(str(each.value))
+                raise each.wrong(f"Error validating value {each.value!r}: {problem}")
+
+    def _check_form(self, each: Mention) -> None:
+        """Rules that need no cloud."""
+        if each.constraint in RULES:
+            problem = RULES[each.constraint](each.value)
+            if problem is None and each.constraint == "expiration" and _seconds(each.value) <= self._now():
+                problem = f"Error validating value {each.value!r}: the time is over"
+            if problem is not None:
+                raise each.wrong(problem)
+        elif each.constraint not in KINDS and each.parameter:
+            raise each.wrong(f'"{each.value}" does not validate {each.constraint} (constraint not found)')
+
+    def _missing(self, project: str, kind: str, names: Iterable[str]) -> list[Thing]:
+        """Those that are not there; the others are remembered."""
+        asked = list(dict.fromkeys(names))
+        found = self._cloud(project).resolve(kind, asked)
+        missing = []
+        for name, id in zip(asked, found, strict=True):
+            if id is None:
+                missing.append((kind, name))
+            else:
+                self._keep(project, (kind, name))
+        return missing
+
+    def _known(self, project: str, thing: Thing) -> bool:
+        with self._lock:
+            return self._kept.get((project, *thing), 0.0) > self._monotonic()
+
+    def _keep(self, project: str, thing: Thing) -> None:
+        with self._lock:
+            self._kept.pop((project, *thing), None)
+            self._kept[project, *thing] = self._monotonic() + KEPT_S
+            while len(self._kept) > KEPT_MAX:
+                self._kept.popitem(last=False)
+
+    def _cloud(self, project: str) -> Cloud:
+        if self._clouds is None:
+            raise LookupError("there is no cloud to ask")
+        return self._clouds(project)
+
+
+def service_of(type_name: str) -> str:
+    """`OS::Nova::Server` -> `nova`."""
+    parts = type_name.split("::")
+    return parts[1].lower() if len(parts) > 2 else type_name
+
+
+def _thing(each: Mention) -> Thing | None:
+    return (KINDS[each.constraint].kind, str(each.value)) if each.constraint in KINDS else None
+
+
+def _seconds(value: Any) -> float:
+    found = datetime.fromisoformat(str(value))
+    return found.replace(tzinfo=found.tzinfo or UTC).timestamp()
