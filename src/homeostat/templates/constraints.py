@@ -142,10 +142,10 @@ def _modulo(value: Any, description: str, _convert: Callable[[Any], Any]) -> Con
 def _allowed_values(value: Any, description: str, convert: Callable[[Any], Any]) -> Constraint:
     if not isinstance(value, list):
         raise _wrong(f"AllowedValues constraint must be a list, got {value!r}")
-    allowed = []
+    allowed = set()
     for each in value:
         try:
-            allowed.append(convert(each))
+            allowed.add(convert(each))
         except ValueError as error:
             raise _wrong(f"Invalid allowed value {each!r}: {error}") from error
     shown = ", ".join(map(str, value))

@@ -58,13 +58,17 @@ def parse_environment(source: str | bytes | Mapping[str, Any] | None, *, size_ma
 def parse_json(text: str) -> Any:
     """Any JSON value. Fails: ValueError, also when it is nested too deeply or holds half a surrogate pair."""
     try:
-        value = json.loads(text)
+        value = json.loads(text, parse_constant=_no_number)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     if "\\u" in text:
         json.dumps(value, ensure_ascii=False).encode()
     check_bounds(value)
     return value
+
+
+def _no_number(word: str) -> Any:
+    raise ValueError(f"{word} is not a JSON value")
 
 
 def check_bounds(value: Any) -> None:

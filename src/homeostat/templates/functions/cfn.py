@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from homeostat.templates.functions.logic import Combination
 from homeostat.templates.functions.references import GetAttr, ResourceFacade, reference_incorrect, reference_node
-from homeostat.templates.functions.texts import StrReplace, json_text
+from homeostat.templates.functions.texts import StrReplace, checked_items, json_text
 from homeostat.templates.parse import parse_json
 from homeostat.templates.tree import UNKNOWN, Function, Scope
 
@@ -118,6 +118,8 @@ class Split(Function):
             raise ValueError(f'The delimiter of "{self.name}" must be a string that is not empty')
         if not isinstance(text, str):
             raise ValueError(f'"{self.name}" splits a string, not {json_text(text)}')
+        checked_items(self.name, text.count(delimiter) + 1)
+        self.context.allowance.spend(len(text))
         return text.split(delimiter)
 
 

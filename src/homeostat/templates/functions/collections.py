@@ -5,11 +5,11 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from homeostat.templates.functions.texts import checked_size, json_text
+from homeostat.templates.functions.texts import checked_items, checked_size, json_text
 from homeostat.templates.tree import DynamicMap, Function, is_dynamic
 
-ITEMS_MAX = 100_000
-"""Items one function may give: lists in `repeat` multiply."""
+_VALUE_SIZE = 32
+"""A value takes at least as much memory as so many characters."""
 
 
 class Repeat(Function):
@@ -48,8 +48,7 @@ class Repeat(Function):
         return strings
 
     def rows(self, arguments: Any, lists: list[list[str]]) -> Iterable[tuple[str, ...]]:
-        if prod(map(len, lists)) > ITEMS_MAX:
-            raise ValueError(f'"{self.name}" would give more than {ITEMS_MAX} items')
+        checked_items(self.name, prod(map(len, lists)))
         return product(*lists)
 
     def replaced(self, template: Any, row: list[tuple[str, str]]) -> Any:
@@ -67,12 +66,12 @@ class Repeat(Function):
 
 
 def _size(tree: Any) -> int:
-    """Characters in `tree`, each value and key counting at least one."""
+    """Characters in `tree`, each value and key counting `_VALUE_SIZE` more."""
     if isinstance(tree, dict):
-        return 1 + sum(len(key) + 1 + _size(value) for key, value in tree.items())
+        return _VALUE_SIZE + sum(len(key) + _VALUE_SIZE + _size(value) for key, value in tree.items())
     if isinstance(tree, list):
-        return 1 + sum(map(_size, tree))
-    return len(tree) + 1 if isinstance(tree, str) else 1
+        return _VALUE_SIZE + sum(map(_size, tree))
+    return len(tree) + _VALUE_SIZE if isinstance(tree, str) else _VALUE_SIZE
 
 
 class RepeatMaps(Repeat):
@@ -108,7 +107,7 @@ class MapMerge(Function):
     def compiled(self) -> Any:
         # Only keys are looked at: maps that are there can be merged before their values are known.
         if isinstance(self.arguments, list) and all(each is None or isinstance(each, dict) for each in self.arguments):
-            merged = self.apply(self.arguments)
+            merged = self.guarded(self.apply, self.arguments)
             return DynamicMap(merged) if any(map(is_dynamic, merged.values())) else merged
         return super().compiled()
 
@@ -172,9 +171,9 @@ class ListConcat(Function):
         for each in lists:
             if each is not None and not isinstance(each, list):
                 raise ValueError(f'"{self.name}" takes lists, not {json_text(each)}')
-        if sum(len(each or ()) for each in lists) > ITEMS_MAX:
-            raise ValueError(f'"{self.name}" would give more than {ITEMS_MAX} items')
-        self.context.allowance.spend(sum(len(each or ()) for each in lists))
+        count = sum(len(each or ()) for each in lists)
+        checked_items(self.name, count)
+        self.context.allowance.spend(count)
         for each in lists:
             yield from each or ()
 
@@ -183,14 +182,15 @@ class ListConcatUnique(ListConcat):
     """Several lists as one, each value only where it came first."""
 
     def apply(self, arguments: Any) -> Any:
-        seen: set[str] = set()
-        unique = []
+        unique: dict[Any, Any] = {}
         for item in self.items(arguments):
-            text = json_text(item)
-            if text not in seen:
-                seen.add(text)
-                unique.append(item)
-        return unique
+            unique.setdefault(_identity(item), item)
+        return list(unique.values())
+
+
+def _identity(item: Any) -> Any:
+    """What is the same for equal items, and can be looked up."""
+    return (json_text(item),) if isinstance(item, dict | list) else item
 
 
 class Filter(Function):
@@ -204,7 +204,10 @@ class Filter(Function):
         values, items = arguments
         if not all(each is None or isinstance(each, list) for each in arguments):
             raise ValueError(f'"{self.name}" takes two lists')
-        return [item for item in items if item not in values] if values and items else items
+        if not values or not items:
+            return items
+        removed = set(map(_identity, values))
+        return [item for item in items if _identity(item) not in removed]
 
 
 class Contains(Function):

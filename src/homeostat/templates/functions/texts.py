@@ -13,6 +13,19 @@ TEXT_MAX = 16 * 1024 * 1024
 """Characters one function may give: replacements multiply, and a small template must not fill the memory."""
 
 
+ITEMS_MAX = 100_000
+"""Items one function may give."""
+_WORK_MAX = 500_000_000
+"""Characters that `str_replace` may search; handling a piece of text takes as long as searching `_PIECE_WORK`."""
+_PIECE_WORK = 50
+
+
+def checked_items(name: str, items: int) -> None:
+    """Refuse a result of so many items if they are too many. Fails: ValueError."""
+    if items > ITEMS_MAX:
+        raise ValueError(f'"{name}" would give more than {ITEMS_MAX} items')
+
+
 def checked_size(name: str, size: int) -> None:
     """Refuse a result of `size` characters if that is too long. Fails: ValueError."""
     if size > TEXT_MAX:
@@ -88,8 +101,11 @@ class StrReplace(Function):
         # Longest key first, so that one key within another does not break it; at even places stands what is still
         # to be searched, at odd places what has been put in and must not be searched again.
         pieces = [template]
-        size = len(template)
+        size, work = len(template), 0
         for key in sorted(params, key=lambda key: (-len(key), key)):
+            work += size + len(pieces) * _PIECE_WORK
+            if work > _WORK_MAX:
+                raise ValueError(f'"{self.name}" would take too long: fewer params, or a shorter template, are needed')
             value = self.text(key, params[key])
             found = [piece.split(key) if place % 2 == 0 else [piece] for place, piece in enumerate(pieces)]
             count = sum(map(len, found)) - len(found)
@@ -158,6 +174,7 @@ class StrSplit(Function):
             return None
         if not isinstance(text, str):
             raise ValueError(f'"{self.name}" splits a string, not {json_text(text)}')
+        checked_items(self.name, text.count(delimiter) + 1)
         parts = text.split(delimiter)
         if not index:
             self.context.allowance.spend(len(text))
