@@ -287,6 +287,7 @@ def clouds(settings: ServiceSettings, db: "Database") -> "Iterator[tuple[Cloud, 
     from homeostat.clouds.installed import installed_clouds
     from homeostat.clouds.joined import JoinedCloud
     from homeostat.convergence.clock import Entropy
+    from homeostat.convergence.furnishing import Furnished
     from homeostat.convergence.records import Records
     from homeostat.plugins.cloud import HandledClouds
     from homeostat.plugins.loading import classes
@@ -301,7 +302,7 @@ def clouds(settings: ServiceSettings, db: "Database") -> "Iterator[tuple[Cloud, 
 
         def of_project(project: str) -> JoinedCloud:
             joined: list[Cloud] = [others.of(project), own.of(project), handled.of(project), *installed.of(project)]
-            return JoinedCloud(there, *joined)
+            return JoinedCloud(Furnished(there, own, db, project), *joined)
 
         handled.clouds = of_project
         yield there, of_project

@@ -21,6 +21,7 @@ from homeostat.clouds.local import LocalCloud, processes, servers
 from homeostat.clouds.port import Change, Intent, Operation, Sighting
 from homeostat.model.errors import Terminal, Transient
 from homeostat.model.observed import Observation, Presence
+from homeostat.resources.mime import Part, multipart
 
 PATIENCE_S = 20.0
 SEEN_WITHIN_S = 1.0
@@ -213,6 +214,24 @@ def test_whatever_the_user_data_the_server_stays(cloud: LocalCloud, script: str,
     web = server(cloud, "web", script).properties
     eventually(lambda: logged in Path(web["console_log"]).read_text())
     assert seen(cloud, "server", web["id"])["status"] == "active", reason
+
+
+def test_a_document_of_several_parts_is_run_part_by_part(cloud: LocalCloud, root: Path) -> None:
+    parts = [
+        Part("#!/bin/sh\necho one >> out\nexit 3\n", "x-shellscript", "first"),
+        Part("#cloud-config\npackages: [x]\n", "cloud-config", "settings"),
+        Part("#!/bin/sh\ncat $HOMEOSTAT_FILES/cfn-init-data >> out; echo two >> out; exec sleep 1000\n"),
+        Part('{"a": 1}', "x-cfninitdata", "cfn-init-data"),
+    ]
+    web = server(cloud, "web", multipart(parts)).properties
+    out = home(root, web["id"]) / "out"
+    eventually(lambda: out.exists() and out.read_text() == 'one\n{"a": 1}two\n')
+    log = Path(web["console_log"]).read_text()
+    assert "user data script 000 ended with 3" in log
+    assert "user data part settings (text/cloud-config) is not carried out here" in log
+    spec = {"name": "web", "image": "cirros", "flavor": "m1.tiny", "user_data": "#!/bin/sh\necho three > out\n"}
+    cloud.update("server", [Change(web["id"], spec, ("user_data",))])
+    eventually(lambda: out.exists() and out.read_text() == "three\n")
 
 
 def test_the_script_knows_its_server_and_nothing_of_the_service(

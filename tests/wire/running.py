@@ -17,6 +17,7 @@ from homeostat.clouds.joined import JoinedCloud
 from homeostat.clouds.port import Cloud
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.convergence.clock import Entropy, SystemClock
+from homeostat.convergence.furnishing import Furnished
 from homeostat.convergence.pass_ import Limits
 from homeostat.convergence.performing import Clouds
 from homeostat.convergence.records import Records
@@ -81,7 +82,7 @@ def working(
     servers reach the API."""
     limits = Limits(look_busy_s=0.1, look_steady_s=look_steady_s)
     own = Records(db, Entropy(), url)
-    clouds = clouds or (lambda project: JoinedCloud(cloud, own.of(project)))
+    clouds = clouds or (lambda project: JoinedCloud(Furnished(cloud, own, db, project), own.of(project)))
     worker = Worker(db, cloud, SystemClock(), Entropy(), limits, clouds=clouds)
     worker.start()
     try:

@@ -9,7 +9,7 @@ from tests.wire.running import Running
 
 FAULTS = {"400", "401", "403", "404", "405", "500", "503"}
 OPEN = {"/", "/versions", "/v1", "/healthcheck"}
-SIGNED = ("/v1/waitcondition/", "/v1/signal/")
+SIGNED = ("/v1/waitcondition/", "/v1/signal/", "/v1/metadata/")
 """Addresses that name their project in another way, and answer as their callers always knew it."""
 
 

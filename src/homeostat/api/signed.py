@@ -32,6 +32,14 @@ def post_signal(request: Request, arn: Arn, body: MaybeBody) -> Response:
     return Response(media_type="text/plain")
 
 
+@ROUTER.get("/metadata/{arn:path}", summary="Show the metadata of a server at its signed address")
+@ROUTER.head("/metadata/{arn:path}", include_in_schema=False)
+def show_metadata(request: Request, arn: Arn) -> Response:
+    """What the agent of a server reads: the configs to apply, and what the template says."""
+    service: Service = request.app.state.service
+    return Json(service.signals.metadata("GET", request.scope["path"], dict(request.query_params)))
+
+
 def _told(request: Request, body: MaybeBody) -> Told:
     service: Service = request.app.state.service
     query = dict(request.query_params)

@@ -287,10 +287,9 @@ class RecordCloud:
     kinds = frozenset(KEEPERS)
     listing_lag_s = 0.0
 
-    def __init__(self, db: Database, entropy: Entropy, url: str, project: str) -> None:
+    def __init__(self, own: "Records", db: Database, project: str) -> None:
+        self._own = own
         self._db = db
-        self._entropy = entropy
-        self._url = url
         self._project = project
 
     def observe(self, kind: str, handles: Sequence[str]) -> list[Observation]:
@@ -382,7 +381,7 @@ class RecordCloud:
         """The database is somebody else's."""
 
     def _desk(self, tx: Connection) -> Desk:
-        return Desk(self._db, tx, self._project, self._db.now_of(tx), self._url, self._entropy)
+        return self._own.desk(tx, self._project)
 
 
 def _chunks(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
@@ -434,4 +433,7 @@ class Records:
         self._url = url.rstrip("/")
 
     def of(self, project: str) -> RecordCloud:
-        return RecordCloud(self._db, self._entropy, self._url, project)
+        return RecordCloud(self, self._db, project)
+
+    def desk(self, tx: Connection, project: str) -> Desk:
+        return Desk(self._db, tx, project, self._db.now_of(tx), self._url, self._entropy)

@@ -3,13 +3,15 @@
 A signal is a fact like any other: the shard that waits for it is woken with what is seen now (law 1).
 """
 
+import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection
 
-from homeostat.convergence.records import end_deployment, id_of, observed
+from homeostat.convergence.furnishing import SERVER, agents_of
+from homeostat.convergence.records import deployed, end_deployment, id_of, observed
 from homeostat.model.errors import Rejected
 from homeostat.model.plan import Event, Priority
 from homeostat.model.status import Action
@@ -21,8 +23,10 @@ from homeostat.resources.registry import kind_of, of_kind
 from homeostat.resources.waiting import CONDITION, HANDLE
 from homeostat.store import events, records, shards, sightings
 from homeostat.store.database import Database
-from homeostat.store.records import Record
+from homeostat.store.records import Owner, Record
 
+AGENTS = (SERVER,)
+"""Kinds of things that read their metadata."""
 SIGNALS_MAX = 10_000
 """Signals that one handle keeps."""
 SIGNAL = "SIGNAL"
@@ -52,11 +56,7 @@ class Signals:
 
     def _signer(self, tx: Connection, method: str, path: str, query: Mapping[str, str]) -> Record:
         id = id_of(query.get(signing.ACCESS_KEY, ""))
-        record = records.lock(self._db, tx, id) if id else None
-        secret = (record.secret if record is not None else None) or {}
-        if record is None or not signing.fits(secret.get("key", ""), method, secret.get("host", ""), path, query):
-            raise Rejected("Forbidden", "You are not authorized to use this address: its signature does not fit.")
-        return record
+        return _checked(records.lock(self._db, tx, id) if id else None, method, path, query)
 
     def native(self, project: str, kind: str, handle: str, body: Body) -> Told:
         """For a resource, by whoever may act in the project. handle — of its thing.
@@ -79,6 +79,17 @@ class Signals:
         if record is None or not signing.same(record.object.get("token", ""), f"{key}.{secret}"):
             return False
         return str(record.object.get("endpoint", "")).split("/v1/", 1)[-1] == "/".join(path)
+
+    def metadata(self, method: str, path: str, query: Mapping[str, str]) -> Mapping[str, Any]:
+        """Of the server whose key has signed this address. Fails: Rejected (Forbidden, EntityNotFound)."""
+        with self._db.read() as tx:
+            id = id_of(query.get(signing.ACCESS_KEY, ""))
+            record = _checked(records.get(tx, id) if id else None, method, path, query)
+            key = records.key_of(record.token)
+            owner = records.owners(tx, [key]).get(key)
+            if owner is None:
+                raise Rejected("EntityNotFound", "The server of this address is not there any more.")
+            return metadata_of(tx, record.project, owner)
 
     # -- telling -----------------------------------------------------------------------------------------------------
 
@@ -147,6 +158,21 @@ class Signals:
             sightings.record(self._db, tx, [(thing, looks[0]) for thing in watched])
 
 
+def _checked(record: Record | None, method: str, path: str, query: Mapping[str, str]) -> Record:
+    """The record, if the address is signed with its key. Fails: Rejected (Forbidden)."""
+    secret = (record.secret if record is not None else None) or {}
+    if record is None or not signing.fits(secret.get("key", ""), method, secret.get("host", ""), path, query):
+        raise Rejected("Forbidden", "You are not authorized to use this address: its signature does not fit.")
+    return record
+
+
+def wire_config(record: Record) -> dict[str, Any]:
+    """A config as servers read it."""
+    names = ("name", "group", "config", "inputs", "outputs", "options")
+    made_at = datetime.datetime.fromtimestamp(record.created_at, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {"id": record.id, "creation_time": made_at, **{name: record.object[name] for name in names}}
+
+
 def handle_metadata(tx: Connection, record: Record) -> dict[str, Any]:
     """What a handle was told, as its metadata."""
     if record.kind != HANDLE:
@@ -155,10 +181,18 @@ def handle_metadata(tx: Connection, record: Record) -> dict[str, Any]:
     return signals.as_metadata(record.object["form"], [each.object for each in told])
 
 
-def metadata_of(tx: Connection, project: str, row: Resource) -> dict[str, Any]:
-    """Metadata of a resource: what the template says, and what the service adds for those who read it."""
+def metadata_of(tx: Connection, project: str, row: Resource | Owner) -> dict[str, Any]:
+    """Metadata of a resource: what the template says, and what the service adds for those who read it.
+
+    A handle has its signals; a server that reads configs has those that it is to apply, and where its agent looks.
+    """
     given = dict(row.metadata or {})
-    if kind_of(row.type) != HANDLE:
+    kind = kind_of(row.type)
+    if kind == HANDLE:
+        record = records.get(tx, row.handle, HANDLE, project)
+        return {**given, **(handle_metadata(tx, record) if record is not None else {})}
+    agent = agents_of(tx, [row.handle]).get(row.handle) if row.handle and kind in AGENTS else None
+    if agent is None:
         return given
-    record = records.get(tx, row.handle, HANDLE, project)
-    return {**given, **(handle_metadata(tx, record) if record is not None else {})}
+    shown = [wire_config(each) for each in deployed(tx, project, row.handle)]
+    return {**given, "os-collect-config": agent.object["collect"], "deployments": shown}

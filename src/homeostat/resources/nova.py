@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from homeostat.model.observed import READY, Remedy, Verdict
-from homeostat.resources import comparison
+from homeostat.resources import comparison, userdata
 from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing, said
 from homeostat.resources.constraints import IP_ADDRESS, IP_OR_CIDR, MAC_ADDRESS
 from homeostat.resources.graph import Graph, entries, subnets_of, without_network
@@ -231,6 +231,11 @@ class Server(ResourceType):
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
         spec = super().spec({k: v for k, v in values.items() if k not in _OWN}, _short(physical_name))
+        form = values.get("user_data_format") or userdata.RAW
+        if form != userdata.RAW:
+            spec["user_data_format"] = form
+        if form == userdata.SOFTWARE_CONFIG:
+            spec["software_config_transport"] = values["software_config_transport"]
         spec["metadata"] = {key: _metadata_text(value) for key, value in (values.get("metadata") or {}).items()}
         devices = _devices(values)
         if devices:

@@ -17,6 +17,7 @@ from homeostat.convergence.board import ShardBoard, ShardJob
 from homeostat.convergence.children import Children
 from homeostat.convergence.clock import Entropy
 from homeostat.convergence.conductor import run_pass
+from homeostat.convergence.furnishing import Furnished
 from homeostat.convergence.observing import Observer
 from homeostat.convergence.pass_ import Limits, Passes
 from homeostat.convergence.performing import Performer
@@ -61,7 +62,7 @@ class Service:
 
     def clouds(self, project: str) -> JoinedCloud:
         """What a project sees."""
-        return JoinedCloud(self.cloud, self.records.of(project))
+        return JoinedCloud(Furnished(self.cloud, self.records, self.db, project), self.records.of(project))
 
     # -- users -------------------------------------------------------------------------------------------------------
 

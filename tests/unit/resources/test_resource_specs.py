@@ -94,7 +94,7 @@ SPECS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         {"block_device_mapping": [{"device_name": "vda", "volume_id": "v"}]},
         {"block_device_mapping": [{"device_name": "vda", "volume_id": "v", "boot_index": 0}]},
     ),
-    ("policies stay in the service", SERVER, {}, {"flavor_update_policy": None, "user_data_format": None}),
+    ("policies stay in the service", SERVER, {}, {"flavor_update_policy": None, "user_data_update_policy": None}),
     (
         "a rebuild that keeps the ephemeral disk",
         SERVER,

@@ -15,6 +15,7 @@ from homeostat.api.orchestration import models
 from homeostat.api.orchestration.renderings import Wire, at
 from homeostat.api.orchestration.routing import answers, router
 from homeostat.convergence.records import deployed, end_deployment
+from homeostat.convergence.signalling import wire_config
 from homeostat.model.errors import Rejected
 from homeostat.resources import deployments
 from homeostat.resources.configs import CONFIG, from_request
@@ -59,7 +60,7 @@ def list_configs(ask: Ask, query: Annotated[ConfigQuery, Query()]) -> Response:
 def create_config(ask: Ask, body: Body) -> Response:
     made = _record(ask, CONFIG, from_request(body))
     _add(ask, made)
-    return Json({"software_config": _config(made)})
+    return Json({"software_config": wire_config(made)})
 
 
 @ROUTER.get(
@@ -67,7 +68,7 @@ def create_config(ask: Ask, body: Body) -> Response:
 )
 def show_config(ask: Ask, config_id: ConfigId) -> Response:
     with ask.db.read() as tx:
-        return Json({"software_config": _config(_found(tx, ask, CONFIG, config_id))})
+        return Json({"software_config": wire_config(_found(tx, ask, CONFIG, config_id))})
 
 
 @ROUTER.delete(
@@ -133,7 +134,7 @@ def create_deployment(ask: Ask, body: Body) -> Response:
 )
 def show_server_metadata(ask: Ask, server_id: Annotated[str, Path(description="Id of the server.")]) -> Response:
     with ask.db.read() as tx:
-        return Json({"metadata": [_config(each) for each in deployed(tx, ask.project, server_id)]})
+        return Json({"metadata": [wire_config(each) for each in deployed(tx, ask.project, server_id)]})
 
 
 @ROUTER.get(
@@ -231,11 +232,6 @@ def _found(tx: Connection, ask: Asked, kind: str, id: str) -> Record:
 def _config_item(found: Record) -> Wire:
     shown = {name: found.object[name] for name in ("name", "group")}
     return {"id": found.id, **shown, "creation_time": at(found.created_at)}
-
-
-def _config(found: Record) -> Wire:
-    rest = ("config", "inputs", "outputs", "options")
-    return {**_config_item(found), **{name: found.object[name] for name in rest}}
 
 
 def _deployment(found: Record) -> Wire:

@@ -2,7 +2,8 @@
 
 Runs by itself, outside of the package, and imports little, so that it starts in 15 ms. It leaves its parent,
 holds a record lock on DIRECTORY/alive for as long as it lives (byte 0: alive, byte 1: booted), and tells its
-process id on standard output. Then it becomes PROGRAM; or it is a server, runs DIRECTORY/user-data as its child, stays.
+process id on standard output. Then it becomes PROGRAM; or it is a server, runs DIRECTORY/user-data, or what is in
+DIRECTORY/scripts, as its child, and stays.
 """
 
 import fcntl
@@ -52,25 +53,38 @@ def serve() -> None:
     """Start the user's script, if there is one to start."""
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     say(f"booting, address {os.environ.get('HOMEOSTAT_ADDRESS') or 'none'}")
-    try:
-        with open("user-data", "rb") as file:
-            first = file.readline()
-    except FileNotFoundError:
-        return
-    if first.startswith(b"#!"):
-        start(first[2:].split(None, 1))
+    if os.path.exists("left"):
+        with open("left") as lines:
+            for line in lines:
+                say(line.strip())
+    if os.path.isdir("scripts"):
+        scripts = [f"scripts/{name}" for name in sorted(os.listdir("scripts"))]
     else:
+        scripts = ["user-data"] if os.path.exists("user-data") else []
+    found = [os.path.abspath(script) for script in scripts if is_script(script)]
+    if found:
+        start(found)
+
+
+def first_line(script: str) -> bytes:
+    with open(script, "rb") as file:
+        return file.readline()
+
+
+def is_script(path: str) -> bool:
+    first = first_line(path)
+    if not first.startswith(b"#!"):
         say(f"user data is not a script and is not run (it begins with {first.strip()[:40]!r})")
+    return first.startswith(b"#!")
 
 
-def start(interpreter: list[bytes]) -> None:
-    """As the kernel would run it, but also where the file system refuses to execute files."""
+def start(scripts: list[str]) -> None:
+    """In one process, one after the other; the last one is what that process becomes."""
     import ctypes
 
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     guest = os.getpid()
-    script = os.path.abspath("user-data").encode()
     pid = os.fork()
     if pid:
         say(f"user data runs as process {pid}")
@@ -82,12 +96,22 @@ def start(interpreter: list[bytes]) -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         os.chdir("root")
-        arguments = [part.strip() for part in interpreter]
-        os.execv(arguments[0], [*arguments, script])
+        for script in scripts[:-1]:
+            arguments = command(script)
+            code = os.spawnv(os.P_WAIT, arguments[0], arguments)
+            say(f"user data script {os.path.basename(script)} ended with {code}")
+        arguments = command(scripts[-1])
+        os.execv(arguments[0], arguments)
     except (OSError, IndexError) as error:
         say(f"user data cannot be run: {error}")
     finally:
         os._exit(127)
+
+
+def command(script: str) -> list[bytes]:
+    """As the kernel would run it, but also where the file system refuses to execute files."""
+    interpreter = first_line(script)[2:].split(None, 1)
+    return [*(part.strip() for part in interpreter), script.encode()]
 
 
 def stay() -> None:

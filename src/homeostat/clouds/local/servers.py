@@ -1,6 +1,7 @@
 """Servers: detached processes of this machine, each with a directory, addresses and a console log of its own.
 
     servers/<id>/  thing.json  user-data  metadata.json  console.log  alive  lock
+                   scripts/ files/ left (what a user-data of several parts has: to run, to read, not carried out)
                    root/ (working directory)  dev/ (links to volumes)
 
 `power` in the facts is what was last asked for (running, paused, stopped); whether a guest lives, its lock
@@ -26,6 +27,7 @@ from homeostat.clouds.local.storage import volume_data
 from homeostat.clouds.local.tree import Look, Record, Tree, remove_tree, write_whole
 from homeostat.clouds.port import Answer, Change, Intent, Operation
 from homeostat.model.errors import HomeostatError, Terminal, Transient
+from homeostat.resources.userdata import boot_of
 
 _CHUNK = 64
 _BUILD_S = 10.0
@@ -235,11 +237,7 @@ class Servers(Family):
         for letter, volume in zip("abcdefghij", record.facts["volume_ids"], strict=False):
             _link(volume_data(self.tree, volume), f"{directory}/dev/vd{letter}")
         self._write_metadata(record)
-        if record.spec.get("user_data"):
-            write_whole(f"{directory}/user-data", record.spec["user_data"], 0o700)
-        else:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(f"{directory}/user-data")
+        _furnish_boot(directory, str(record.spec.get("user_data") or ""))
 
     def _furnish_root(self, record: Record, root: str) -> None:
         """A disk as its image has it: empty, unless that is the snapshot of a server."""
@@ -265,6 +263,7 @@ class Servers(Family):
             "HOMEOSTAT_NAME": str(record.spec.get("name") or record.id),
             "HOMEOSTAT_SERVER_ID": record.id,
             "HOMEOSTAT_METADATA": f"{directory}/metadata.json",
+            "HOMEOSTAT_FILES": f"{directory}/files",
         }
         for name, value in (record.spec.get("metadata") or {}).items():
             text = value if isinstance(value, str) else json.dumps(value)
@@ -461,6 +460,32 @@ def _own_port(look: Look, record: Record, entry: Mapping[str, Any]) -> dict[str,
         "fixed_ips": [wanted] if wanted else None,
         "security_groups": record.spec.get("security_groups") or [],
     }
+
+
+def _furnish_boot(directory: str, user_data: str) -> None:
+    """What the guest runs when it boots, and the files that came with that. A document of several parts is taken apart
+    here, since a guest has to start quickly."""
+    for name in ("scripts", "files"):
+        if os.path.isdir(f"{directory}/{name}"):
+            remove_tree(f"{directory}/{name}")
+    for name in ("user-data", "left"):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{directory}/{name}")
+    if user_data:
+        write_whole(f"{directory}/user-data", user_data, 0o700)
+    boot = boot_of(user_data)
+    if boot is None:
+        return
+    for name, contents in (("files", boot.files), ("scripts", _numbered(boot.scripts))):
+        os.makedirs(f"{directory}/{name}", 0o700)
+        for file, content in contents.items():
+            write_whole(f"{directory}/{name}/{file}", content, 0o700)
+    if boot.left:
+        write_whole(f"{directory}/left", "".join(f"{line}\n" for line in boot.left))
+
+
+def _numbered(scripts: Sequence[str]) -> dict[str, str]:
+    return {f"{number:03}": script for number, script in enumerate(scripts)}
 
 
 def _link(target: str, path: str) -> None:

@@ -1,0 +1,162 @@
+"""What a server gets for its first boot, by `user_data_format`, and where it finds its metadata. Pure.
+
+Images with cloud-init read a multi-part document: settings, a hook that makes room for files, a handler that writes
+them, what the user gave, and the metadata of the resource.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from homeostat.resources import mime
+from homeostat.resources.mime import Part
+
+RAW, CFNTOOLS, SOFTWARE_CONFIG = "RAW", "HEAT_CFNTOOLS", "SOFTWARE_CONFIG"
+FILES = "/var/lib/heat-cfntools"
+"""Where images with the tools of the Orchestration service look for files."""
+INIT = "x-cfninitdata"
+USER_SCRIPT, INIT_DATA = "cfn-userdata", "cfn-init-data"
+
+_SETTINGS = """#cloud-config
+output: {all: '| tee -a /var/log/cloud-init-output.log'}
+"""
+_HOOK = f"""#!/bin/sh
+# Runs early in every boot: makes room for the files that come with the other parts.
+mkdir -p {FILES}
+chmod 0700 {FILES}
+"""
+_HANDLER = f'''#part-handler
+"""Writes the parts that are files of the orchestration service."""
+
+import os
+
+DIRECTORY = "{FILES}"
+
+
+def list_types():
+    return ["text/{INIT}"]
+
+
+def handle_part(data, ctype, filename, payload):
+    if ctype in ("__begin__", "__end__") or not filename:
+        return
+    os.makedirs(DIRECTORY, mode=0o700, exist_ok=True)
+    content = payload if isinstance(payload, bytes) else payload.encode("utf-8")
+    mode = 0o700 if filename == "{USER_SCRIPT}" else 0o600
+    path = os.path.join(DIRECTORY, os.path.basename(filename))
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
+        file.write(content)
+    os.chmod(path, mode)
+'''
+_RUNNER = f'''#!/usr/bin/env python3
+"""Runs the user's script, keeps what it says, and notes that it has run."""
+
+import datetime
+import os
+import subprocess
+import sys
+
+SCRIPT = "{FILES}/{USER_SCRIPT}"
+
+
+def main():
+    if not os.path.exists(SCRIPT):
+        return 0
+    with open("/var/log/heat-provision.log", "ab") as log:
+        log.write(("begins at %s\\n" % datetime.datetime.now()).encode())
+        log.flush()
+        try:
+            code = subprocess.call([SCRIPT], stdout=log, stderr=log)
+        except OSError as error:
+            log.write(("cannot be run: %s\\n" % error).encode())
+            code = 126
+        log.write(("ends at %s with %s\\n" % (datetime.datetime.now(), code)).encode())
+    with open("{FILES}/provision-finished", "w") as done:
+        done.write("%s\\n" % datetime.datetime.now())
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
+'''
+OURS = ("boothook.sh", "part-handler.py", "loguserdata.py", "settings.cfg")
+"""Names of the parts that carry the others."""
+
+
+def document(form: str, given: str, metadata: Mapping[str, Any], metadata_server: str) -> str:
+    """What the server gets; "" where there is nothing to tell it.
+
+    form — of `user_data_format`; metadata — of the resource; metadata_server — address of the CFN API.
+    """
+    if form == RAW or (form == CFNTOOLS and not given and not metadata):
+        return given
+    parts = [Part(_SETTINGS, "cloud-config", OURS[3]), Part(_HOOK, "cloud-boothook", OURS[0])]
+    parts.append(Part(_HANDLER, "part-handler", OURS[1]))
+    if form == CFNTOOLS:
+        parts += [Part(given, INIT, USER_SCRIPT), Part(_RUNNER, "x-shellscript", OURS[2])]
+    elif given:
+        parts += mime.split(given) or [Part(given)]
+    if metadata:
+        parts.append(Part(json.dumps(metadata), INIT, INIT_DATA))
+    if form == CFNTOOLS:
+        parts.append(Part(metadata_server, INIT, "cfn-metadata-server"))
+    return mime.multipart(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Boot:
+    """A document as a machine takes it that has no cloud-init.
+
+    scripts — to be run one after the other; files — content by name; left — what nobody carries out, for people.
+    """
+
+    scripts: tuple[str, ...]
+    files: Mapping[str, str]
+    left: tuple[str, ...]
+
+
+def boot_of(text: str) -> Boot | None:
+    """None for what is no multi-part document."""
+    parts = mime.split(text)
+    if parts is None:
+        return None
+    scripts, files, left = [], {}, []
+    for part in parts:
+        kind = mime.subtype_of(part)
+        name = part.filename.rpartition("/")[2]
+        if name in OURS:
+            continue
+        if kind == "x-shellscript" or (name == USER_SCRIPT and part.content.startswith("#!")):
+            scripts.append(part.content)
+        elif kind == INIT and name != USER_SCRIPT and name.strip("."):
+            files[name] = part.content
+        elif part.content.strip():
+            left.append(f"user data part {name or 'without a name'} (text/{kind}) is not carried out here")
+    return Boot(tuple(scripts), files, tuple(left))
+
+
+# -- metadata ----------------------------------------------------------------------------------------------------------
+
+
+def collect_config(transport: str, here: Mapping[str, str], *, in_cloud: bool) -> dict[str, Any]:
+    """The section `os-collect-config` of a server's metadata: where its agent looks for the rest.
+
+    here — `metadata_url` (signed), `api_url`, `access_key`, `secret`, `stack_name`, `resource`; in_cloud — the server
+    has the metadata service of a cloud, too.
+    """
+    name, section = _section(transport, here)
+    collectors = [*(["ec2"] if in_cloud else []), name, "local"]
+    return {"collectors": collectors, name: section}
+
+
+def _section(transport: str, here: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    if transport == "POLL_TEMP_URL":
+        return "request", {"metadata_url": here["metadata_url"]}
+    return "cfn", {
+        "metadata_url": here["api_url"],
+        "access_key_id": here["access_key"],
+        "secret_access_key": here["secret"],
+        "stack_name": here["stack_name"],
+        "path": f"{here['resource']}.Metadata",
+    }
