@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.unit.convergence.running import PROJECT, Service
 
+from conformance.agents import answer
 from conformance.corpus import Case
 from conformance.values import made_up
 from homeostat.api.graphs import Graphs
@@ -17,6 +18,7 @@ from homeostat.api.orchestration import outputs
 from homeostat.clouds.simulated import Weather
 from homeostat.model.desired import Identity
 from homeostat.model.errors import FAULT_CODES, Rejected
+from homeostat.model.status import Status
 from homeostat.store import stacks
 
 CORE = ("OS::Nova::", "OS::Neutron::", "OS::Cinder::", "OS::Octavia::", "OS::Heat::")
@@ -122,12 +124,14 @@ def _stages(case: Case) -> Iterator[str]:
 
 
 def _rest(service: Service, stack_id: str, wanted: str) -> None:
-    """Let time pass until the stack is at rest. Fails: Stopped when it is not where it should be."""
-    try:
-        service.work()
-        service.rest(WITHIN_S)
-    except AssertionError as error:
-        raise Stopped(f"{wanted} is not reached: {error}; {_unfinished(service)}") from error
+    """Let time pass, with agents at work, until all is at rest. Fails: Stopped when it is not where it should be."""
+    end = service.clock.time + WITHIN_S
+    service.work()
+    while any(each.status == Status.IN_PROGRESS for each in service.stacks()):
+        if service.clock.time >= end:
+            raise Stopped(f"{wanted} is not reached: {_unfinished(service)}")
+        service.live(1.0)
+        answer(service)
     if service.stack(stack_id) is not None and service.state(stack_id) != wanted:
         row = service.stack(stack_id)
         raise Stopped(f"{service.state(stack_id)} instead of {wanted}: {row.reason}")
