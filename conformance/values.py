@@ -51,7 +51,19 @@ BY_NAME = (
     ("vlan", "101"),
     ("url", "http://server.example.com/"),
 )
-TEXTS = ("madeup", "Madeup1", "a", "1", "A1b2C3d4", "10.0.0.10", "10.0.0.0/24", ID, "m1.small", "MADE_UP")
+TEXTS = (
+    "madeup",
+    "Madeup1",
+    "a",
+    "1",
+    "A1b2C3d4",
+    "10.0.0.10",
+    "10.0.0.0/24",
+    ID,
+    "m1.small",
+    "MADE_UP",
+    "Aa1!Aa1!Aa1!",
+)
 """What is tried until the constraints of a parameter agree."""
 
 

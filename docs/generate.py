@@ -126,6 +126,8 @@ def _type_section(kind: ResourceType) -> Iterator[str]:
         yield from ("| in `update_policy` | type | meaning |", "|---|---|---|", *rows, "")
     if kind.open_schema:
         yield "It takes any property and has any attribute.\n"
+    if kind.open_attributes:
+        yield "It has attributes besides these, as its properties say.\n"
     yield from ("| attribute | meaning |", "|---|---|")
     yield from (_row(f"`{name}`", each.description) for name, each in sorted(kind.attributes.items()))
     yield ""

@@ -103,7 +103,7 @@ class Unborn:
         if is_template(type_name):
             return type_name not in self._files or name in attributes_of(type_name, self._files)
         kind = resource_type(type_name) if is_known(type_name) else None
-        if kind is None or kind.open_schema or kind.kind == STACK:
+        if kind is None or kind.open_schema or kind.open_attributes or kind.kind == STACK:
             return True
         return name in kind.attributes
 

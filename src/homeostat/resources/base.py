@@ -66,8 +66,9 @@ class ResourceType:
     renewed — each update of the stack replaces it.
     mends_itself — has parts that are converged by themselves: never replaced for a failed action of its own.
     told_once — fields that the cloud tells only in its answer to the creation. open_schema — accepts any property
-    and attribute. support — how far it is supported. lifecycle — reading of `status`. renamed — property ->
-    field of the cloud's object, where the two differ. twins — deprecated property -> the one in its place.
+    and attribute. open_attributes — has attributes besides those declared. support — how far it is supported.
+    lifecycle — reading of `status`. renamed — property -> field of the cloud's object, where the two differ. twins —
+    deprecated property -> the one in its place.
     """
 
     name: ClassVar[str]
@@ -81,6 +82,7 @@ class ResourceType:
     can_snapshot: ClassVar[bool] = False
     renewed: ClassVar[bool] = False
     open_schema: ClassVar[bool] = False
+    open_attributes: ClassVar[bool] = False
     support: ClassVar[Support] = SUPPORTED
     lifecycle: ClassVar[Lifecycle] = Lifecycle()
     renamed: ClassVar[Mapping[str, str]] = {}

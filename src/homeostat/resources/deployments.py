@@ -181,6 +181,7 @@ class SoftwareDeployment(ResourceType):
     description = "Applies a config to a server, and waits for its outputs."
     properties = _PROPERTIES
     attributes = _ATTRIBUTES
+    open_attributes = True
     lifecycle = Lifecycle(frozenset({"complete"}), frozenset({"in_progress"}), broken={"failed": Remedy.ASK})
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:

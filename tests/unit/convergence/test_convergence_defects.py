@@ -167,3 +167,22 @@ def test_what_was_changed_before_its_creation_was_found_again_is_changed_back(bu
     service.live(10.0)
     assert service.cloud.things("server")[handle]["metadata"] == {"k": "v"}
     assert service.state(stack_id) == "CREATE_COMPLETE"
+
+
+def test_outputs_that_a_config_declares_are_attributes_of_its_deployment() -> None:
+    service = Service()
+    config = {"group": "script", "config": "echo", "outputs": [{"name": "result"}]}
+    resources = {
+        "config": {"type": "OS::Heat::SoftwareConfig", "properties": config},
+        "deployment": {
+            "type": "OS::Heat::SoftwareDeployment",
+            "properties": {"config": {"get_resource": "config"}, "server": "s"},
+        },
+        "value": {"type": "OS::Heat::Value", "properties": {"value": {"get_attr": ["deployment", "result"]}}},
+    }
+    stack_id = service.create(resources)
+    service.live(1)
+    service.signal(stack_id, "deployment", {"result": "42", "deploy_status_code": 0})
+    service.rest()
+    assert service.state(stack_id) == "CREATE_COMPLETE"
+    assert service.row(stack_id, "value").properties["value"] == "42"
