@@ -132,6 +132,18 @@ CASES: dict[str, Case] = {
         lambda at: {"name": "web", "rules": [{"direction": "ingress", "protocol": "tcp"}]},
         {"rules": [{"direction": "ingress", "protocol": "udp"}]},
     ),
+    "security_group_rule": Case(
+        lambda at: {"security_group_id": at["security_group"], "protocol": "tcp", "direction": "ingress"},
+        {},
+        {"security_group_id": NOWHERE},
+    ),
+    "router_gateway": Case(lambda at: {"router_id": at["router"]}, {}, {"router_id": NOWHERE}),
+    "server_group": Case(lambda at: {"name": "group", "policies": ["soft-anti-affinity"]}, {}),
+    "flavor": Case(
+        lambda at: {"name": "huge", "ram": 4096, "vcpus": 4, "disk": 10},
+        {"extra_specs": {"cpu": "fast"}},
+        {"name": "huge"},
+    ),
     "floating_ip": Case(lambda at: {"floating_network_id": "public"}, {}, {"floating_network_id": NOWHERE}),
     "floating_ip_association": Case(
         lambda at: {"floatingip_id": at["floating_ip"], "port_id": at["port"]}, {}, {"port_id": NOWHERE}
@@ -174,7 +186,8 @@ CASES: dict[str, Case] = {
 KINDS = sorted(CASES)
 NOT_TOLD = {"floating_network_id", "fixed_ips", "template", "parameters"}
 """Fields that may be asked for, and are not told as they were asked for."""
-SINGLE = {"remote_stack", "keypair", "listener", "health_monitor", "volume_attachment", "floating_ip_association"}
+SINGLE = {"remote_stack", "keypair", "flavor", "listener", "health_monitor", "volume_attachment"}
+SINGLE |= {"floating_ip_association"}
 """Of these no two with the same spec can be had at once."""
 
 IN_USE = [
@@ -182,6 +195,7 @@ IN_USE = [
     ("subnet", "port"),
     ("router", "router_interface"),
     ("subnet", "router_interface"),
+    ("router", "router_gateway"),
     ("volume", "volume_attachment"),
     ("floating_ip", "floating_ip_association"),
     ("load_balancer", "listener"),

@@ -10,7 +10,8 @@ import pytest
 
 from homeostat.clouds.local import LocalCloud
 from homeostat.clouds.port import Change, Intent, Operation
-from homeostat.model.observed import Condition, Observation, Remedy, Verdict
+from homeostat.model.errors import Terminal
+from homeostat.model.observed import Condition, Observation, Presence, Remedy, Verdict
 from homeostat.resources.base import ResourceType, Thing
 from homeostat.resources.registry import resource_type, types
 
@@ -68,6 +69,24 @@ TEMPLATE: dict[str, tuple[str, dict[str, Any]]] = {
     "address": ("OS::Neutron::FloatingIP", {"floating_network": "@outside", "port_id": "@by_name"}),
     "free_address": ("OS::Neutron::FloatingIP", {"floating_network": "outside"}),
     "association": ("OS::Neutron::FloatingIPAssociation", {"floatingip_id": "@free_address", "port_id": "@port"}),
+    "outer": ("OS::Neutron::ProviderNet", {"network_type": "vlan", "physical_network": "left", "segmentation_id": 7}),
+    "more_web": (
+        "OS::Neutron::SecurityGroupRule",
+        {"security_group": "@web", "port_range_min": 8, "port_range_max": 9},
+    ),
+    "plain_router": ("OS::Neutron::Router", {}),
+    "way_out": ("OS::Neutron::RouterGateway", {"router_id": "@plain_router", "network": "public"}),
+    "huge": ("OS::Nova::Flavor", {"name": "huge", "ram": 64000, "vcpus": 64, "extra_specs": {"cpu": "fast"}}),
+    "apart": ("OS::Nova::ServerGroup", {"policies": ["anti-affinity"]}),
+    "other_server": (
+        "OS::Nova::Server",
+        {"flavor": "@huge", "image": "cirros", "scheduler_hints": {"group": "@apart"}},
+    ),
+    "old_address": ("OS::Nova::FloatingIP", {"pool": "public"}),
+    "old_association": (
+        "OS::Nova::FloatingIPAssociation",
+        {"server_id": "@other_server", "floating_ip": "@old_address"},
+    ),
     "volume": ("OS::Cinder::Volume", {"size": 1, "metadata": {"for": "data"}}),
     "attachment": ("OS::Cinder::VolumeAttachment", {"instance_uuid": "@server", "volume_id": "@volume"}),
     "balancer": ("OS::Octavia::LoadBalancer", {"vip_subnet": "@near"}),
@@ -181,6 +200,8 @@ CHANGED: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
     ("volume", {"metadata": {}}, ("metadata",)),
     ("member", {"weight": 9}, ("weight",)),
     ("monitor", {"delay": 9}, ("delay",)),
+    ("outer", {"router:external": True}, ("router_external",)),
+    ("huge", {"extra_specs": {"cpu": "slow"}}, ("extra_specs",)),
 ]
 
 
@@ -212,3 +233,22 @@ def test_addresses_of_a_server_by_name_and_id_of_the_network(stack: Stack) -> No
     assert networks["lan"] == networks[stack.things["lan"][1].handle]
     assert len(networks["lan"]) == 2
     assert kind.attribute(server, "first_address") == networks["lan"][0]
+
+
+def test_a_group_that_keeps_servers_apart_has_room_for_one_on_one_host(stack: Stack) -> None:
+    kind, server = stack.things["other_server"]
+    spec = kind.spec(server.properties, "second")
+    (refused,) = stack.cloud.create("server", [Intent("second", spec)])
+    assert isinstance(refused, Terminal)
+    assert "is one host" in str(refused)
+    assert stack.cloud.find("server", ["second"])[0].presence is Presence.ABSENT
+    assert stack.look("apart").condition is Condition.READY
+    assert stack.things["apart"][1].seen.properties["members"] == [server.handle]
+
+
+def test_an_old_association_leads_to_the_first_port_of_its_server(stack: Stack) -> None:
+    assert stack.settle("old_address").condition is Condition.READY
+    assert stack.settle("other_server").condition is Condition.READY
+    address = stack.things["old_address"][1].seen.properties
+    assert address["fixed_ip_address"] == stack.things["other_server"][1].seen.properties["address"]
+    assert stack.things["old_association"][1].seen.properties["port_id"] == address["port_id"]

@@ -29,9 +29,45 @@ Objects by kind (fields beyond these are allowed; `status` words in lower case)
   router_interface: {id, router_id, subnet_id, port_id}
   floating_ip: {id, floating_network_id, floating_ip_address, fixed_ip_address, port_id, router_id, status}
   floating_ip_association: {id, floatingip_id, port_id, fixed_ip_address}
-  security_group: {id, name, description, rules: [...], stateful}
+    Both may be asked for with `server` in place of `port_id`: the server's first port with an address. A floating_ip
+    without floating_network_id, and a router_gateway without network_id, lie on the network that leads outside.
+  floating_ip_port_forward: {id, floatingip_id, external_port, internal_port_id, internal_port, internal_ip_address,
+    protocol}
+  router_gateway: {id, router_id, network_id}
+  extra_route_set: {id, router_id, routes: [{destination, nexthop}]}, other routes of the router are left alone
+  security_group: {id, name, description, rules: [...], stateful}; rules does not tell of things of the next kind
+  security_group_rule: {id, security_group_id, direction, ethertype, protocol, port_range_min, port_range_max,
+    remote_group_id, remote_ip_prefix}
+  qos_policy: {id, name, description, shared, rules: [...]}; qos_bandwidth_limit_rule: {id, policy, max_kbps,
+    max_burst_kbps, direction}; qos_dscp_marking_rule: {id, policy, dscp_mark}; qos_minimum_bandwidth_rule: {id, policy,
+    min_kbps, direction}; qos_minimum_packet_rate_rule: {id, policy, min_kpps, direction}
+  segment: {id, name, network_id, network_type, physical_network, segmentation_id}
+  address_scope: {id, name, shared, ip_version}; subnetpool: {id, name, prefixes, address_scope_id, default_quota,
+    default_prefixlen, min_prefixlen, max_prefixlen, is_default, shared, tags}
+  rbac_policy: {id, object_type, object_id, action, target_tenant}
+  trunk: {id, name, status, port_id, sub_ports: [{port_id, segmentation_type, segmentation_id}], admin_state_up}
+  metering_label: {id, name, description, shared}; metering_rule: {id, metering_label_id, remote_ip_prefix, direction,
+    excluded}
+  vpn_service: {id, name, status, subnet_id, router_id, admin_state_up}; ike_policy, ipsec_policy: {id, name,
+    auth_algorithm, encryption_algorithm, lifetime: {units, value}, pfs, …}; ipsec_site_connection: {id, name, status,
+    peer_address, peer_id, peer_cidrs, ikepolicy_id, ipsecpolicy_id, vpnservice_id, auth_mode, route_mode, …}
+  firewall: {id, name, status, firewall_policy_id, admin_state_up}; firewall_policy: {id, name, firewall_rules: [id],
+    audited}; firewall_rule: {id, name, protocol, action, position, firewall_policy_id, …}
+  flow_classifier, port_pair: {id, name, ingress, egress}, port_pair_group: {id, name, port_pairs}, port_chain: {id,
+    name, port_pair_groups, flow_classifiers}; tap_service: {id, name, status, port_id}; tap_flow: {id, name, status,
+    source_port, tap_service_id, direction}
+  l2_gateway: {id, name, devices}; l2_gateway_connection: {id, l2_gateway_id, network_id, segmentation_id};
+    network_gateway: {id, name, devices, connections, default}
+  server_group: {id, name, policies, rules, members: [id]}; servers name it as `scheduler_hints: {group}`
+  flavor: {id, name, ram (MiB), vcpus, disk (GiB), is_public, extra_specs, tenants}
+  host_aggregate: {id, name, availability_zone, hosts, metadata}
+  compute_quota, network_quota, volume_quota, load_balancer_quota: {id, project, limits by name}; deleting one brings
+    the defaults of the cloud back
   volume: {id, name, status: creating|available|in-use|error|deleting, size (GiB), description, volume_type, metadata,
     image, source_volid, snapshot_id, availability_zone, bootable, attachments: [...], read_only, created_at}
+  volume_type: {id, name, description, metadata, is_public, projects}; volume_type_encryption: {id, volume_type,
+    provider, cipher, key_size, control_location}; volume_qos_specs: {id, name, specs};
+    volume_qos_association: {id, qos_specs, volume_types}
   volume_attachment: {id, instance_uuid, volume_id, mountpoint, status}
   load_balancer: {id, name, status, vip_address, vip_subnet, vip_port_id, description, admin_state_up, pools, provider}
   listener: {id, name, status, loadbalancer, protocol, protocol_port, default_pool, connection_limit, admin_state_up}
@@ -41,6 +77,10 @@ Objects by kind (fields beyond these are allowed; `status` words in lower case)
     admin_state_up}
   health_monitor: {id, status, pool, type, delay, timeout, max_retries, http_method, url_path, expected_codes,
     admin_state_up}
+  l7_policy: {id, name, status, listener, action, redirect_pool, redirect_url, position, admin_state_up, rules: [...]};
+    l7_rule: {id, status, l7policy, type, compare_type, key, value, invert, admin_state_up}
+  load_balancer_flavor, load_balancer_zone: {id, name, description, enabled, …_profile_id};
+    load_balancer_flavor_profile, load_balancer_zone_profile: {id, name, provider_name, …_data (JSON text)}
   remote_stack: {id, name, region, status: in_progress|complete|failed|deleting, action, fault, outputs: {name: value}};
     asked for with {name, region, template (text), parameters, files, timeout_mins?}; the handle of one in a region of
     its own is `<region>/<id>`

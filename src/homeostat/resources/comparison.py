@@ -80,6 +80,18 @@ def fixed_ips(wanted: Sequence[Mapping[str, Any]], seen: Any) -> bool:
     return seen is None or all(any(reference(subnet, other) for other in there) for subnet in subnets)
 
 
+def trunk_ports(wanted: Sequence[Mapping[str, Any]], seen: Any) -> bool:
+    """The same sub-ports under the same numbers, in any order."""
+    return seen is None or _paired(wanted, seen, _same_trunk_port)
+
+
+def _same_trunk_port(wanted: Mapping[str, Any], seen: Mapping[str, Any]) -> bool:
+    numbered = ("segmentation_type", "segmentation_id")
+    return reference(wanted["port_id"], seen.get("port_id")) and all(
+        equal(wanted[name], seen.get(name)) for name in numbered
+    )
+
+
 def rules(wanted: Sequence[Mapping[str, Any]], seen: Any) -> bool:
     """Rules of a security group. Egress rules are the cloud's own as long as none is wanted."""
     if seen is None:

@@ -15,12 +15,13 @@ from homeostat.resources.constraints import (
     MAC_ADDRESS,
 )
 from homeostat.resources.graph import Graph, pick, subnets_of
-from homeostat.resources.rules import conflict, exactly_one, given, require
+from homeostat.resources.rules import at_most_one, conflict, exactly_one, given, require
 from homeostat.resources.schema import (
     UNKNOWN,
     Attribute,
     Kind,
     Property,
+    Schema,
     between,
     boolean,
     custom,
@@ -62,6 +63,13 @@ def tags() -> Property:
     return listing("Tags.", update=True, items=text(), same=comparison.includes)
 
 
+def owner(**options: Any) -> Property:
+    return text("Project that owns it.", **options)
+
+
+PORT_SECURITY = boolean("Filter the traffic of its ports by default.", update=True)
+
+
 def value_specs(**options: Any) -> Property:
     return mapping("Further fields, passed on as they are.", default={}, drift=False, **options)
 
@@ -70,8 +78,8 @@ class NetworkingType(ResourceType):
     """What the types of networking share."""
 
     lifecycle = Lifecycle(
-        ready=frozenset({"active", "down", "n/a"}),
-        busy=frozenset({"build", "building", "deleting"}),
+        ready=frozenset({"active", "down", "inactive", "n/a"}),
+        busy=frozenset({"build", "building", "deleting", "pending_create", "pending_update", "pending_delete"}),
         broken={"error": Remedy.RECREATE},
         operations={"stopped": "start"},
     )
@@ -90,10 +98,10 @@ class Net(NetworkingType):
         "name": text("Name of the network.", update=True),
         "value_specs": value_specs(update=True),
         "admin_state_up": boolean("The network is switched on.", default=True, update=True),
-        "tenant_id": text("Project that owns it."),
+        "tenant_id": owner(),
         "shared": boolean("All projects may use it.", default=False, update=True),
         "dhcp_agent_ids": listing("DHCP agents that serve it.", update=True, same=comparison.unordered),
-        "port_security_enabled": boolean("Filter traffic by default.", update=True),
+        "port_security_enabled": PORT_SECURITY,
         "qos_policy": link("Quality of service policy.", "qos_policy", update=True),
         "dns_domain": text("DNS domain of its ports.", update=True, constraints=(DNS_DOMAIN,)),
         "availability_zone_hints": listing("Availability zones to prefer."),
@@ -141,7 +149,7 @@ class Subnet(NetworkingType):
                 }
             ),
         ),
-        "tenant_id": text("Project that owns it."),
+        "tenant_id": owner(),
         "host_routes": listing(
             "Routes that its servers are told of.",
             update=True,
@@ -288,6 +296,15 @@ class Port(NetworkingType):
         return spec
 
 
+_TRAFFIC: Schema = {
+    "direction": text("Way of the traffic.", default="ingress", constraints=(one_of("ingress", "egress"),)),
+    "ethertype": text("Kind of packets.", default="IPv4", constraints=(one_of("IPv4", "IPv6"),)),
+    "port_range_min": integer("First port.", constraints=(between(0, 65535),)),
+    "port_range_max": integer("Last port.", constraints=(between(0, 65535),)),
+}
+"""What rules of security groups say about traffic, besides its protocol and the other side."""
+
+
 class SecurityGroup(NetworkingType):
     name = "OS::Neutron::SecurityGroup"
     kind = "security_group"
@@ -302,12 +319,7 @@ class SecurityGroup(NetworkingType):
             same=comparison.rules,
             items=mapping(
                 fields={
-                    "direction": text(
-                        "Way of the traffic.", default="ingress", constraints=(one_of("ingress", "egress"),)
-                    ),
-                    "ethertype": text("Kind of packets.", default="IPv4", constraints=(one_of("IPv4", "IPv6"),)),
-                    "port_range_min": integer("First port.", constraints=(between(0, 65535),)),
-                    "port_range_max": integer("Last port.", constraints=(between(0, 65535),)),
+                    **_TRAFFIC,
                     "protocol": text("Protocol; none means any.", constraints=(one_of(*PROTOCOLS),)),
                     "remote_mode": text(
                         "Whether the other side is a network or a group.",
@@ -347,9 +359,26 @@ def _rule(item: Mapping[str, Any]) -> dict[str, Any]:
     return rule
 
 
-TYPES: list[type[ResourceType]] = [
-    Net,
-    Subnet,
-    Port,
-    SecurityGroup,
-]
+class SecurityGroupRule(NetworkingType):
+    name = "OS::Neutron::SecurityGroupRule"
+    kind = "security_group_rule"
+    description = "One rule of a security group, apart from the rules that the group itself names."
+    properties = {
+        "security_group": link("Group that it belongs to.", "security_group", required=True),
+        "description": text("Description of the rule."),
+        **_TRAFFIC,
+        "protocol": text("Protocol of the traffic.", default="tcp", constraints=(one_of(*PROTOCOLS),)),
+        "remote_group": link("Group of the other side.", "security_group"),
+        "remote_ip_prefix": text("Network of the other side; none means any.", constraints=(CIDR,)),
+    }
+    renamed = {"security_group": "security_group_id", "remote_group": "remote_group_id"}
+
+    def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
+        at_most_one(values, path, "remote_group", "remote_ip_prefix")
+        low, high = values.get("port_range_min"), values.get("port_range_max")
+        if values.get("protocol", "tcp") in ("tcp", "udp") and UNKNOWN not in (low, high):
+            together = (low is None) == (high is None) and (low is None or low <= high)
+            require(together, "port_range_min and port_range_max are set together, the smaller one first", path)
+
+
+TYPES: list[type[ResourceType]] = [Net, Subnet, Port, SecurityGroup, SecurityGroupRule]

@@ -1,4 +1,4 @@
-"""Types of compute: servers and key pairs."""
+"""The type of servers."""
 
 import json
 from collections.abc import Mapping
@@ -341,47 +341,4 @@ def _address(item: Mapping[str, Any]) -> dict[str, Any]:
     return {**known, **item}
 
 
-class KeyPair(ResourceType):
-    """The private key is known from the creation alone; clouds do not tell it again."""
-
-    name = "OS::Nova::KeyPair"
-    kind = "keypair"
-    told_once = ("private_key",)
-    description = "A key pair that may log in to servers."
-    properties = {
-        "name": text("Name of the key pair.", required=True, constraints=(length(1, 255),)),
-        "save_private_key": boolean("Keep the private key, to give it as an attribute.", default=False),
-        "public_key": text("Public key; without it the cloud makes a pair."),
-        "type": text("Kind of key.", constraints=(one_of("ssh", "x509"),)),
-        "user": text("User it belongs to.", constraints=(custom("keystone.user"),)),
-    }
-    attributes = {
-        "public_key": Attribute("The public key."),
-        "private_key": Attribute("The private key where it was saved, else empty.", live=True),
-    }
-
-    def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
-        spec = super().spec(values, physical_name)
-        del spec["save_private_key"]
-        return spec
-
-    def reference(self, thing: Thing) -> Any:
-        return thing.properties["name"] if thing.handle else thing.name
-
-    def missed(self, thing: Thing) -> tuple[str, ...]:
-        """A private key is missed where it was made by the cloud and is to be kept."""
-        properties = thing.properties
-        made = properties["save_private_key"] and not properties["public_key"]
-        return super().missed(thing) if made else ()
-
-    def attribute(self, thing: Thing, name: str) -> Any:
-        if name != "private_key":
-            return super().attribute(thing, name)
-        saved = thing.properties["save_private_key"]
-        return (thing.seen.properties.get("private_key") or "") if saved else ""
-
-    def show(self, thing: Thing) -> Any:
-        return {name: value for name, value in thing.seen.properties.items() if name != "private_key"}
-
-
-TYPES: list[type[ResourceType]] = [Server, KeyPair]
+TYPES: list[type[ResourceType]] = [Server]

@@ -28,7 +28,7 @@ READY = frozenset({"active", "online"})
 BUSY = frozenset({"building", "deleting", "pending_create", "pending_update", "pending_delete"})
 
 
-def _link(description: str, kind: str, **options: Any) -> Property:
+def link(description: str, kind: str, **options: Any) -> Property:
     """Another thing of the cloud, by name or id."""
     return text(description, constraints=(custom(kind),), same=comparison.reference, **options)
 
@@ -42,10 +42,10 @@ class LoadBalancer(ResourceType):
         "name": text("Name of the load balancer.", update=True),
         "provider": text("Who provides it."),
         "vip_address": text("Address to have.", constraints=(IP_ADDRESS,)),
-        "vip_subnet": _link("Subnet to have the address on.", "neutron.subnet", required=True),
+        "vip_subnet": link("Subnet to have the address on.", "neutron.subnet", required=True),
         "admin_state_up": boolean("The load balancer is switched on.", default=True, update=True),
         "tenant_id": text("Project that owns it.", constraints=(custom("keystone.project"),)),
-        "flavor": _link("Flavor.", "octavia.flavor"),
+        "flavor": link("Flavor.", "octavia.flavor"),
         "availability_zone": text("Availability zone to be in.", constraints=(custom("octavia.availabilityzone"),)),
     }
     attributes = {
@@ -65,8 +65,8 @@ class Listener(ResourceType):
     properties = {
         "protocol_port": integer("The port.", required=True, constraints=(between(1, 65535),)),
         "protocol": text("Protocol spoken on it.", required=True, constraints=(one_of(*PROTOCOLS),)),
-        "loadbalancer": _link("The load balancer.", "octavia.loadbalancer", required=True),
-        "default_pool": _link("Pool that gets the connections.", "octavia.pool", update=True),
+        "loadbalancer": link("The load balancer.", "octavia.loadbalancer", required=True),
+        "default_pool": link("Pool that gets the connections.", "octavia.pool", update=True),
         "name": text("Name of the listener.", update=True),
         "admin_state_up": boolean("The listener is switched on.", default=True, update=True),
         "description": text("Description of the listener.", default="", update=True),
@@ -123,8 +123,8 @@ class Pool(ResourceType):
         ),
         "name": text("Name of the pool.", update=True),
         "lb_algorithm": text("How members are chosen.", required=True, update=True, constraints=(one_of(*ALGORITHMS),)),
-        "listener": _link("Listener whose connections it gets.", "octavia.listener"),
-        "loadbalancer": _link("Load balancer it belongs to.", "octavia.loadbalancer"),
+        "listener": link("Listener whose connections it gets.", "octavia.listener"),
+        "loadbalancer": link("Load balancer it belongs to.", "octavia.loadbalancer"),
         "protocol": text("Protocol spoken with members.", required=True, constraints=(one_of(*PROTOCOLS),)),
         "tls_enabled": boolean("Speak TLS with members.", default=False, update=True),
     }
@@ -164,14 +164,14 @@ class PoolMember(ResourceType):
     kind = "pool_member"
     description = "One server of a pool."
     properties = {
-        "pool": _link("The pool.", "octavia.pool", required=True),
+        "pool": link("The pool.", "octavia.pool", required=True),
         "address": text("Address of the server.", required=True, constraints=(IP_ADDRESS,)),
         "protocol_port": integer("Port it listens on.", required=True, constraints=(between(1, 65535),)),
         "monitor_address": text("Address to check instead.", constraints=(IP_ADDRESS,)),
         "monitor_port": integer("Port to check instead.", constraints=(between(1, 65535),)),
         "weight": integer("Its share of the connections.", default=1, update=True, constraints=(between(0, 256),)),
         "admin_state_up": boolean("The member is switched on.", default=True, update=True),
-        "subnet": _link("Subnet to reach it from.", "neutron.subnet"),
+        "subnet": link("Subnet to reach it from.", "neutron.subnet"),
         "tags": listing("Tags.", update=True, same=comparison.includes),
     }
     lifecycle = Lifecycle(READY, BUSY, broken={"error": Remedy.RECREATE})
@@ -189,7 +189,7 @@ class HealthMonitor(ResourceType):
         "max_retries": integer(
             "Checks that must succeed or fail.", required=True, update=True, constraints=(between(1, 10),)
         ),
-        "pool": _link("The pool.", "octavia.pool", required=True),
+        "pool": link("The pool.", "octavia.pool", required=True),
         "timeout": integer("Seconds that a check may take.", required=True, update=True, constraints=(between(0),)),
         "type": text(
             "Kind of check.",

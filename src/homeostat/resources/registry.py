@@ -12,7 +12,7 @@ from homeostat.resources import (
     aodh,
     barbican,
     blazar,
-    cinder,
+    clouds,
     configs,
     deployments,
     designate,
@@ -24,12 +24,7 @@ from homeostat.resources import (
     magnum,
     manila,
     mistral,
-    neutron,
-    nova,
-    octavia,
-    remote,
     retired,
-    routing,
     swift,
     trove,
     waiting,
@@ -61,7 +56,7 @@ SERVICES = (
     ironic,
 )
 KEPT = (waiting, configs, deployments)
-FAMILIES = (heat, grouping, nova, neutron, routing, cinder, octavia, remote, *KEPT, *SERVICES, retired)
+FAMILIES = (heat, grouping, *clouds.FAMILIES, *KEPT, *SERVICES, retired)
 
 
 GROUP = "homeostat.resources"

@@ -5,11 +5,27 @@ from typing import Any
 
 from homeostat.resources import comparison
 from homeostat.resources.base import Props, ResourceType, Thing, said
-from homeostat.resources.constraints import DNS_DOMAIN, IP_ADDRESS, RELATIVE_DNS_NAME
+from homeostat.resources.constraints import CIDR, DNS_DOMAIN, IP_ADDRESS, RELATIVE_DNS_NAME
 from homeostat.resources.graph import Graph, entries, mentioned, of_type, pick, same, subnets_of
-from homeostat.resources.neutron import NetworkingType, link, tags, value_specs
+from homeostat.resources.neutron import NetworkingType, link, owner, tags, value_specs
 from homeostat.resources.rules import at_most_one, conflict, exactly_one, given, require
-from homeostat.resources.schema import UNKNOWN, Attribute, Kind, Schema, boolean, listing, mapping, text
+from homeostat.resources.schema import (
+    UNKNOWN,
+    Attribute,
+    Kind,
+    Schema,
+    between,
+    boolean,
+    integer,
+    listing,
+    mapping,
+    one_of,
+    text,
+)
+from homeostat.resources.support import deprecated, hidden, unsupported
+
+FORWARDED = ("tcp", "udp", "icmp", "icmp6", "sctp", "dccp")
+"""Protocols of port forwarding."""
 
 _GATEWAY: Schema = {
     "network": text("External network.", required=True, update=True),
@@ -42,7 +58,7 @@ class Router(NetworkingType):
         "ha": boolean("Run it on several agents."),
         "availability_zone_hints": listing("Availability zones to prefer.", update=True, drift=False),
         "tags": tags(),
-        "tenant_id": text("Project that owns it."),
+        "tenant_id": owner(),
     }
     attributes = {
         "status": Attribute("Status of the router."),
@@ -141,6 +157,9 @@ class FloatingIP(NetworkingType):
         """What makes its port reachable: routers to the same outside, and interfaces on the port's subnet."""
         network = pick(properties, "floating_network", "floating_network_id")
         found = _interfaces_reaching(properties.get("port_id"), graph)
+        for name, tree in of_type(graph, "OS::Neutron::RouterGateway"):
+            if same(pick(tree, "network", "network_id"), network):
+                found.add(name)
         for name, tree in of_type(graph, "OS::Neutron::Router"):
             gateway = tree.get("external_gateway_info")
             if isinstance(gateway, Mapping) and same(gateway.get("network"), network):
@@ -166,6 +185,127 @@ class FloatingIPAssociation(NetworkingType):
         return thing.key if thing.handle else thing.name
 
 
+class RouterGateway(NetworkingType):
+    name = "OS::Neutron::RouterGateway"
+    kind = "router_gateway"
+    description = "A router's way out, apart from the router."
+    support = hidden(
+        "5.0.0",
+        "Use the property external_gateway_info of OS::Neutron::Router.",
+        deprecated("2014.1"),
+    )
+    properties = {
+        "router_id": link("The router.", "router", required=True),
+        "network_id": link("Network; use network.", "network", hidden=True),
+        "network": link("External network; without one the cloud chooses.", "network"),
+    }
+    renamed = {"network": "network_id"}
+    twins = {"network_id": "network"}
+
+    def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
+        """The interfaces of its router, and the subnets of its network."""
+        router = properties.get("router_id")
+        found = subnets_of(graph, pick(properties, "network", "network_id"))
+        for name, tree in of_type(graph, "OS::Neutron::RouterInterface"):
+            if same(pick(tree, "router", "router_id"), router):
+                found.add(name)
+        return found
+
+    def reference(self, thing: Thing) -> Any:
+        """`<router>:<network>`."""
+        known = {**thing.properties, **{key: value for key, value in thing.seen.properties.items() if value}}
+        return f"{known['router_id']}:{known.get('network_id') or ''}" if thing.handle else thing.name
+
+
+_ROUTE: Schema = {
+    "destination": text("Where it leads.", required=True, constraints=(CIDR,)),
+    "nexthop": text("Address to go by.", required=True, constraints=(IP_ADDRESS,)),
+}
+
+
+class ExtraRoute(NetworkingType):
+    name = "OS::Neutron::ExtraRoute"
+    kind = "extra_route_set"
+    description = "A route of a router, apart from the router."
+    support = unsupported("Use OS::Neutron::ExtraRouteSet, which changes all routes at once.")
+    properties = {
+        "router_id": link("The router.", "router", required=True),
+        "destination": text("Where it leads.", required=True),
+        "nexthop": text("Address to go by.", required=True),
+    }
+
+    def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
+        """What makes the next hop reachable."""
+        return _ways_of(properties.get("router_id"), graph)
+
+    def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
+        """The same as a set of one route."""
+        route = {name: values[name] for name in ("destination", "nexthop")}
+        return {"router_id": values["router_id"], "routes": [route]}
+
+    def reference(self, thing: Thing) -> Any:
+        """`<router>:<destination>:<nexthop>`."""
+        return ":".join(str(thing.properties[name]) for name in self.properties) if thing.handle else thing.name
+
+
+class ExtraRouteSet(NetworkingType):
+    name = "OS::Neutron::ExtraRouteSet"
+    kind = "extra_route_set"
+    description = "Routes of a router, apart from the router; others keep theirs."
+    properties = {
+        "router": link("The router.", "router", required=True),
+        "routes": listing(
+            "The routes.", default=[], update=True, same=comparison.includes, items=mapping(fields=_ROUTE)
+        ),
+    }
+    renamed = {"router": "router_id"}
+
+    def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
+        routes = values.get("routes")
+        known = [each for each in routes if each is not UNKNOWN] if isinstance(routes, list) else []
+        for index, route in enumerate(known):
+            twice = any(dict(route) == dict(other) for other in known[:index])
+            require(not twice, f"The same route is there twice: {dict(route)}", (*path, "routes", index))
+
+    def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
+        """What makes the next hops reachable."""
+        return _ways_of(properties.get("router"), graph)
+
+
+class FloatingIPPortForward(NetworkingType):
+    name = "OS::Neutron::FloatingIPPortForward"
+    kind = "floating_ip_port_forward"
+    description = "Lets one port number of a floating IP lead to a port."
+    properties = {
+        "internal_ip_address": text("Address of the port.", required=True, update=True, constraints=(IP_ADDRESS,)),
+        "internal_port_number": integer("Port number there.", update=True, constraints=(between(1, 65535),)),
+        "external_port": integer(
+            "Port number of the floating IP.", required=True, update=True, constraints=(between(1, 65535),)
+        ),
+        "internal_port": link("Port that it leads to.", "port", required=True, update=True),
+        "protocol": text("Protocol.", required=True, update=True, constraints=(one_of(*FORWARDED),)),
+        "floating_ip": text("The floating IP.", required=True, same=comparison.reference),
+    }
+    renamed = {
+        "internal_port_number": "internal_port",
+        "internal_port": "internal_port_id",
+        "floating_ip": "floatingip_id",
+    }
+
+    def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
+        """The router interfaces that make the port reachable."""
+        return _interfaces_reaching(properties.get("internal_port"), graph)
+
+
+def _ways_of(router: Any, graph: Graph) -> set[str]:
+    """Names of a router's interfaces and of its gateway in the template."""
+    found = set()
+    for name, tree in of_type(graph, "OS::Neutron::RouterInterface", "OS::Neutron::RouterGateway"):
+        if same(pick(tree, "router", "router_id"), router):
+            found.add(name)
+    return found
+
+
 def _interfaces_reaching(port: Any, graph: Graph) -> set[str]:
     """Names of the router interfaces on the subnets where a port (a raw value) has or may get addresses."""
     ports = [graph[name][1] for name in mentioned(port) if graph.get(name, ("",))[0] == "OS::Neutron::Port"]
@@ -180,4 +320,13 @@ def _interfaces_reaching(port: Any, graph: Graph) -> set[str]:
     return found
 
 
-TYPES: list[type[ResourceType]] = [Router, RouterInterface, FloatingIP, FloatingIPAssociation]
+TYPES: list[type[ResourceType]] = [
+    Router,
+    RouterInterface,
+    RouterGateway,
+    FloatingIP,
+    FloatingIPAssociation,
+    FloatingIPPortForward,
+    ExtraRoute,
+    ExtraRouteSet,
+]

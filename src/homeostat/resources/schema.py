@@ -89,7 +89,7 @@ class Property:
 
     update — may change in place; immutable — a change is refused; fields — for a MAP with known keys; items —
     for a LIST; hidden — accepted but not shown; drift — compare with what is observed (False for what clouds
-    do not report in comparable form); same — how to compare.
+    do not report in comparable form); implemented — False: known from elsewhere, refused here; same — how to compare.
     """
 
     kind: Kind
@@ -103,6 +103,7 @@ class Property:
     items: "Property | None" = None
     hidden: bool = False
     drift: bool = True
+    implemented: bool = True
     same: comparison.Rule = comparison.equal
 
     def wire(self) -> dict[str, Any]:
@@ -190,6 +191,8 @@ def coerce(schema: Schema, given: Mapping[str, Any], path: Sequence[str | int] =
     result = {}
     for name, prop in schema.items():
         if name in given:
+            if not prop.implemented and given[name] is not None:
+                raise invalid(f"Property {name} not implemented yet", *path, error="Property error")
             result[name] = coerce_value(prop, given[name], (*path, name))
         elif prop.required and prop.default is None:
             raise invalid(f"Property {name} not assigned", *path, error="Property error")

@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from homeostat.clouds.local import balancing, floating, networks, processes, servers, snapshots, storage
+from homeostat.clouds.local import balancing, floating, networks, offers, processes, servers, snapshots, storage
 from homeostat.clouds.local.catalogue import Catalogue
 from homeostat.clouds.local.family import Family
 from homeostat.clouds.local.tree import Look, Tree, scan
@@ -19,7 +19,11 @@ FAMILIES: tuple[type[Family], ...] = (
     networks.Ports,
     networks.Routers,
     networks.RouterInterfaces,
+    networks.RouterGateways,
     networks.SecurityGroups,
+    networks.SecurityGroupRules,
+    offers.Flavors,
+    offers.ServerGroups,
     storage.Volumes,
     storage.VolumeAttachments,
     storage.Keypairs,

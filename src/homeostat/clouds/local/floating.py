@@ -10,14 +10,21 @@ from homeostat.clouds.local.tree import Look, Record
 from homeostat.clouds.port import Change, Operation
 from homeostat.model.errors import Terminal
 
+OF_SERVER = Refers(("server",), "server", "server_id")
+
 
 class FloatingIps(Family):
     kind = "floating_ip"
     refers = (
-        Refers(("floating_network", "floating_network_id"), "network", "floating_network_id", required=True),
+        Refers(("floating_network", "floating_network_id"), "network", "floating_network_id"),
         Refers(("port_id",), "port", "port_id"),
+        OF_SERVER,
     )
     used_by = (("floating_ip_association", "floatingip_id"),)
+
+    def references(self, look: Look, spec: Mapping[str, Any]) -> Facts:
+        facts = _with_port(look, super().references(look, spec))
+        return {**facts, "floating_network_id": facts["floating_network_id"] or networks.external(look).id}
 
     def admit(self, look: Look, id: str, spec: Mapping[str, Any]) -> Facts:
         facts = super().admit(look, id, spec)
@@ -85,6 +92,17 @@ def _target(look: Look, port_id: str | None, wanted: str | None) -> str | None:
     return None
 
 
+def _with_port(look: Look, facts: Facts) -> Facts:
+    """The first port with an address of the server, where a server is named instead of a port."""
+    server = look.get("server", facts["server_id"]) if facts["server_id"] else None
+    if server is None or facts["port_id"]:
+        return facts
+    port_id = next((id for id in server.facts["ports"] if _target(look, id, None)), None)
+    if port_id is None:
+        raise Terminal(f"server {server.id} has no address that a floating one could lead to")
+    return {**facts, "port_id": port_id}
+
+
 def _refuse_without_target(look: Look, facts: Facts, spec: Mapping[str, Any]) -> None:
     wanted = spec.get("fixed_ip_address")
     if facts["port_id"] and not _target(look, facts["port_id"], wanted):
@@ -95,11 +113,14 @@ class FloatingIpAssociations(Family):
     kind = "floating_ip_association"
     refers = (
         Refers(("floatingip_id",), "floating_ip", "floatingip_id", required=True),
-        Refers(("port_id",), "port", "port_id", required=True),
+        Refers(("port_id",), "port", "port_id"),
+        OF_SERVER,
     )
 
     def references(self, look: Look, spec: Mapping[str, Any]) -> Facts:
-        facts = super().references(look, spec)
+        facts = _with_port(look, super().references(look, spec))
+        if not facts["port_id"]:
+            raise Terminal("A floating_ip_association needs a port or a server: set 'port_id' or 'server'")
         _refuse_without_target(look, facts, spec)
         return facts
 

@@ -21,7 +21,12 @@ OF_NETWORK = Refers(("network", "network_id"), "network", "network_id", required
 
 class Networks(Family):
     kind = "network"
-    used_by = (("port", "network_id"), ("floating_ip", "floating_network_id"), ("router", "gateway_network_id"))
+    used_by = (
+        ("port", "network_id"),
+        ("floating_ip", "floating_network_id"),
+        ("router", "gateway_network_id"),
+        ("router_gateway", "network_id"),
+    )
 
     def users(self, look: Look, record: Record) -> Iterable[Record]:
         yield from super().users(look, record)
@@ -206,7 +211,7 @@ def release_ports(look: Look, user: Record, keep: tuple[str, ...] = ()) -> None:
 
 class Routers(Family):
     kind = "router"
-    used_by = (("router_interface", "router_id"),)
+    used_by = (("router_interface", "router_id"), ("router_gateway", "router_id"))
 
     def admit(self, look: Look, id: str, spec: Mapping[str, Any]) -> Facts:
         gateway = spec.get("external_gateway_info") or {}
@@ -236,9 +241,42 @@ class RouterInterfaces(Family):
         return facts
 
 
+class RouterGateways(Family):
+    kind = "router_gateway"
+    refers = (
+        Refers(("router", "router_id"), "router", "router_id", required=True),
+        Refers(("network", "network_id"), "network", "network_id"),
+    )
+
+    def references(self, look: Look, spec: Mapping[str, Any]) -> Facts:
+        facts = super().references(look, spec)
+        return {**facts, "network_id": facts["network_id"] or external(look).id}
+
+
+def external(look: Look) -> Record:
+    """The network that leads outside, where none is named: the oldest of them."""
+    found = [network for network in look.all("network").values() if network.spec.get("router:external")]
+    if not found:
+        raise Terminal("There is no external network: name one, or make one with router:external")
+    return found[0]
+
+
 class SecurityGroups(Family):
     kind = "security_group"
     used_by = (("port", "security_group_ids"), ("server", "security_group_ids"))
 
+    def dismantle(self, look: Look, record: Record) -> None:
+        """The rules that were made apart from it go with it."""
+        for rule in look.referring("security_group_rule", "security_group_id", record.id):
+            look.drop(rule)
+
     def show(self, look: Look, record: Record) -> dict[str, Any]:
         return {"description": "", "rules": [], "stateful": True, **super().show(look, record)}
+
+
+class SecurityGroupRules(Family):
+    kind = "security_group_rule"
+    refers = (
+        Refers(("security_group_id",), "security_group", "security_group_id", required=True),
+        Refers(("remote_group_id",), "security_group", "remote_group_id"),
+    )

@@ -22,6 +22,7 @@ from typing import Any
 from homeostat.clouds.local import networks, processes
 from homeostat.clouds.local.catalogue import Catalogue
 from homeostat.clouds.local.family import Facts, Family, Item, merged
+from homeostat.clouds.local.offers import join_group
 from homeostat.clouds.local.snapshots import Snapshots, complete_snapshot, snapshot_data
 from homeostat.clouds.local.storage import volume_data
 from homeostat.clouds.local.tree import Look, Record, Tree, remove_tree, write_whole
@@ -71,7 +72,7 @@ class Servers(Family):
             "ports": [],
             "plugged": False,
         }
-        return {**built, **self._checked(look, spec, frozenset(spec))}
+        return {**built, **self._checked(look, spec, frozenset(spec)), **join_group(look, spec)}
 
     def amend(self, look: Look, record: Record, spec: Mapping[str, Any], changed: frozenset[str]) -> Facts:
         refuse_if_locked(record, "updated")
@@ -86,7 +87,7 @@ class Servers(Family):
         """Fails: Terminal when `spec` names what does not exist; a key may go once a server has it."""
         for entity in ("image", "flavor"):
             name = str(spec.get(entity) or "")
-            if entity in changed and name and not self._is_snapshot(entity, name):
+            if entity in changed and name and not self._is_snapshot(entity, name) and not _is_made(look, entity, name):
                 self._catalogue.check(entity, name)
         if "key_name" in changed and spec.get("key_name"):
             look.resolve("keypair", spec["key_name"])
@@ -446,6 +447,12 @@ def _reborn(**facts: Any) -> Facts:
 def refuse_if_locked(record: Record, participle: str) -> None:
     if record.facts.get("locked"):
         raise Terminal(f"server {record.id} is locked and cannot be {participle}: unlock it first")
+
+
+def _is_made(look: Look, entity: str, given: str) -> bool:
+    """Is it the id or name of a flavor that somebody has made?"""
+    made = look.all("flavor") if entity == "flavor" else {}
+    return given in made or any(given in (each.spec.get("name"), each.spec.get("flavorid")) for each in made.values())
 
 
 def _own_port(look: Look, record: Record, entry: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,6 +20,14 @@ READY_STATUS: Mapping[str, str] = {
     "health_monitor": "active",
     "remote_stack": "complete",
     **services.READY_STATUS,
+    "trunk": "active",
+    "vpn_service": "active",
+    "ipsec_site_connection": "active",
+    "firewall": "active",
+    "tap_service": "active",
+    "tap_flow": "active",
+    "l7_policy": "active",
+    "l7_rule": "active",
 }
 """Status word of a thing that is ready; kinds without one have no status."""
 
@@ -41,6 +49,17 @@ KINDS = frozenset(
         "router_interface",
         "floating_ip_association",
         "security_group",
+        *("security_group_rule", "router_gateway", "extra_route_set", "floating_ip_port_forward"),
+        *("server_group", "flavor", "host_aggregate"),
+        *("qos_policy", "qos_bandwidth_limit_rule", "qos_dscp_marking_rule"),
+        *("qos_minimum_bandwidth_rule", "qos_minimum_packet_rate_rule"),
+        *("segment", "address_scope", "subnetpool", "rbac_policy"),
+        *("l2_gateway", "l2_gateway_connection", "network_gateway", "metering_label", "metering_rule"),
+        *("ike_policy", "ipsec_policy", "firewall_rule", "firewall_policy"),
+        *("flow_classifier", "port_pair", "port_pair_group", "port_chain"),
+        *("volume_type", "volume_type_encryption", "volume_qos_specs", "volume_qos_association"),
+        *("load_balancer_flavor", "load_balancer_flavor_profile", "load_balancer_zone", "load_balancer_zone_profile"),
+        *("compute_quota", "network_quota", "volume_quota", "load_balancer_quota"),
     }
 )
 
@@ -72,7 +91,7 @@ def _port(spec: Fields, number: int) -> Fields:
     return {
         "fixed_ips": fixed,
         "mac_address": spec.get("mac_address") or mac,
-        "network_id": spec.get("network"),
+        "network_id": spec.get("network_id") or spec.get("network"),
     }
 
 
@@ -89,11 +108,28 @@ def _balancer(spec: Fields, number: int) -> Fields:
 
 def _floating(spec: Fields, number: int) -> Fields:
     address = spec.get("floating_ip_address") or f"203.0.{number // 250 % 250}.{number % 250 + 1}"
-    return {"floating_ip_address": address, "floating_network_id": spec.get("floating_network")}
+    network = spec.get("floating_network_id") or spec.get("floating_network") or "public"
+    port = spec.get("port_id") or (f"port-of-{spec['server']}" if spec.get("server") else None)
+    return {"floating_ip_address": address, "floating_network_id": network, "port_id": port}
 
 
 def _subnet(spec: Fields, number: int) -> Fields:
-    return {"network_id": spec.get("network"), "cidr": spec.get("cidr") or f"10.{number % 250}.0.0/24"}
+    return {
+        "network_id": spec.get("network_id") or spec.get("network"),
+        "cidr": spec.get("cidr") or f"10.{number % 250}.0.0/24",
+    }
+
+
+def _association(spec: Fields, number: int) -> Fields:
+    return {"port_id": spec.get("port_id") or f"port-of-{spec.get('server')}"}
+
+
+def _rule_of_group(spec: Fields, number: int) -> Fields:
+    return {"direction": spec.get("direction") or "ingress", "ethertype": spec.get("ethertype") or "IPv4"}
+
+
+def _connection(spec: Fields, number: int) -> Fields:
+    return {"auth_mode": "psk", "route_mode": "static"}
 
 
 def _address(number: int) -> str:
@@ -107,6 +143,16 @@ FIELDS: Mapping[str, Callable[[Fields, int], Fields]] = {
     "load_balancer": _balancer,
     "floating_ip": _floating,
     "subnet": _subnet,
+    "floating_ip_association": _association,
+    "security_group_rule": _rule_of_group,
+    "router_gateway": lambda spec, number: {"network_id": spec.get("network_id") or "public"},
+    "ipsec_site_connection": _connection,
+    "qos_policy": lambda spec, number: {"rules": []},
+    "l7_policy": lambda spec, number: {"rules": [], "position": spec.get("position") or 1},
+    "server_group": lambda spec, number: {"members": []},
+    "firewall_rule": lambda spec, number: {"position": None, "firewall_policy_id": None},
+    "network_gateway": lambda spec, number: {"default": False},
+    "flavor": lambda spec, number: {"extra_specs": spec.get("extra_specs") or {}},
     "remote_stack": lambda spec, number: {"action": "CREATE", "outputs": {}},
     **services.FIELDS,
 }

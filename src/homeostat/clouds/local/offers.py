@@ -1,0 +1,54 @@
+"""What operators offer in a cloud: flavors, and groups of servers on one host, which is all that this machine is."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from homeostat.clouds.local.family import Facts, Family
+from homeostat.clouds.local.tree import Look, Record
+from homeostat.model.errors import Terminal
+
+APART = "anti-affinity"
+
+
+class Flavors(Family):
+    """A flavor is a name that servers may use; a guest has what the machine has whatever the flavor says."""
+
+    kind = "flavor"
+
+    def admit(self, look: Look, id: str, spec: Mapping[str, Any]) -> Facts:
+        if any(other.spec.get("name") == spec["name"] for other in look.all("flavor").values()):
+            raise Terminal(f"There is a flavor named {spec['name']!r} already: choose another name")
+        return {}
+
+    def show(self, look: Look, record: Record) -> dict[str, Any]:
+        return {"is_public": True, "extra_specs": {}, **super().show(look, record)}
+
+
+class ServerGroups(Family):
+    kind = "server_group"
+
+    def show(self, look: Look, record: Record) -> dict[str, Any]:
+        return {**super().show(look, record), "members": [each.id for each in _members(look, record)]}
+
+
+def join_group(look: Look, spec: Mapping[str, Any]) -> Facts:
+    """The group that a new server names in its hints. Fails: Terminal where it must not share a host with the others.
+
+    This machine is one host, so a group that keeps its servers apart has room for one, or for as many as its rule
+    max_server_per_host allows. The soft policies ask for nothing that is not there.
+    """
+    hint = (spec.get("scheduler_hints") or {}).get("group")
+    if not hint:
+        return {"server_group_id": None}
+    group = look.resolve("server_group", str(hint))
+    room = (group.spec.get("rules") or {}).get("max_server_per_host") or 1
+    if APART in (group.spec.get("policies") or ()) and len(_members(look, group)) >= room:
+        raise Terminal(
+            f"No valid host was found: the local cloud is one host, and the server group {hint} keeps its servers "
+            f"apart ({APART}). Use the policy soft-{APART}, or the rule max_server_per_host"
+        )
+    return {"server_group_id": group.id}
+
+
+def _members(look: Look, group: Record) -> list[Record]:
+    return look.referring("server", "server_group_id", group.id)

@@ -1,0 +1,26 @@
+"""The families of types that every cloud is made of: compute, networking, block storage, load balancing."""
+
+from homeostat.resources import (
+    chaining,
+    cinder,
+    compute,
+    firewall,
+    gateways,
+    layer7,
+    neutron,
+    nova,
+    octavia,
+    octavia_offers,
+    provider,
+    qos,
+    quotas,
+    remote,
+    routing,
+    volume_types,
+    vpn,
+)
+
+FAMILIES = (
+    *(nova, compute, neutron, routing, qos, provider, gateways, vpn, firewall, chaining),
+    *(cinder, volume_types, octavia, layer7, octavia_offers, quotas, remote),
+)
