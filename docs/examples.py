@@ -36,6 +36,7 @@ VALUES: Mapping[str, Mapping[str, Any]] = {
         "end_date": "2040-01-02 08:00",
         "reservations": [{"resource_type": "physical:host", "min": 1, "max": 2}],
     },
+    "OS::Cinder::Quota": {"volumes": 10},
     "OS::Cinder::Volume": {"size": 1},
     "OS::Designate::RecordSet": {"name": "www.example.org.", "records": ["192.0.2.10"]},
     "OS::Designate::Zone": {"name": "example.org.", "email": "admin@example.org"},
@@ -55,10 +56,13 @@ VALUES: Mapping[str, Mapping[str, Any]] = {
     "OS::Mistral::ExternalResource": {"actions": {"CREATE": {"workflow": "my-workflow"}}},
     "OS::Mistral::Workflow": {"tasks": [{"name": "greet", "action": "std.echo", "input": {"output": "hello"}}]},
     "OS::Neutron::FloatingIPAssociation": {"floatingip_id": ID_A, "port_id": ID_B},
+    "OS::Neutron::Quota": {"port": 10},
     "OS::Neutron::RouterInterface": {"subnet": "my-subnet"},
     "OS::Neutron::Subnet": {"cidr": "192.0.2.0/24"},
+    "OS::Nova::Quota": {"cores": 10},
     "OS::Nova::Server": {"image": "my-image"},
     "OS::Octavia::Pool": {"listener": "my-listener"},
+    "OS::Octavia::Quota": {"listener": 10},
     "OS::Zaqar::Subscription": {"subscriber": "mailto:admin@example.org"},
 }
 """Type -> values of its properties that the schema does not lead to."""

@@ -47,13 +47,19 @@ CHANGED: Mapping[str, Mapping[str, Any]] = {
     "OS::Keystone::User": {"roles": ROLES},
     "OS::Keystone::UserRoleAssignment": {"roles": ROLES},
     "OS::Mistral::Workflow": {"type": LEFT, "tasks": [{"name": "wait", "action": "std.noop"}]},
+    "OS::Neutron::FloatingIPPortForward": {"internal_ip_address": "192.0.2.11"},
+    "OS::Neutron::NetworkGateway": {"connections": [{"network": "my-network"}]},
     "OS::Neutron::Port": {"no_fixed_ips": LEFT},
+    "OS::Nova::Flavor": {"tenants": LEFT},
     "OS::Nova::Server": {
         "networks": [{"network": "my-network"}],
         "flavor_update_policy": LEFT,
         "image_update_policy": "REBUILD_PRESERVE_EPHEMERAL",
         "user_data": LEFT,
     },
+    "OS::Octavia::AvailabilityZoneProfile": {"availability_zone_data": '{"b": 2}'},
+    "OS::Octavia::FlavorProfile": {"flavor_data": '{"b": 2}'},
+    "OS::Octavia::L7Policy": {"action": "REDIRECT_TO_POOL", "redirect_url": LEFT},
     "OS::Trove::Instance": {"users": [{"name": "reader", "password": "wordpass", "databases": ["shop"]}]},
     "OS::Zaqar::Subscription": {"subscriber": "https://example.org/hook"},
     "OS::Zun::Container": {"networks": [{"network": "my-network"}]},
@@ -115,7 +121,16 @@ def given(name: str) -> dict[str, Any]:
 
 def shown(kind: ResourceType) -> Iterator[tuple[str, Property]]:
     """Properties that templates should use."""
-    return ((name, each) for name, each in kind.properties.items() if not each.hidden and name not in kind.twins)
+    return (
+        (name, each)
+        for name, each in kind.properties.items()
+        if not each.hidden and name not in kind.twins and each.implemented and not _settled(each)
+    )
+
+
+def _settled(prop: Property) -> bool:
+    """There is one value that it may have."""
+    return any(len(each.wire.get("allowed_values", "..")) == 1 for each in prop.constraints)
 
 
 def fits(kind: ResourceType, values: Mapping[str, Any]) -> bool:
