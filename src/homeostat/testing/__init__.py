@@ -1,0 +1,16 @@
+"""Tests for resource types, for those who write them: everything that the service expects of a type and its cloud.
+
+    from homeostat.testing import Example, cases, check_conforms
+
+    @pytest.mark.parametrize("case", cases())
+    def test_lamp(case: str) -> None:
+        check_conforms(Lamp, Example({"watts": 40}, change={"watts": 25}), cloud=my_cloud, case=case)
+
+A case that fails raises AssertionError with what is wrong. Time is virtual, nothing waits; a case takes milliseconds to
+seconds. For classes with handlers, `handled(types, classes)` gives both the type and the cloud.
+"""
+
+from homeostat.testing.bench import Bench, Crash, Making, Setting
+from homeostat.testing.cases import Example, cases, check_conforms, handled
+
+__all__ = ["Bench", "Crash", "Example", "Making", "Setting", "cases", "check_conforms", "handled"]

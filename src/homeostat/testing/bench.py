@@ -1,0 +1,259 @@
+"""A whole service in one thread on virtual time, with a cloud that can be struck at any of its calls."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import case, func, select
+
+from homeostat.api.intake import Intake, Intent, Quotas
+from homeostat.clouds import port
+from homeostat.clouds.port import Answer, Change, Cloud, Operation, Sighting
+from homeostat.convergence.board import ShardBoard, ShardJob
+from homeostat.convergence.children import Children
+from homeostat.convergence.clock import Entropy
+from homeostat.convergence.conductor import run_pass
+from homeostat.convergence.observing import Observer
+from homeostat.convergence.pass_ import Limits, Passes
+from homeostat.convergence.performing import Performer
+from homeostat.model.errors import Uncertain
+from homeostat.model.observed import Observation
+from homeostat.model.status import Status, joined
+from homeostat.resources.base import Thing
+from homeostat.resources.registry import resource_type
+from homeostat.store import schema, stacks, worlds
+from homeostat.store.database import Database
+
+PROJECT = "project"
+LEASE_S = 5.0
+
+
+class Crash(BaseException):
+    """The worker dies here, as with kill -9: nothing on the way may catch it."""
+
+
+class Clock:
+    """Time that moves when the bench says so."""
+
+    def __init__(self) -> None:
+        self.time = 1_000_000.0
+
+    def now(self) -> float:
+        return self.time
+
+    def monotonic(self) -> float:
+        return self.time
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a cloud is made from. now — seconds since the epoch, virtual; db — the database of the service; project."""
+
+    now: Callable[[], float]
+    db: Database
+    project: str = PROJECT
+
+
+Making = Callable[[Setting], Cloud]
+
+
+class StruckCloud:
+    """A cloud whose calls are counted, and may go wrong.
+
+    crash_at, lose_at — number of the point at which the worker dies, or of the acting call whose answers are lost; -1
+    for none. Points are before and after each call. tokens, handles — all that were ever used, by kind.
+    """
+
+    def __init__(self, cloud: Cloud) -> None:
+        self._cloud = cloud
+        self.name = cloud.name
+        self.kinds = cloud.kinds
+        self.listing_lag_s = cloud.listing_lag_s
+        self.crash_at = self.lose_at = -1
+        self.points = self.acts = 0
+        self.called: list[str] = []
+        self.tokens: set[tuple[str, str]] = set()
+        self.handles: set[tuple[str, str]] = set()
+
+    def begin(self, crash_at: int = -1, lose_at: int = -1) -> None:
+        """Count anew."""
+        self.crash_at, self.lose_at = crash_at, lose_at
+        self.points = self.acts = 0
+        self.called = []
+
+    def _point(self) -> None:
+        self.points += 1
+        if self.points - 1 == self.crash_at:
+            raise Crash
+
+    def _acted(self, verb: str, kind: str, act: Callable[[], list[Answer]]) -> list[Answer]:
+        self._point()
+        self.called.append(verb)
+        self.acts += 1
+        answers = act()
+        self.handles |= {(kind, each.handle) for each in answers if isinstance(each, Observation) and each.handle}
+        self._point()
+        if self.acts - 1 == self.lose_at:
+            return [Uncertain("the answer was lost") for _ in answers]
+        return answers
+
+    def observe(self, kind: str, handles: Sequence[str]) -> list[Observation]:
+        self._point()
+        looks = self._cloud.observe(kind, handles)
+        self._point()
+        return looks
+
+    def find(self, kind: str, tokens: Sequence[str]) -> list[Observation]:
+        self._point()
+        looks = self._cloud.find(kind, tokens)
+        self._point()
+        return looks
+
+    def resolve(self, kind: str, names: Sequence[str]) -> list[str | None]:
+        return self._cloud.resolve(kind, names)
+
+    def create(self, kind: str, intents: Sequence[port.Intent]) -> list[Answer]:
+        self.tokens |= {(kind, intent.token) for intent in intents}
+        return self._acted("create", kind, lambda: self._cloud.create(kind, intents))
+
+    def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
+        return self._acted("update", kind, lambda: self._cloud.update(kind, changes))
+
+    def delete(self, kind: str, handles: Sequence[str]) -> list[Answer]:
+        return self._acted("delete", kind, lambda: self._cloud.delete(kind, handles))
+
+    def operate(self, kind: str, operations: Sequence[Operation]) -> list[Answer]:
+        return self._acted("operate", kind, lambda: self._cloud.operate(kind, operations))
+
+    def watch(self, stop: Callable[[], bool]) -> Iterator[Sighting]:
+        return self._cloud.watch(stop)
+
+    def close(self) -> None:
+        self._cloud.close()
+
+    def present(self) -> list[tuple[str, str]]:
+        """(kind, handle) of everything that was ever made here and is still there."""
+        found: set[tuple[str, str]] = set()
+        for kind in {kind for kind, _ in (*self.tokens, *self.handles)}:
+            tokens = sorted(token for each, token in self.tokens if each == kind)
+            handles = sorted(handle for each, handle in self.handles if each == kind)
+            looks = [*self._cloud.find(kind, tokens), *self._cloud.observe(kind, handles)]
+            found |= {(kind, look.handle) for look in looks if look.present}
+        return sorted(found)
+
+
+class Bench:
+    """The service. Takes: make — the cloud that it works on."""
+
+    def __init__(self, make: Making) -> None:
+        self.clock = Clock()
+        self.db = Database("sqlite://", self.clock.now)
+        schema.metadata.create_all(self.db.engine)
+        self.cloud = StruckCloud(make(Setting(self.clock.now, self.db)))
+        numbers = iter(range(1, 1_000_000))
+        entropy = Entropy(lambda size: next(numbers).to_bytes(size, "big"))
+        limits = Limits(lease_s=LEASE_S, slice_s=1e9)
+        clouds = self._of_project
+        self.intake = Intake(self.db, entropy, Quotas())
+        children = Children(self.db, self.clock, entropy, limits.stack_timeout_s)
+        performer = Performer(clouds, children, self.clock, entropy)
+        self._passes = Passes(self.db, clouds, performer, children, self.clock, entropy.keys(), limits)
+        self._observer = Observer(self.db, clouds, self.clock, limits.look_steady_s, limits.look_busy_s)
+        self._board = ShardBoard("shards", {"database": self.db, "lease_s": LEASE_S})
+
+    def _of_project(self, project: str) -> Cloud:
+        return self.cloud
+
+    # -- users -------------------------------------------------------------------------------------------------------
+
+    def create(self, resources: Mapping[str, Any], name: str = "stack") -> str:
+        """A stack of these resources, of which nothing is done yet. Gives its id."""
+        return self.intake.create(PROJECT, None, name, self._intent(resources))
+
+    def update(self, stack_id: str, resources: Mapping[str, Any]) -> None:
+        self.intake.update(stack_id, self._intent(resources))
+
+    def delete(self, stack_id: str) -> None:
+        self.intake.delete(stack_id)
+
+    def _intent(self, resources: Mapping[str, Any]) -> Intent:
+        return Intent({"heat_template_version": "2018-08-31", "resources": dict(resources)}, disable_rollback=True)
+
+    # -- the service -------------------------------------------------------------------------------------------------
+
+    def live(self, seconds: float) -> None:
+        """Let time pass, from one due time to the next. Workers that crash are followed by others."""
+        end = self.clock.time + seconds
+        while self.clock.time < end:
+            try:
+                self._work()
+                self._observer.round()
+                self._observer.sweep()
+                self._work()
+            except Crash:
+                self.clock.time += LEASE_S + 1
+                continue
+            at = self._next()
+            if at is None or at > end:
+                self.clock.time = end
+                return
+            self.clock.time = max(at, self.clock.time + 0.01)
+
+    def rest(self, within_s: float = 3600.0) -> None:
+        """Let time pass until the stack is not in progress. Fails: AssertionError when it still is after so long."""
+        end = self.clock.time + within_s
+        while True:
+            self.live(1.0)
+            busy = [each for each in self._stacks() if each.status == Status.IN_PROGRESS]
+            if not busy:
+                return
+            assert self.clock.time < end, f"{busy[0].action} is still in progress after {within_s} s: {self.reasons()}"
+
+    def _work(self, passes_max: int = 1000) -> None:
+        for _ in range(passes_max):
+            if self._board.job_count == 0:
+                return
+            job: ShardJob = next(self._board.iterjobs())
+            self._board.claim(job, "worker")
+            run_pass(self._passes, job)
+        raise AssertionError(f"more than {passes_max} passes in one moment: it never comes to rest")
+
+    def _next(self) -> float | None:
+        table = schema.shard
+        claimable = case((table.c.wake_at < table.c.lease_until, table.c.lease_until), else_=table.c.wake_at)
+        with self.db.read() as tx:
+            wake = tx.execute(select(func.min(claimable)).where(table.c.wake_at.is_not(None))).scalar_one()
+            look = tx.execute(select(func.min(table.c.observe_at))).scalar_one()
+        return min((float(at) for at in (wake, look) if at is not None), default=None)
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    def _stacks(self) -> list[Any]:
+        with self.db.read() as tx:
+            return list(tx.execute(select(schema.stack).where(schema.stack.c.deleted_at.is_(None))))
+
+    def state(self, stack_id: str) -> str:
+        with self.db.read() as tx:
+            row = stacks.get(tx, stack_id)
+        return joined(row.action, row.status) if row is not None else ""
+
+    def things(self, stack_id: str) -> dict[str, Thing]:
+        """The resources of a stack, by name, as their types see them."""
+        with self.db.read() as tx:
+            rows, seen = worlds.load_rows(tx, stack_id, 0)
+        found = {}
+        for row in rows.values():
+            kind = resource_type(row.type)
+            found[row.name] = Thing(
+                row.key, row.name, row.name, kind.complete(row.properties), seen[row.key].observation, row.handle
+            )
+        return found
+
+    def reasons(self) -> list[str]:
+        """What the rows say that are not complete."""
+        with self.db.read() as tx:
+            table = schema.resource
+            rows = tx.execute(select(table.c.name, table.c.action, table.c.status, table.c.reason))
+            return [
+                f"{row.name} {joined(row.action, row.status)}: {row.reason}" for row in rows if row.status != "COMPLETE"
+            ]

@@ -1,0 +1,258 @@
+"""What is expected of every resource type, one case each."""
+
+import copy
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from homeostat.model.errors import Rejected
+from homeostat.plugins.cloud import HandledClouds
+from homeostat.plugins.resource import Resource
+from homeostat.plugins.types import handled_type
+from homeostat.resources import registry
+from homeostat.resources.base import ResourceType
+from homeostat.resources.discovery import Offer
+from homeostat.resources.schema import Kind, Property, coerce_value
+from homeostat.testing.bench import Bench, Making, Setting
+
+NAME = "it"
+ORIGIN = "homeostat.testing"
+STRUCK_MAX = 60
+"""Points of one life that are struck; the life of an ordinary thing has about twenty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """Values to try a type with.
+
+    properties — as in a template; change — other values, of properties that change in place; replace — of properties
+    whose change needs a new thing; others — resources of the template that it refers to, by name.
+    """
+
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    change: Mapping[str, Any] = field(default_factory=dict)
+    replace: Mapping[str, Any] = field(default_factory=dict)
+    others: Mapping[str, Any] = field(default_factory=dict)
+
+    def resources(self, type_name: str, **more: Any) -> dict[str, Any]:
+        return {**self.others, NAME: {"type": type_name, "properties": {**self.properties, **more}}}
+
+
+def handled(type_name: str, handled_class: type[Resource]) -> tuple[type[ResourceType], Making]:
+    """The type of a class with handlers, and a cloud that runs them one after the other."""
+
+    def make(setting: Setting) -> Any:
+        return HandledClouds(setting.db, {type_name: handled_class}).of(setting.project)
+
+    return handled_type(type_name, handled_class), make
+
+
+def cases() -> list[str]:
+    """Names of all cases, for `pytest.mark.parametrize`."""
+    return list(CASES)
+
+
+def check_conforms(kind: type[ResourceType], example: Example, *, cloud: Making, case: str = "") -> None:
+    """Put a type through one case, or all of them. cloud — makes the cloud, a new one for each case.
+
+    Fails: AssertionError saying what is expected and what is found.
+    """
+    with known(kind):
+        for name in [case] if case else CASES:
+            CASES[name](registry.resource_type(kind.name), example, cloud)
+
+
+@contextmanager
+def known(kind: type[ResourceType]) -> Iterator[None]:
+    """The type is in the register, whether its package is installed or not."""
+    if kind.name in registry.types():
+        yield
+        return
+    registry.add([Offer(ORIGIN, [kind])])
+    try:
+        yield
+    finally:
+        registry.take_away([ORIGIN])
+
+
+# -- schemas -----------------------------------------------------------------------------------------------------------
+
+
+def check_schema(kind: ResourceType, example: Example, cloud: Making) -> None:
+    """Defaults fit their own schemas, nothing contradicts itself, and all of it can be shown."""
+    assert re.fullmatch(r"[^\s\W][\w.:-]*", kind.name), f"{kind.name!r} is no name of a type"
+    for name, each in kind.properties.items():
+        _check_property(name, each)
+    for twin, name in kind.twins.items():
+        assert {twin, name} <= kind.properties.keys(), f"twins {twin} and {name} must both be properties"
+    strange = kind.renamed.keys() - kind.properties.keys()
+    assert not strange, f"renamed are no properties: {sorted(strange)}"
+    _plain({name: each.wire() for name, each in kind.properties.items()}, "the schema of properties")
+    _plain({name: each.wire() for name, each in kind.attributes.items()}, "the schema of attributes")
+    unknown = {*example.properties, *example.change, *example.replace} - kind.properties.keys()
+    assert kind.open_schema or not unknown, f"the example has properties that the schema lacks: {sorted(unknown)}"
+
+
+def _check_property(name: str, each: Property) -> None:
+    assert not (each.update and each.immutable), f"{name} cannot both change in place and be immutable"
+    assert not (each.required and each.default is not None), f"{name} is required and has a default"
+    assert each.fields is None or each.kind is Kind.MAP, f"{name} has fields and is no map"
+    assert each.items is None or each.kind is Kind.LIST, f"{name} has items and is no list"
+    if each.default is not None:
+        try:
+            coerce_value(each, each.default, (name,))
+        except Rejected as error:
+            raise AssertionError(f"the default of {name} does not fit its own schema: {error}") from error
+    for inner, field_ in (each.fields or {}).items():
+        _check_property(f"{name}.{inner}", field_)
+    if each.items is not None:
+        _check_property(f"{name}[]", each.items)
+
+
+# -- pure functions ----------------------------------------------------------------------------------------------------
+
+
+def check_pure(kind: ResourceType, example: Example, cloud: Making) -> None:
+    """Asked twice, a type answers the same, and changes nothing of what it is given."""
+    given = _known(example.properties)
+    values = _same(lambda: kind.check(given, ("properties",)), given, "check")
+    completed = _same(lambda: kind.complete(values), values, "complete")
+    assert kind.complete(completed) == completed, "complete changes what is complete already"
+    spec = _same(lambda: kind.spec(completed, "a-name"), completed, "spec")
+    _plain(spec, "the spec")
+    for change, wanted in ((example.change, False), (example.replace, True)):
+        for name, value in _known(change).items():
+            after = kind.complete(kind.check({**given, name: value}, ("properties",)))
+            changed = frozenset(each for each in after if after[each] != completed.get(each))
+            assert changed, f"{name}: the example changes nothing"
+            reason = _same(lambda a=after, c=changed: kind.replaced_by(completed, a, c), after, "replaced_by")  # type: ignore[misc]
+            says = f"replaced_by says {reason!r} of a change of {name}"
+            assert wanted or not reason, f"{says}, and the example has it changed in place"
+
+
+def _known(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what only other resources can tell."""
+    return {name: value for name, value in values.items() if "get_" not in json.dumps(value, default=str)}
+
+
+def _same(ask: Callable[[], Any], given: Any, what: str) -> Any:
+    before = copy.deepcopy(given)
+    first, second = ask(), ask()
+    assert first == second, f"{what} gives another answer when it is asked again"
+    assert given == before, f"{what} changes what it is given"
+    return first
+
+
+def _plain(tree: Any, what: str) -> None:
+    try:
+        json.dumps(tree)
+    except TypeError as error:
+        raise AssertionError(f"{what} is no plain data: {error}") from error
+
+
+# -- a life ------------------------------------------------------------------------------------------------------------
+
+
+def check_life(kind: ResourceType, example: Example, cloud: Making) -> None:
+    """Made, left alone, changed in place, replaced, deleted: and nothing is left."""
+    bench = Bench(cloud)
+    stack_id = bench.create(example.resources(kind.name))
+    _rests(bench, stack_id, "CREATE_COMPLETE")
+    thing = bench.things(stack_id)[NAME]
+    if kind.kind:
+        assert thing.handle, "a thing of a cloud has a handle once it is complete"
+        assert (kind.kind, thing.handle) in bench.cloud.present(), "find and observe tell of what was made"
+    assert kind.reference(thing) is not None, "get_resource gives a value once it is complete"
+    for name in (*kind.attributes, "show"):
+        _plain(kind.resolve(thing, name), f"attribute {name}")
+
+    bench.cloud.begin()
+    bench.update(stack_id, example.resources(kind.name))
+    _rests(bench, stack_id, "UPDATE_COMPLETE")
+    bench.live(300)
+    assert bench.cloud.called == [], f"an update that changes nothing, and time, call {bench.cloud.called}"
+
+    more: dict[str, Any] = {}
+    for name, value in example.change.items():
+        more[name] = value
+        bench.update(stack_id, example.resources(kind.name, **more))
+        _rests(bench, stack_id, "UPDATE_COMPLETE")
+        assert bench.things(stack_id)[NAME].key == thing.key, f"{name} is to change in place, and made a new thing"
+    for name, value in example.replace.items():
+        more[name] = value
+        bench.update(stack_id, example.resources(kind.name, **more))
+        _rests(bench, stack_id, "UPDATE_COMPLETE")
+        after = bench.things(stack_id)[NAME]
+        assert after.key != thing.key, f"{name} is to need a new thing, and was changed in place"
+        thing = after
+    _deleted(bench, stack_id)
+
+
+def check_crashes(kind: ResourceType, example: Example, cloud: Making) -> None:
+    """A worker dies before or after any call: one thing is made in the end, and none is left."""
+    for verb in ("create", "change", "delete"):
+        for point in range(STRUCK_MAX):
+            if not _struck(kind, example, cloud, verb, crash_at=point):
+                break
+
+
+def check_lost_answers(kind: ResourceType, example: Example, cloud: Making) -> None:
+    """An answer is lost though the call was carried out: looked for, it is found, and nothing is made twice."""
+    for verb in ("create", "change", "delete"):
+        for act in range(STRUCK_MAX):
+            if not _struck(kind, example, cloud, verb, lose_at=act):
+                break
+
+
+def _struck(
+    kind: ResourceType, example: Example, cloud: Making, verb: str, crash_at: int = -1, lose_at: int = -1
+) -> bool:
+    """One life, struck once while it is made, changed or deleted. False: it was over before it could be struck."""
+    bench = Bench(cloud)
+    stack_id = bench.create(example.resources(kind.name))
+    expected = "CREATE_COMPLETE"
+    where = f"(struck in {verb}, {'point' if lose_at < 0 else 'answer'} {max(crash_at, lose_at)})"
+    if verb == "create":
+        bench.cloud.begin(crash_at, lose_at)
+    _rests(bench, stack_id, expected, where)
+    if verb == "change":
+        bench.cloud.begin(crash_at, lose_at)
+        bench.update(stack_id, example.resources(kind.name, **example.change))
+        _rests(bench, stack_id, "UPDATE_COMPLETE", where)
+    struck = max(crash_at, lose_at) < (bench.cloud.points if lose_at < 0 else bench.cloud.acts)
+    mine = [each for each in bench.cloud.present() if each[0] == kind.kind]
+    handles = {(kind.kind, each.handle) for each in bench.things(stack_id).values()}
+    assert not kind.kind or set(mine) <= handles, f"more was made than is known {where}: {mine}"
+    bench.cloud.begin(*((crash_at, lose_at) if verb == "delete" else ()))
+    _deleted(bench, stack_id, where)
+    if verb == "delete":
+        struck = max(crash_at, lose_at) < (bench.cloud.points if lose_at < 0 else bench.cloud.acts)
+    return struck
+
+
+def _rests(bench: Bench, stack_id: str, expected: str, where: str = "") -> None:
+    bench.rest()
+    state = bench.state(stack_id)
+    assert state == expected, f"the stack is {state}, not {expected} {where}: {'; '.join(bench.reasons())}"
+
+
+def _deleted(bench: Bench, stack_id: str, where: str = "") -> None:
+    bench.delete(stack_id)
+    _rests(bench, stack_id, "DELETE_COMPLETE", where)
+    bench.live(900)
+    bench.cloud.begin()
+    left = bench.cloud.present()
+    assert left == [], f"left after the deletion {where}: {left}"
+
+
+CASES: Mapping[str, Callable[[ResourceType, Example, Making], None]] = {
+    "schema": check_schema,
+    "pure": check_pure,
+    "life": check_life,
+    "crashes": check_crashes,
+    "lost_answers": check_lost_answers,
+}
+"""Name of the case -> what is checked."""
