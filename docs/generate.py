@@ -14,13 +14,14 @@ REFERENCE = Path(__file__).parent / "reference"
 os.environ["XDG_STATE_HOME"] = "/home/you/.local/state"
 for variable in [name for name in os.environ if name.startswith("HOMEOSTAT_")]:
     del os.environ[variable]
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from docs import functions  # noqa: E402 - found from wherever this program is started
 from homeostat.cli.arguments import parser  # noqa: E402 - its defaults come from the environment
 from homeostat.resources.base import ResourceType  # noqa: E402
 from homeostat.resources.registry import types  # noqa: E402
 from homeostat.resources.schema import Property  # noqa: E402
 from homeostat.resources.support import SUPPORTED  # noqa: E402
-from homeostat.templates import functions_of, versions  # noqa: E402
 
 GENERATED = "<!-- Written by docs/generate.py; change the code, then run `make docs`. -->\n"
 CONFIGURATION = """\
@@ -165,34 +166,8 @@ def _anchor(name: str) -> str:
     return name.lower().replace("::", "")
 
 
-# -- functions of templates --------------------------------------------------------------------------------------------
-
-
 def functions_page() -> str:
-    known = [(full_name, aliases) for full_name, kind, aliases in versions() if kind == "hot"]
-    meanings: dict[tuple[str, str], list[str]] = {}
-    for full_name, _ in known:
-        for name, description, _ in functions_of(full_name):
-            meanings.setdefault((name, description), []).append(_date(full_name))
-    newest = _date(known[-1][0])
-    lines = [
-        GENERATED,
-        "# Functions of templates",
-        "",
-        "A function whose meaning grew with a version has a line for each.",
-        "",
-        "| function | from version | to version | meaning |",
-        "|---|---|---|---|",
-    ]
-    for (name, description), dates in sorted(meanings.items(), key=lambda each: (each[0][0], each[1][0])):
-        lines.append(_row(f"`{name}`", dates[0], "" if dates[-1] == newest else dates[-1], description))
-    lines += ["", "## Versions", "", "| `heat_template_version` | or |", "|---|---|"]
-    lines += [_row(f"`{_date(name)}`", ", ".join(f"`{_date(each)}`" for each in aliases)) for name, aliases in known]
-    return "\n".join([*lines, ""])
-
-
-def _date(full_name: str) -> str:
-    return full_name.partition(".")[2]
+    return f"{GENERATED}\n{functions.page()}"
 
 
 def _row(*cells: str) -> str:

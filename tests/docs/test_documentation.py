@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from bench import pictures, report
 
-from docs import generate
+from docs import functions, generate
 from homeostat.api.intake import check
 from homeostat.cli.state import State
 from homeostat.clouds.local import LocalCloud
@@ -117,6 +118,19 @@ def test_the_templates_of_a_page_compile(page: Path) -> None:
 
 def test_the_generated_pages_are_up_to_date() -> None:
     assert generate.outdated() == [], "run `make docs`"
+
+
+def test_every_function_has_examples() -> None:
+    """That they give what the page says is seen by its being up to date: it is written from what they give."""
+    described = yaml.safe_load(functions.SOURCE.read_text(encoding="utf-8"))["functions"]
+    assert described.keys() == functions.names()
+    assert [name for name, entry in described.items() if not entry["forms"] or not entry["examples"]] == []
+
+
+def test_an_example_that_stops_being_refused_is_found() -> None:
+    written = yaml.safe_load(functions.SOURCE.read_text(encoding="utf-8"))
+    with pytest.raises(ValueError, match="is listed as refused, but gives web"):
+        functions.refusal({"get_param": "name"}, "heat_template_version.2021-04-16", written)
 
 
 def test_the_page_of_numbers_says_what_was_measured() -> None:
