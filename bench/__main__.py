@@ -11,6 +11,7 @@ from bench.figures import Figure, Measured, growth, machine
 from bench.lifecycle import best_of
 from bench.processes import created_by_workers
 from bench.reacting import latency, small_beside_large
+from bench.reading import reading
 from bench.rows import bare_rows
 from bench.shapes import SHAPES
 
@@ -81,8 +82,14 @@ def workers(wanted: Wanted) -> Iterator[Figure]:
             yield from max(runs, key=lambda figures: figures[0].value)
 
 
+def read(wanted: Wanted) -> Iterator[Figure]:
+    """No database takes part."""
+    yield from reading(wanted.sizes, wanted.repeat)
+
+
 BENCHES: dict[str, tuple[str, Bench]] = {
     **{name: (shape.what, lifecycle_of(name)) for name, shape in SHAPES.items()},
+    "read": ("reading, compiling and checking a template, and the first decisions about it", read),
     "rows": ("the bare row traffic, and what share of it creating reaches", rows),
     "workers": ("1, 2 and 4 worker processes on PostgreSQL create resources in several stacks", workers),
     "latency": ("from an attribute being known to the dependant being started, on a cloud", per_size(latency)),

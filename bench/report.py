@@ -73,6 +73,9 @@ TARGETS = (
             ("accept_update", "an update accepted"),
         )
     ),
+    Target("Template of 10,000 read, compiled, checked, planned", "read.all.seconds", 5, 10_000),
+    Target("Peak memory of that", "read.all.peak_memory", 300, 10_000),
+    Target("Growth of its CPU time from 1,000 resources", "read.all.growth_cpu", 1.1, 10_000),
     Target("API, stack of 300, median", "api.show_stack_of_300.p50", 8, 300),
     Target("API, stack of 300, CPU of client and server", "api.show_stack_of_300.cpu", 8, 300),
 )

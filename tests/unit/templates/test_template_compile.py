@@ -326,3 +326,15 @@ def test_any_document_compiles_or_is_rejected(sections: dict[str, Any]) -> None:
             continue
         for definition in found.definitions.values():
             assert definition.static or definition.requires
+
+
+def test_groups_that_depend_on_each_other_are_one_edge() -> None:
+    """However many members they have: these are resources of stacks of their own."""
+
+    def group(value: Any) -> dict[str, Any]:
+        one = {"type": "OS::Heat::TestResource", "properties": {"value": value}}
+        return {"type": "OS::Heat::ResourceGroup", "properties": {"count": 1000, "resource_def": one}}
+
+    first, second = group("v"), group({"get_attr": ["first", "output"]})
+    found = compiled(template(resources={"first": first, "second": second})).definitions
+    assert {name: each.requires for name, each in found.items()} == {"first": (), "second": ("first",)}
