@@ -50,6 +50,7 @@ BY_NAME = (
     ("timeout", "60"),
     ("vlan", "101"),
     ("url", "http://server.example.com/"),
+    ("email", "made.up@example.com"),
 )
 TEXTS = (
     "madeup",
