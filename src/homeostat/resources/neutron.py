@@ -15,7 +15,7 @@ from homeostat.resources.constraints import (
     MAC_ADDRESS,
 )
 from homeostat.resources.graph import Graph, pick, subnets_of
-from homeostat.resources.rules import at_most_one, conflict, exactly_one, given, require
+from homeostat.resources.rules import at_most_one, conflict, exactly_one, given, maps, require
 from homeostat.resources.schema import (
     UNKNOWN,
     Attribute,
@@ -215,6 +215,7 @@ class Port(NetworkingType):
             same=comparison.fixed_ips,
             items=mapping(
                 fields={
+                    "subnet_id": link("Subnet; use subnet.", "subnet", hidden=True),
                     "subnet": link("Subnet to have an address on.", "subnet"),
                     "ip_address": text("The address.", constraints=(IP_ADDRESS,)),
                 }
@@ -278,6 +279,9 @@ class Port(NetworkingType):
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         if given(values, "fixed_ips") and values.get("no_fixed_ips") is True:
             raise conflict(path, "fixed_ips", "no_fixed_ips")
+        for index, each in maps(values, "fixed_ips"):
+            if given(each, "subnet") and given(each, "subnet_id"):
+                raise conflict((*path, "fixed_ips", index), "subnet", "subnet_id")
 
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
         """Every subnet of its network: without one it would get no address."""

@@ -29,6 +29,12 @@ SPECS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         {"fixed_ips": [{"subnet": "s", "ip_address": None}]},
         {"fixed_ips": [{"subnet_id": "s"}]},
     ),
+    (
+        "addresses on a subnet as old templates say it",
+        PORT,
+        {"fixed_ips": [{"subnet_id": "s", "subnet": None}]},
+        {"fixed_ips": [{"subnet_id": "s"}]},
+    ),
     ("no addresses", PORT, {"no_fixed_ips": True}, {"fixed_ips": [], "no_fixed_ips": None}),
     ("no policy of the service's own", PORT, {}, {"replacement_policy": None}),
     ("no gateway", SUBNET, {"gateway_ip": ""}, {"gateway_ip": None}),
