@@ -26,13 +26,14 @@ from homeostat.resources import groups
 from homeostat.resources.base import ResourceType
 from homeostat.resources.graph import Indexed
 from homeostat.resources.nested import TemplateResource, parameters_of
-from homeostat.resources.registry import is_known, resource_type
+from homeostat.resources.registry import is_known, is_outside, resource_type
 from homeostat.resources.schema import UNKNOWN, coerce
 from homeostat.store import stacks, views
 from homeostat.store.database import Database
 from homeostat.store.stacks import Desired, NewStack
 from homeostat.templates import (
     Compiled,
+    Function,
     Parameter,
     check_immutable,
     declared_in,
@@ -136,8 +137,7 @@ def _check_resources(compiled: Compiled, checker: "Checker") -> None:
             raise error if error.path else error.at(*path) from error
         kind = checker.resource(replace(definition, metadata=metadata), given, path)
         if definition.external_id is not None:
-            message = "external_id is not supported yet: let the template make the resource, or leave it out"
-            raise Rejected("NotSupported", message, path=(*path, "external_id"))
+            _check_external(definition, kind, (*path, "external_id"))
         check_policy(kind, definition.update_policy, (*path, "update_policy"))
         if definition.deletion_policy == "Snapshot" and not kind.can_snapshot:
             message = '"Snapshot" deletion policy not supported'
@@ -155,6 +155,15 @@ def _check_among(definitions: Mapping[str, Definition]) -> None:
     graph = Indexed({name: (each.type, each.properties) for name, each in definitions.items()})
     for name, each in definitions.items():
         resource_type(each.type).validate_among(each.properties, graph, ("resources", name, "properties"))
+
+
+def _check_external(definition: Definition, kind: ResourceType, path: tuple[str | int, ...]) -> None:
+    """Fails: Rejected for what no cloud knows by an id, and for what is none."""
+    if not is_outside(definition.type):
+        message = f"A resource of type {kind.name} is not there but in its stack: leave external_id out"
+        raise Rejected("NotSupported", message, path=path)
+    if not isinstance(definition.external_id, str | Function) and definition.external_id is not UNKNOWN:
+        raise invalid("the id of the thing is needed, as a text", *path)
 
 
 def check_policy(kind: ResourceType, policy: Mapping[str, Any], path: tuple[str | int, ...]) -> None:

@@ -110,6 +110,8 @@ class Performer:
     def _call(self, cloud: Cloud, verb: Verb, kind: str, steps: list[Step], guard: Guard) -> Sequence[Answer]:
         if verb is Verb.FIND:
             return cloud.find(kind, [step.row.token for step in steps])
+        if verb is Verb.OBSERVE:
+            return cloud.observe(kind, [step.row.handle for step in steps])
         guard.check()
         if verb is Verb.CREATE:
             return cloud.create(kind, [Intent(step.row.token, step.spec) for step in steps])

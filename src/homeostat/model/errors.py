@@ -110,6 +110,21 @@ class Terminal(HomeostatError):
     """Only a change of the desired state can mend it; the resource is FAILED with this reason."""
 
 
+class ResourceActionRestricted(Terminal):
+    """The environment of the stack forbids what would have to be done to a resource. action — `update` or `replace`."""
+
+    def __init__(self, action: str) -> None:
+        super().__init__(f"{action} is restricted for resource.")
+
+
+class NotSupported(Terminal):
+    """A change of a resource that there is no way to carry out."""
+
+
+class NotFound(Terminal):
+    """A thing that a resource stands for is not there."""
+
+
 class Uncertain(HomeostatError):
     """The request may or may not have been carried out; look before acting again."""
 

@@ -23,6 +23,7 @@ class Verb(StrEnum):
 
     CREATE = "create"
     FIND = "find"
+    OBSERVE = "observe"
     UPDATE = "update"
     OPERATE = "operate"
     DELETE = "delete"
@@ -97,6 +98,7 @@ class Why(StrEnum):
     SET_ASIDE = "set_aside"
     LEFT_ALONE = "left_alone"
     PAUSE = "pause"
+    HOOK = "hook"
 
 
 RELEASED_BY = {
@@ -114,6 +116,7 @@ RELEASED_BY = {
     Why.SET_ASIDE: "the next try of a worker that has the mistake mended, or an update of the stack",
     Why.LEFT_ALONE: "convergence being switched on, or asked for",
     Why.PAUSE: "the time of the next batch, or an update of the stack",
+    Why.HOOK: "its hook being cleared (openstack stack hook clear), or a newer update or deletion of the stack",
 }
 
 

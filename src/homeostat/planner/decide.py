@@ -6,18 +6,19 @@ from homeostat.model.observed import Condition, Remedy, Verdict
 from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb, Waiting, Why
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource
-from homeostat.planner import asked, outcome
+from homeostat.planner import asked, hooks, outcome
 from homeostat.planner.backoff import delay_s
-from homeostat.planner.depart import Departures
+from homeostat.planner.external import Externals
 from homeostat.planner.intend import CALM_S
 from homeostat.planner.scope import thing_of
 from homeostat.resources.registry import type_of
+from homeostat.templates.registry import PRE_CREATE, PRE_UPDATE
 
 ATTEMPTS_MAX = 5
 """Creations tried for one resource before its failure is the user's (engine-semantics.md section 3)."""
 
 
-class Decider(Departures):
+class Decider(Externals):
     """Decides about single resources of one world."""
 
     # -- what should exist -------------------------------------------------------------------------------------------
@@ -29,15 +30,51 @@ class Decider(Departures):
             return asked.check(self.world, row, now)
         if row is not None and asked.only_finishes(self.world):
             return self._finish(definition, row, now)
+        stopped = self._before(definition, row, now) or self._after(row, now)
+        if stopped is not None:
+            return stopped
+        if definition.external_id is not None or (row is not None and row.external_id is not None):
+            return self.keep_external(definition, row, now)
         if row is None:
             return self._halt(definition.name) or self._create(definition, now)
         if row.action == Action.INIT:
-            return self._waiting_for_predecessor(row) or self._begin(definition, row, now)
+            halted = self._halt(row.name) if row.replaces is None else None
+            return halted or self._waiting_for_predecessor(row) or self._begin(definition, row, now)
         if row.busy:
             return self._in_progress(definition, row, now)
         if row.failed:
             return self._after_failure(definition, row, now)
         return self._at_rest(definition, row, now)
+
+    # -- hooks -------------------------------------------------------------------------------------------------------
+
+    def _before(self, definition: Definition, row: Resource | None, now: float) -> Step | Waiting | None:
+        """Stop at a hook before anything is done about the resource for this revision."""
+        overtaken = hooks.interrupted(self.world, row) if row is not None else None
+        if overtaken is not None or not definition.hooks:
+            return overtaken
+        if row is None or row.action == Action.INIT:
+            return self._before_creation(definition, row, now)
+        newer = self.unsettled and row.revision != self.world.stack.revision
+        if PRE_UPDATE in definition.hooks and newer:
+            return hooks.stop(self.world, row, PRE_UPDATE, now)
+        return None
+
+    def _before_creation(self, definition: Definition, row: Resource | None, now: float) -> Step | Waiting | None:
+        if PRE_CREATE not in definition.hooks or not hooks.holds(self.world, PRE_CREATE):
+            return None
+        if row is not None:
+            return hooks.stop(self.world, row, PRE_CREATE, now)
+        fresh = self._new_row(definition, now)
+        step = hooks.stop(self.world, fresh, PRE_CREATE, now)
+        if isinstance(step, Step):
+            step.inserted = True
+        return step
+
+    def _after(self, row: Resource | None, now: float) -> Step | Waiting | None:
+        """Stop at a hook once the resource is complete."""
+        hook = hooks.due(self.world, row) if row is not None and row.status == Status.COMPLETE else ""
+        return hooks.stop(self.world, row, hook, now) if row is not None and hook else None
 
     def _waiting_for_predecessor(self, row: Resource) -> Waiting | None:
         old = self.world.rows.get(row.replaces or "")
@@ -289,7 +326,7 @@ class Decider(Departures):
         """Is it as it should be? If not, bring it back, or leave it alone where that is switched off (CV8)."""
         verdict = type_of(row.type).judge(thing_of(self.world, row), now)
         if outcome.unfit(verdict):
-            if asked.heals(self.world, row):
+            if asked.heals(self.world, row) and not _forbidden(definition, verdict):
                 return self._bring_back(definition, row, verdict, now)
             asked.leave_alone(row, verdict)
         elif asked.left_alone(row):
@@ -313,10 +350,12 @@ class Decider(Departures):
             return self._halt(row.name) or asked.pass_on(self.world, row, operation, now)
         if self._has_failed_parts(row):
             return self._halt(row.name) or self._update(want, row, {}, now)
-        called = definition.called or None
-        moved = row.requires != want.requires or row.metadata != want.metadata or row.called != called
+        called, remembered = definition.called or None, hooks.with_leaving(row.hooks, definition.hooks)
+        moved = row.requires != want.requires or row.metadata != want.metadata
+        moved = moved or row.called != called or row.hooks != remembered
         if moved or row.deletion_policy != definition.deletion_policy or row.replaced_by is not None:
-            row.requires, row.metadata, row.called = want.requires, want.metadata, called
+            row.requires, row.metadata = want.requires, want.metadata
+            row.called, row.hooks = called, remembered
             row.deletion_policy, row.replaced_by = definition.deletion_policy, None
             row.resolved, row.revision = self.world.stamp, self.world.stack.revision
             return Settled(Step(Verb.RECORD, row))
@@ -330,3 +369,11 @@ class Decider(Departures):
         seen = self.world.seen.get(row.key)
         failures = seen.observation.properties.get("failures") if seen is not None else None
         return bool(failures) and self.unsettled and type_of(row.type).mends_itself
+
+
+def _forbidden(definition: Definition, verdict: Verdict) -> bool:
+    """Does the environment forbid what would bring it back? To make anew what is gone touches nothing."""
+    if verdict.condition is Condition.ABSENT:
+        return False
+    action = {Remedy.UPDATE: "update", Remedy.RECREATE: "replace"}.get(verdict.remedy)
+    return action in definition.restricted

@@ -4,13 +4,14 @@ from homeostat.model.observed import Condition, Presence, Remedy
 from homeostat.model.plan import Step, Verb, Waiting, Why
 from homeostat.model.status import Action, DeletionPolicy, Status
 from homeostat.model.world import Resource
-from homeostat.planner import outcome, snapshots
+from homeostat.planner import hooks, outcome, snapshots
 from homeostat.planner.backoff import delay_s
 from homeostat.planner.intend import Intents
 from homeostat.planner.naming import physical_name, token
 from homeostat.planner.scope import NEVER_SEEN, thing_of
 from homeostat.resources.lost import unknown
 from homeostat.resources.registry import is_known, kind_of, type_of
+from homeostat.templates.registry import POST_DELETE, PRE_DELETE
 
 KEPT = "kept, as its deletion policy says"
 
@@ -20,6 +21,9 @@ class Departures(Intents):
 
     def drop(self, row: Resource, now: float) -> Step | Waiting:
         """About a row that is a leftover of replacement or removal, nothing using it any more (CV12)."""
+        overtaken = hooks.interrupted(self.world, row)
+        if overtaken is not None:
+            return overtaken
         policy = self._policy_of(row)
         if policy != row.deletion_policy:
             row.deletion_policy, row.due_at = policy, None  # what it waited for may be of no concern any more
@@ -29,7 +33,12 @@ class Departures(Intents):
             return self._leaving(row, now)
         if row.busy and row.action == Action.CREATE and row.acted_at is None:
             return self._find(row, now) if row.token else self._forget(row, outcome.CHANGED)
-        return self._let_go(row, now)
+        return self._stop(row, PRE_DELETE, now) or self._let_go(row, now)
+
+    def _stop(self, row: Resource, hook: str, now: float) -> Step | Waiting | None:
+        """At a hook of its deletion; what has never been made goes by."""
+        there = row.action != Action.INIT and hooks.stops_leaving(row, hook)
+        return hooks.stop(self.world, row, hook, now) if there else None
 
     def _find(self, row: Resource, now: float) -> Step | Waiting:
         """Look for what a creation without an answer has made, once a cloud that lists late would show it."""
@@ -71,6 +80,9 @@ class Departures(Intents):
 
     def _leaving(self, row: Resource, now: float) -> Step | Waiting:
         """Its deletion has begun. A newer revision that would keep it lets go of it at once (CV14)."""
+        if row.status == Status.COMPLETE:
+            last = self._stop(row, POST_DELETE, now)
+            return last or Step(Verb.RECORD, row, row.reason, removed=True)
         if _kept(row):
             return self._forget(row, KEPT)
         if row.failed:
@@ -92,8 +104,8 @@ class Departures(Intents):
         return Waiting(row.name, Why.BUILDING, (), "it is being deleted", row.updated_at, verdict.due_at, row.key)
 
     def _forget(self, row: Resource, reason: str) -> Step:
-        record = outcome.removed(row, reason)
-        return Step(Verb.RECORD, row, reason, removed=True, events=record.events)
+        record = outcome.removed(self.world, row, reason)
+        return Step(Verb.RECORD, row, reason, removed=record.removed, events=record.events)
 
     def _delete(self, row: Resource, now: float) -> Step:
         """Intend the deletion."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from homeostat.model.plan import Record, Settled, Step, Verb, Waiting, Why
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, World
-from homeostat.planner import outcome
+from homeostat.planner import hooks, outcome
 from homeostat.planner.current import current_row
 from homeostat.planner.decide import Decider
 from homeostat.resources.registry import kind_of
@@ -161,6 +161,8 @@ class Frontier:
         a difference was not judged."""
         definition = self.world.definitions.get(node)
         if definition is None or row.revision != self.world.stack.revision or not row.judged:
+            return False
+        if row.hooks and hooks.due(self.world, row):
             return False
         return not self._decider.stale(definition, row)
 

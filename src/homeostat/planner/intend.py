@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from homeostat.model.desired import Definition
-from homeostat.model.errors import Rejected, Terminal
+from homeostat.model.errors import Rejected, ResourceActionRestricted, Terminal
 from homeostat.model.plan import Step, Verb, Waiting, Why
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, World
-from homeostat.planner import outcome
+from homeostat.planner import hooks, outcome
 from homeostat.planner.naming import physical_name, token
 from homeostat.planner.scope import RowScope, thing_of
 from homeostat.resources.base import ResourceType
@@ -133,6 +133,7 @@ class Intents:
         row.acted_at = row.due_at = row.asked_at = None
         row.retries = 0
         row.intent = {"changed": list(step.changed), "stamp": self.world.next_stamp()}
+        row.hooks = hooks.intended(self.world, row, want.definition.hooks)
         row.resolved = self.world.stamp
         row.updated_at = now
 
@@ -140,6 +141,8 @@ class Intents:
         """A new one first; dependants move; then the old one goes."""
         if row.handle == "" and row.acted_at is None and row.token == "":
             return self._begin(definition, row, now)
+        if "replace" in definition.restricted:
+            return self._failed_step(row, ResourceActionRestricted("replace"), now, Action.UPDATE)
         return self._create(definition, now, replaces=row)
 
     def _delete_first(self, definition: Definition, row: Resource, now: float) -> Step:
@@ -181,6 +184,8 @@ class Intents:
 
         before — properties, with defaults, that it has for certain; empty when that is not known.
         """
+        if "update" in want.definition.restricted:
+            return self._failed_step(row, ResourceActionRestricted("update"), now, Action.UPDATE)
         asked = self._spec_of(want.kind, row, before) if before else {}
         spec = self._spec(want, row)
         refused = set((row.intent or {}).get("changed", ())) if row.acted_at is None else set()

@@ -2,7 +2,7 @@
 
 import re
 
-from homeostat.model.errors import HomeostatError, Transient, Uncertain
+from homeostat.model.errors import HomeostatError, NotFound, Transient, Uncertain
 from homeostat.model.observed import Condition, Observation, Presence, Remedy, Verdict
 from homeostat.model.plan import Event, Record, Step, Verb
 from homeostat.model.status import Action, Status
@@ -11,6 +11,7 @@ from homeostat.planner import snapshots
 from homeostat.planner.backoff import delay_s
 from homeostat.planner.scope import thing_of
 from homeostat.resources.registry import type_of
+from homeostat.templates.registry import POST_DELETE
 
 CHANGED = "state changed"
 NESTED_FAILURE = re.compile(r"Resource \w+ failed: (?P<kind>\w+): resources\.(?P<name>[^.:\[]+)(?P<rest>.*)", re.DOTALL)
@@ -46,6 +47,8 @@ def conclude(world: World, step: Step, answer: Observation | HomeostatError, now
         return fail(world, row, failure_text(row, answer) + way_out, now)
     if snapshots.asked(row):
         return _snapshot_asked(world, row, answer, now)
+    if step.verb is Verb.OBSERVE:
+        return _taken(world, row, answer, now)
     if step.verb is Verb.DELETE:
         return _deleted(world, row, answer, now)
     if step.verb is Verb.FIND:
@@ -115,9 +118,26 @@ def _try_again(row: Resource, error: Transient | Uncertain, now: float) -> Recor
     return Record(row)
 
 
+def _taken(world: World, row: Resource, answer: Observation, now: float) -> Record:
+    """A look at what is somebody else's."""
+    if answer.presence is Presence.UNKNOWN:
+        return _try_again(row, Transient(answer.reason or "nobody can tell whether it is there"), now)
+    if answer.presence is Presence.ABSENT:
+        missing = NotFound(f"The {row.shown_type} ({row.handle}) could not be found.")
+        return fail(world, row, failure_text(row, missing), now)
+    row.acted_at = now
+    row.due_at = None
+    row.retries = 0
+    look(world, row, answer)
+    record = judged(world, row, now)
+    row.judged = world.seen[row.key].number
+    record.observation = answer
+    return record
+
+
 def _deleted(world: World, row: Resource, answer: Observation, now: float) -> Record:
     if answer.presence is Presence.ABSENT:
-        return removed(row, snapshots.farewell(row, CHANGED))
+        return removed(world, row, snapshots.farewell(row, CHANGED))
     row.handle = row.handle or answer.handle
     row.acted_at = now
     row.due_at = None
@@ -128,7 +148,7 @@ def _deleted(world: World, row: Resource, answer: Observation, now: float) -> Re
 def _snapshot_asked(world: World, row: Resource, answer: Observation, now: float) -> Record:
     """The thing goes on leaving once its snapshot is seen complete."""
     if answer.presence is Presence.ABSENT:
-        return removed(row, snapshots.TOO_LATE)
+        return removed(world, row, snapshots.TOO_LATE)
     row.acted_at = now
     row.due_at = None
     row.retries = 0
@@ -136,9 +156,20 @@ def _snapshot_asked(world: World, row: Resource, answer: Observation, now: float
     return Record(row, observation=answer)
 
 
-def removed(row: Resource, reason: str = CHANGED) -> Record:
-    """The thing is gone (or let go of), and so is its row."""
-    return Record(row, [event_of(row, Status.COMPLETE, reason, Action.DELETE)], removed=True)
+def removed(world: World, row: Resource, reason: str = CHANGED) -> Record:
+    """The thing is gone (or let go of), and so is its row, unless its deletion stops once more at the very end."""
+    events = [event_of(row, Status.COMPLETE, reason, Action.DELETE)]
+    if not _lingers(world, row):
+        return Record(row, events, removed=True)
+    row.action, row.status, row.reason, row.handle = Action.DELETE, Status.COMPLETE, reason, ""
+    row.due_at = None
+    return Record(row, events)
+
+
+def _lingers(world: World, row: Resource) -> bool:
+    """Is there a hook at the end of its deletion (see `planner.hooks`)? What was never made goes by."""
+    deleting = world.stack.action == Action.DELETE and world.stack.status == Status.IN_PROGRESS
+    return deleting and row.action != Action.INIT and POST_DELETE in (row.hooks or {}).get("leaving", ())
 
 
 def _found(world: World, row: Resource, answer: Observation, now: float) -> Record:

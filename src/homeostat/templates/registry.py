@@ -19,7 +19,9 @@ Place = tuple[str, ...]
 
 ENDINGS = (".yaml", ".template")
 RESOURCES = "resources"
-HOOKS = tuple(f"{when}-{action}" for when in ("pre", "post") for action in ("create", "update", "delete"))
+PRE_CREATE, PRE_UPDATE, PRE_DELETE = "pre-create", "pre-update", "pre-delete"
+POST_CREATE, POST_UPDATE, POST_DELETE = "post-create", "post-update", "post-delete"
+HOOKS = (PRE_CREATE, PRE_UPDATE, PRE_DELETE, POST_CREATE, POST_UPDATE, POST_DELETE)
 RESTRICTIONS = ("update", "replace")
 ALIASES: Mapping[str, str] = {
     "OS::Quantum*": "OS::Neutron*",

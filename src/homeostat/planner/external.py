@@ -1,0 +1,116 @@
+"""Resources that stand for a thing of somebody else's (`external_id`): looked at, never made, changed or deleted. Pure.
+
+How such a resource leaves is its deletion policy, which is always Retain.
+"""
+
+from homeostat.model.desired import Definition
+from homeostat.model.errors import NotSupported, Rejected, Terminal
+from homeostat.model.observed import Condition
+from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb, Waiting, Why
+from homeostat.model.status import Action, Status
+from homeostat.model.world import Resource
+from homeostat.planner import asked, hooks, outcome
+from homeostat.planner.depart import Departures
+from homeostat.planner.scope import thing_of
+from homeostat.resources.registry import type_of
+from homeostat.templates import evaluate
+
+
+class Externals(Departures):
+    """Decides about things of others."""
+
+    def keep_external(self, definition: Definition, row: Resource | None, now: float) -> Decision:
+        """About a resource one of whose two, definition or row, says that it is somebody else's."""
+        if row is None or row.action == Action.INIT:
+            return self._halt(definition.name) or self._take(definition, row, now)
+        changed = self._other_thing(definition, row)
+        if changed:
+            known = row.failed and row.revision == self.world.stack.revision
+            waiting = Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
+            return waiting if known else self._failed_step(row, NotSupported(changed), now, Action.UPDATE)
+        if row.busy:
+            return self._watched(row, now)
+        if row.failed and (self._newer(row) or row.asked_at is not None):
+            return self._take(definition, row, now)
+        return self._external_at_rest(definition, row, now)
+
+    def _newer(self, row: Resource) -> bool:
+        return self.unsettled and row.revision != self.world.stack.revision
+
+    def _id_of(self, definition: Definition) -> str | None:
+        """Fails: Rejected, Terminal — another resource gave a value that is none."""
+        if definition.external_id is None:
+            return None
+        found = evaluate(definition.external_id, self.scope)
+        if not isinstance(found, str) or not found:
+            raise Terminal(f"external_id must be a text, got {found!r}")
+        return found
+
+    def _other_thing(self, definition: Definition, row: Resource) -> str:
+        """Why the row does not stand for what the definition names, or ""."""
+        try:
+            same = self._id_of(definition) == row.external_id and definition.type == row.type
+        except (Rejected, Terminal):
+            same = False
+        feature = f"Update to property external_id of {row.name} ({row.shown_type})"
+        return "" if same else f"{feature} is not supported."
+
+    def _take(self, definition: Definition, row: Resource | None, now: float) -> Decision:
+        """Look whether it is there."""
+        fresh = row is None
+        row = row or self._new_row(definition, now)
+        row.type, row.called, row.deletion_policy = definition.type, definition.called or None, "Retain"
+        try:
+            row.external_id = self._id_of(definition)
+        except (Rejected, Terminal) as error:
+            step = self._failed_step(row, error, now, Action.CREATE)
+            step.inserted = fresh
+            return step
+        row.handle = row.external_id or ""
+        row.action, row.status, row.reason = Action.CREATE, Status.IN_PROGRESS, outcome.CHANGED
+        row.revision = self.world.stack.revision
+        row.hooks = hooks.intended(self.world, row, definition.hooks)
+        row.requires = [self.current[name].key for name in definition.requires if name in self.current]
+        row.acted_at = row.due_at = row.asked_at = None
+        row.updated_at = now
+        row.resolved = self.world.next_stamp()
+        begun = outcome.event_of(row, row.status, row.reason)
+        return Step(Verb.OBSERVE, row, inserted=fresh, events=[begun])
+
+    def _watched(self, row: Resource, now: float) -> Decision:
+        if row.acted_at is None:
+            if row.due_at is not None and row.due_at > now:
+                return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, row.due_at, row.key)
+            return Step(Verb.OBSERVE, row)
+        verdict = type_of(row.type).judge(thing_of(self.world, row), now)
+        if verdict.condition in (Condition.READY, Condition.DRIFTED):
+            row.judged = self.world.seen[row.key].number
+            return Step(Verb.RECORD, row, events=outcome.complete(self.world, row, now).events)
+        if outcome.unfit(verdict):
+            return self._failed_step(row, verdict.reason, now)
+        return Waiting(row.name, Why.BUILDING, (), verdict.reason, row.updated_at, verdict.due_at, row.key)
+
+    def _external_at_rest(self, definition: Definition, row: Resource, now: float) -> Decision:
+        """What becomes of it is told, and left to whoever it belongs to."""
+        unseen = asked.look_first(self.world, row)
+        if unseen is not None:
+            return unseen
+        seen = self.world.seen.get(row.key)
+        news = seen is not None and seen.number != row.judged
+        verdict = type_of(row.type).judge(thing_of(self.world, row), now)
+        gone = verdict.condition in (Condition.ABSENT, Condition.BROKEN)
+        if row.failed:
+            if gone or row.action != Action.CHECK or verdict.condition is Condition.UNKNOWN:
+                return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
+            return Step(Verb.RECORD, row, events=outcome.complete(self.world, row, now).events)
+        if seen is not None and news:
+            row.judged = seen.number
+            if gone:
+                return self._failed_step(row, verdict.reason, now, Action.CHECK)
+            row.changed = self.world.next_stamp()
+        asked_for, row.asked_at = row.asked_at is not None, None
+        called = definition.called or None
+        if not (news or asked_for or row.called != called):
+            return SETTLED
+        row.called = called
+        return Settled(Step(Verb.RECORD, row))
