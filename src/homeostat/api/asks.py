@@ -1,5 +1,5 @@
-"""What users ask of a stack besides a new desired state: to look, to converge, to check, and the switches of continuous
-convergence (CV8, CV9). Never waits for the engine."""
+"""What users ask of a stack besides a new desired state: to look, to converge, to check, to go on from a hook, and the
+switches of continuous convergence (CV8, CV9). Never waits for the engine."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -10,11 +10,13 @@ from sqlalchemy import Connection, Row, update
 from homeostat.model.errors import Rejected, stack_not_found
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource
+from homeostat.planner import hooks, outcome
 from homeostat.planner.current import current_row
 from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import is_outside, kind_of
-from homeostat.store import schema, shards, stacks, views
+from homeostat.store import events, schema, shards, stacks, views
 from homeostat.store.database import Database
+from homeostat.templates.registry import HOOKS
 
 EXCEPTIONS_MAX = 1000
 """Resources of one stack that may have switches of their own."""
@@ -85,6 +87,32 @@ class Asks:
         table = schema.resource
         asked = update(table).where(table.c.key == row.key).values(asked_at=now, version=table.c.version + 1)
         tx.execute(asked)
+
+    def clear_hook(self, stack_id: str, resource: str, hook: Any) -> None:
+        """Let a resource go on that waits at a hook.
+
+        Fails: Rejected — EntityNotFound; InvalidBreakPointHook for what is none, and where it does not wait.
+        """
+        if hook not in HOOKS:
+            message = f"Invalid hook type {hook!r}: one of {', '.join(HOOKS)} is needed"
+            raise Rejected("InvalidBreakPointHook", message)
+        with self._db.write() as tx:
+            stack = self._lock(tx, stack_id)
+            now = self._db.now_of(tx)
+            row = self._waiting_at(tx, stack, resource, hook)
+            shards.wake(tx, stack.id, now, shards.USER, [row.shard])  # before the row, as a pass takes them
+            row = self._waiting_at(tx, stack, resource, hook)
+            table = schema.resource
+            memory = hooks.cleared(row.hooks or {})
+            tx.execute(update(table).where(table.c.key == row.key).values(hooks=memory, version=table.c.version + 1))
+            events.append(tx, stack.id, [outcome.event_of(row, row.status, f"Hook {hook} is cleared")], now)
+
+    def _waiting_at(self, tx: Connection, stack: Row[Any], name: str, hook: str) -> Resource:
+        rows, _ = views.resources(tx, stack.id, [name])
+        for row in rows.values():
+            if hooks.waits_at(row) == hook:
+                return row
+        raise Rejected("InvalidBreakPointHook", f'The "{hook}" hook is not defined on {name}: it does not wait there')
 
     def check(self, stack_id: str) -> None:
         """Have every resource looked at, and told whether it is as it should be; nothing is changed.

@@ -25,10 +25,12 @@ WORDS = {
     "set_aside": "a mistake of ours",
     "left_alone": "it is left as it is",
     "pause": "a pause between batches",
+    "hook": "it stops at a hook",
 }
 ATTEMPTS = {
     "create": "to be created",
     "find": "a look whether its creation has begun",
+    "observe": "a look whether it is there",
     "update": "to be updated",
     "operate": "to be brought back",
     "delete": "to be deleted",

@@ -257,7 +257,9 @@ class _Explainer:
     def _next(self, node: Node, waiting: Waiting) -> tuple[str, float | None]:
         if node in self._steps:
             return self._steps[node].verb.value, self._standing.wake_at
-        if waiting.why in (Why.REQUIRES, Why.LEAVING):
+        if waiting.why is Why.HOOK and node[0] == "/":
+            return Verb.DELETE, None
+        if waiting.why in (Why.REQUIRES, Why.LEAVING, Why.HOOK):
             row = self._row(node)
             return (Verb.CREATE if row is None or row.action == Action.INIT else COMPARE), None
         if waiting.why is Why.IN_USE:

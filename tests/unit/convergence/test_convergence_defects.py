@@ -8,7 +8,6 @@ from tests.unit.convergence.running import LIMITS, Service, double, server, volu
 
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.convergence.conductor import run_pass
-from homeostat.model.errors import Rejected
 from homeostat.store import schema, shards
 
 
@@ -47,14 +46,6 @@ def test_a_volume_that_only_people_can_judge_is_left_to_them() -> None:
     service.cloud.change(handle, status="error", attachments=[{"id": "x"}])
     service.live(200)
     assert list(service.cloud.things("volume")) == [handle]
-
-
-def test_an_external_resource_is_not_made() -> None:
-    """What is not supported yet is refused, and says so."""
-    service = Service()
-    with pytest.raises(Rejected, match="external_id is not supported yet"):
-        service.create({"srv": {**server(), "external_id": "theirs"}})
-    assert service.servers() == []
 
 
 def test_a_stack_with_a_bug_times_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -35,6 +36,7 @@ NEW = row("a", state="INIT_COMPLETE", key="a2", handle="", replaces="a1", revisi
 KEPT = row("a", VOLUME, "DELETE_IN_PROGRESS", deletion_policy="Snapshot", changed=1, updated_at=NOW - 9,
            intent={"operation": "snapshot", "token": "t"})  # fmt: skip
 FAILED = row("a", state="CREATE_FAILED", reason="quota", updated_at=NOW - 30)
+AT_HOOK = {"revision": 1, "at": "pre-create", "since": NOW - 7, "cleared": []}
 LEFT: dict[str, Any] = {"converge": False, "status": "COMPLETE", "settled_revision": 1}
 
 
@@ -144,6 +146,11 @@ CASES: dict[str, tuple[World, Standing, tuple[Any, ...]]] = {
         world([wanted("a")]),
         Standing(BEGUN, wake_at=NOW + 20, aside="KeyError('x')"),
         ("a", Why.SET_ASIDE, (), "KeyError('x')", 60.0, 20.0, "create", 20.0),
+    ),
+    "it stops before its creation": (
+        world([replace(wanted("a"), hooks=("pre-create",))], [row("a", state="INIT_COMPLETE", hooks=AT_HOOK)]),
+        DUE,
+        ("a", Why.HOOK, (), "CREATE paused until Hook pre-create is cleared", 7.0, None, "create", None),
     ),
     "it drifted, and nobody wants it mended": (
         world([wanted("a")], [row("a", judged=2)], {"a1": absent()}, **LEFT),

@@ -26,10 +26,13 @@ BODY: dict[str, Any] = {"requestBody": {"content": {"application/json": {"schema
 def signal(
     ask: Ask, stack_name: StackName, stack_id: StackId, resource_name: ResourceName, body: MaybeBody
 ) -> Response:
-    """What the body may have depends on the type of the resource."""
+    """What the body may have depends on the type; `{"unset_hook": hook}` lets any resource go on that waits there."""
     with ask.db.read() as tx:
         stack = ask.live_stack(tx, stack_name, stack_id)
         entry = Inventory(tx, stack, ask.service.graphs.wanted(tx, stack), [resource_name]).entry(resource_name)
+    if body is not None and "unset_hook" in body:
+        ask.service.asks.clear_hook(stack.id, resource_name, body["unset_hook"])
+        return Json(None)
     rows = [row for row in (entry.row, *entry.leftovers) if row is not None]
     if not rows:
         raise Rejected("ResourceNotAvailable", f"The Resource ({resource_name}) is not available.")
