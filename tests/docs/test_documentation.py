@@ -22,7 +22,7 @@ from homeostat.convergence.definitions import compile_desired
 from homeostat.model.desired import Identity
 from homeostat.model.plan import RELEASED_BY
 from homeostat.store.stacks import Desired
-from homeostat.templates import parse_template
+from homeostat.templates import parse_environment, parse_template
 from tests.docs.pages import DOCS, Command, commands, files, templates
 
 ROOT = DOCS.parent
@@ -108,8 +108,10 @@ def test_a_page_that_says_something_else_is_found() -> None:
 
 @pytest.mark.parametrize("page", [path for path in PAGES if list(templates(path))], ids=name_of)
 def test_the_templates_of_a_page_compile(page: Path) -> None:
+    saved = files(page)
     for text in templates(page):
-        desired = Desired("template", parse_template(text))
+        environment = parse_environment(saved.get("env.yaml"))
+        desired = Desired("template", parse_template(text), environment=environment, files=saved)
         check(compile_desired(desired, Identity("id", "name", "project")), desired)
 
 
