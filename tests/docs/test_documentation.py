@@ -7,20 +7,23 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 import yaml
 from bench import pictures, report
 
-from docs import functions, generate
+from docs import functions, generate, type_pages
 from homeostat.api.intake import check
 from homeostat.cli.state import State
 from homeostat.clouds.local import LocalCloud
 from homeostat.convergence.definitions import compile_desired
 from homeostat.model.desired import Identity
 from homeostat.model.plan import RELEASED_BY
+from homeostat.resources.base import ResourceType
+from homeostat.resources.registry import types
+from homeostat.resources.schema import Property
 from homeostat.store.stacks import Desired
 from homeostat.templates import parse_environment, parse_template
 from tests.docs.pages import DOCS, Command, commands, files, templates
@@ -133,6 +136,38 @@ def test_an_example_that_stops_being_refused_is_found() -> None:
     written = yaml.safe_load(functions.SOURCE.read_text(encoding="utf-8"))
     with pytest.raises(ValueError, match="is listed as refused, but gives web"):
         functions.refusal({"get_param": "name"}, "heat_template_version.2021-04-16", written)
+
+
+def paths(schema: Mapping[str, Property], prefix: str = "") -> Iterator[str]:
+    """Every property that a template should use, with those inside maps and lists."""
+    for name, each in schema.items():
+        if not each.hidden:
+            yield f"{prefix}{name}"
+            yield from paths(each.fields or {}, f"{prefix}{name}.")
+            yield from paths((each.items and each.items.fields) or {}, f"{prefix}{name}[].")
+
+
+def told(kind: ResourceType) -> str:
+    """What the reference says of a type."""
+    page = DOCS / "reference" / "resource-types" / f"{type_pages.family(kind.name)}.md"
+    return page.read_text(encoding="utf-8").partition(f"\n## {kind.name}\n")[2].partition("\n## ")[0]
+
+
+@pytest.mark.parametrize("name", [name for name, kind in types().items() if not kind.support.hidden])
+def test_the_reference_tells_all_of_a_type(name: str) -> None:
+    kind = types()[name]
+    section = told(kind)
+    rows = set(re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE))
+    assert rows == {*paths(kind.properties), *paths(kind.update_policy), *kind.attributes}
+    assert kind.description in section
+    assert f"    type: {name}\n" in section
+    assert f"[{name}](" in (DOCS / "reference" / "resource-types.md").read_text(encoding="utf-8")
+
+
+def test_the_reference_names_what_is_retired() -> None:
+    index = (DOCS / "reference" / "resource-types.md").read_text(encoding="utf-8")
+    hidden = [name for name, kind in types().items() if kind.support.hidden]
+    assert [name for name in hidden if f"| `{name}` |" not in index] == []
 
 
 def test_the_page_of_numbers_says_what_was_measured() -> None:

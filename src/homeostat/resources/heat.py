@@ -101,6 +101,7 @@ class RandomString(ResourceType):
         return {"value": "".join(drawn)}
 
     def reference(self, thing: Thing) -> Any:
+        """The random text."""
         return thing.seen.properties.get("value") or thing.name
 
 

@@ -182,6 +182,7 @@ class FloatingIPAssociation(NetworkingType):
         return _interfaces_reaching(properties.get("port_id"), graph)
 
     def reference(self, thing: Thing) -> Any:
+        """The id that this service has for it."""
         return thing.key if thing.handle else thing.name
 
 

@@ -11,7 +11,7 @@ import pytest
 from resource_cases import thing
 from tests.unit.convergence.running import Service
 
-from docs import examples
+from docs import examples, type_pages
 from homeostat.clouds.port import Answer, Change, Intent
 from homeostat.clouds.simulated import SimulatedCloud, Weather
 from homeostat.model.errors import Rejected
@@ -291,6 +291,12 @@ def test_nothing_drifts_from_what_was_asked_for(name: str) -> None:
 def test_what_is_not_known_yet_is_no_error(name: str) -> None:
     kind = types()[name]
     kind.check(dict.fromkeys(given(name), UNKNOWN))
+
+
+@pytest.mark.parametrize("name", LIVING)
+def test_what_it_is_referred_by_is_told(name: str) -> None:
+    """The reference documentation says it in the words of the method's docstring."""
+    assert type_pages.referred(types()[name])
 
 
 UNTYPED = {("OS::Octavia::Pool", "listeners")}

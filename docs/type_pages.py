@@ -1,0 +1,216 @@
+"""The reference of resource types: an index, and a page for each service."""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import yaml
+
+from docs import examples
+from homeostat.clouds.heat_api import RemoteStacks
+from homeostat.clouds.local import LocalCloud
+from homeostat.resources.base import ResourceType
+from homeostat.resources.nested import NestedStack
+from homeostat.resources.registry import types
+from homeostat.resources.schema import Kind, Property
+from homeostat.resources.support import SupportStatus
+
+FOLDER = "resource-types"
+TITLES: Mapping[str, str] = {
+    "aodh": "Alarms (Aodh)",
+    "aws": "In the words of AWS",
+    "barbican": "Keys and secrets (Barbican)",
+    "blazar": "Reservations (Blazar)",
+    "cinder": "Block storage (Cinder)",
+    "designate": "DNS (Designate)",
+    "glance": "Images (Glance)",
+    "heat": "Orchestration (Heat)",
+    "ironic": "Bare metal (Ironic)",
+    "keystone": "Identity (Keystone)",
+    "magnum": "Container clusters (Magnum)",
+    "manila": "Shared file systems (Manila)",
+    "mistral": "Workflows (Mistral)",
+    "monasca": "Monitoring (Monasca)",
+    "neutron": "Networking (Neutron)",
+    "nova": "Compute (Nova)",
+    "octavia": "Load balancing (Octavia)",
+    "sahara": "Data processing (Sahara)",
+    "senlin": "Clustering (Senlin)",
+    "swift": "Object storage (Swift)",
+    "trove": "Databases (Trove)",
+    "vitrage": "Root cause analysis (Vitrage)",
+    "zaqar": "Messaging (Zaqar)",
+    "zun": "Containers (Zun)",
+}
+INTRODUCTION = """\
+A page for each service. A type that is not listed is refused when a template is validated, and so is one that no cloud
+of the project has. Each page says of a type
+
+- what it is, how far it is supported, on which clouds it is, and what `get_resource` gives;
+- the least that a template has to say to have one, as an example;
+- its properties. *Update* is `in place`, or `replace` where a change makes a new thing and then removes the old one, or
+  `never` where a change is refused. `a.b` is the key `b` of the map `a`, `a[].b` that of each item of the list `a`;
+- its attributes, for `get_attr`.
+"""
+
+
+def family(name: str) -> str:
+    """The page that a type is on."""
+    first, *rest = name.split("::")
+    return (rest[0] if first == "OS" and rest else first).lower()
+
+
+def families() -> dict[str, list[ResourceType]]:
+    """Page -> its types, by name."""
+    found: dict[str, list[ResourceType]] = {}
+    for name in sorted(types(), key=lambda each: (family(each), each)):
+        found.setdefault(family(name), []).append(types()[name])
+    return found
+
+
+def shown() -> list[str]:
+    """Pages that there are: of services with a type that is not hidden."""
+    return [page for page, kinds in families().items() if any(not kind.support.hidden for kind in kinds)]
+
+
+# -- the index ---------------------------------------------------------------------------------------------------------
+
+
+def index_page() -> str:
+    lines = ["# Resource types\n", INTRODUCTION]
+    for page in shown():
+        kinds = [kind for kind in families()[page] if not kind.support.hidden]
+        lines += [f"## [{title(page)}]({FOLDER}/{page}.md)\n", "| type | what it is | on |", "|---|---|---|"]
+        for kind in kinds:
+            mark = " *(deprecated)*" if kind.support.status is SupportStatus.DEPRECATED else ""
+            link = f"[{kind.name}]({FOLDER}/{page}.md#{anchor(kind.name)})"
+            lines.append(row(link + mark, kind.description, ", ".join(clouds(kind))))
+        lines.append("")
+    hidden = [kind for kinds in families().values() for kind in kinds if kind.support.hidden]
+    lines += ["## Retired\n", "Old templates may have them; new ones should not.\n"]
+    lines += ["| type | instead |", "|---|---|"]
+    lines += [row(f"`{kind.name}`", kind.support.message) for kind in hidden]
+    return "\n".join([*lines, ""])
+
+
+def title(page: str) -> str:
+    return TITLES.get(page, page)
+
+
+def anchor(name: str) -> str:
+    return name.lower().replace("::", "")
+
+
+@cache
+def _kinds() -> Mapping[str, frozenset[str]]:
+    """Cloud -> kinds of its things."""
+    with TemporaryDirectory() as root:
+        local = LocalCloud(Path(root))
+        found = {"local": local.kinds, "other regions": RemoteStacks.kinds}
+        local.close()
+        return found
+
+
+def clouds(kind: ResourceType) -> list[str]:
+    """Where there are things of this type."""
+    if kind.kind in ("", NestedStack.kind):
+        return ["any cloud"]
+    return [*(name for name, kinds in _kinds().items() if kind.kind in kinds), "simulated"]
+
+
+# -- the page of a service ---------------------------------------------------------------------------------------------
+
+
+def family_page(page: str) -> str:
+    kinds = [kind for kind in families()[page] if not kind.support.hidden]
+    lines = [f"# {title(page)}\n", *(f"- [{kind.name}](#{anchor(kind.name)})" for kind in kinds), ""]
+    for kind in kinds:
+        lines += section(kind)
+    return "\n".join(lines)
+
+
+def section(kind: ResourceType) -> Iterator[str]:
+    yield f"## {kind.name}\n"
+    yield f"{kind.description}\n"
+    yield from _facts(kind)
+    yield f"```yaml\n{yaml.safe_dump(examples.template(kind), sort_keys=False)}```\n"
+    rows = [row(*cells) for name, each in kind.properties.items() for cells in property_rows(name, each)]
+    if rows:
+        yield from ("| property | type | update | meaning |", "|---|---|---|---|", *rows, "")
+    policies = [cells for name, each in kind.update_policy.items() for cells in property_rows(name, each)]
+    if policies:
+        rows = [row(name, kind_of_value, meaning) for name, kind_of_value, _update, meaning in policies]
+        yield from ("| in `update_policy` | type | meaning |", "|---|---|---|", *rows, "")
+    if kind.open_schema:
+        yield "It takes any property and has any attribute.\n"
+    if kind.open_attributes:
+        yield "It has attributes besides these, as its properties say.\n"
+    yield from ("| attribute | type | meaning |", "|---|---|---|")
+    for name, each in sorted(kind.attributes.items()):
+        mark = " *Deprecated.*" if each.deprecated else ""
+        yield row(f"`{name}`", each.kind.value, each.description + mark)
+    yield ""
+
+
+def _facts(kind: ResourceType) -> Iterator[str]:
+    support = kind.support
+    if support.status is not SupportStatus.SUPPORTED:
+        since = f" since release {support.version} of the Orchestration service" if support.version else ""
+        yield f"- **{support.status.capitalize()}**{since}. {support.message}".rstrip()
+    elif support.version:
+        yield f"- Since release {support.version} of the Orchestration service."
+    yield f"- On: {', '.join(clouds(kind))}."
+    yield f"- `get_resource` gives {referred(kind)}."
+    if kind.can_snapshot:
+        yield "- Its [deletion policy](../../howto/keep-data.md) may be `Snapshot`."
+    yield ""
+
+
+def referred(kind: ResourceType) -> str:
+    """What its reference is: the first words of the method's docstring, where a type has its own."""
+    own = type(kind).reference
+    if own is ResourceType.reference:
+        return "its id"
+    words = (own.__doc__ or "").strip().partition("\n")[0].rstrip(".")
+    return words[:1].lower() + words[1:]
+
+
+def property_rows(name: str, each: Property) -> Iterator[tuple[str, ...]]:
+    if each.hidden:
+        return
+    update = "never" if each.immutable else "in place" if each.update else "replace"
+    notes = [each.description]
+    if each.required:
+        notes.append("**Required.**")
+    if each.default is not None:
+        notes.append(f"Default: `{each.default}`.")
+    notes += [f"{_rule(constraint.wire)}." for constraint in each.constraints]
+    if each.items is not None:
+        notes += [f"Each item: {_rule(constraint.wire)}." for constraint in each.items.constraints]
+    yield f"`{name}`", _kind(each), update, " ".join(note for note in notes if note)
+    if each.fields is not None:
+        for inner, field in each.fields.items():
+            yield from property_rows(f"{name}.{inner}", field)
+    elif each.items is not None and each.items.fields is not None:
+        for inner, field in each.items.fields.items():
+            yield from property_rows(f"{name}[].{inner}", field)
+
+
+def _kind(each: Property) -> str:
+    plain = each.kind is not Kind.LIST or each.items is None
+    return each.kind.value if plain else f"{each.kind.value} of {each.items.kind.value}"
+
+
+def _rule(wire: Mapping[str, Any]) -> str:
+    ((rule, value),) = wire.items()
+    if rule == "allowed_values":
+        return "One of " + ", ".join(f"`{each}`" for each in value)
+    if isinstance(value, dict):
+        return f"{rule.capitalize()}: " + ", ".join(f"{key} {each}" for key, each in value.items())
+    return f"{rule.replace('_', ' ').capitalize()}: `{value}`"
+
+
+def row(*cells: str) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
