@@ -30,6 +30,7 @@ ID_A = "11111111-1111-4111-8111-111111111111"
 ID_B = "22222222-2222-4222-8222-222222222222"
 
 VALUES: Mapping[str, Mapping[str, Any]] = {
+    "AWS::CloudFormation::WaitCondition": {"Timeout": 600},
     "OS::Barbican::GenericContainer": {"secrets": [{"name": "password", "ref": "my-secret"}]},
     "OS::Blazar::Lease": {
         "start_date": "2040-01-01 08:00",
@@ -48,7 +49,9 @@ VALUES: Mapping[str, Mapping[str, Any]] = {
     "OS::Heat::ResourceChain": {"resources": ["OS::Heat::RandomString"]},
     "OS::Heat::ResourceGroup": {"resource_def": {"type": "OS::Heat::RandomString"}},
     "OS::Heat::Stack": {"template": f"heat_template_version: {VERSION}"},
+    "OS::Heat::SwiftSignal": {"timeout": 600},
     "OS::Heat::Value": {"value": "anything"},
+    "OS::Heat::WaitCondition": {"timeout": 600},
     "OS::Ironic::Port": {"address": "fa:16:3e:00:00:01"},
     "OS::Keystone::Endpoint": {"url": "http://service.example.org/"},
     "OS::Keystone::Service": {"type": "compute"},
@@ -66,6 +69,14 @@ VALUES: Mapping[str, Mapping[str, Any]] = {
     "OS::Zaqar::Subscription": {"subscriber": "mailto:admin@example.org"},
 }
 """Type -> values of its properties that the schema does not lead to."""
+LINKS: Mapping[str, tuple[str, str]] = {
+    "OS::Heat::SoftwareDeployment": ("config", "OS::Heat::SoftwareConfig"),
+    "OS::Heat::StructuredDeployment": ("config", "OS::Heat::StructuredConfig"),
+    "OS::Heat::WaitCondition": ("handle", "OS::Heat::WaitConditionHandle"),
+    "OS::Heat::SwiftSignal": ("handle", "OS::Heat::SwiftSignalHandle"),
+    "AWS::CloudFormation::WaitCondition": ("Handle", "AWS::CloudFormation::WaitConditionHandle"),
+}
+"""Type -> (property, type of a resource of the same template that it must name)."""
 
 
 def properties(kind: ResourceType) -> dict[str, Any]:
@@ -73,13 +84,20 @@ def properties(kind: ResourceType) -> dict[str, Any]:
     return {**required(kind.properties), **VALUES.get(kind.name, {})}
 
 
-def resource(kind: ResourceType) -> dict[str, Any]:
-    values = properties(kind)
-    return {"type": kind.name, "properties": values} if values else {"type": kind.name}
+def resources(kind: ResourceType, given: Mapping[str, Any], name: str = "example") -> dict[str, Any]:
+    """A resource of this type with these properties, and what it needs beside it."""
+    values = dict(given)
+    found: dict[str, Any] = {}
+    if kind.name in LINKS:
+        link, other = LINKS[kind.name]
+        found["other"] = {"type": other}
+        values[link] = {"get_resource": "other"}
+    found[name] = {"type": kind.name, **({"properties": values} if values else {})}
+    return found
 
 
 def template(kind: ResourceType) -> dict[str, Any]:
-    return {"heat_template_version": VERSION, "resources": {"example": resource(kind)}}
+    return {"heat_template_version": VERSION, "resources": resources(kind, properties(kind))}
 
 
 def required(schema: Mapping[str, Property]) -> dict[str, Any]:
@@ -92,7 +110,7 @@ def value(prop: Property, name: str = "") -> Any:
     for constraint in prop.constraints:
         ((rule, bounds),) = constraint.wire.items()
         if rule == "allowed_values":
-            return bounds[0]
+            return [bounds[0]] if prop.kind is Kind.LIST else bounds[0]
         if rule == "range":
             return bounds.get("min", bounds.get("max"))
         if rule == "custom_constraint":

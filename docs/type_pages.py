@@ -11,6 +11,7 @@ import yaml
 from docs import examples
 from homeostat.clouds.heat_api import RemoteStacks
 from homeostat.clouds.local import LocalCloud
+from homeostat.convergence.records import KEEPERS
 from homeostat.resources.base import ResourceType
 from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import types
@@ -115,7 +116,7 @@ def _kinds() -> Mapping[str, frozenset[str]]:
 
 def clouds(kind: ResourceType) -> list[str]:
     """Where there are things of this type."""
-    if kind.kind in ("", NestedStack.kind):
+    if kind.kind in ("", NestedStack.kind, *KEEPERS):
         return ["any cloud"]
     return [*(name for name, kinds in _kinds().items() if kind.kind in kinds), "simulated"]
 

@@ -94,6 +94,7 @@ class AwsWaitConditionHandle(Handle):
     form = "aws"
 
     def reference(self, thing: Thing) -> Any:
+        """Its signed address."""
         return thing.seen.properties.get("url") or thing.name
 
 
@@ -113,6 +114,7 @@ class SwiftSignalHandle(Handle):
     }
 
     def reference(self, thing: Thing) -> Any:
+        """Its signed address."""
         return thing.seen.properties.get("url") or thing.name
 
     def attribute(self, thing: Thing, name: str) -> Any:
