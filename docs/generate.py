@@ -16,8 +16,9 @@ for variable in [name for name in os.environ if name.startswith("HOMEOSTAT_")]:
     del os.environ[variable]
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from docs import functions, type_pages  # noqa: E402 - found from wherever this program is started
 from docs.type_pages import row  # noqa: E402
+
+from docs import functions, type_pages  # noqa: E402 - found from wherever this program is started
 from homeostat.cli.arguments import parser  # noqa: E402 - its defaults come from the environment
 
 GENERATED = "<!-- Written by docs/generate.py; change the code, then run `make docs`. -->\n"

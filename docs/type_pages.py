@@ -185,6 +185,8 @@ def property_rows(name: str, each: Property) -> Iterator[tuple[str, ...]]:
     notes = [each.description]
     if each.required:
         notes.append("**Required.**")
+    if not each.implemented:
+        notes.append("**Refused**: it is not implemented.")
     if each.default is not None:
         notes.append(f"Default: `{each.default}`.")
     notes += [f"{_rule(constraint.wire)}." for constraint in each.constraints]

@@ -47,6 +47,7 @@ class KeyPair(ResourceType):
         return spec
 
     def reference(self, thing: Thing) -> Any:
+        """Its name."""
         return thing.properties["name"] if thing.handle else thing.name
 
     def missed(self, thing: Thing) -> tuple[str, ...]:
@@ -181,6 +182,7 @@ class FloatingIPAssociation(ResourceType):
     lifecycle = NetworkingType.lifecycle
 
     def reference(self, thing: Thing) -> Any:
+        """The id that this service has for it."""
         return thing.key if thing.handle else thing.name
 
 

@@ -14,6 +14,7 @@ from tests.unit.convergence.running import PROJECT, Service
 from docs import examples, type_pages
 from homeostat.clouds.port import Answer, Change, Intent
 from homeostat.clouds.simulated import SimulatedCloud, Weather
+from homeostat.convergence.furnishing import OWN
 from homeostat.model.errors import Rejected
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.status import Status
@@ -104,7 +105,7 @@ def other(prop: Property, name: str, now: Any) -> Any:
     for constraint in prop.constraints:
         ((rule, bounds),) = constraint.wire.items()
         if rule == "allowed_values":
-            another = next(each for each in bounds if now is None or each not in (now, *now))
+            another = next(each for each in bounds if each not in (now if isinstance(now, list) else [now]))
             return [another] if prop.kind is Kind.LIST else another
         if rule == "range":
             low = bounds.get("min", bounds.get("max", 0) - 1)
@@ -265,7 +266,11 @@ def unlike(life: Life, properties: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of the thing that are not as these properties ask for; a cloud may add to a map."""
     kind, there = types()[life.name], life.thing
     wanted = kind.spec(kind.complete(kind.check(properties)), there.get("name", ""))
-    return {name: there.get(name) for name, each in wanted.items() if not (name in there and equal(each, there[name]))}
+    return {
+        name: there.get(name)
+        for name, each in wanted.items()
+        if name not in OWN and not (name in there and equal(each, there[name]))
+    }
 
 
 @pytest.mark.parametrize("name", LIVING)
