@@ -1,5 +1,6 @@
 """Does what a template needs exist in the project's cloud: the services of its types, the things that it names?"""
 
+import logging
 import threading
 import time
 from collections import OrderedDict
@@ -11,13 +12,14 @@ from typing import Any
 from homeostat.clouds.port import Cloud
 from homeostat.convergence.children import STACK
 from homeostat.convergence.performing import Clouds
-from homeostat.model.errors import Rejected
+from homeostat.model.errors import Rejected, Transient
 from homeostat.resources.base import ResourceType
 from homeostat.resources.constraints import RULES
 from homeostat.resources.named import KINDS, Mention, Path, mentions, of_parameter
 from homeostat.resources.registry import kind_of
 from homeostat.templates import Parameter
 
+LOG = logging.getLogger(__name__)
 KEPT_S = 60.0
 KEPT_MAX = 10_000
 UNAVAILABLE = "99001"
@@ -104,8 +106,11 @@ class Existing:
             self._check_form(each)
 
     def check_mentions(self, project: str, needs: Needs) -> None:
-        """Fails: Rejected naming the first value that does not fit its named constraint; Transient when the cloud does
-        not answer."""
+        """Fails: Rejected naming the first value that does not fit its named constraint.
+
+        A cloud that does not answer keeps nobody from saying what should exist: what is missing there, the engine
+        finds when it comes to it.
+        """
         self.check_forms(needs)
         if self._clouds is None:
             return
@@ -134,7 +139,11 @@ class Existing:
     def _missing(self, project: str, kind: str, names: Iterable[str]) -> list[Thing]:
         """Those that are not there; the others are remembered."""
         asked = list(dict.fromkeys(names))
-        found = self._cloud(project).resolve(kind, asked)
+        try:
+            found = self._cloud(project).resolve(kind, asked)
+        except Transient as error:
+            LOG.warning("project %s: nobody knows yet whether each %s of %s exists: %s", project, kind, asked, error)
+            return []
         missing = []
         for name, id in zip(asked, found, strict=True):
             if id is None:

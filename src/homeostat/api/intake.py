@@ -305,7 +305,7 @@ class Intake:
         """The desired graph of a revision, checked.
 
         strict — all parameters must have values, and things that the template names must exist; ignored — codes of
-        errors that are none. Fails: Rejected naming the place and the remedy; Transient when the cloud does not answer.
+        errors that are none. Fails: Rejected naming the place and the remedy.
         """
         check_storable(desired.template, "template")
         check_storable([desired.parameters, desired.environment], "parameters")
@@ -322,7 +322,7 @@ class Intake:
         return compiled
 
     def _check_outside(self, project: str, needs: Needs, *, strict: bool, ignored: Collection[str]) -> None:
-        """Check what is needed from the cloud. Fails: Rejected, Transient."""
+        """Check what is needed from the cloud. Fails: Rejected."""
         if UNAVAILABLE not in ignored:
             self.existing.check_types(project, needs.types)
         if strict:

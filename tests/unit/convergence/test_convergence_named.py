@@ -9,7 +9,7 @@ from homeostat.api.existing import KEPT_S
 from homeostat.api.intake import Intent
 from homeostat.clouds.simulated.cloud import Faults
 from homeostat.model.desired import Identity
-from homeostat.model.errors import Rejected, Transient
+from homeostat.model.errors import Rejected
 
 HEAD = {"heat_template_version": "2018-08-31"}
 IDENTITY = Identity("None", "None", PROJECT)
@@ -116,10 +116,12 @@ def test_what_was_found_is_believed_for_a_while_and_what_was_not_is_looked_for_a
     service.begin({"srv": server()}, name="third")
 
 
-def test_a_cloud_that_does_not_answer_is_no_verdict(service: Service) -> None:
+def test_a_cloud_that_does_not_answer_keeps_nobody_from_saying_what_should_exist(service: Service) -> None:
     service.cloud.weather.faults = Faults(unreachable=1.0)
-    with pytest.raises(Transient, match="does not answer"):
-        service.begin({"srv": server()})
+    stack_id = service.begin({"srv": server(image="lost")})
+    service.cloud.weather.faults = Faults()
+    service.work()
+    assert service.state(stack_id) == "CREATE_COMPLETE"
 
 
 def test_a_type_whose_service_the_cloud_does_not_have_is_refused(service: Service) -> None:
