@@ -274,7 +274,7 @@ def test_short_addresses(http: httpx.Client, hello: str) -> None:
         ("POST", "stacks/hello/{id}/actions", {"suspend": None}, 400, "NotSupported"),
         ("POST", "stacks/hello/{id}/actions", {"cancel_update": None}, 400, "NotSupported"),
         ("POST", "stacks/hello/{id}/snapshots", {}, 400, "NotSupported"),
-        ("POST", "stacks/preview", {}, 400, "NotSupported"),
+        ("POST", "stacks/preview", {}, 400, "HTTPBadRequest"),
         ("GET", "stacks?limit=x", None, 400, "HTTPBadRequest"),
         ("GET", "stacks?limit=99999999999999999999", None, 400, "HTTPBadRequest"),
         ("GET", "stacks?name=%00", None, 400, "HTTPBadRequest"),

@@ -8,6 +8,7 @@ import orjson
 from sqlalchemy import Connection, Row
 
 from homeostat.api.existing import UNAVAILABLE, Existing, Needs
+from homeostat.api.foresight import UNBORN, Forecast, Forecaster
 from homeostat.clouds.outbound import Outbound
 from homeostat.convergence import traces
 from homeostat.convergence.children import DEPTH_MAX, STACK
@@ -373,6 +374,11 @@ class Intake:
 
     def _try_update(self, stack_id: str, intent: Intent, *, patch: bool) -> int | None:
         """One try; None when somebody else's revision came in between, on which this one must build."""
+        row, desired, _ = self._proposed(stack_id, intent, patch=patch)
+        return self._revise(row, desired, _changes(intent, patch=patch), look_first=intent.look_first)
+
+    def _proposed(self, stack_id: str, intent: Intent, *, patch: bool) -> tuple[Row[Any], Desired, Compiled]:
+        """The stack as it is, and what an update would make of it, checked."""
         with self._db.read() as tx:
             row = self._live(tx, stack_id)
             said = views.described_revision(tx, stack_id)
@@ -386,8 +392,23 @@ class Intake:
         compiled = self.compile(identity, desired)
         if said == row.revision:
             check_immutable(compile_desired(before, identity, strict=False).parameters, compiled.parameters)
-        desired = replace(desired, template=compiled.raw)
-        return self._revise(row, desired, _changes(intent, patch=patch), look_first=intent.look_first)
+        return row, replace(desired, template=compiled.raw), compiled
+
+    def foresee_new(self, project: str, name: str, intent: Intent) -> Forecast:
+        """What would be created. Fails: like `create`."""
+        desired = self._replacing(intent)
+        compiled = self.compile(Identity(UNBORN, name, project), desired)
+        with self._db.read() as tx:
+            there = stacks.find(tx, project, name)
+            if there is not None and there.deleted_at is None:
+                raise Rejected("StackExists", f"The Stack ({name}) already exists.")
+            return Forecaster(tx, self._db.now_of(tx)).of_new(name, project, desired, compiled)
+
+    def foresee_update(self, stack_id: str, intent: Intent, *, patch: bool = False) -> Forecast:
+        """What an update would do. Fails: like `update`."""
+        row, desired, compiled = self._proposed(stack_id, intent, patch=patch)
+        with self._db.read() as tx:
+            return Forecaster(tx, self._db.now_of(tx), looks=intent.look_first).of_update(row, desired, compiled)
 
     def delete(self, stack_id: str) -> None:
         """The stack should not exist (CV12). Fails: Rejected (EntityNotFound) once it does not."""

@@ -158,9 +158,7 @@ class Children:
         parent = self._parent_of(tx, world)
         kind = type_of(row.type)
         contents = kind.contents if isinstance(kind, NestedStack) else ""
-        inside = environments.nested_environment(
-            parent.environment, registry_of(parent.environment), row.name, row.called or row.type
-        )
+        inside = environment_inside(parent, row.name, row.called or row.type)
         if contents == "template":
             return replace(_from_template(row, parent, inside), intent=intent)
         if contents == "chain":
@@ -241,19 +239,34 @@ def _from_template(row: Resource, parent: stacks.Desired, environment: dict[str,
     return desired
 
 
+def environment_inside(parent: stacks.Desired, name: str, called: str) -> dict[str, Any]:
+    """Environment of the stack that is the reality of a resource of this name and type, as its template says it."""
+    return environments.nested_environment(parent.environment, registry_of(parent.environment), name, called)
+
+
 def _group(tx: Connection, row: Resource, child: Row[Any] | None, before: stacks.Desired) -> groups.Group:
-    """The next revision of a group's stack. Members once removed by name stay out while they are in the skip list."""
+    """The next revision of a group's stack."""
     values = type_of(row.type).complete(row.properties)
+    wanted = wanted_group(tx, values, child, before)
+    troubled = child is not None and shards.failures_of(tx, child.id)
+    failed = worlds.failed_names(tx, child.id) if child is not None and troubled else set()
+    new = child is None or child.complete_revision is None
+    return rolling.begin(before.template, wanted, values[POLICY], failed, new)
+
+
+def wanted_group(
+    tx: Connection, values: Mapping[str, Any], child: Row[Any] | None, before: stacks.Desired
+) -> dict[str, Any]:
+    """What a group's stack should be in the end. Members once removed by name stay out while they are in the skip list.
+
+    values — properties of the group, with defaults.
+    """
     skipped, listed = before.template.get("skip", []), _listed(values)
     references: dict[str, Any] = {name: name for name in listed if groups.is_member(name, before.template)}
     if child is not None and not {*references, *skipped}.issuperset(listed):  # some are named by their reference
         references |= {name: member["reference"] for name, member in members(tx, child).items()}
     skip = groups.skip_list(skipped, values["removal_policies"], values["removal_policies_mode"], references)
-    wanted = {"skip": skip, **{name: values[name] for name in ("resource_def", "index_var", "count")}}
-    troubled = child is not None and shards.failures_of(tx, child.id)
-    failed = worlds.failed_names(tx, child.id) if child is not None and troubled else set()
-    new = child is None or child.complete_revision is None
-    return rolling.begin(before.template, wanted, values[POLICY], failed, new)
+    return {"skip": skip, **{name: values[name] for name in ("resource_def", "index_var", "count")}}
 
 
 def _check_time(group: groups.Group, time_left_s: float) -> None:

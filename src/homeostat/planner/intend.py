@@ -137,13 +137,22 @@ class Intents:
         row.resolved = self.world.stamp
         row.updated_at = now
 
-    def _replace(self, definition: Definition, row: Resource, now: float) -> Step:
-        """A new one first; dependants move; then the old one goes."""
+    def _replace(self, definition: Definition, row: Resource, now: float, why: str = "") -> Step:
+        """A new one first; dependants move; then the old one goes. why — what cannot be done in place."""
         if row.handle == "" and row.acted_at is None and row.token == "":
             return self._begin(definition, row, now)
-        if "replace" in definition.restricted:
-            return self._failed_step(row, ResourceActionRestricted("replace"), now, Action.UPDATE)
-        return self._create(definition, now, replaces=row)
+        restricted = self._restricted(definition, "replace", row, now)
+        if restricted is not None:
+            return restricted
+        step = self._create(definition, now, replaces=row)
+        step.reason = why
+        return step
+
+    def _restricted(self, definition: Definition, action: str, row: Resource, now: float) -> Step | None:
+        """What the environment forbids fails, and the thing is not touched."""
+        if action not in definition.restricted:
+            return None
+        return self._failed_step(row, ResourceActionRestricted(action), now, Action.UPDATE)
 
     def _delete_first(self, definition: Definition, row: Resource, now: float) -> Step:
         """The broken one goes first, since it may hold what the new one needs; the new row waits for that."""
@@ -168,24 +177,31 @@ class Intents:
         return frozenset(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
 
     def _update_or_replace(self, want: Wanted, row: Resource, now: float) -> Step:
-        changed = self._changed(want, row)
         before, after = want.kind.complete(row.properties), want.kind.complete(want.values)
         try:
-            reason = want.kind.replaced_by(before, after, changed)
-            reason = reason or want.kind.outgrown(thing_of(self.world, row, want.kind), after)
+            why = self._must_replace(want, row, before, after)
         except (Rejected, Terminal) as error:
             return self._failed_step(row, error, now, Action.UPDATE)
-        if reason:
-            return self._replace(want.definition, row, now)
+        if why:
+            return self._replace(want.definition, row, now, why)
         return self._update(want, row, before, now)
+
+    def _must_replace(self, want: Wanted, row: Resource, before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+        """Why the change cannot be made in place, or "". before, after — properties with defaults.
+
+        Fails: Rejected, Terminal for a change that cannot be made at all.
+        """
+        reason = want.kind.replaced_by(before, after, self._changed(want, row))
+        return reason or want.kind.outgrown(thing_of(self.world, row, want.kind), after)
 
     def _update(self, want: Wanted, row: Resource, before: Mapping[str, Any], now: float) -> Step:
         """Bring the thing to new values in place; what differs is sent, and what the cloud refused before.
 
         before — properties, with defaults, that it has for certain; empty when that is not known.
         """
-        if "update" in want.definition.restricted:
-            return self._failed_step(row, ResourceActionRestricted("update"), now, Action.UPDATE)
+        restricted = self._restricted(want.definition, "update", row, now)
+        if restricted is not None:
+            return restricted
         asked = self._spec_of(want.kind, row, before) if before else {}
         spec = self._spec(want, row)
         refused = set((row.intent or {}).get("changed", ())) if row.acted_at is None else set()

@@ -308,6 +308,50 @@ class ShownEvent(BaseModel):
     event: Event
 
 
+class PropertyChange(BaseModel):
+    """before, after — hidden where they are secrets; what is not known before another resource is made says so."""
+
+    name: str
+    before: Any
+    after: Any
+
+
+class ForeseenResource(Resource):
+    """path — names of the resources above it, from the root; change_reason — why it is replaced, or changed at all."""
+
+    path: list[str]
+    change_reason: str
+    property_changes: list[PropertyChange]
+
+
+class ResourceChanges(BaseModel):
+    unchanged: list[ForeseenResource]
+    updated: list[ForeseenResource]
+    replaced: list[ForeseenResource]
+    added: list[ForeseenResource]
+    deleted: list[ForeseenResource]
+
+
+class MoreMembers(BaseModel):
+    """Members of a large group that are not listed one by one."""
+
+    path: list[str]
+    stack_name: str
+    change: str
+    count: int
+
+
+class UpdatePreview(BaseModel):
+    resource_changes: ResourceChanges
+    more_members: list[MoreMembers]
+
+
+class StackPreview(BaseModel):
+    """A stack as it would be shown; resources — with lists for those that are stacks themselves."""
+
+    stack: dict[str, Any]
+
+
 class Validation(BaseModel):
     Description: str
     Parameters: dict[str, dict[str, Any]]

@@ -10,9 +10,6 @@ from homeostat.model.errors import Rejected
 ROUTER = router("not supported yet")
 
 ROUTES = (
-    ("POST", "/stacks/preview", "Previewing a stack"),
-    ("PUT", f"{STACK}/preview", "Previewing an update"),
-    ("PATCH", f"{STACK}/preview", "Previewing an update"),
     ("DELETE", f"{STACK}/abandon", "Stack Abandon"),
     ("GET", f"{STACK}/export", "Stack Export"),
     ("PATCH", f"{STACK}/resources/{{resource_name}}", "Marking a resource unhealthy"),

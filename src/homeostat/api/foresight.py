@@ -1,0 +1,229 @@
+"""What a stack would become by a new desired state, with all that is nested in it. Reads, and changes nothing."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from homeostat.api.veil import Veil
+from homeostat.convergence.children import DEPTH_MAX, STACK, environment_inside, show_members, wanted_group
+from homeostat.convergence.definitions import (
+    Graph,
+    chain_desired,
+    compile_desired,
+    compile_graph,
+    graph_of,
+    group_desired,
+    template_of,
+    touched_shards,
+)
+from homeostat.model.desired import Identity
+from homeostat.model.errors import Rejected
+from homeostat.model.status import Action, Status
+from homeostat.model.world import StackFacts, World
+from homeostat.planner.foresight import Fate, Foreseen, Foresight
+from homeostat.resources.nested import FACADE, NestedStack, parameters_of
+from homeostat.resources.registry import kind_of, type_of
+from homeostat.resources.schema import UNKNOWN
+from homeostat.store import shards, stacks, worlds
+from homeostat.store.stacks import Desired
+from homeostat.templates import Compiled, declared_in, environments, requires
+from homeostat.templates.tree import holds
+
+SHARDS_MAX = 2
+"""Shards of one group that are looked at: the other members are alike, and only counted."""
+UNBORN = "None"
+"""Id of a stack that is not there."""
+
+
+@dataclass(slots=True)
+class Forecast:
+    """Of one stack. id — `UNBORN` where there is none; path — names of the resources above it, from the root;
+    inside — forecasts of the stacks that resources are, by name; more — members that were not looked at: fate ->
+    count; required_by — as in the new template."""
+
+    id: str
+    name: str
+    project: str
+    path: tuple[str, ...]
+    veil: Veil
+    compiled: Compiled | None = None
+    resources: list[Foreseen] = field(default_factory=list)
+    inside: dict[str, "Forecast"] = field(default_factory=dict)
+    more: dict[Fate, int] = field(default_factory=dict)
+    required_by: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def moves(self) -> bool:
+        """Would anything in it be another afterwards?"""
+        counts = sum(count for fate, count in self.more.items() if fate is not Fate.UNCHANGED)
+        return counts > 0 or any(each.fate is not Fate.UNCHANGED for each in self.resources)
+
+    def all(self) -> Iterator["Forecast"]:
+        """This one and those inside, each before what is in it."""
+        yield self
+        for each in self.inside.values():
+            yield from each.all()
+
+
+class Forecaster:
+    """Looks at stored stacks. Takes: looks — what is not as it should be by the last look counts, too."""
+
+    def __init__(self, tx: Connection, now: float, *, looks: bool = False) -> None:
+        self._tx = tx
+        self._now = now
+        self._looks = looks
+
+    def of_new(self, name: str, project: str, desired: Desired, compiled: Compiled) -> Forecast:
+        """Of a stack that would be created."""
+        forecast = Forecast(UNBORN, name, project, (), Veil().of(compiled), compiled)
+        return self._filled(forecast, None, stacks.EMPTY, desired)
+
+    def of_update(self, stack: Row[Any], desired: Desired, compiled: Compiled) -> Forecast:
+        """Of a stack that would be updated."""
+        before = stacks.desired_of(self._tx, stack.id, stack.revision)
+        veil = Veil().of(compiled)
+        if before.kind == "template":
+            identity = Identity(stack.id, stack.name, stack.project)
+            veil = veil.of(compile_desired(before, identity, strict=False))
+        forecast = Forecast(stack.id, stack.name, stack.project, (), veil, compiled)
+        return self._filled(forecast, stack, before, desired)
+
+    # -- one stack ---------------------------------------------------------------------------------------------------
+
+    def _filled(self, forecast: Forecast, stack: Row[Any] | None, before: Desired, after: Desired) -> Forecast:
+        """Look at its shards. stack — None for one that is not there."""
+        facts = _facts(forecast, stack)
+        numbers = _numbers(before, after, stack)
+        for number in numbers[:SHARDS_MAX]:
+            graph = self._graph(forecast, after, number)
+            world = self._world(facts, stack, number, graph)
+            foresight = Foresight(world, lambda note: self._inside(forecast, note, after), looks=self._looks)
+            found = foresight.foresee(self._now)
+            forecast.resources += found
+            for note in found:
+                if note.fate is Fate.DELETED and note.row is not None and kind_of(note.row.type) == STACK:
+                    self._inside(forecast, note, stacks.EMPTY)
+            for name, definition in graph.items():
+                for required in definition.requires:
+                    forecast.required_by.setdefault(required, []).append(name)
+        self._count_others(forecast, before, after, numbers)
+        return forecast
+
+    def _count_others(self, forecast: Forecast, before: Desired, after: Desired, numbers: list[int]) -> None:
+        """Of the members of a group that were not looked at: as far as their definitions tell."""
+        if "group" not in (before.kind, after.kind):
+            return
+        old, new = _count(before), _count(after)
+        seen = {fate: sum(each.fate is fate for each in forecast.resources) for fate in Fate}
+        added = max(new - old, 0) - seen[Fate.ADDED]
+        deleted = max(old - new, 0) - seen[Fate.DELETED]
+        kept = min(old, new) - seen[Fate.UNCHANGED] - seen[Fate.UPDATED] - seen[Fate.REPLACED]
+        changing = len(numbers) > SHARDS_MAX and seen[Fate.UPDATED] + seen[Fate.REPLACED] > 0
+        fate = max((Fate.UPDATED, Fate.REPLACED), key=seen.__getitem__) if changing else Fate.UNCHANGED
+        counts = {Fate.ADDED: added, Fate.DELETED: deleted, fate: kept}
+        forecast.more = {each: count for each, count in counts.items() if count > 0}
+
+    def _graph(self, forecast: Forecast, desired: Desired, number: int) -> Graph:
+        """What should exist of one shard. Parameters of nested templates may not be known yet."""
+        identity = Identity(forecast.id, forecast.name, forecast.project)
+        if desired.kind != "template":
+            return compile_graph(desired, identity, number)
+        forecast.compiled = compile_desired(desired, identity, strict=False)
+        forecast.veil = forecast.veil.of(forecast.compiled)
+        return graph_of(forecast.compiled, desired) if number == 0 else {}
+
+    def _world(self, facts: StackFacts, stack: Row[Any] | None, number: int, graph: Graph) -> World:
+        if stack is None:
+            return World(facts, number, graph)
+        rows, seen = worlds.load_rows(self._tx, stack.id, number)
+        row = shards.get(self._tx, stack.id, number)
+        settled = row.settled_revision if row is not None else 0
+        world = World(facts, number, graph, rows, seen, settled)
+        show_members(self._tx, world, {name for each in graph.values() for name in requires(each.properties)})
+        return world
+
+    # -- what is nested in it ----------------------------------------------------------------------------------------
+
+    def _inside(self, outer: Forecast, note: Foreseen, parent: Desired) -> bool:
+        """Look into the stack that is the reality of a resource; says whether anything would change there.
+
+        parent — the desired state of the outer stack; empty where the resource would go.
+        """
+        child = stacks.get(self._tx, note.row.handle) if note.row is not None and note.row.handle else None
+        if note.fate in (Fate.ADDED, Fate.REPLACED):
+            child = None
+        before = stacks.desired_of(self._tx, child.id, child.revision) if child is not None else stacks.EMPTY
+        after = self._desired(note, parent, child, before) if note.fate is not Fate.DELETED else stacks.EMPTY
+        path = (*outer.path, note.name)
+        if after is None or len(path) > DEPTH_MAX:
+            return True
+        if child is not None:
+            forecast = Forecast(child.id, child.name, child.project, path, outer.veil)
+        else:
+            forecast = Forecast(UNBORN, f"{outer.name}-{note.name}", outer.project, path, outer.veil)
+        outer.inside[note.name] = self._filled(forecast, child, before, after)
+        return forecast.moves
+
+    def _desired(self, note: Foreseen, parent: Desired, child: Row[Any] | None, before: Desired) -> Desired | None:
+        """What the stack inside should be; None where that depends on what is not known yet."""
+        definition = note.definition
+        if definition is None:
+            return None
+        kind = type_of(definition.type)
+        contents = kind.contents if isinstance(kind, NestedStack) else ""
+        environment = environment_inside(parent, note.name, definition.called or definition.type)
+        if contents == "template":
+            template = template_of(definition.type, parent.files)
+            known = {name: value for name, value in note.after.items() if not holds(value, UNKNOWN)}
+            parameters = parameters_of(known, declared_in(template, "parameters"))
+            if FACADE in known:
+                environment = {**environment, environments.FACADE: known[FACADE]}
+            return Desired("template", template, parameters, environment, parent.files)
+        values = kind.complete(note.after)
+        if any(values.get(name) is UNKNOWN for name in ("count", "resource_def", "resources")):
+            return None
+        if contents == "chain":
+            made = chain_desired(values)
+        else:
+            try:
+                made = group_desired(wanted_group(self._tx, values, child, before))
+            except (TypeError, Rejected):  # which members go is not known yet
+                return None
+        return replace(made, environment=environment, files=parent.files)
+
+
+def _facts(forecast: Forecast, stack: Row[Any] | None) -> StackFacts:
+    """Of the stack with one more revision, which is being updated."""
+    if stack is None:
+        return StackFacts(UNBORN, forecast.name, forecast.project, 1, Action.CREATE, Status.IN_PROGRESS)
+    facts = stacks.facts(stack)
+    return replace(
+        facts,
+        revision=facts.revision + 1,
+        action=Action.UPDATE,
+        status=Status.IN_PROGRESS,
+        look_from=None,
+        rollback_to=None,
+        step_at=None,
+    )
+
+
+def _numbers(before: Desired, after: Desired, stack: Row[Any] | None) -> list[int]:
+    """Shards in which anything may differ. A stack that goes has all that it had."""
+    count = max(int(stack.shards) if stack is not None else 1, after.shards)
+    touched = touched_shards(before, after)
+    return sorted(number for number in touched if number < count) if touched is not None else list(range(count))
+
+
+def _count(desired: Desired) -> int:
+    return int(desired.template["count"]) if desired.kind == "group" else 0
+
+
+def all_of(forecast: Forecast, fates: Collection[Fate] = tuple(Fate)) -> Iterator[tuple[Forecast, Foreseen]]:
+    """Every resource with its stack, nested ones after those that they are nested in."""
+    for each in forecast.all():
+        for note in each.resources:
+            if note.fate in fates:
+                yield each, note

@@ -1,0 +1,192 @@
+"""What a creation or an update would do, and does not do yet."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import Query
+from starlette.responses import Response
+
+from homeostat.api.answers import Json
+from homeostat.api.asking import Ask, Asked, Body, Flag, StackId, StackName, described_body, quoted
+from homeostat.api.faults import documented
+from homeostat.api.foresight import UNBORN, Forecast, all_of
+from homeostat.api.orchestration import models
+from homeostat.api.orchestration.bodies import CreateRequest, UpdateRequest, read_intent, read_name, refuse_converge
+from homeostat.api.orchestration.renderings import Wire, at, link
+from homeostat.api.orchestration.routing import STACK, answers, router
+from homeostat.model.status import Action, Status, joined
+from homeostat.planner.foresight import Fate, Foreseen, as_changed
+from homeostat.resources.nested import as_given
+
+ROUTER = router("stacks")
+ORDER = (Fate.UNCHANGED, Fate.UPDATED, Fate.REPLACED, Fate.ADDED, Fate.DELETED)
+Nested = Annotated[Flag, Query(description="Tell of the resources of nested stacks, too.")]
+
+
+@ROUTER.post(
+    "/stacks/preview",
+    summary="Preview a stack",
+    responses=answers(models.StackPreview) | documented(409),
+    openapi_extra=described_body(CreateRequest),
+)
+def preview_stack(ask: Ask, body: Body) -> Response:
+    """The stack as it would be shown, with its resources; nothing is created."""
+    name = read_name(body)
+    refuse_converge(body)
+    intent = read_intent(body, ask.outbound)
+    forecast = ask.service.intake.foresee_new(ask.project, name, intent)
+    stack = {
+        **_identity(ask, forecast),
+        "stack_name": name,
+        **_described(forecast),
+        "parameters": _parameters(forecast),
+        "capabilities": [],
+        "notification_topics": [],
+        "disable_rollback": intent.disable_rollback is not False,
+        "timeout_mins": intent.timeout_mins,
+        "creation_time": None,
+        "updated_time": None,
+        "deletion_time": None,
+        "stack_owner": ask.caller.user,
+        "parent": None,
+        "stack_user_project_id": ask.project,
+        "tags": intent.tags or [],
+        "resources": _tree(ask, forecast),
+        "more_members": _more(forecast),
+    }
+    return Json({"stack": stack})
+
+
+@ROUTER.put(
+    f"{STACK}/preview",
+    summary="Preview an update",
+    responses=answers(models.UpdatePreview),
+    openapi_extra=described_body(UpdateRequest),
+)
+def preview_update(
+    ask: Ask, stack_name: StackName, stack_id: StackId, body: Body, show_nested: Nested = False
+) -> Response:
+    """Which resources would change, how and why, as the planner decides it; nothing is changed."""
+    return _preview(ask, stack_name, stack_id, body, patch=bool(body.get("existing")), show_nested=show_nested)
+
+
+@ROUTER.patch(
+    f"{STACK}/preview",
+    summary="Preview an update of parts",
+    responses=answers(models.UpdatePreview),
+    openapi_extra=described_body(UpdateRequest),
+)
+def preview_patch(
+    ask: Ask, stack_name: StackName, stack_id: StackId, body: Body, show_nested: Nested = False
+) -> Response:
+    """The same for an update that keeps what the body leaves out."""
+    return _preview(ask, stack_name, stack_id, body, patch=True, show_nested=show_nested)
+
+
+def _preview(
+    ask: Asked, stack_name: str, stack_id: str, body: Mapping[str, Any], *, patch: bool, show_nested: bool
+) -> Response:
+    intent = read_intent(body, ask.outbound)
+    with ask.db.read() as tx:
+        ask.live_stack(tx, stack_name, stack_id)
+    forecast = ask.service.intake.foresee_update(stack_id, intent, patch=patch)
+    changes: dict[str, list[Wire]] = {fate.value: [] for fate in ORDER}
+    for each, note in all_of(forecast):
+        if show_nested or not each.path:
+            changes[note.fate].append(_foreseen(ask, each, note))
+    return Json({"resource_changes": changes, "more_members": _more(forecast) if show_nested else []})
+
+
+def _foreseen(ask: Asked, forecast: Forecast, note: Foreseen) -> Wire:
+    """The resource object of an update's preview: as it is, or as it will be where there is none yet."""
+    return {
+        **_resource(ask, forecast, note),
+        "path": list(forecast.path),
+        "change_reason": forecast.veil.text(note.why),
+        "property_changes": _differences(forecast, note) if note.fate in (Fate.UPDATED, Fate.REPLACED) else [],
+    }
+
+
+def _resource(ask: Asked, forecast: Forecast, note: Foreseen) -> Wire:
+    row = note.row
+    address = ask.url(forecast.project, "stacks", forecast.name, forecast.id)
+    shown: Wire = {
+        "resource_name": note.name,
+        "logical_resource_id": note.name,
+        "physical_resource_id": row.handle if row is not None else "",
+        "resource_type": note.type,
+        "resource_status": joined(row.action, row.status) if row is not None else joined(Action.INIT, Status.COMPLETE),
+        "resource_status_reason": forecast.veil.text(row.reason) if row is not None else "",
+        "creation_time": at(row.created_at) if row is not None else None,
+        "updated_time": at(row.updated_at) if row is not None else None,
+        "required_by": sorted(set(forecast.required_by.get(note.name, ()))),
+        "links": [link("self", f"{address}/resources/{quoted(note.name)}"), link("stack", address)],
+        "description": note.definition.description if note.definition is not None else "",
+        "attributes": {},
+        "stack_name": forecast.name,
+        "stack_identity": {
+            "stack_name": forecast.name,
+            "stack_id": forecast.id,
+            "tenant": forecast.project,
+            "path": "",
+        },
+    }
+    return {**shown, "parent_resource": forecast.path[-1]} if forecast.path else shown
+
+
+def _differences(forecast: Forecast, note: Foreseen) -> list[Wire]:
+    """What is a property in the template; then other parts of the definition."""
+    veil = forecast.veil
+    of_properties = [
+        {
+            "name": name,
+            "before": veil.shown(note.name, name, note.before.get(name)),
+            "after": veil.shown(note.name, name, note.after.get(name)),
+        }
+        for name in as_changed(note.changed)
+    ]
+    return of_properties + [
+        {"name": name, "before": veil.shown(note.name, "", before), "after": veil.shown(note.name, "", after)}
+        for name, before, after in note.sections
+    ]
+
+
+def _tree(ask: Asked, forecast: Forecast) -> list[Any]:
+    """Resources of a stack that would be created; what is a stack itself stands there as the list of its own."""
+    return [
+        _tree(ask, forecast.inside[note.name]) if note.name in forecast.inside else _new(ask, forecast, note)
+        for note in forecast.resources
+    ]
+
+
+def _new(ask: Asked, forecast: Forecast, note: Foreseen) -> Wire:
+    given = as_given(note.after)
+    properties = {name: forecast.veil.shown(note.name, name, value) for name, value in given.items()}
+    return {**_resource(ask, forecast, note), "properties": properties, "metadata": {}}
+
+
+def _more(forecast: Forecast) -> list[Wire]:
+    """Members of large groups that are not listed one by one."""
+    return [
+        {"path": list(each.path), "stack_name": each.name, "change": fate.value, "count": count}
+        for each in forecast.all()
+        for fate, count in each.more.items()
+    ]
+
+
+def _identity(ask: Asked, forecast: Forecast) -> Wire:
+    return {
+        "id": UNBORN,
+        "links": [link("self", ask.url(forecast.project, "stacks", forecast.name, UNBORN))],
+    }
+
+
+def _described(forecast: Forecast) -> Wire:
+    text = forecast.compiled.description if forecast.compiled is not None else ""
+    return {"description": text, "template_description": text}
+
+
+def _parameters(forecast: Forecast) -> dict[str, str]:
+    if forecast.compiled is None:
+        return {}
+    return {name: parameter.shown for name, parameter in forecast.compiled.parameters.items()}
