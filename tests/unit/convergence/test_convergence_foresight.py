@@ -298,3 +298,31 @@ def test_a_new_stack_is_foreseen_with_all_that_is_nested_in_it() -> None:
     assert notes["n", "a"].after == {"value": UNKNOWN}
     assert notes["g", "1"].after == {"value": "m1"}
     assert service.stacks() == []
+
+
+def test_what_the_environment_forbids_would_fail() -> None:
+    service = Service()
+    stack_id = service.create({"a": value(1), "b": random(8)})
+    registry = {"resources": {"*": {"restricted_actions": ["update", "replace"]}}}
+    environment = {"resource_registry": registry}
+    after = {"a": value(2), "b": random(9)}
+    notes = {note.name: note.why for _, note in all_of(foresee(service, stack_id, after, environment=environment))}
+    assert notes["a"] == "it would fail: update is restricted for resource."
+    assert notes["b"] == "it would fail: replace is restricted for resource."
+
+
+def test_hooks_do_not_hide_what_comes_after_them() -> None:
+    service = Service()
+    stack_id = service.create({"a": value(1)})
+    environment = {"resource_registry": {"resources": {"a": {"hooks": ["pre-update", "pre-create"]}}}}
+    forecast = foresee(service, stack_id, {"a": value(2)}, environment=environment)
+    assert fates(forecast) == {("a",): "updated"}
+
+
+def test_a_thing_of_others_is_taken_and_not_made() -> None:
+    service = Service()
+    service.create({"a": volume()}, name="other")
+    (handle,) = service.cloud.things("volume")
+    stack_id = service.create({})
+    note = only(foresee(service, stack_id, {"mine": {**volume(), "external_id": handle}}))
+    assert (note.fate, note.why) == (Fate.ADDED, f"it stands for {handle}, which is not touched")
