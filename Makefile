@@ -8,6 +8,7 @@ MAKEFLAGS += --no-print-directory
 BIN := .venv/bin
 HOMEOSTAT_SEEDS ?= 40
 export HOMEOSTAT_SEEDS
+EXAMPLES ?= 20000
 CORPUS ?= ../shared/corpus
 ONLY ?=
 
@@ -24,6 +25,10 @@ test: .venv/installed-dev ## run all tests; HOMEOSTAT_SEEDS=1000 plays more simu
 	scripts/postgresql
 	scripts/redis
 	$(BIN)/python -m pytest $(ARGS)
+
+.PHONY: fuzz
+fuzz: .venv/installed-dev ## make many templates at random and see that each is compiled or refused; EXAMPLES=20000
+	HOMEOSTAT_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest tests/unit/templates/test_template_fuzz.py --timeout=0 $(ARGS)
 
 .PHONY: lint
 lint: .venv/installed-dev ## check style, types and the borders between packages

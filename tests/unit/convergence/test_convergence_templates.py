@@ -129,3 +129,31 @@ def test_a_value_that_does_not_fit_the_template_fails_at_once() -> None:
     assert "Parameter 'size' is invalid" in service.stack(stack_id).reason
     assert service.row(stack_id, "inner").status == "FAILED"
     assert service.row(stack_id, "other").status != "FAILED"
+
+
+CFN = """
+AWSTemplateFormatVersion: 2010-09-09
+Parameters:
+  size: {Type: Number}
+  colour: {Type: String, Default: red}
+Resources:
+  disk:
+    Type: OS::Cinder::Volume
+    Properties: {size: {Ref: size}, description: {"Fn::Join": ["-", [{Ref: colour}, {Ref: "AWS::StackName"}]]}}
+    Metadata: {"Fn::ResourceFacade": Metadata}
+Outputs:
+  told: {Value: {"Fn::Join": ["-", [{Ref: colour}, {"Fn::GetAtt": [disk, display_description]}]]}}
+"""
+
+
+def test_a_nested_template_may_be_cfn() -> None:
+    service, stack_id = created({"inner": inner(), "reader": reader()}, CFN)
+    assert service.state(stack_id) == "CREATE_COMPLETE"
+    (disk,) = service.cloud.things("volume").values()
+    assert disk["description"].startswith("red-")
+    assert service.row(stack_id, "reader").properties["value"] == f"red-{disk['description']}"
+
+
+def test_a_mistake_in_a_nested_cfn_template_is_told_in_its_words() -> None:
+    with pytest.raises(Rejected, match=r"resources\.inner.*Resources\.disk\.Properties.*Unknown Property sice"):
+        created({"inner": inner()}, CFN.replace("{size: {Ref", "{sice: {Ref"))
