@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 
 from homeostat.resources import comparison
 from homeostat.resources.base import EMPTY, Props, ResourceType, Thing
+from homeostat.resources.constraints import CRON_EXPRESSION, TIMEZONE
 from homeostat.resources.heat import Nothing
 from homeostat.resources.schema import (
     Property,
@@ -57,12 +58,10 @@ COMMON: Schema = {
         items=mapping(
             fields={
                 "name": text("Name of the time.", required=True),
-                "start": text(
-                    "When it begins, as a cron expression.", required=True, constraints=(custom("cron_expression"),)
-                ),
+                "start": text("When it begins, as a cron expression.", required=True, constraints=(CRON_EXPRESSION,)),
                 "description": text("Description of the time."),
                 "duration": integer("Seconds that it lasts.", required=True, constraints=(between(0),)),
-                "timezone": text("Time zone, such as Europe/Amsterdam.", constraints=(custom("timezone"),)),
+                "timezone": text("Time zone, such as Europe/Amsterdam.", constraints=(TIMEZONE,)),
             }
         ),
     ),

@@ -5,6 +5,7 @@ from typing import Any
 
 from homeostat.model.observed import Remedy
 from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing
+from homeostat.resources.constraints import EXPIRATION
 from homeostat.resources.rules import maps, require
 from homeostat.resources.schema import (
     UNKNOWN,
@@ -12,7 +13,6 @@ from homeostat.resources.schema import (
     Kind,
     Property,
     between,
-    custom,
     integer,
     link,
     listing,
@@ -25,7 +25,7 @@ from homeostat.resources.support import Support
 SECRET_TYPES = ("symmetric", "public", "private", "certificate", "passphrase", "opaque")
 KEY: dict[str, Property] = {
     "mode": text("Mode of the algorithm."),
-    "expiration": text("When it expires, as ISO 8601 writes it.", constraints=(custom("expiration"),)),
+    "expiration": text("When it expires, as ISO 8601 writes it.", constraints=(EXPIRATION,)),
     "algorithm": text("Algorithm that the key is for."),
 }
 

@@ -5,6 +5,7 @@ from typing import Any
 from homeostat.model.observed import Remedy
 from homeostat.resources import comparison
 from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing, said
+from homeostat.resources.constraints import CRON_EXPRESSION
 from homeostat.resources.rules import conflict, given, maps, missing, require
 from homeostat.resources.schema import (
     UNKNOWN,
@@ -13,7 +14,6 @@ from homeostat.resources.schema import (
     Property,
     Schema,
     boolean,
-    custom,
     integer,
     link,
     listing,
@@ -117,7 +117,7 @@ class CronTrigger(ResourceType):
     description = "Runs a workflow at set times."
     properties = {
         "name": text("Name of the trigger."),
-        "pattern": text("When it runs, as a cron expression.", constraints=(custom("cron_expression"),)),
+        "pattern": text("When it runs, as a cron expression.", constraints=(CRON_EXPRESSION,)),
         "workflow": mapping(
             "The workflow.",
             required=True,
