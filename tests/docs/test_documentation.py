@@ -21,6 +21,8 @@ from homeostat.clouds.local import LocalCloud
 from homeostat.convergence.definitions import compile_desired
 from homeostat.model.desired import Identity
 from homeostat.model.plan import RELEASED_BY
+from homeostat.plugins import loading
+from homeostat.resources import registry
 from homeostat.resources.base import ResourceType
 from homeostat.resources.registry import types
 from homeostat.resources.schema import Property
@@ -110,12 +112,27 @@ def test_a_page_that_says_something_else_is_found() -> None:
 
 
 @pytest.mark.parametrize("page", [path for path in PAGES if list(templates(path))], ids=name_of)
-def test_the_templates_of_a_page_compile(page: Path) -> None:
+def test_the_templates_of_a_page_compile(page: Path, tmp_path: Path) -> None:
     saved = files(page)
-    for text in templates(page):
-        environment = parse_environment(saved.get("env.yaml"))
-        desired = Desired("template", parse_template(text), environment=environment, files=saved)
-        check(compile_desired(desired, Identity("id", "name", "project")), desired)
+    with types_of(page, tmp_path):
+        for text in templates(page):
+            environment = parse_environment(saved.get("env.yaml"))
+            desired = Desired("template", parse_template(text), environment=environment, files=saved)
+            check(compile_desired(desired, Identity("id", "name", "project")), desired)
+
+
+@contextlib.contextmanager
+def types_of(page: Path, directory: Path) -> Iterator[None]:
+    """With the resource types that a page shows how to write."""
+    for name, content in files(page).items():
+        if "def resource_mapping" in content:
+            (directory / name).write_text(content, encoding="utf-8")
+    found = loading.find([directory])
+    registry.add(found.offers, found.problems)
+    try:
+        yield
+    finally:
+        registry.take_away([each.origin for each in found.offers])
 
 
 # -- reference ---------------------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from homeostat.store.database import Database
 
 LOG = logging.getLogger(__name__)
 REFRESH_S = 10.0
-"""How long a look at a thing at rest is believed."""
+"""How long a look at a thing at rest is believed while others are looked at every second, being in progress."""
 SNAPSHOT = "snapshot"
 FINDER = re.compile(r"(?:find|get)_(?P<kind>\w+?)(?:_id)?(?:_by_name_or_id)?")
 """Names of methods that find one kind of thing."""
@@ -148,7 +148,9 @@ class HandledCloud:
 
     def observe(self, kind: str, handles: Sequence[str]) -> list[Observation]:
         found, now = self._things.by_handle(kind, list(handles))
-        self._run([partial(self._attend, kind, made) for made in found.values() if _is_due(made, now)])
+        believed_s = REFRESH_S if any(made.inner.phase != DONE for made in found.values()) else 0.0
+        is_due = partial(_is_due, believed_s)
+        self._run([partial(self._attend, kind, made, is_due) for made in found.values() if is_due(made, now)])
         return self._looks(kind, handles)
 
     def find(self, kind: str, tokens: Sequence[str]) -> list[Observation]:
@@ -164,7 +166,7 @@ class HandledCloud:
         found, now = self._things.by_handle(kind, list(handles))
         return [found[handle].look(now) if handle in found else _absent(handle, now) for handle in handles]
 
-    def _attend(self, kind: str, made: Made) -> None:
+    def _attend(self, kind: str, made: Made, is_due: Callable[[Made, float], bool]) -> None:
         """Go on with what is due: a poll, a deletion that was interrupted, a look at a thing at rest."""
 
         def change(each: Made) -> None:
@@ -174,7 +176,7 @@ class HandledCloud:
                 each.inner.looked_at = now
 
         now = self._things.now()
-        turn = self._things.take(made.record_id, _is_due, change)
+        turn = self._things.take(made.record_id, is_due, change)
         if turn is None:
             return
         inner, of_kind = turn.made.inner, self._handlers[kind]
@@ -327,11 +329,12 @@ class HandledCloud:
         """Threads are those of `HandledClouds`."""
 
 
-def _is_due(made: Made, now: float) -> bool:
+def _is_due(believed_s: float, made: Made, now: float) -> bool:
+    """Is there anything to do about it? believed_s — how long a look at a thing at rest is believed."""
     inner = made.inner
     if inner.held_until > now or inner.due_at > now:
         return False
-    return inner.phase != DONE or (handlers.may_refresh(made) and inner.looked_at + REFRESH_S <= now)
+    return inner.phase != DONE or (handlers.may_refresh(made) and inner.looked_at + believed_s <= now)
 
 
 def _absent(handle: str, now: float) -> Observation:
