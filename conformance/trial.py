@@ -15,7 +15,7 @@ from conformance.values import made_up
 from homeostat.api.graphs import Graphs
 from homeostat.api.intake import Intent
 from homeostat.api.orchestration import outputs
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import Faults, SimulatedCloud, Weather
 from homeostat.model.desired import Identity
 from homeostat.model.errors import FAULT_CODES, Rejected
 from homeostat.model.status import Status
@@ -77,11 +77,14 @@ class Stopped(Exception):
     """A stack is not where it should be. detail — what is."""
 
 
-def trial(case: Case) -> Outcome:
-    """Validate, create, update and delete a stack of this template."""
+def trial(case: Case, faults: int | None = None) -> Outcome:
+    """Validate, create, update and delete a stack of this template.
+
+    faults — seed of a cloud that loses answers, refuses, lists late and often does not answer; None for a good one.
+    """
     reached, fault, message, place = "", "", "", ""
     try:
-        for stage in _stages(case):
+        for stage in _stages(case, _service(faults)):
             reached = stage
     except Rejected as error:
         fault, message, place = error.fault, str(error), ".".join(map(str, error.path))
@@ -94,8 +97,15 @@ def trial(case: Case) -> Outcome:
     return Outcome(case.path, case.repository, case.part, reached, fault, message, place, tuple(sorted(types_of(case))))
 
 
-def _stages(case: Case) -> Iterator[str]:
-    service = Service(Weather(build_s=BUILD_S, delete_s=BUILD_S))
+def _service(faults: int | None) -> Service:
+    if faults is None:
+        return Service(Weather(build_s=BUILD_S, delete_s=BUILD_S))
+    bad = Faults(unreachable=0.08, refused=0.08, lost=0.08)
+    weather = Weather(BUILD_S, BUILD_S, listing_lag_s=2.0, idempotent=False, faults=bad)
+    return Service(cloud=lambda clock: SimulatedCloud(clock.now, weather, seed=faults))
+
+
+def _stages(case: Case, service: Service) -> Iterator[str]:
     intent = Intent(case.template, environment=case.environment, files=case.files, disable_rollback=True)
     service.intake.validate(IDENTITY, intent)
     yield "validate"
@@ -120,6 +130,8 @@ def _stages(case: Case) -> Iterator[str]:
     left = service.cloud.things().keys() - kept
     if left:
         raise Stopped(f"left in the cloud: {', '.join(sorted(left))}")
+    if service.cloud.doubled:
+        raise Stopped(f"made twice: {service.cloud.doubled}")
     yield "deleted"
 
 
