@@ -1,6 +1,6 @@
 """Signed addresses: whoever has one may use it, without an account (cfn-api.md section 4)."""
 
-from typing import Annotated
+from typing import Annotated, Any
 from xml.etree import ElementTree
 
 from fastapi import APIRouter, Path, Request
@@ -32,7 +32,11 @@ def post_signal(request: Request, arn: Arn, body: MaybeBody) -> Response:
     return Response(media_type="text/plain")
 
 
-@ROUTER.get("/metadata/{arn:path}", summary="Show the metadata of a server at its signed address")
+@ROUTER.get(
+    "/metadata/{arn:path}",
+    summary="Show the metadata of a server at its signed address",
+    responses={200: {"model": dict[str, Any], "description": "The metadata."}},
+)
 @ROUTER.head("/metadata/{arn:path}", include_in_schema=False)
 def show_metadata(request: Request, arn: Arn) -> Response:
     """What the agent of a server reads: the configs to apply, and what the template says."""

@@ -130,7 +130,9 @@ Objects by kind (fields beyond these are allowed; `status` words in lower case)
   wait_condition: {id, handle, signals: [{id, status, reason, data, at}]}; asked for with {handle, timeout, count}
   software_config: {id, name, group, config, inputs, outputs, options}
   software_deployment: {id, name, server_id, config_id (the derived one), input_values, output_values, action, status,
-    status_reason, replace_on_change}; asked for with {name, config, server_id, input_values, actions, transport}
+    status_reason, replace_on_change}; also by the service: iam_user: {id, name, policies}; access_key: {id, name, user,
+    access_key, secret_key}; deployed_server: {id, name, os_collect_config}.
+    A deployment is asked for with {name, config, server_id, input_values, actions, transport}
 
 Operations by kind: server — start, stop, reboot, pause, unpause, lock, unlock, rebuild, snapshot; volume — snapshot;
 app_container — start, unpause; load_balancer and floating_ip — start (where a process of theirs can die: their status

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from homeostat.clouds.port import Answer, Change, Cloud, Intent, Operation, Sighting
-from homeostat.convergence.records import Desk, Records, access_key
+from homeostat.convergence.records import Desk, Records
 from homeostat.model.errors import HomeostatError
 from homeostat.model.observed import Observation, Presence
 from homeostat.resources import mime, userdata
@@ -209,8 +209,8 @@ def _decorated(look: Observation, agent: Record | None) -> Observation:
 
 
 def agents_of(tx: Connection, handles: Sequence[str]) -> dict[str, Record]:
-    """Server -> the record with its key."""
-    found = {}
+    """Server -> the record with its key, for those that have one."""
+    found: dict[str, Record] = {}
     for start in range(0, len(handles), 500):
         found.update({each.link: each for each in records.linked(tx, handles[start : start + 500], AGENT)})
     return found
@@ -228,16 +228,7 @@ def _agent(desk: Desk, token: str, owner: Owner, transport: str) -> Record:
 
 
 def _agent_object(desk: Desk, agent: Record, owner: Owner, transport: str) -> Fields:
-    secret = agent.secret or {}
-    here = {
-        "metadata_url": desk.signed(agent.id, secret, "GET", owner),
-        "api_url": f"{desk.url}/v1/",
-        "access_key": access_key(agent.id),
-        "secret": secret.get("key", ""),
-        "stack_name": owner.stack_name,
-        "resource": owner.name,
-    }
-    return {"transport": transport, "collect": userdata.collect_config(transport, here, in_cloud=True)}
+    return {"transport": transport, "collect": desk.collect_config(agent, owner, transport, in_cloud=True)}
 
 
 def _content(desk: Desk, form: str, given: str) -> str:

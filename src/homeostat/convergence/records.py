@@ -17,7 +17,8 @@ from homeostat.clouds.port import Answer, Change, Intent, Operation, Sighting
 from homeostat.convergence.clock import Entropy
 from homeostat.model.errors import HomeostatError, Terminal
 from homeostat.model.observed import Observation, Presence
-from homeostat.resources import configs, deployments, signing
+from homeostat.resources import configs, deployments, signing, userdata
+from homeostat.resources.access import DEPLOYED, KEY, USER
 from homeostat.resources.configs import CONFIG
 from homeostat.resources.deployments import COMPLETE, DEPLOYMENT, IN_PROGRESS, Deploying
 from homeostat.resources.signals import Transport
@@ -64,6 +65,19 @@ class Desk:
         """Address that takes signals for a resource."""
         path = f"/v1/{VERBS[verb]}/{arn(owner)}"
         return signing.signed_url(self.url, path, verb, access_key(record_id), secret["key"], part)
+
+    def collect_config(self, agent: Record, owner: Owner, transport: str, *, in_cloud: bool) -> Fields:
+        """The settings of the agent of a server, whose record this is."""
+        secret = agent.secret or {}
+        here = {
+            "metadata_url": self.signed(agent.id, secret, "GET", owner),
+            "api_url": f"{self.url}/v1/",
+            "access_key": access_key(agent.id),
+            "secret": secret["key"],
+            "stack_name": owner.stack_name,
+            "resource": owner.name,
+        }
+        return userdata.collect_config(transport, here, in_cloud=in_cloud)
 
     def endpoint(self, owner: Owner) -> str:
         """Address that takes signals of whoever shows who it is."""
@@ -264,6 +278,50 @@ class Deployments(Keeper):
         return found.object if found is not None else {}
 
 
+class Users(Keeper):
+    kind = USER
+    needs_owner = False
+
+
+class AccessKeys(Keeper):
+    kind = KEY
+    needs_owner = False
+
+    def make(self, desk: Desk, intent: Intent, owner: Owner) -> list[Record]:
+        made = desk.record(self.kind, intent.token, dict(intent.spec), secret=desk.secret())
+        made.object |= {"access_key": access_key(made.id), "secret_key": (made.secret or {})["key"]}
+        return [made]
+
+
+class DeployedServers(Keeper):
+    """Each is its own agent."""
+
+    kind = DEPLOYED
+
+    def make(self, desk: Desk, intent: Intent, owner: Owner) -> list[Record]:
+        made = desk.record(self.kind, intent.token, dict(intent.spec), secret=desk.secret())
+        made.object["collect"] = desk.collect_config(made, owner, made.object["transport"], in_cloud=False)
+        return [made]
+
+    def change(self, desk: Desk, record: Record, spec: Mapping[str, Any]) -> None:
+        key = records.key_of(record.token)
+        owner = records.owners(desk.tx, [key]).get(key)
+        if owner is None:
+            raise Terminal(f"the resource of server {record.id} is not there any more")
+        collect = desk.collect_config(record, owner, spec["transport"], in_cloud=False)
+        super().change(desk, record, {**spec, "collect": collect})
+
+    def show(self, tx: Connection, found: Sequence[Record]) -> Mapping[str, Fields]:
+        return {
+            each.id: {
+                "id": each.id,
+                "name": each.object["name"],
+                "os_collect_config": {"os-collect-config": each.object["collect"]},
+            }
+            for each in found
+        }
+
+
 def _derived_of(record: Record) -> list[str]:
     return [record.object["config_id"]] if record.object.get("config_id") else []
 
@@ -277,7 +335,8 @@ def end_deployment(tx: Connection, record: Record) -> None:
     records.remove(tx, [record.id, *_derived_of(record)])
 
 
-KEEPERS: Mapping[str, Keeper] = {each.kind: each for each in (Configs(), Handles(), Conditions(), Deployments())}
+ALL = (Configs(), Handles(), Conditions(), Deployments(), Users(), AccessKeys(), DeployedServers())
+KEEPERS: Mapping[str, Keeper] = {each.kind: each for each in ALL}
 
 
 class RecordCloud:

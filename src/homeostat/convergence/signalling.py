@@ -17,6 +17,7 @@ from homeostat.model.plan import Event, Priority
 from homeostat.model.status import Action
 from homeostat.model.world import Resource
 from homeostat.resources import deployments, signals, signing
+from homeostat.resources.access import DEPLOYED
 from homeostat.resources.configs import CONFIG
 from homeostat.resources.deployments import DEPLOYMENT
 from homeostat.resources.registry import kind_of, of_kind
@@ -25,8 +26,6 @@ from homeostat.store import events, records, shards, sightings
 from homeostat.store.database import Database
 from homeostat.store.records import Owner, Record
 
-AGENTS = (SERVER,)
-"""Kinds of things that read their metadata."""
 SIGNALS_MAX = 10_000
 """Signals that one handle keeps."""
 SIGNAL = "SIGNAL"
@@ -191,7 +190,11 @@ def metadata_of(tx: Connection, project: str, row: Resource | Owner) -> dict[str
     if kind == HANDLE:
         record = records.get(tx, row.handle, HANDLE, project)
         return {**given, **(handle_metadata(tx, record) if record is not None else {})}
-    agent = agents_of(tx, [row.handle]).get(row.handle) if row.handle and kind in AGENTS else None
+    agent = None
+    if row.handle and kind == SERVER:
+        agent = agents_of(tx, [row.handle]).get(row.handle)
+    elif row.handle and kind == DEPLOYED:
+        agent = records.get(tx, row.handle, DEPLOYED, project)
     if agent is None:
         return given
     shown = [wire_config(each) for each in deployed(tx, project, row.handle)]

@@ -6,6 +6,7 @@ from typing import Any
 
 from homeostat.model.observed import READY, Remedy, Verdict
 from homeostat.resources import comparison, userdata
+from homeostat.resources.access import check_config_transport
 from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing, said
 from homeostat.resources.constraints import IP_ADDRESS, IP_OR_CIDR, MAC_ADDRESS
 from homeostat.resources.graph import Graph, entries, subnets_of, without_network
@@ -182,6 +183,8 @@ class Server(ResourceType):
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         self._validate_devices(values, path)
+        if values.get("user_data_format") == userdata.SOFTWARE_CONFIG:
+            check_config_transport(values, path)
         networks = values.get("networks")
         items = networks if isinstance(networks, list) else []
         for index, item in enumerate(items):

@@ -9,11 +9,13 @@ from functools import cache, lru_cache
 
 from homeostat.model.errors import Rejected
 from homeostat.resources import (
+    access,
     aodh,
     barbican,
     blazar,
     clouds,
     configs,
+    delay,
     deployments,
     designate,
     glance,
@@ -55,7 +57,7 @@ SERVICES = (
     blazar,
     ironic,
 )
-KEPT = (waiting, configs, deployments)
+KEPT = (waiting, configs, deployments, access, delay)
 FAMILIES = (heat, grouping, *clouds.FAMILIES, *KEPT, *SERVICES, retired)
 
 
