@@ -46,6 +46,7 @@ VALUES: Mapping[str, Mapping[str, Any]] = {
         "container_format": "bare",
         "location": "http://images.example.org/debian.qcow2",
     },
+    "OS::Heat::AccessPolicy": {"AllowedResources": ["web"]},
     "OS::Heat::ResourceChain": {"resources": ["OS::Heat::RandomString"]},
     "OS::Heat::ResourceGroup": {"resource_def": {"type": "OS::Heat::RandomString"}},
     "OS::Heat::Stack": {"template": f"heat_template_version: {VERSION}"},
@@ -79,6 +80,10 @@ LINKS: Mapping[str, tuple[str, str]] = {
 """Type -> (property, type of a resource of the same template that it must name)."""
 
 
+NAMES: Mapping[str, str] = {"OS::Heat::AccessPolicy": "AllowedResources"}
+"""Type -> property with names of resources of the same template."""
+
+
 def properties(kind: ResourceType) -> dict[str, Any]:
     """The least that a resource of this type needs."""
     return {**required(kind.properties), **VALUES.get(kind.name, {})}
@@ -92,6 +97,8 @@ def resources(kind: ResourceType, given: Mapping[str, Any], name: str = "example
         link, other = LINKS[kind.name]
         found["other"] = {"type": other}
         values[link] = {"get_resource": "other"}
+    for other in values.get(NAMES.get(kind.name, ""), []):
+        found[other] = {"type": "OS::Heat::None"}
     found[name] = {"type": kind.name, **({"properties": values} if values else {})}
     return found
 

@@ -52,6 +52,7 @@ class User(ResourceType):
         return {"name": physical_name, "policies": values.get("Policies") or []}
 
     def reference(self, thing: Thing) -> Any:
+        """Its name, `<stack>-<resource>-<key>`."""
         return thing.physical_name if thing.handle else thing.name
 
 
@@ -82,6 +83,7 @@ class AccessKey(ResourceType):
         return {"name": physical_name, "user": values["UserName"]}
 
     def reference(self, thing: Thing) -> Any:
+        """The public part of the key."""
         return thing.seen.properties.get("access_key") or thing.name
 
     def attribute(self, thing: Thing, name: str) -> Any:

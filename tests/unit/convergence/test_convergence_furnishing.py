@@ -133,3 +133,65 @@ def test_a_lost_answer_keeps_the_key_that_the_server_has() -> None:
     assert agent.link == handle == service.row(stack_id, "srv").handle
     given = json.loads(parts(user_data(service))["cfn-init-data"])["os-collect-config"]
     assert given == agent.object["collect"]
+
+
+def test_a_deployed_server_is_its_own_agent() -> None:
+    service = Service()
+    resources = {
+        "srv": {"type": "OS::Heat::DeployedServer", "properties": {"software_config_transport": "POLL_TEMP_URL"}},
+        "config": config(config="echo"),
+        "deploy": deployment(server={"get_resource": "srv"}),
+    }
+    stack_id = service.create(resources)
+    section = service.attribute(stack_id, "srv", "os_collect_config")["os-collect-config"]
+    assert section["collectors"] == ["request", "local"]
+    found = read(service, section["request"]["metadata_url"])
+    assert [each["config"] for each in found["deployments"]] == ["echo"]
+    resources["srv"]["properties"] = {"software_config_transport": "POLL_SERVER_CFN"}
+    service.update(stack_id, resources)
+    service.live(1)
+    section = service.attribute(stack_id, "srv", "os_collect_config")["os-collect-config"]
+    assert section["collectors"] == ["cfn", "local"]
+
+
+@pytest.mark.parametrize("transport", ["POLL_SERVER_HEAT", "ZAQAR_MESSAGE"])
+def test_ways_to_get_configs_that_need_another_service(transport: str) -> None:
+    with pytest.raises(Rejected, match=r"resources.srv.properties.software_config_transport: .* not supported"):
+        Service().create({"srv": configured(software_config_transport=transport)})
+
+
+def test_users_have_names_and_keys() -> None:
+    service = Service()
+    stack_id = service.create(
+        {
+            "policy": {"type": "OS::Heat::AccessPolicy", "properties": {"AllowedResources": ["user"]}},
+            "user": {"type": "AWS::IAM::User", "properties": {"Policies": ["policy"]}},
+            "key": {"type": "AWS::IAM::AccessKey", "properties": {"UserName": {"get_resource": "user"}}},
+        }
+    )
+    assert service.state(stack_id) == "CREATE_COMPLETE"
+    assert service.attribute(stack_id, "key", "UserName").startswith("web-user-")
+    assert len(service.attribute(stack_id, "key", "SecretAccessKey")) >= 32
+    with pytest.raises(Rejected, match=r"AllowedResources\[0\]: nobody is no resource of this template"):
+        service.update(
+            stack_id, {"policy": {"type": "OS::Heat::AccessPolicy", "properties": {"AllowedResources": ["nobody"]}}}
+        )
+
+
+def test_a_delay_takes_its_time_on_the_actions_that_it_is_for() -> None:
+    service = Service()
+    given = {"min_wait": 10, "max_jitter": 4, "jitter_multiplier": 0.5, "actions": ["CREATE", "DELETE"]}
+    delay = {"pause": {"type": "OS::Heat::Delay", "properties": given}}
+    stack_id = service.create(delay)
+    service.live(9.9)
+    assert service.states(stack_id) == {"pause": "CREATE_IN_PROGRESS"}
+    service.live(2.2)
+    assert service.state(stack_id) == "CREATE_COMPLETE"
+    given["min_wait"] = 20
+    service.update(stack_id, delay)
+    assert service.state(stack_id) == "UPDATE_COMPLETE"
+    service.delete(stack_id)
+    service.live(19)
+    assert service.state(stack_id) == "DELETE_IN_PROGRESS"
+    service.live(4)
+    assert service.state(stack_id) == "DELETE_COMPLETE"

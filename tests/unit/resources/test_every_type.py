@@ -40,6 +40,7 @@ CHANGED: Mapping[str, Mapping[str, Any]] = {
         "visibility": "shared",
         "protected": LEFT,  # it could not be deleted any more
     },
+    "OS::Heat::DeployedServer": {"software_config_transport": "POLL_TEMP_URL"},
     "OS::Heat::ResourceChain": {"resources": ["OS::Heat::RandomString", "OS::Heat::TestResource"]},
     "OS::Heat::ResourceGroup": {"resource_def": {"type": "OS::Heat::TestResource"}},
     "OS::Heat::SoftwareDeployment": {"config": LEFT},
