@@ -343,8 +343,11 @@ class Decider(Externals):
             return self._halt(row.name) or self._failed_step(row, error, now, Action.UPDATE)
         if self._changed(want, row):
             return self._halt(row.name) or self._update_or_replace(want, row, now)
-        if want.kind.renewed and self.unsettled and row.revision != self.world.stack.revision:
-            return self._halt(row.name) or self._replace(definition, row, now)
+        if self.unsettled and row.revision != self.world.stack.revision:
+            if want.kind.renewed:
+                return self._halt(row.name) or self._replace(definition, row, now)
+            if want.kind.is_restless(want.values):
+                return self._halt(row.name) or self._update(want, row, {}, now)
         operation = asked.passed_on(self.world, row)
         if operation:
             return self._halt(row.name) or asked.pass_on(self.world, row, operation, now)

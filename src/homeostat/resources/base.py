@@ -174,6 +174,10 @@ class ResourceType:
         fixed = sorted(name for name in changed if name not in self.properties or not self.properties[name].update)
         return f"{', '.join(fixed)} cannot change in place" if fixed else ""
 
+    def is_restless(self, values: Props) -> bool:
+        """Does each update of the stack update it in place, also where nothing of it differs?"""
+        return False
+
     def outgrown(self, thing: Thing, after: Props) -> str:
         """Why what is there, by what was seen of it, cannot become this; "" where it can. after — with defaults."""
         return ""

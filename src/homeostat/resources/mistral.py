@@ -181,6 +181,9 @@ class ExternalResource(ResourceType):
         broken={"error": Remedy.RECREATE, "cancelled": Remedy.RECREATE},
     )
 
+    def is_restless(self, values: Props) -> bool:
+        return bool(values.get("always_update"))
+
     def replaced_by(self, before: Props, after: Props, changed: frozenset[str]) -> str:
         old, new = before["input"] or {}, after["input"] or {}
         fatal = [name for name in after["replace_on_change_inputs"] or () if old.get(name) != new.get(name)]

@@ -1,11 +1,14 @@
 """Types of the services around the clouds: their rules, what they ask for, and what they make of an answer."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from resource_cases import MINIMAL, thing
 from tests.unit.convergence.running import Service
 
+from homeostat.clouds.port import Answer, Change
+from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.observed import READY, Condition, Remedy
 from homeostat.resources.registry import resource_type
@@ -308,3 +311,27 @@ def test_what_drifts_in_the_rule_of_an_alarm_is_brought_back() -> None:
     service.live(200)
     assert service.cloud.things()[handle]["gnocchi_resources_threshold_rule"]["threshold"] == 5
     assert service.states(stack_id)["hot"].endswith("_COMPLETE")
+
+
+class Counting(SimulatedCloud):
+    """Counts updates."""
+
+    updates = 0
+
+    def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
+        self.updates += len(changes)
+        return super().update(kind, changes)
+
+
+@pytest.mark.parametrize(("always", "updates"), [(True, 1), (False, 0)])
+def test_an_external_resource_may_be_updated_always(always: bool, updates: int) -> None:
+    service = Service(cloud=lambda clock: Counting(clock.now))
+    resources = {"it": resource(EXTERNAL, always_update=always)}
+    stack_id = service.create(resources)
+    service.rest()
+    service.update(stack_id, resources)
+    service.rest()
+    service.live(200)
+    assert service.state(stack_id) == "UPDATE_COMPLETE"
+    assert isinstance(service.cloud, Counting)
+    assert service.cloud.updates == updates
