@@ -1,5 +1,6 @@
 """The reference of resource types: an index, and a page for each service."""
 
+import json
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,7 @@ from docs import examples
 from homeostat.clouds.heat_api import RemoteStacks
 from homeostat.clouds.local import LocalCloud
 from homeostat.convergence.records import KEEPERS
+from homeostat.resources import named
 from homeostat.resources.base import ResourceType
 from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import types
@@ -178,27 +180,27 @@ def referred(kind: ResourceType) -> str:
     return words[:1].lower() + words[1:]
 
 
-def property_rows(name: str, each: Property) -> Iterator[tuple[str, ...]]:
+def property_rows(name: str, each: Property, update: str = "") -> Iterator[tuple[str, ...]]:
+    """Cells of a property, and of those inside it, which change as it does. update — of what it is inside."""
     if each.hidden:
         return
-    update = "never" if each.immutable else "in place" if each.update else "replace"
+    update = update or ("never" if each.immutable else "in place" if each.update else "replace")
     notes = [each.description]
     if each.required:
         notes.append("**Required.**")
     if not each.implemented:
         notes.append("**Refused**: it is not implemented.")
     if each.default is not None:
-        notes.append(f"Default: `{each.default}`.")
+        notes.append(f"Default: `{json.dumps(each.default)}`.")
     notes += [f"{_rule(constraint.wire)}." for constraint in each.constraints]
     if each.items is not None:
         notes += [f"Each item: {_rule(constraint.wire)}." for constraint in each.items.constraints]
     yield f"`{name}`", _kind(each), update, " ".join(note for note in notes if note)
-    if each.fields is not None:
-        for inner, field in each.fields.items():
-            yield from property_rows(f"{name}.{inner}", field)
-    elif each.items is not None and each.items.fields is not None:
-        for inner, field in each.items.fields.items():
-            yield from property_rows(f"{name}[].{inner}", field)
+    items = each.items.fields if each.items is not None else None
+    for inner, field in (each.fields or {}).items():
+        yield from property_rows(f"{name}.{inner}", field, update)
+    for inner, field in (items or {}).items():
+        yield from property_rows(f"{name}[].{inner}", field, update)
 
 
 def _kind(each: Property) -> str:
@@ -207,12 +209,27 @@ def _kind(each: Property) -> str:
 
 
 def _rule(wire: Mapping[str, Any]) -> str:
+    """A constraint in words."""
     ((rule, value),) = wire.items()
-    if rule == "allowed_values":
-        return "One of " + ", ".join(f"`{each}`" for each in value)
-    if isinstance(value, dict):
-        return f"{rule.capitalize()}: " + ", ".join(f"{key} {each}" for key, each in value.items())
-    return f"{rule.replace('_', ' ').capitalize()}: `{value}`"
+    match rule:
+        case "allowed_values":
+            return "One of " + ", ".join(f"`{each}`" for each in value)
+        case "range":
+            return _bounds(value)
+        case "length":
+            return f"Length: {_bounds(value).lower()}"
+        case "allowed_pattern":
+            return f"Matches `{value}`"
+        case "custom_constraint" if value in named.KINDS:
+            return f"It must exist (`{value}`)"
+    return f"Must fit `{value}`"
+
+
+def _bounds(value: Mapping[str, Any]) -> str:
+    low, high = value.get("min"), value.get("max")
+    if low is None or high is None:
+        return f"At most {high}" if low is None else f"At least {low}"
+    return f"{low} to {high}"
 
 
 def row(*cells: str) -> str:
