@@ -47,15 +47,24 @@ class Constraint:
         return found and (self.description or found)
 
 
-def parse_constraint(entry: Any, parameter_type: str, convert: Callable[[Any], Any], *, modulo: bool) -> Constraint:
-    """One entry of `constraints`.
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How constraints of one parameter are read.
 
-    Takes: convert — brings an allowed value to the parameter's type; modulo — whether the version has that rule.
-    Fails: Rejected (InvalidSchemaError).
+    convert — brings an allowed value to the parameter's type; modulo — whether the version has that rule; match_s —
+    time that matching a value with one pattern may take.
     """
+
+    convert: Callable[[Any], Any]
+    modulo: bool = True
+    match_s: float = patterns.MATCH_S
+
+
+def parse_constraint(entry: Any, parameter_type: str, manner: Manner) -> Constraint:
+    """One entry of `constraints`. Fails: Rejected (InvalidSchemaError)."""
     if not isinstance(entry, dict):
         raise _wrong(f"Invalid parameter constraints, expected a mapping, got {entry!r}")
-    kinds = [kind for kind in TYPES if kind in entry and (modulo or kind != "modulo")]
+    kinds = [kind for kind in TYPES if kind in entry and (manner.modulo or kind != "modulo")]
     unknown = sorted(entry.keys() - kinds - {"description"})
     if unknown:
         raise _wrong(f"Invalid key {unknown[0]!r} in a constraint; known are: {', '.join(TYPES)}, description")
@@ -65,7 +74,7 @@ def parse_constraint(entry: Any, parameter_type: str, convert: Callable[[Any], A
     if parameter_type not in TYPES[kind]:
         raise _wrong(f"{_NAMES[kind]} constraint invalid for {parameter_type}")
     description = str(entry.get("description") or "")
-    return _PARSERS[kind](entry[kind], description, convert)
+    return _PARSERS[kind](entry[kind], description, manner)
 
 
 def _wrong(message: str) -> Rejected:
@@ -98,7 +107,7 @@ def _present(**wire: Any) -> dict[str, Any]:
     return {key: value for key, value in wire.items() if value is not None}
 
 
-def _range(value: Any, description: str, _convert: Callable[[Any], Any]) -> Constraint:
+def _range(value: Any, description: str, _manner: Manner) -> Constraint:
     low, high = _bounds(value, "range", (int, float))
 
     def check(number: Any) -> str | None:
@@ -108,7 +117,7 @@ def _range(value: Any, description: str, _convert: Callable[[Any], Any]) -> Cons
     return Constraint("range", description, _present(MinValue=low, MaxValue=high), check)
 
 
-def _length(value: Any, description: str, _convert: Callable[[Any], Any]) -> Constraint:
+def _length(value: Any, description: str, _manner: Manner) -> Constraint:
     low, high = _bounds(value, "length", int)
 
     def check(sized: Any) -> str | None:
@@ -121,7 +130,7 @@ def _length(value: Any, description: str, _convert: Callable[[Any], Any]) -> Con
     return Constraint("length", description, _present(MinLength=low, MaxLength=high), check)
 
 
-def _modulo(value: Any, description: str, _convert: Callable[[Any], Any]) -> Constraint:
+def _modulo(value: Any, description: str, _manner: Manner) -> Constraint:
     if not isinstance(value, dict) or value.keys() != {"step", "offset"}:
         raise _wrong("A modulo constraint must be a map with step and offset")
     step, offset = (_numeric(value[key], f"{key} of a modulo constraint") for key in ("step", "offset"))
@@ -139,13 +148,13 @@ def _modulo(value: Any, description: str, _convert: Callable[[Any], Any]) -> Con
     return Constraint("modulo", description, {"Step": step, "Offset": offset}, check)
 
 
-def _allowed_values(value: Any, description: str, convert: Callable[[Any], Any]) -> Constraint:
+def _allowed_values(value: Any, description: str, manner: Manner) -> Constraint:
     if not isinstance(value, list):
         raise _wrong(f"AllowedValues constraint must be a list, got {value!r}")
     allowed = set()
     for each in value:
         try:
-            allowed.add(convert(each))
+            allowed.add(manner.convert(each))
         except ValueError as error:
             raise _wrong(f"Invalid allowed value {each!r}: {error}") from error
     shown = ", ".join(map(str, value))
@@ -157,7 +166,7 @@ def _allowed_values(value: Any, description: str, convert: Callable[[Any], Any])
     return Constraint("allowed_values", description, {"AllowedValues": value}, check)
 
 
-def _allowed_pattern(value: Any, description: str, _convert: Callable[[Any], Any]) -> Constraint:
+def _allowed_pattern(value: Any, description: str, manner: Manner) -> Constraint:
     if not isinstance(value, str):
         raise _wrong(f"AllowedPattern constraint must be a string, got {value!r}")
     try:
@@ -167,7 +176,7 @@ def _allowed_pattern(value: Any, description: str, _convert: Callable[[Any], Any
 
     def check(text: Any) -> str | None:
         try:
-            fits = patterns.fullmatch(compiled, text)
+            fits = patterns.fullmatch(compiled, text, manner.match_s)
         except patterns.TooComplicated as error:
             return f'"{text}" cannot be compared with pattern "{value}": {error}'
         return None if fits else f'"{text}" does not match pattern "{value}"'
@@ -175,13 +184,13 @@ def _allowed_pattern(value: Any, description: str, _convert: Callable[[Any], Any
     return Constraint("allowed_pattern", description, {"AllowedPattern": value}, check)
 
 
-def _custom(value: Any, description: str, _convert: Callable[[Any], Any]) -> Constraint:
+def _custom(value: Any, description: str, _manner: Manner) -> Constraint:
     if not isinstance(value, str):
         raise _wrong(f"The name of a custom constraint must be a string, got {value!r}")
     return Constraint("custom_constraint", description, {"CustomConstraint": value}, lambda _value: None, custom=value)
 
 
-_PARSERS: Mapping[str, Callable[[Any, str, Callable[[Any], Any]], Constraint]] = {
+_PARSERS: Mapping[str, Callable[[Any, str, Manner], Constraint]] = {
     "modulo": _modulo,
     "range": _range,
     "length": _length,

@@ -8,7 +8,8 @@ from typing import Any
 
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected, invalid
-from homeostat.templates.constraints import Constraint, parse_constraint
+from homeostat.templates import patterns
+from homeostat.templates.constraints import Constraint, Manner, parse_constraint
 from homeostat.templates.dialects import Pseudo
 from homeostat.templates.parse import check_bounds, parse_json
 from homeostat.templates.tree import UNKNOWN
@@ -110,8 +111,11 @@ class ParameterSchema:
     constraints: tuple[Constraint, ...] = ()
 
     @classmethod
-    def parse(cls, name: str, entry: Any, version: Version) -> "ParameterSchema":
-        """Fails: Rejected (InvalidSchemaError) naming the parameter."""
+    def parse(cls, name: str, entry: Any, version: Version, match_s: float) -> "ParameterSchema":
+        """match_s — time that matching its value with one pattern may take.
+
+        Fails: Rejected (InvalidSchemaError) naming the parameter.
+        """
         try:
             entry = version.dialect.parameter(entry)
         except Rejected as error:
@@ -138,7 +142,7 @@ class ParameterSchema:
             hidden=_flag(name, entry, "hidden"),
             immutable=_flag(name, entry, "immutable"),
             tags=_tags(name, entry.get("tags")),
-            constraints=_constraints(name, kind, entry.get("constraints"), version.date),
+            constraints=_constraints(name, kind, entry.get("constraints"), version.date, match_s),
         )
         schema.check_default()
         return schema
@@ -181,16 +185,16 @@ def _tags(name: str, tags: Any) -> tuple[str, ...]:
     return tuple(tags)
 
 
-def _constraints(name: str, kind: str, entries: Any, version: str) -> tuple[Constraint, ...]:
+def _constraints(name: str, kind: str, entries: Any, version: str, match_s: float) -> tuple[Constraint, ...]:
     if entries is None:
         return ()
     if not isinstance(entries, list):
         raise _schema_error(name, f"Invalid parameter constraints, expected a list, got {entries!r}")
     # Of a list, each item is compared, and items are text.
     convert = as_string if kind == "comma_delimited_list" else TYPES[kind].convert
-    modulo = version >= "2017-02-24"
+    manner = Manner(convert, modulo=version >= "2017-02-24", match_s=match_s)
     try:
-        return tuple(parse_constraint(entry, kind, convert, modulo=modulo) for entry in entries)
+        return tuple(parse_constraint(entry, kind, manner) for entry in entries)
     except Rejected as error:
         raise error.at("parameters", name) from error
 
@@ -267,13 +271,21 @@ def resolve(
     for name in given.values:
         if name not in section:
             raise Rejected("UnknownUserParameter", f"The Parameter ({name}) was not defined in template.")
-    schemas = [ParameterSchema.parse(name, entry, version) for name, entry in section.items()]
+    match_s = patterns.match_s(_matches(section))
+    schemas = [ParameterSchema.parse(name, entry, version, match_s) for name, entry in section.items()]
     parameters = {each.name: each for each in _pseudo(version.dialect.pseudo(identity))}
     for schema in schemas:
         if schema.name in parameters:
             raise _schema_error(schema.name, "the name is reserved for a parameter that is always there")
         parameters[schema.name] = _valued(schema, given, strict)
     return parameters
+
+
+def _matches(section: Mapping[str, Any]) -> int:
+    """How often values are matched with patterns, at most: those that are given, and defaults."""
+    entries = [entry for entry in section.values() if isinstance(entry, dict)]
+    rules = [entry["constraints"] for entry in entries if isinstance(entry.get("constraints"), list)]
+    return 2 * (sum(map(len, rules)) + sum("AllowedPattern" in entry for entry in entries))
 
 
 def _pseudo(always: tuple[Pseudo, ...]) -> list[Parameter]:

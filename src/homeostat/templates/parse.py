@@ -1,6 +1,7 @@
 """Text -> plain data: JSON first, then YAML, bounded in size, depth and expansion."""
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -72,7 +73,7 @@ def _no_number(word: str) -> Any:
 
 
 def check_bounds(value: Any) -> None:
-    """Fails: ValueError when `value` is nested too deeply or too large to be walked with care."""
+    """Fails: ValueError when `value` is nested too deeply, too large to be walked with care, or has NaN or such."""
     count = 0
     level = [value]
     for _depth in range(DEPTH_MAX + 1):
@@ -88,6 +89,8 @@ def check_bounds(value: Any) -> None:
 def _children(value: Any) -> Any:
     if isinstance(value, dict):
         return value.values()
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"it holds a number that is not finite: {value}")
     return value if isinstance(value, list) else ()
 
 

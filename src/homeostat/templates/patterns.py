@@ -12,6 +12,8 @@ UNROLLED_MAX = 100_000
 """Characters of an expression with its repetitions written out: the library does that for those with a fixed count."""
 MATCH_S = 0.5
 """Time for one match; a match takes far less unless the expression goes back and forth without end."""
+_MATCHES_S, _MATCH_MIN_S = 5.0, 0.001
+"""Time for all matches of a template, and what each has at least."""
 
 _TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(?P<times>\d+)(?:,\d*)?\}|.", re.DOTALL)
 Pattern = Any
@@ -38,9 +40,14 @@ def compiled(expression: str, flags: int = 0) -> Pattern:
         raise ValueError(str(error)) from error
 
 
-def fullmatch(pattern: Pattern, text: str) -> bool:
+def match_s(count: int) -> float:
+    """Time that each of so many matches may take."""
+    return max(min(MATCH_S, _MATCHES_S / max(count, 1)), _MATCH_MIN_S)
+
+
+def fullmatch(pattern: Pattern, text: str, seconds: float = MATCH_S) -> bool:
     """Whether all of `text` matches. Fails: TooComplicated when it takes too long."""
-    return bounded(pattern.fullmatch, text) is not None
+    return bounded(pattern.fullmatch, text, seconds=seconds) is not None
 
 
 def bounded(operation: Any, *arguments: Any, seconds: float = MATCH_S) -> Any:

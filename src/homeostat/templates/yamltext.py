@@ -1,9 +1,11 @@
 """YAML text -> plain data, from parser events. Used by `parse` alone.
 
 The library's own composer recurses without a limit in C code: a line of 200,000 dashes would end the process.
-Also tighter than YAML: keys are text as written, tags beyond the JSON types are refused, timestamps stay text.
+Also tighter than YAML: keys are text as written, tags beyond the JSON types are refused, timestamps stay text,
+numbers are finite.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -176,7 +178,10 @@ class _Builder:
 
 def _scalar_value(tag: str, event: Any) -> Any:
     try:
-        return _SCALARS[tag](event.value)
+        value = _SCALARS[tag](event.value)
+        if not isinstance(value, float) or math.isfinite(value):
+            return value
+        problem = f"{event.value[:40]!r} is not a finite number"
     except KeyError:
         problem = f"{event.value[:40]!r} cannot be read as {tag}"
     except (ValueError, IndexError) as error:

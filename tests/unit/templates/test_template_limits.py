@@ -184,8 +184,16 @@ def test_hostile_json_parameters(value: str) -> None:
         compiled(template(parameters={"p": {"type": "json"}}), parameters={"p": value})
 
 
-@pytest.mark.parametrize("value", ["NaN", "[Infinity]", '{"a": -Infinity}'])
-def test_numbers_that_json_does_not_have(value: str) -> None:
+@pytest.mark.parametrize("value", ["NaN", "[Infinity]", '{"a": -Infinity}', "1e999", [float("inf")]])
+def test_numbers_that_json_does_not_have(value: Any) -> None:
     """They could not be stored: what reads them would find null."""
-    with pytest.raises(Rejected, match="is not a JSON value"):
+    with pytest.raises(Rejected, match=r"is not a JSON value|not finite"):
         value_of({"get_param": "tree"}, parameters={"tree": value})
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a": [1e999]}', "a: .inf", "a: [-.Inf, 1]", "a: .nan", "a: 1.0e+999", {"a": float("nan")}]
+)
+def test_numbers_of_templates_are_finite(text: Any) -> None:
+    with pytest.raises(Rejected, match=r"not finite|not a finite number"):
+        parse_template(text)

@@ -7,6 +7,7 @@ from template_cases import compiled, template
 
 from homeostat.model.errors import Rejected
 from homeostat.templates import patterns
+from homeostat.templates.parameters import _matches
 
 MATCHES = [
     (r"[a-z]+", "abc", True, "letters"),
@@ -71,3 +72,22 @@ def test_a_parameter_cannot_hang_the_service() -> None:
         constrained(r"(a|aa)+$", "a" * 4000 + "b")
     with pytest.raises(Rejected, match=r"parameters\.p: .* is not a regular expression: .* too complicated"):
         constrained(r"((a{1000}){1000}){1000}", "a")
+
+
+def test_many_patterns_share_their_time() -> None:
+    """Else a template of thousands of them would keep the service busy for an hour."""
+    assert patterns.match_s(0) == patterns.match_s(2) == patterns.MATCH_S
+    assert patterns.match_s(20_000) < 0.01
+    slow = {"type": "string", "constraints": [{"allowed_pattern": r"(a|aa)+$"}], "default": "a" * 4000 + "b"}
+    quick = {"type": "string", "constraints": [{"allowed_pattern": "[a-z]+"}], "default": "abc"}
+    parameters = {**{f"p{number}": quick for number in range(2000)}, "slow": slow}
+    began = time.process_time()
+    with pytest.raises(Rejected, match="cannot be compared with pattern"):
+        compiled(template(parameters=parameters))
+    assert time.process_time() - began < 30
+
+
+def test_the_patterns_of_cfn_are_counted_too() -> None:
+    of_cfn = {f"p{number}": {"Type": "String", "AllowedPattern": "[a-z]"} for number in range(100)}
+    of_hot = {"p": {"constraints": [{"allowed_pattern": "[a-z]"}] * 100}}
+    assert _matches(of_cfn) == _matches(of_hot) == 200
