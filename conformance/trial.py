@@ -12,6 +12,7 @@ from tests.unit.convergence.running import PROJECT, Service
 from conformance.agents import answer
 from conformance.corpus import Case
 from conformance.values import made_up
+from homeostat.api.foresight import Forecast, all_of
 from homeostat.api.graphs import Graphs
 from homeostat.api.intake import Intent
 from homeostat.api.orchestration import outputs
@@ -19,6 +20,7 @@ from homeostat.clouds.simulated import Faults, SimulatedCloud, Weather
 from homeostat.model.desired import Identity
 from homeostat.model.errors import FAULT_CODES, Rejected
 from homeostat.model.status import Status
+from homeostat.planner.foresight import Fate
 from homeostat.store import stacks
 
 CORE = ("OS::Nova::", "OS::Neutron::", "OS::Cinder::", "OS::Octavia::", "OS::Heat::")
@@ -36,10 +38,10 @@ _LOCATED = re.compile(r"line \d+|section is invalid: \S+|[Pp]arameter '?\(?\w+|v
 class Outcome:
     """What became of a template.
 
-    reached — the last stage that it passed: nothing, `validate`, `create`, `complete`, `answered` (its outputs have
-    values), `settled` (the same again does nothing) or `deleted`; fault — type of what stopped it, as on the wire for a
-    mistake of the caller, "" for nothing; message — as users see it; place — where it points, "" for nowhere; types —
-    all, those of nested templates too.
+    reached — the last stage that it passed: nothing, `validate`, `plan` (what is foreseen is what is made then),
+    `create`, `complete`, `answered` (its outputs have values), `settled` (the same again does nothing) or `deleted`;
+    fault — type of what stopped it, as on the wire for a mistake of the caller, "" for nothing; message — as users see
+    it; place — where it points, "" for nowhere; types — all, those of nested templates too.
     """
 
     path: str
@@ -110,14 +112,22 @@ def _stages(case: Case, service: Service) -> Iterator[str]:
     service.intake.validate(IDENTITY, intent)
     yield "validate"
     given = Intent(case.template, made_up(case), case.environment, case.files, disable_rollback=True)
+    foreseen = _names(service.intake.foresee_new(PROJECT, "tried", given), Fate.ADDED)
+    yield "plan"
     stack_id = service.intake.create(PROJECT, None, "tried", given)
     yield "create"
     _rest(service, stack_id, "CREATE_COMPLETE")
+    made = {row.name for row in service.rows(stack_id)}
+    if made != foreseen:
+        raise Stopped(f"foreseen were {sorted(foreseen)}, made were {sorted(made)}")
     yield "complete"
     failed = [each for each in _outputs(service, stack_id) if "output_error" in each]
     if failed:
         raise Stopped(f"outputs without a value: {failed}")
     yield "answered"
+    forecast = service.intake.foresee_update(stack_id, given)
+    if _names(forecast, Fate.UNCHANGED) != made:
+        raise Stopped(f"the same again is foreseen to change {sorted(made - _names(forecast, Fate.UNCHANGED))}")
     before = _state(service)
     service.intake.update(stack_id, given)
     _rest(service, stack_id, "UPDATE_COMPLETE")
@@ -133,6 +143,11 @@ def _stages(case: Case, service: Service) -> Iterator[str]:
     if service.cloud.doubled:
         raise Stopped(f"made twice: {service.cloud.doubled}")
     yield "deleted"
+
+
+def _names(forecast: Forecast, fate: Fate) -> set[str]:
+    """Resources of the stack itself for which this is foreseen."""
+    return {note.name for each, note in all_of(forecast, [fate]) if not each.path}
 
 
 def _rest(service: Service, stack_id: str, wanted: str) -> None:
