@@ -40,6 +40,7 @@ EXIT_CODES = """\
 | 1 | the operation failed; what and why is on standard error |
 | 2 | wrong usage |
 | 3 | no service answers |
+| 4 | `plan --detailed-exit-code`: there is something to do |
 """.splitlines()
 
 

@@ -14,7 +14,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from homeostat.cli import asks, commands
+from homeostat.cli import asks, commands, plan
 from homeostat.cli.arguments import parse
 from homeostat.cli.logs import start_logging
 from homeostat.cli.problems import OK, Problem, Usage
@@ -343,6 +343,7 @@ COMMANDS: Mapping[str, Callable[[Namespace], int]] = {
     "migrate": migrate_database,
     "types": types,
     "up": commands.up,
+    "plan": plan.plan,
     "watch": commands.watch,
     "list": commands.list_,
     "show": commands.show,

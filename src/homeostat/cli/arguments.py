@@ -26,7 +26,8 @@ first steps:
   homeostat explain web-tier                    what is not at rest, and why
   homeostat down web-tier                       delete it
 
-exit codes: 0 done, 1 the operation failed, 2 wrong usage, 3 no service answers.
+exit codes: 0 done, 1 the operation failed, 2 wrong usage, 3 no service answers; of `plan` with
+--detailed-exit-code also 4, there is something to do.
 Flags shown with a [HOMEOSTAT_…] name can be given as that environment variable too.
 `homeostat COMMAND --help` tells more about each command."""
 
@@ -55,6 +56,7 @@ def parser() -> ArgumentParser:
 
 def _add_client_commands(commands: Commands) -> None:
     _add_up(commands)
+    _add_plan(commands)
     watch = _client(commands, "watch", "show a stack live", "homeostat watch web-tier --until-complete")
     watch.add_argument("name", metavar="NAME", help="name or id of the stack")
     watch.add_argument("--until-complete", action="store_true", help="end when the stack is at rest, 1 if it failed")
@@ -85,7 +87,7 @@ def _add_client_commands(commands: Commands) -> None:
 
 
 def _add_up(commands: Commands) -> None:
-    up = _client(
+    up = _described(
         commands,
         "up",
         "create a stack, or update it if it exists, and watch it come up",
@@ -95,10 +97,33 @@ def _add_up(commands: Commands) -> None:
         "Files named by get_file are read relative to the template. Without a service, one is started in the\n"
         "background (homeostat serve --detach).",
     )
-    up.add_argument("template", metavar="TEMPLATE", help="template file, - for standard input")
-    up.add_argument("name", metavar="NAME", nargs="?", help="name of the stack (default: the file's name)")
-    up.add_argument("-P", "--parameter", metavar="K=V", action="append", default=[], help="parameter; may be repeated")
-    up.add_argument(
+    up.add_argument("--rollback", action=BooleanOptionalAction, help="go back to the last good state on failure")
+    up.add_argument("--timeout", metavar="MIN", type=int, help="minutes until the operation counts as failed")
+    up.add_argument("--no-wait", action="store_true", help="return as soon as the service has accepted it")
+
+
+def _add_plan(commands: Commands) -> None:
+    plan = _described(
+        commands,
+        "plan",
+        "say what `up` would do: what is created, updated, replaced and deleted, and why; nothing is changed",
+        "homeostat plan web.yaml shop -P port=8080\n"
+        "  homeostat plan web.yaml --json | jq '.resource_changes.replaced[]'\n"
+        "  homeostat plan web.yaml --detailed-exit-code || test $? = 4\n\n"
+        "What is secret is not shown. Values that depend on what is not made yet are said to be not known.",
+    )
+    plan.add_argument("--detailed-exit-code", action="store_true", help="end with 4 when there is something to do")
+
+
+def _described(commands: Commands, name: str, summary: str, example: str) -> ArgumentParser:
+    """A command that is given the description of a stack."""
+    command = _client(commands, name, summary, example)
+    command.add_argument("template", metavar="TEMPLATE", help="template file, - for standard input")
+    command.add_argument("name", metavar="NAME", nargs="?", help="name of the stack (default: the file's name)")
+    command.add_argument(
+        "-P", "--parameter", metavar="K=V", action="append", default=[], help="parameter; may be repeated"
+    )
+    command.add_argument(
         "-e",
         "--environment",
         metavar="FILE",
@@ -107,9 +132,7 @@ def _add_up(commands: Commands) -> None:
         type=Path,
         help="environment; later ones win",
     )
-    up.add_argument("--rollback", action=BooleanOptionalAction, help="go back to the last good state on failure")
-    up.add_argument("--timeout", metavar="MIN", type=int, help="minutes until the operation counts as failed")
-    up.add_argument("--no-wait", action="store_true", help="return as soon as the service has accepted it")
+    return command
 
 
 def _add_asks(commands: Commands) -> None:

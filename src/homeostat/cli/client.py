@@ -58,6 +58,14 @@ class Client:
     def update(self, stack: Mapping[str, Any], body: Mapping[str, Any]) -> None:
         self._ask("PUT", _path(stack), json=body)
 
+    def preview(self, body: Mapping[str, Any]) -> Wire:
+        """What creating it would do: `{resource_changes, more_members, …}`."""
+        return self._ask("POST", "stacks/preview", json=body)
+
+    def preview_update(self, stack: Mapping[str, Any], body: Mapping[str, Any]) -> Wire:
+        """What an update would do, nested stacks included."""
+        return self._ask("PUT", f"{_path(stack)}/preview", json=body, params={"show_nested": "true"})
+
     def delete(self, stack: Mapping[str, Any]) -> None:
         self._ask("DELETE", _path(stack))
 

@@ -4,6 +4,8 @@ OK = 0
 FAILED = 1
 USAGE = 2
 UNREACHABLE = 3
+TO_DO = 4
+"""Of a plan that was asked to tell so."""
 
 
 class Problem(Exception):

@@ -346,7 +346,7 @@ class UpdatePreview(BaseModel):
     more_members: list[MoreMembers]
 
 
-class StackPreview(BaseModel):
+class StackPreview(UpdatePreview):
     """A stack as it would be shown; resources — with lists for those that are stacks themselves."""
 
     stack: dict[str, Any]

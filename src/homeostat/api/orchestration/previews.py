@@ -30,7 +30,9 @@ Nested = Annotated[Flag, Query(description="Tell of the resources of nested stac
     openapi_extra=described_body(CreateRequest),
 )
 def preview_stack(ask: Ask, body: Body) -> Response:
-    """The stack as it would be shown, with its resources; nothing is created."""
+    """The stack as it would be shown, with its resources, and in addition the same as for an update.
+
+    Nothing is created."""
     name = read_name(body)
     refuse_converge(body)
     intent = read_intent(body, ask.outbound)
@@ -52,9 +54,8 @@ def preview_stack(ask: Ask, body: Body) -> Response:
         "stack_user_project_id": ask.project,
         "tags": intent.tags or [],
         "resources": _tree(ask, forecast),
-        "more_members": _more(forecast),
     }
-    return Json({"stack": stack})
+    return Json({"stack": stack, **_changes(ask, forecast, show_nested=True)})
 
 
 @ROUTER.put(
@@ -90,11 +91,16 @@ def _preview(
     with ask.db.read() as tx:
         ask.live_stack(tx, stack_name, stack_id)
     forecast = ask.service.intake.foresee_update(stack_id, intent, patch=patch)
+    return Json(_changes(ask, forecast, show_nested=show_nested))
+
+
+def _changes(ask: Asked, forecast: Forecast, *, show_nested: bool) -> Wire:
+    """Resources by what becomes of them; those of nested stacks are told apart by their paths."""
     changes: dict[str, list[Wire]] = {fate.value: [] for fate in ORDER}
     for each, note in all_of(forecast):
         if show_nested or not each.path:
             changes[note.fate].append(_foreseen(ask, each, note))
-    return Json({"resource_changes": changes, "more_members": _more(forecast) if show_nested else []})
+    return {"resource_changes": changes, "more_members": _more(forecast) if show_nested else []}
 
 
 def _foreseen(ask: Asked, forecast: Forecast, note: Foreseen) -> Wire:

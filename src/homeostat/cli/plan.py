@@ -1,0 +1,174 @@
+"""`homeostat plan`: what `up` would do, as a tree for people and as JSON for machines."""
+
+import json
+import re
+from argparse import Namespace
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rich.text import Text
+
+from homeostat.cli.bodies import default_name, stack_body
+from homeostat.cli.commands import connect, console
+from homeostat.cli.following import write_json
+from homeostat.cli.problems import OK, TO_DO
+from homeostat.cli.tree import branches
+
+Wire = Mapping[str, Any]
+Place = tuple[str, ...]
+SYMBOLS: Mapping[str, tuple[str, str]] = {
+    "added": ("+", "green"),
+    "updated": ("~", "yellow"),
+    "replaced": ("±", "magenta"),
+    "deleted": ("-", "red"),
+}
+"""What becomes of a resource -> its sign and colour."""
+WORDS = {"added": "to create", "updated": "to update", "replaced": "to replace", "deleted": "to delete"}
+ALIKE_MAX = 8
+"""Members of one group, alike in what becomes of them, that are drawn one by one."""
+VALUE_MAX = 72
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One line of the tree. change — "" for what is only above something that changes; folded — how many more alike it
+    stands for."""
+
+    name: str
+    type: str = ""
+    change: str = ""
+    reason: str = ""
+    differences: tuple[tuple[str, Any, Any], ...] = ()
+    folded: int = 0
+
+
+def plan(arguments: Namespace) -> int:
+    body = stack_body(arguments.template, arguments.environment, arguments.parameter)
+    name = arguments.name or default_name(arguments.template)
+    with connect(arguments) as client:
+        before = client.find_stack(name)
+        if before is None:
+            preview = client.preview({**body, "stack_name": name})
+        else:
+            preview = client.preview_update(before, body)
+    counts = counted(preview)
+    if arguments.json:
+        changes = {key: preview[key] for key in ("resource_changes", "more_members")}
+        write_json({"stack_name": name, "exists": before is not None, "summary": counts, **changes})
+    else:
+        out = console()
+        for line in drawn(name, preview, exists=before is not None):
+            out.print(line, soft_wrap=True)
+    return TO_DO if arguments.detailed_exit_code and to_do(counts) else OK
+
+
+def counted(preview: Wire) -> dict[str, int]:
+    """Resources by what becomes of them, those that are not listed one by one included."""
+    counts = {change: len(entries) for change, entries in preview["resource_changes"].items()}
+    for each in preview["more_members"]:
+        counts[each["change"]] += each["count"]
+    return counts
+
+
+def to_do(counts: Mapping[str, int]) -> bool:
+    return any(count for change, count in counts.items() if change != "unchanged")
+
+
+def drawn(name: str, preview: Wire, *, exists: bool) -> Iterator[Text]:
+    """The plan as lines."""
+    counts = counted(preview)
+    if not to_do(counts):
+        yield Text(f"{name} is as it should be: nothing to do, {counts['unchanged']} unchanged")
+        return
+    yield Text.assemble((name, "bold"), " would be updated:" if exists else " would be created:")
+    nodes, below = _tree(preview)
+    for prefix, place in branches(below):
+        yield from _lines(prefix, nodes[place])
+    parts = [f"{counts[change]} {words}" for change, words in WORDS.items() if counts[change]]
+    yield Text(f"plan: {', '.join(parts)}; {counts['unchanged']} unchanged", style="bold")
+
+
+def _tree(preview: Wire) -> tuple[dict[Place, Node], dict[Place | None, list[Place]]]:
+    """What changes, and what it is in."""
+    nodes = {
+        (*entry["path"], entry["resource_name"]): _node(change, entry)
+        for change in SYMBOLS
+        for entry in preview["resource_changes"][change]
+    }
+    kinds = {(*e["path"], e["resource_name"]): e["resource_type"] for e in preview["resource_changes"]["unchanged"]}
+    for place in list(nodes):
+        for length in range(1, len(place)):
+            nodes.setdefault(place[:length], Node(place[length - 1], kinds.get(place[:length], "")))
+    below: dict[Place | None, list[Place]] = defaultdict(list)
+    for place in sorted(nodes, key=_order):
+        below[place[:-1] or None].append(place)
+    more = {(tuple(each["path"]), each["change"]): each["count"] for each in preview["more_members"]}
+    for parent in [each for each in below if each is not None]:
+        _fold(parent, nodes, below, more)
+    return nodes, below
+
+
+def _fold(
+    parent: Place,
+    nodes: dict[Place, Node],
+    below: dict[Place | None, list[Place]],
+    more: Mapping[tuple[Place, str], int],
+) -> None:
+    """Of many that are alike only the first few are drawn. more — by parent and change, those that are not listed."""
+    children = below[parent]
+    alike = Counter(nodes[place].change for place in children)
+    left: Counter[str] = Counter()
+    kept = []
+    for place in children:
+        change = nodes[place].change
+        left[change] += 1
+        if not change or alike[change] <= ALIKE_MAX or left[change] < ALIKE_MAX or below.get(place):
+            kept.append(place)
+    for change in SYMBOLS:
+        hidden = sum(nodes[place].change == change for place in children) - sum(
+            nodes[place].change == change for place in kept
+        )
+        hidden += more.get((parent, change), 0)
+        if hidden:
+            folded = (*parent, f"({change})")
+            nodes[folded] = Node(f"… and {hidden} more", change=change, folded=hidden)
+            kept.append(folded)
+    below[parent] = kept
+
+
+def _node(change: str, entry: Wire) -> Node:
+    differences = tuple((each["name"], each["before"], each["after"]) for each in entry["property_changes"])
+    kind = entry["resource_type"]
+    return Node(entry["resource_name"], kind, change, entry["change_reason"], differences)
+
+
+def _order(place: Place) -> list[list[tuple[int, int, str]]]:
+    """Numbers in names count as numbers."""
+    return [
+        [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name) if part]
+        for name in place
+    ]
+
+
+def _lines(prefix: str, node: Node) -> Iterator[Text]:
+    symbol, style = SYMBOLS.get(node.change, (" ", "dim"))
+    line = Text.assemble((prefix, "dim"), (f"{symbol} {node.name}", style))
+    if node.type:
+        line.append(f"  {node.type.removeprefix('OS::')}", "dim")
+    if node.reason:
+        line.append(f"  {node.reason}", "red" if node.reason.startswith("it would fail") else "")
+    yield line
+    indent = " " * (len(prefix) + 4)
+    for name, before, after in node.differences:
+        change = Text.assemble(indent, (f"{name}: ", "dim"), (_value(before), "red"), " → ", (_value(after), "green"))
+        yield change
+
+
+def _value(value: Any) -> str:
+    """In one line, and not too long."""
+    if value == "(not known yet)":
+        return str(value)
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= VALUE_MAX else f"{text[: VALUE_MAX - 1]}…"
