@@ -152,6 +152,10 @@ class Forecaster:
         parent — the desired state of the outer stack; empty where the resource would go.
         """
         child = stacks.get(self._tx, note.row.handle) if note.row is not None and note.row.handle else None
+        if note.fate is Fate.UNCHANGED:
+            if child is not None:
+                outer.inside[note.name] = self._still(outer, note.name, child)
+            return False
         if note.fate in (Fate.ADDED, Fate.REPLACED):
             child = None
         before = stacks.desired_of(self._tx, child.id, child.revision) if child is not None else stacks.EMPTY
@@ -165,6 +169,24 @@ class Forecaster:
             forecast = Forecast(UNBORN, f"{outer.name}-{note.name}", outer.project, path, outer.veil)
         outer.inside[note.name] = self._filled(forecast, child, before, after)
         return forecast.moves
+
+    def _still(self, outer: Forecast, name: str, stack: Row[Any]) -> Forecast:
+        """Of a nested stack that stays as it is."""
+        forecast = Forecast(stack.id, stack.name, stack.project, (*outer.path, name), outer.veil)
+        for number in range(min(stack.shards, SHARDS_MAX)):
+            rows, _ = worlds.load_rows(self._tx, stack.id, number)
+            for row in rows.values():
+                if row.leaving or row.replaced_by is not None:
+                    continue
+                note = Foreseen(row.name, row.shown_type, row=row, before=row.properties, after=row.properties)
+                forecast.resources.append(note)
+                if kind_of(row.type) == STACK:
+                    self._inside(forecast, note, stacks.EMPTY)
+        group = stacks.group_of(self._tx, stack.id, stack.revision)
+        others = int(group["count"]) - len(forecast.resources) if group is not None else 0
+        if others > 0:
+            forecast.more = {Fate.UNCHANGED: others}
+        return forecast
 
     def _desired(self, note: Foreseen, parent: Desired, child: Row[Any] | None, before: Desired) -> Desired | None:
         """What the stack inside should be; None where that depends on what is not known yet."""

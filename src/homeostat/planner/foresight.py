@@ -60,7 +60,7 @@ class Foresight(Decider):
     """Foresees one shard.
 
     Takes: world — the shard as it is, with the stack's facts and the definitions as they would be; its rows are
-    changed; inside — for resources whose reality is a stack, asked about each that is not unchanged; looks — what is
+    changed; inside — for resources whose reality is a stack; looks — what is
     not as it should be by the last look counts, too.
     """
 
@@ -99,7 +99,7 @@ class Foresight(Decider):
             note.sections = _sections(was, (row.metadata, row.deletion_policy))
             if note.sections:
                 note.fate = Fate.UPDATED
-        if note.fate is not Fate.UNCHANGED and isinstance(type_of(definition.type), NestedStack):
+        if isinstance(type_of(definition.type), NestedStack):
             moved = self._inside(note)
             if not moved and note.fate is Fate.UPDATED and not (as_changed(note.changed) or note.sections):
                 note.fate = Fate.UNCHANGED
