@@ -1,6 +1,7 @@
 """Who may ask."""
 
 import base64
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,10 +16,11 @@ from keystoneauth1.session import Session
 
 from homeostat.api.auth import BasicAccess, NoAccess, read_accounts
 from homeostat.api.server import ApiSettings, run_api
+from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.convergence.clock import Entropy, SystemClock
 from homeostat.store.database import Database
 from tests.wire import templates
-from tests.wire.running import database, serving
+from tests.wire.running import database, serving, settled, working
 
 
 def line(user: str, password: str, project: str = "") -> str:
@@ -153,3 +155,29 @@ def test_metrics_are_for_those_who_may_ask_the_api(db: Database, passwords: Path
         assert "Basic" in refused.headers["www-authenticate"]
         assert "homeostat_" not in refused.text
         assert "homeostat_database_up 1.0" in httpx.get(f"{url}/metrics", auth=("ada", "love:lace")).text
+
+
+def test_the_token_of_a_handle_signals_it_and_does_nothing_else(db: Database, passwords: Path) -> None:
+    handle = "{type: OS::Heat::WaitConditionHandle}"
+    signed = "{type: OS::Heat::WaitConditionHandle, properties: {signal_transport: CFN_SIGNAL}}"
+    template = f"heat_template_version: 2018-08-31\nresources: {{one: {handle}, two: {handle}, three: {signed}}}\n"
+    with (
+        serving(db, BasicAccess(passwords)) as url,
+        working(db, SimulatedCloud(time.time), url=url),
+        httpx.Client(base_url=f"{url}/v1/ada", auth=("ada", "love:lace"), follow_redirects=True) as http,
+    ):
+        made = http.post("stacks", json={"stack_name": "s", "template": template}).json()["stack"]["id"]
+        settled(http, made, status="CREATE_COMPLETE")
+        shown = http.get(f"stacks/s/{made}/resources/one").json()["resource"]["attributes"]
+        token = {"X-Auth-Token": shown["token"]}
+        assert httpx.post(shown["endpoint"], headers=token, json={"data": 1}).status_code == 200
+        assert httpx.post(shown["endpoint"], json={}).status_code == 401
+        other = shown["endpoint"].replace("/one/", "/two/")
+        assert httpx.post(other, headers=token, json={}).status_code == 401
+        assert httpx.get(f"{url}/v1/ada/stacks", headers=token).status_code == 401
+        assert httpx.get(f"{url}/v1/ada/stacks/s/{made}/resources/one/metadata", headers=token).status_code == 401
+        address = json.loads(http.get(f"stacks/s/{made}/resources/three").json()["resource"]["attributes"]["signal"])
+        assert httpx.post(address["alarm_url"]).status_code == 200
+        assert httpx.get(f"{url}/v1/signal/stacks").status_code == 401
+        metadata = http.get(f"stacks/s/{made}/resources/one/metadata").json()["metadata"]
+        assert metadata["1"]["data"] == 1
