@@ -31,6 +31,8 @@ ID_B = "22222222-2222-4222-8222-222222222222"
 
 VALUES: Mapping[str, Mapping[str, Any]] = {
     "AWS::CloudFormation::WaitCondition": {"Timeout": 600},
+    "OS::Barbican::Order": {"algorithm": "aes", "bit_length": 256},
+    "OS::Barbican::Secret": {"payload": "swordfish"},
     "OS::Barbican::GenericContainer": {"secrets": [{"name": "password", "ref": "my-secret"}]},
     "OS::Blazar::Lease": {
         "start_date": "2040-01-01 08:00",

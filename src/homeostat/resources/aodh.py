@@ -183,11 +183,7 @@ class EventAlarm(AlarmType):
 
 GNOCCHI: Schema = {
     **THRESHOLD,
-    "aggregation_method": text(
-        "How the measures of a period become one value.",
-        update=True,
-        constraints=(one_of("mean", "sum", "last", "max", "min", "std", "median", "first", "count"),),
-    ),
+    "aggregation_method": text("How the measures of a period become one value, such as mean or max.", update=True),
     "granularity": integer("Seconds of a period.", update=True),
 }
 

@@ -1,12 +1,14 @@
 """Types of the key manager: secrets, orders of keys, containers of secrets."""
 
-from collections.abc import Iterable
+import base64
+import binascii
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from homeostat.model.observed import Remedy
 from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing
 from homeostat.resources.constraints import EXPIRATION
-from homeostat.resources.rules import maps, require
+from homeostat.resources.rules import given, maps, require
 from homeostat.resources.schema import (
     UNKNOWN,
     Attribute,
@@ -22,12 +24,35 @@ from homeostat.resources.schema import (
 )
 from homeostat.resources.support import Support
 
-SECRET_TYPES = ("symmetric", "public", "private", "certificate", "passphrase", "opaque")
 KEY: dict[str, Property] = {
     "mode": text("Mode of the algorithm."),
     "expiration": text("When it expires, as ISO 8601 writes it.", constraints=(EXPIRATION,)),
     "algorithm": text("Algorithm that the key is for."),
 }
+
+
+SECRET_TYPES = ("symmetric", "public", "private", "certificate", "passphrase", "opaque")
+BINARY = "application/octet-stream"
+KEY_PARTS = ("algorithm", "bit_length", "mode", "payload_content_type", "expiration")
+PARTS_OF_ORDERS: Mapping[str, tuple[str, ...]] = {
+    "key": KEY_PARTS,
+    "asymmetric": (*KEY_PARTS, "pass_phrase"),
+    "certificate": ("request_type", "subject_dn", "source_container_ref", "ca_id", "profile", "request_data"),
+}
+"""What is ordered -> properties that say what it should be."""
+
+
+def _is_told(values: Props, name: str) -> bool:
+    """An explicit null is an empty text, or a length of 0."""
+    return given(values, name) and values[name] != 0
+
+
+def _is_base64(payload: str) -> bool:
+    try:
+        base64.b64decode(payload, validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    return True
 
 
 class KeyManagerType(ResourceType):
@@ -44,7 +69,7 @@ class Secret(KeyManagerType):
     properties = {
         "name": text("Name of the secret."),
         "payload": text("The secret itself."),
-        "payload_content_type": text("What it is.", constraints=(one_of("text/plain", "application/octet-stream"),)),
+        "payload_content_type": text("What it is.", constraints=(one_of("text/plain", BINARY),)),
         "payload_content_encoding": text("How it is written.", constraints=(one_of("base64"),)),
         "secret_type": text("Kind of the secret.", default="opaque", constraints=(one_of(*SECRET_TYPES),)),
         "bit_length": integer("Length of the key in bits.", constraints=(between(0),)),
@@ -56,8 +81,14 @@ class Secret(KeyManagerType):
     }
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
-        encoded = bool(values.get("payload_content_encoding"))
-        require(not encoded or bool(values.get("payload")), "payload_content_encoding needs a payload", path)
+        content, encoding = values.get("payload_content_type"), given(values, "payload_content_encoding")
+        told = given(values, "payload_content_type")
+        require(not told or given(values, "payload"), "payload_content_type needs a payload", path)
+        binary = content in (BINARY, UNKNOWN)
+        require(binary or not encoding, f"payload_content_encoding needs the payload_content_type {BINARY}", path)
+        require(content != BINARY or encoding, f"{BINARY} needs payload_content_encoding", path)
+        if content == BINARY and isinstance(values.get("payload"), str):
+            require(_is_base64(values["payload"]), "it is not written in base64", (*path, "payload"))
 
     def show(self, thing: Thing) -> Any:
         return {name: value for name, value in thing.seen.properties.items() if name != "payload"}
@@ -73,9 +104,11 @@ class Order(KeyManagerType):
         "payload_content_type": text("What it is."),
         "bit_length": integer("Length of the key in bits."),
         "type": text("What is ordered.", required=True, constraints=(one_of("key", "asymmetric", "certificate"),)),
-        "request_type": text("Kind of the request for a certificate."),
+        "request_type": text(
+            "Kind of the request for a certificate.", constraints=(one_of("stored-key", "simple-cmc", "custom"),)
+        ),
         "subject_dn": text("Subject of the certificate."),
-        "source_container_ref": text("Container that the certificate is made from."),
+        "source_container_ref": link("Container that the certificate is made from.", "barbican.container"),
         "ca_id": text("Authority that makes the certificate."),
         "profile": text("Profile of the certificate."),
         "request_data": text("The request for a certificate."),
@@ -92,6 +125,20 @@ class Order(KeyManagerType):
         "certificate": Attribute("The certificate that was made."),
         "intermediates": Attribute("Certificates between it and the authority."),
     }
+
+    def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
+        ordered = values.get("type")
+        if ordered is UNKNOWN:
+            return
+        allowed = ("name", "type", *PARTS_OF_ORDERS[str(ordered)])
+        strange = sorted(name for name in values if name not in allowed and _is_told(values, name))
+        listed = ", ".join(allowed)
+        require(not strange, f"{', '.join(strange)} cannot be given for an order of a {ordered}; it has {listed}", path)
+        if ordered == "certificate":
+            require(given(values, "ca_id") or not given(values, "profile"), "profile needs ca_id", path)
+        else:
+            needed = [name for name in ("algorithm", "bit_length") if not _is_told(values, name)]
+            require(not needed, f"{' and '.join(needed)} must be given for an order of type {ordered}", path)
 
 
 class ContainerType(KeyManagerType):

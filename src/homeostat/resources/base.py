@@ -257,6 +257,13 @@ class ResourceType:
         return dict(thing.seen.properties)
 
 
+def shortened(physical_name: str, limit: int) -> str:
+    """Over the limit: the first two characters, a dash, and the end, which tells one from another."""
+    if len(physical_name) <= limit:
+        return physical_name
+    return f"{physical_name[:2]}-{physical_name[3 - limit :]}"
+
+
 def said(tree: Any, **names: str) -> Any:
     """A tree for the cloud: keys under other names, and no nulls or empty texts in maps."""
     if isinstance(tree, Mapping):

@@ -51,7 +51,7 @@ class ClusterTemplate(ResourceType):
         "no_proxy": text("Addresses to reach without a proxy, separated by commas."),
         "labels": mapping("Labels: further settings."),
         "tls_disabled": boolean("Use no TLS in the cluster.", default=False),
-        "public": boolean("All projects may use it.", default=False),
+        "public": boolean("All projects may use it.", default=False, update=True),
         "registry_enabled": boolean("Have a registry of images in the cluster.", default=False),
         "server_type": text("Virtual machines or bare metal.", default="vm", constraints=(one_of("vm", "bm"),)),
         "master_lb_enabled": boolean("Have a load balancer before the masters.", default=True),

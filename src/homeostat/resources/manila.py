@@ -122,6 +122,7 @@ class ShareType(ResourceType):
         "is_public": boolean("All projects may use it.", default=True),
         "driver_handles_share_servers": boolean("The driver makes servers of shares.", required=True),
         "extra_specs": mapping("Further demands.", update=True),
+        "snapshot_support": boolean("Snapshots can be made of such shares.", default=True),
     }
 
 

@@ -134,6 +134,10 @@ class CronTrigger(ResourceType):
         "remaining_executions": Attribute("How often it will still run.", Kind.INTEGER),
     }
 
+    def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
+        if not (given(values, "pattern") or given(values, "first_time")):
+            raise missing(path, "pattern", "first_time")
+
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
         spec = super().spec(values, physical_name)
         workflow = spec.pop("workflow")

@@ -7,7 +7,7 @@ from typing import Any
 from homeostat.model.observed import READY, Remedy, Verdict
 from homeostat.resources import comparison, userdata
 from homeostat.resources.access import check_config_transport
-from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing, said
+from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing, said, shortened
 from homeostat.resources.constraints import IP_ADDRESS, IP_OR_CIDR, MAC_ADDRESS
 from homeostat.resources.graph import Graph, entries, subnets_of, without_network
 from homeostat.resources.neutron import VNIC_TYPES
@@ -233,7 +233,9 @@ class Server(ResourceType):
         return found
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
-        spec = super().spec({k: v for k, v in values.items() if k not in _OWN}, _short(physical_name))
+        spec = super().spec(
+            {k: v for k, v in values.items() if k not in _OWN}, shortened(physical_name, SERVER_NAME_MAX)
+        )
         form = values.get("user_data_format") or userdata.RAW
         if form != userdata.RAW:
             spec["user_data_format"] = form
@@ -295,13 +297,6 @@ _OWN = frozenset(
 
 _UNSAID: Mapping[str, Any] = {"accessIPv4": "", "accessIPv6": "", "console_urls": {}, "os_collect_config": {}}
 """Attributes of a server where the cloud says nothing."""
-
-
-def _short(physical_name: str) -> str:
-    """Over the limit: the first two characters, a dash, and the end, which tells one from another."""
-    if len(physical_name) <= SERVER_NAME_MAX:
-        return physical_name
-    return f"{physical_name[:2]}-{physical_name[3 - SERVER_NAME_MAX :]}"
 
 
 def _metadata_text(value: Any) -> str:

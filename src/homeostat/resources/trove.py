@@ -1,5 +1,6 @@
 """Types of databases."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from homeostat.model.errors import Terminal
@@ -7,8 +8,9 @@ from homeostat.model.observed import Remedy
 from homeostat.resources import comparison
 from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing, said
 from homeostat.resources.constraints import IP_ADDRESS
-from homeostat.resources.rules import conflict, given, maps, missing
+from homeostat.resources.rules import conflict, given, maps, missing, require
 from homeostat.resources.schema import (
+    UNKNOWN,
     Attribute,
     Kind,
     Property,
@@ -58,6 +60,11 @@ def _check_networks(values: Props, path: tuple[str | int, ...]) -> None:
             raise missing(place, "network", "port")
 
 
+def _same_names(wanted: Sequence[Mapping[str, Any]], seen: Any) -> bool:
+    """Clouds tell nothing of a database but its name."""
+    return seen is None or {each["name"] for each in wanted} == {each.get("name") for each in seen}
+
+
 class Instance(ResourceType):
     name = "OS::Trove::Instance"
     kind = "database_instance"
@@ -80,7 +87,7 @@ class Instance(ResourceType):
             "Databases in it.",
             default=[],
             update=True,
-            same=comparison.unordered,
+            same=_same_names,
             items=mapping(
                 fields={
                     "character_set": text("Set of characters.", default="utf8"),
@@ -125,6 +132,14 @@ class Instance(ResourceType):
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         _check_networks(values, path)
+        databases = values.get("databases") or []
+        known = {each["name"] for _, each in maps(values, "databases")}
+        for index, user in maps(values, "users"):
+            if databases is UNKNOWN or UNKNOWN in databases or UNKNOWN in known or user["databases"] is UNKNOWN:
+                return
+            strange = [name for name in user["databases"] if name is not UNKNOWN and name not in known]
+            message = f"{', '.join(strange)} must be one of databases"
+            require(not strange, message, (*path, "users", index, "databases"))
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
         spec = super().spec(values, physical_name)

@@ -1,8 +1,9 @@
 """Types of messaging: queues, their subscriptions, and URLs that let others use them."""
 
 from typing import Any
+from urllib.parse import urlencode
 
-from homeostat.resources.base import Props, ResourceType, Thing
+from homeostat.resources.base import Props, ResourceType, Thing, shortened
 from homeostat.resources.rules import require
 from homeostat.resources.schema import (
     UNKNOWN,
@@ -11,6 +12,7 @@ from homeostat.resources.schema import (
     Property,
     between,
     integer,
+    length,
     link,
     listing,
     mapping,
@@ -20,6 +22,7 @@ from homeostat.resources.schema import (
 from homeostat.resources.support import Support
 
 SUBSCRIBERS = ("http", "https", "mailto", "trust+http", "trust+https")
+QUEUE_NAME_MAX = 64
 FOR_EVER_S = 220_367_260_800
 """Until the year 9000."""
 
@@ -32,13 +35,16 @@ class Queue(ResourceType):
     support = Support(version="2014.2")
     description = "A queue of messages."
     properties = {
-        "name": text("Name of the queue."),
+        "name": text("Name of the queue.", constraints=(length(None, QUEUE_NAME_MAX),)),
         "metadata": mapping("Metadata of the queue.", update=True),
     }
     attributes = {
         "queue_id": Attribute("Its id; use get_resource.", live=True, deprecated=True, field="id"),
         "href": Attribute("URL of the queue."),
     }
+
+    def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
+        return super().spec(values, shortened(physical_name, QUEUE_NAME_MAX))
 
 
 class SignedQueueURL(ResourceType):
@@ -80,7 +86,7 @@ class SignedQueueURL(ResourceType):
             "project_id": seen.get("project"),
             "queue_name": thing.properties["queue"],
         }
-        return "&".join(f"{key}={value}" for key, value in parts.items())
+        return urlencode(parts)
 
 
 def _queue() -> Property:

@@ -65,7 +65,10 @@ CHANGED: Mapping[str, Mapping[str, Any]] = {
     "OS::Octavia::AvailabilityZoneProfile": {"availability_zone_data": '{"b": 2}'},
     "OS::Octavia::FlavorProfile": {"flavor_data": '{"b": 2}'},
     "OS::Octavia::L7Policy": {"action": "REDIRECT_TO_POOL", "redirect_url": LEFT},
-    "OS::Trove::Instance": {"users": [{"name": "reader", "password": "wordpass", "databases": ["shop"]}]},
+    "OS::Trove::Instance": {
+        "databases": [{"name": "shop"}],
+        "users": [{"name": "reader", "password": "wordpass", "databases": ["shop"]}],
+    },
     "OS::Zaqar::Subscription": {"subscriber": "https://example.org/hook"},
     "OS::Zun::Container": {"networks": [{"network": "my-network"}]},
 }

@@ -24,6 +24,9 @@ TEMPLATE, DATABASE, DATABASES = "OS::Magnum::ClusterTemplate", "OS::Trove::Insta
 SUBSCRIPTION, SIGNED, APP = "OS::Zaqar::Subscription", "OS::Zaqar::SignedQueueURL", "OS::Zun::Container"
 LEASE, HOST, CLUSTER = "OS::Blazar::Lease", "OS::Blazar::Host", "OS::Magnum::Cluster"
 
+SECRET, ORDER = "OS::Barbican::Secret", "OS::Barbican::Order"
+OCTETS = {"payload_content_type": "application/octet-stream", "payload_content_encoding": "base64"}
+READER = {"name": "reader", "password": "wordpass", "databases": ["shop"]}
 TASK = {"name": "t", "action": "std.noop"}
 SPECS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
     ("headers as fields", CONTAINER, {"X-Container-Read": ".r:*"}, {"read_acl": ".r:*", "name": "stack-it-abc"}),
@@ -83,6 +86,7 @@ SPECS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         {"type": "SECONDARY", "masters": ["1.2.3.4"]},
         {"masters": ["1.2.3.4"]},
     ),
+    ("a queue's name is short", "OS::Zaqar::Queue", {"name": None}, {"name": "stack-it-abc"}),
     ("tasks without nulls", WORKFLOW, {"tasks": [TASK]}, {"tasks": [TASK]}),
     (
         "a workflow of a trigger",
@@ -147,7 +151,16 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
         "secrets: each secret may be there once",
     ),
     (PAIR, {"public_key_ref": "r", "private_key_ref": "r"}, "each secret may be there once"),
-    ("OS::Barbican::Secret", {"payload_content_encoding": "base64"}, "needs a payload"),
+    (SECRET, {"payload": None, "payload_content_type": "text/plain"}, "needs a payload"),
+    (SECRET, {"payload_content_encoding": "base64"}, "needs the payload_content_type"),
+    (SECRET, {"payload_content_type": "application/octet-stream"}, "needs payload_content_encoding"),
+    (SECRET, {**OCTETS, "payload": "?"}, "payload: it is not written in base64"),
+    (ORDER, {"bit_length": None}, "bit_length must be given for an order of type key"),
+    (ORDER, {"pass_phrase": "x"}, "pass_phrase cannot be given for an order of a key"),
+    (ORDER, {"type": "certificate", "algorithm": None, "bit_length": None, "profile": "x"}, "profile needs ca_id"),
+    (CRON, {"pattern": None}, "pattern, first_time"),
+    (DATABASE, {"users": [READER]}, r"users\[0\].databases: shop must be one of databases"),
+    ("OS::Zaqar::Queue", {"name": "q" * 65}, "is out of range"),
     (ZONE, {"email": None}, "email is needed"),
     (ZONE, {"type": "SECONDARY"}, "primaries is needed"),
     (WORKFLOW, {"type": "reverse"}, "params: task_name is needed"),
@@ -181,6 +194,13 @@ FITTING: list[tuple[str, dict[str, Any]]] = [
     (IMAGE, {"members": ["p"], "visibility": UNKNOWN}),
     (USER, {"roles": [{"role": "r", "project": UNKNOWN}]}),
     (PAIR, {"public_key_ref": UNKNOWN, "private_key_ref": UNKNOWN}),
+    (SECRET, {**OCTETS, "payload": UNKNOWN}),
+    (SECRET, {**OCTETS, "payload": "c3dvcmQ="}),
+    (ORDER, {"type": UNKNOWN, "pass_phrase": "x"}),
+    (DATABASE, {"users": [READER], "databases": [{"name": "shop"}]}),
+    (DATABASE, {"users": [READER], "databases": UNKNOWN}),
+    (DATABASE, {"users": [READER], "databases": [UNKNOWN]}),
+    (DATABASE, {"users": [READER], "databases": [{"name": UNKNOWN}]}),
     (WORKFLOW, {"type": "reverse", "params": UNKNOWN}),
     (WORKFLOW, {"tasks": [UNKNOWN]}),
     (TEMPLATE, {"coe": UNKNOWN, "volume_driver": "cinder"}),
@@ -210,6 +230,8 @@ DRIFTED: list[tuple[str, dict[str, Any], dict[str, Any], tuple[str, ...]]] = [
     ("OS::Designate::RecordSet", {"ttl": 60}, {"ttl": 3600}, ("ttl",)),
     (ZONE, {"description": "ours"}, {"description": "theirs"}, ("description",)),
     (DATABASE, {"size": 2}, {"size": 4}, ()),
+    (DATABASE, {"databases": [{"name": "shop"}]}, {"databases": [{"name": "shop"}]}, ()),
+    (DATABASE, {"databases": [{"name": "shop"}]}, {"databases": []}, ("databases",)),
 ]
 
 
@@ -247,7 +269,7 @@ def test_a_container_may_stop_when_its_work_is_done() -> None:
 def test_a_signed_url_as_a_query() -> None:
     seen = {"signature": "s", "expires": "e", "paths": ["/a", "/b"], "methods": ["GET"], "project": "p"}
     query = resource_type(SIGNED).attribute(thing(SIGNED, {"queue": "q"}, seen), "query_str")
-    assert query == "signature=s&expires=e&paths=/a,/b&methods=GET&project_id=p&queue_name=q"
+    assert query == "signature=s&expires=e&paths=%2Fa%2C%2Fb&methods=GET&project_id=p&queue_name=q"
 
 
 def test_inputs_that_replace_an_external_resource() -> None:
