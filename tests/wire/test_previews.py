@@ -125,3 +125,28 @@ def test_dry_runs_of_the_openstack_command(openstack: Command, tmp_path: Path) -
     told = json.loads(changed.stdout)
     updated = json.loads(told["updated"]) if isinstance(told["updated"], str) else told["updated"]
     assert [each["resource_name"] for each in updated] == ["speaker"]
+
+
+def test_validation_tells_of_nested_templates(http: httpx.Client) -> None:
+    asked = "parameters: {word: {type: string}, password: {type: string}}\n"
+    leaf = f"heat_template_version: 2018-08-31\ndescription: the leaf\n{asked}"
+    middle = (
+        f"heat_template_version: 2018-08-31\n{asked}resources:\n"
+        "  leaf: {type: leaf.yaml, properties: {word: {get_param: word}, password: {get_param: password}}}\n"
+    )
+    top = (
+        "heat_template_version: 2018-08-31\nparameters: {secret: {type: string, hidden: true, default: swordfish}}\n"
+        "resources:\n"
+        "  middle: {type: middle.yaml, properties: {word: hello, password: {get_param: secret}}}\n"
+        "  crowd:\n    type: OS::Heat::ResourceGroup\n"
+        "    properties: {resource_def: {type: leaf.yaml, properties: {word: a, password: b}}}\n"
+    )
+    body = {"template": top, "files": {"middle.yaml": middle, "leaf.yaml": leaf}}
+    answer = http.post("validate?show_nested=true", json=body)
+    told = answer.json()["NestedParameters"]
+    assert (told["middle"]["Type"], told["middle"]["Parameters"]["word"]["Value"]) == ("middle.yaml", "hello")
+    inner = told["middle"]["NestedParameters"]["leaf"]
+    assert (inner["Type"], inner["Description"]) == ("leaf.yaml", "the leaf")
+    assert told["crowd"]["NestedParameters"]["0"]["Type"] == "leaf.yaml"
+    assert "swordfish" not in json.dumps(told), "the default is told where it is declared, and nowhere else"
+    assert "NestedParameters" not in http.post("validate", json=body).json()

@@ -17,7 +17,7 @@ from homeostat.resources.base import ResourceType
 from homeostat.resources.constraints import RULES
 from homeostat.resources.named import KINDS, Mention, Path, mentions, of_parameter
 from homeostat.resources.registry import kind_of
-from homeostat.templates import Parameter
+from homeostat.templates import Compiled, Parameter
 
 LOG = logging.getLogger(__name__)
 KEPT_S = 60.0
@@ -32,12 +32,14 @@ Thing = tuple[str, str]
 class Needs:
     """What a template and all nested in it need from outside, collected while it is checked.
 
-    types — each with the first place where it stands; made — things that the template makes under names it gives.
+    types — each with the first place where it stands; made — things that the template makes under names it gives;
+    nested — stacks in it by the names of their resources, as far as they are known.
     """
 
     mentions: list[Mention] = field(default_factory=list)
     types: dict[str, Path] = field(default_factory=dict)
     made: set[Thing] = field(default_factory=set)
+    nested: "dict[str, Nested]" = field(default_factory=dict)
 
     def of_parameters(self, parameters: Mapping[str, Parameter]) -> None:
         for name, each in parameters.items():
@@ -59,6 +61,16 @@ class Needs:
         name = values.get("name")
         if isinstance(name, str) and name:
             self.made.add((kind.kind, name))
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """A stack inside another one. type — as the template calls it; compiled — None for a group or chain, which has no
+    template of its own; needs — of what is in it."""
+
+    type: str
+    compiled: Compiled | None
+    needs: Needs
 
 
 class Existing:

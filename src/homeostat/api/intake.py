@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 from sqlalchemy import Connection, Row
 
-from homeostat.api.existing import UNAVAILABLE, Existing, Needs
+from homeostat.api.existing import UNAVAILABLE, Existing, Needs, Nested
 from homeostat.api.foresight import UNBORN, Forecast, Forecaster
 from homeostat.clouds.outbound import Outbound
 from homeostat.convergence import traces
@@ -214,7 +214,7 @@ class Checker:
     def _members(self, each: Definition, values: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
         """Check what the members of a group or chain are made from, as far as it is known."""
         group = Desired("group", environment=self._inside(each), files=self.desired.files)
-        inside = Checker(group, self.depth + 1, self.needs)
+        inside = Checker(group, self.depth + 1, Needs())
         registry = registry_of(inside.desired.environment)
         one = values.get("resource_def")
         if isinstance(one, Mapping) and one.get("type") is not UNKNOWN and one.get("properties") is not UNKNOWN:
@@ -227,6 +227,12 @@ class Checker:
                 place = types.index(type_name)
                 member = registry.applied(Definition(str(place), type_name))
                 inside.resource(member, given, (*path, "resources", place))
+        self._within(each, None, inside.needs, ())
+
+    def _within(self, each: Definition, compiled: Compiled | None, needs: Needs, path: tuple[str | int, ...]) -> None:
+        """Note a stack inside this one. path — which the places in its needs are below."""
+        self.needs.add(needs, path)
+        self.needs.nested[each.name] = Nested(each.called or each.type, compiled, needs)
 
     def _nested(self, each: Definition, given: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
         """Check a nested template with the properties as its parameters; what is not known yet is left open."""
@@ -253,7 +259,7 @@ class Checker:
                 raise invalid(f"Property {missing[0]} not assigned", "properties", error="Property error")
             needs = Needs()
             check(compiled, nested, self.depth + 1, needs)
-            self.needs.add(needs, path)
+            self._within(each, compiled, needs, path)
         except Rejected as error:
             raise error.at(*path) from error
 
@@ -300,14 +306,18 @@ class Intake:
         self._entropy = entropy
         self.quotas = quotas
 
-    def compile(
-        self, identity: Identity, desired: Desired, *, strict: bool = True, ignored: Collection[str] = ()
-    ) -> Compiled:
+    def compile(self, identity: Identity, desired: Desired) -> Compiled:
         """The desired graph of a revision, checked.
 
-        strict — all parameters must have values, and things that the template names must exist; ignored — codes of
-        errors that are none. Fails: Rejected naming the place and the remedy.
+        Fails: Rejected naming the place and the remedy; Transient when the cloud does not answer.
         """
+        return self._checked(identity, desired)[0]
+
+    def _checked(
+        self, identity: Identity, desired: Desired, *, strict: bool = True, ignored: Collection[str] = ()
+    ) -> tuple[Compiled, Needs]:
+        """The same, and what it needs. strict — parameters must have values, and what the template names must exist;
+        ignored — codes of errors that are none."""
         check_storable(desired.template, "template")
         check_storable([desired.parameters, desired.environment], "parameters")
         compiled = compile_desired(desired, identity, strict=strict)
@@ -320,7 +330,7 @@ class Intake:
             self._check_outside(identity.project, needs, strict=strict, ignored=ignored)
         except Rejected as error:
             raise compiled.version.dialect.worded(error) from error
-        return compiled
+        return compiled, needs
 
     def _check_outside(self, project: str, needs: Needs, *, strict: bool, ignored: Collection[str]) -> None:
         """Check what is needed from the cloud. Fails: Rejected."""
@@ -331,9 +341,15 @@ class Intake:
         else:
             self.existing.check_forms(needs)
 
-    def validate(self, identity: Identity, intent: Intent, ignored: Collection[str] = ()) -> Compiled:
-        """Check a template without storing anything; parameters may lack values. Fails: like `compile`."""
-        return self.compile(identity, self._replacing(intent), strict=False, ignored=ignored)
+    def validate(
+        self, identity: Identity, intent: Intent, ignored: Collection[str] = ()
+    ) -> tuple[Compiled, Mapping[str, Nested]]:
+        """Check a template without storing anything; parameters may lack values. Gives the stacks in it, too.
+
+        ignored — codes of errors that are none. Fails: like `compile`.
+        """
+        compiled, needs = self._checked(identity, self._replacing(intent), strict=False, ignored=ignored)
+        return compiled, needs.nested
 
     def create(self, project: str, owner: str | None, name: str, intent: Intent) -> str:
         """Store a new stack and set the engine to work. Gives its id."""

@@ -40,7 +40,7 @@ class Veil:
             return NOT_YET
         if value not in (None, "") and ((resource, name) in self.derived or SECRET.search(name)):
             return HIDDEN
-        return self._tree(value)
+        return self.plain(value)
 
     def text(self, text: str) -> str:
         """A sentence without hidden values."""
@@ -49,15 +49,17 @@ class Veil:
                 text = text.replace(each, HIDDEN)
         return text
 
-    def _tree(self, value: Any) -> Any:
+    def plain(self, value: Any, *, by_name: bool = True) -> Any:
+        """Any value as anybody may see it. by_name — what stands under the name of a secret is one."""
         if value is UNKNOWN:
             return NOT_YET
         if isinstance(value, Mapping):
             return {
-                key: HIDDEN if item and SECRET.search(str(key)) else self._tree(item) for key, item in value.items()
+                key: HIDDEN if by_name and item and SECRET.search(str(key)) else self.plain(item, by_name=by_name)
+                for key, item in value.items()
             }
         if isinstance(value, list | tuple):
-            return [self._tree(item) for item in value]
+            return [self.plain(item, by_name=by_name) for item in value]
         return HIDDEN if self._is_hidden(value) else value
 
     def _is_hidden(self, value: Any) -> bool:

@@ -1,22 +1,26 @@
 """Templates checked without creating anything."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from fastapi import Query
 from starlette.responses import Response
 
 from homeostat.api.answers import Json
 from homeostat.api.asking import Ask, Body, Flag, described_body
-from homeostat.api.existing import UNAVAILABLE
+from homeostat.api.existing import UNAVAILABLE, Nested
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.bodies import TemplateRequest, read_intent
+from homeostat.api.orchestration.renderings import NO_DESCRIPTION
 from homeostat.api.orchestration.routing import answers, router
+from homeostat.api.veil import Veil
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
 from homeostat.templates import validate_shape
 
 ROUTER = router("templates")
 IGNORABLE = {UNAVAILABLE}
+SHOWN = ("Description", "Parameters", "ParameterGroups")
 NOBODY = "None"
 """What the pseudo parameters for id and name say while there is no stack."""
 
@@ -30,7 +34,7 @@ NOBODY = "None"
 def validate(
     ask: Ask,
     body: Body,
-    show_nested: Annotated[Flag, Query(description="Tell of nested templates, too (there are none yet).")] = False,
+    show_nested: Annotated[Flag, Query(description="Tell of nested templates, too.")] = False,
     ignore_errors: Annotated[str, Query(description="Codes of errors to ignore, separated by commas.")] = "",
 ) -> Response:
     """Parameters without values are no error here."""
@@ -39,6 +43,21 @@ def validate(
     if unknown:
         raise Rejected("HTTPBadRequest", f"ignore_errors: unknown error codes {', '.join(unknown)}")
     intent = read_intent(body, ask.outbound)
-    compiled = ask.service.intake.validate(Identity(NOBODY, NOBODY, ask.project), intent, ignored)
+    compiled, nested = ask.service.intake.validate(Identity(NOBODY, NOBODY, ask.project), intent, ignored)
     shape = validate_shape(compiled)
-    return Json(shape | {"NestedParameters": {}} if show_nested else shape)
+    return Json(shape | {"NestedParameters": _inside(nested, Veil().of(compiled))} if show_nested else shape)
+
+
+def _inside(nested: Mapping[str, Nested], veil: Veil) -> dict[str, Any]:
+    """By resource, what is asked of the template that it stands for; groups and chains have no parameters."""
+    return {name: _nested(each, veil) for name, each in nested.items()}
+
+
+def _nested(nested: Nested, veil: Veil) -> dict[str, Any]:
+    told: dict[str, Any] = {"Type": nested.type, "Description": NO_DESCRIPTION, "Parameters": {}}
+    if nested.compiled is not None:
+        veil = veil.of(nested.compiled)
+        shape = validate_shape(nested.compiled)
+        told |= {key: veil.plain(shape[key], by_name=False) for key in SHOWN if key in shape}
+    inside = _inside(nested.needs.nested, veil)
+    return told | {"NestedParameters": inside} if inside else told
