@@ -24,23 +24,30 @@ def _same(*words: str) -> Words:
 class Dialect:
     """Words of one language, or of some of its versions.
 
-    sections, resource, output — what may stand at the top of a template, in a resource, in an output; policies — of
-    deletion; closed — other words in resources and outputs are refused, else ignored; parameter — an entry of that
-    section in our words (Rejected InvalidSchemaError); pseudo — parameters of every stack.
+    sections, resource, output — what may stand at the top of a template, in a resource, in an output; parameter,
+    types — what a parameter is described by, besides constraints, and its types; policies — of deletion; pseudo —
+    parameters of every stack; schema — an entry of the section of parameters in our words, Rejected
+    (InvalidSchemaError) where that cannot be; closed — other words in resources and outputs are refused, else ignored.
     """
 
     sections: Words
     resource: Words
     output: Words
+    parameter: Words
+    types: Words
     policies: Words
     pseudo: Callable[[Identity], tuple[Pseudo, ...]]
-    parameter: Callable[[Any], Any] = lambda entry: entry
+    schema: Callable[[Any], Any] = lambda entry: entry
     closed: bool = True
 
     def word(self, section: str, key: str = "") -> str:
         """How a section, or a key of its entries, is called in a template."""
-        words = {"resources": self.resource, "outputs": self.output}.get(section, {}) if key else self.sections
-        return next((word for word, ours in words.items() if ours == (key or section)), key or section)
+        inner = {"parameters": self.parameter, "resources": self.resource, "outputs": self.output}
+        return _word(inner.get(section, {}), key) if key else _word(self.sections, section)
+
+    def type_word(self, type_name: str) -> str:
+        """How a type of parameters is called."""
+        return _word(self.types, type_name)
 
     def place(self, *path: str | int) -> tuple[str | int, ...]:
         """A path in our words -> as the author of the template would write it."""
@@ -76,6 +83,10 @@ class Dialect:
         return ours
 
 
+def _word(words: Words, ours: str) -> str:
+    return next((word for word, meaning in words.items() if meaning == ours), ours)
+
+
 def _entries(section: Mapping[str, Any], words: Words) -> dict[str, Any]:
     """Entries in our words, without keys that the language does not know; what is no map is refused later."""
     return {
@@ -96,10 +107,15 @@ _POLICIES = ("Delete", "Retain", "Snapshot")
 _HOT_SECTIONS = ("description", "parameter_groups", "parameters", "resources", "outputs")
 _HOT_RESOURCE = ("type", "properties", "metadata", "depends_on", "deletion_policy", "update_policy", "description")
 
+_PARAMETER = ("type", "label", "description", "default", "hidden", "immutable", "tags")
+_TYPES = ("string", "number", "comma_delimited_list", "json", "boolean")
+
 HOT_FIRST = Dialect(
     {"heat_template_version": "version", **_same(*_HOT_SECTIONS)},
     _same(*_HOT_RESOURCE),
     _same("value", "description"),
+    _same(*_PARAMETER),
+    _same(*_TYPES),
     _same(*_POLICIES),
     _hot_pseudo,
 )
@@ -107,6 +123,8 @@ HOT = Dialect(
     {**HOT_FIRST.sections, **_same("conditions")},
     {**HOT_FIRST.resource, **_same("condition", "external_id")},
     {**HOT_FIRST.output, **_same("condition")},
+    HOT_FIRST.parameter,
+    HOT_FIRST.types,
     {**HOT_FIRST.policies, **{policy.lower(): policy for policy in _POLICIES}},
     _hot_pseudo,
 )
@@ -142,7 +160,7 @@ _CFN_KEYS = (
 )
 
 
-def _cfn_parameter(entry: Any) -> Any:
+def _cfn_schema(entry: Any) -> Any:
     """Constraints stand beside the type, and one text describes them all."""
     if not isinstance(entry, dict):
         return entry
@@ -198,9 +216,11 @@ HEAT_CFN = Dialect(
         "Description": "description",
     },
     {"Value": "value", "Description": "description"},
+    _CFN_PARAMETER,
+    _CFN_TYPES,
     _same(*_POLICIES),
     _cfn_pseudo,
-    _cfn_parameter,
+    _cfn_schema,
     closed=False,
 )
 AWS_CFN = Dialect(
@@ -211,8 +231,10 @@ AWS_CFN = Dialect(
     },
     {**HEAT_CFN.resource, "Condition": "condition"},
     {**HEAT_CFN.output, "Condition": "condition"},
+    HEAT_CFN.parameter,
+    HEAT_CFN.types,
     HEAT_CFN.policies,
     _cfn_pseudo,
-    _cfn_parameter,
+    _cfn_schema,
     closed=False,
 )

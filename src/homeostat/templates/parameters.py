@@ -117,7 +117,7 @@ class ParameterSchema:
         Fails: Rejected (InvalidSchemaError) naming the parameter.
         """
         try:
-            entry = version.dialect.parameter(entry)
+            entry = version.dialect.schema(entry)
         except Rejected as error:
             raise error.at("parameters", name) from error
         if not isinstance(entry, dict):

@@ -6,37 +6,9 @@ from typing import Any
 
 from homeostat.resources.base import ResourceType
 from homeostat.resources.schema import Kind, Property
+from homeostat.templates.dialects import HEAT_CFN, HOT, Dialect
 
 Wire = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """Words of one template language."""
-
-    header: Wire
-    sections: tuple[str, str, str, str, str]
-    types: Mapping[Kind, str]
-    keys: Mapping[str, str]
-
-    def parameter(self, prop: Property) -> Wire:
-        entry: Wire = {self.keys["type"]: self.types[Kind.MAP if _is_deep(prop) else prop.kind]}
-        if prop.description:
-            entry[self.keys["description"]] = prop.description
-        if prop.default is not None:
-            entry[self.keys["default"]] = prop.default
-        elif not prop.required:
-            entry[self.keys["default"]] = EMPTY[prop.kind]
-        return entry
-
-    def get_param(self, name: str) -> Wire:
-        return {self.keys["get_param"]: name}
-
-    def get_resource(self, name: str) -> Wire:
-        return {self.keys["get_resource"]: name}
-
-    def get_attr(self, resource: str, name: str) -> Wire:
-        return {self.keys["get_attr"]: [resource, name]}
 
 
 EMPTY: Mapping[Kind, Any] = {
@@ -49,50 +21,46 @@ EMPTY: Mapping[Kind, Any] = {
     Kind.ANY: "",
 }
 
-HOT = Dialect(
-    {"heat_template_version": "2016-10-14"},
-    ("description", "parameters", "resources", "outputs", "value"),
-    {
-        Kind.STRING: "string",
-        Kind.INTEGER: "number",
-        Kind.NUMBER: "number",
-        Kind.BOOLEAN: "boolean",
-        Kind.MAP: "json",
-        Kind.LIST: "comma_delimited_list",
-        Kind.ANY: "string",
-    },
-    {
-        "type": "type",
-        "description": "description",
-        "default": "default",
-        "properties": "properties",
-        "get_param": "get_param",
-        "get_resource": "get_resource",
-        "get_attr": "get_attr",
-    },
-)
-CFN = Dialect(
-    {"HeatTemplateFormatVersion": "2012-12-12"},
-    ("Description", "Parameters", "Resources", "Outputs", "Value"),
-    {
-        Kind.STRING: "String",
-        Kind.INTEGER: "Number",
-        Kind.NUMBER: "Number",
-        Kind.BOOLEAN: "Boolean",
-        Kind.MAP: "Json",
-        Kind.LIST: "CommaDelimitedList",
-        Kind.ANY: "String",
-    },
-    {
-        "type": "Type",
-        "description": "Description",
-        "default": "Default",
-        "properties": "Properties",
-        "get_param": "Ref",
-        "get_resource": "Ref",
-        "get_attr": "Fn::GetAtt",
-    },
-)
+TYPES: Mapping[Kind, str] = {
+    Kind.STRING: "string",
+    Kind.INTEGER: "number",
+    Kind.NUMBER: "number",
+    Kind.BOOLEAN: "boolean",
+    Kind.MAP: "json",
+    Kind.LIST: "comma_delimited_list",
+    Kind.ANY: "string",
+}
+"""Kind of a property -> type of the parameter that gives its value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """One that the template is written in. get_param, get_resource, get_attr — its functions."""
+
+    header: Wire
+    dialect: Dialect
+    get_param: str
+    get_resource: str
+    get_attr: str
+
+    def parameter(self, prop: Property) -> Wire:
+        kind = TYPES[Kind.MAP if _is_deep(prop) else prop.kind]
+        entry: Wire = {"type": self.dialect.type_word(kind)}
+        if prop.description:
+            entry["description"] = prop.description
+        if prop.default is not None:
+            entry["default"] = prop.default
+        elif not prop.required:
+            entry["default"] = EMPTY[prop.kind]
+        return self.entry("parameters", entry)
+
+    def entry(self, section: str, content: Wire) -> Wire:
+        """An entry of a section, its keys in the words of the language."""
+        return {self.dialect.word(section, key): value for key, value in content.items()}
+
+
+HOT_2016 = Language({"heat_template_version": "2016-10-14"}, HOT, "get_param", "get_resource", "get_attr")
+CFN_2012 = Language({"HeatTemplateFormatVersion": "2012-12-12"}, HEAT_CFN, "Ref", "Ref", "Fn::GetAtt")
 
 
 def _is_deep(prop: Property) -> bool:
@@ -102,27 +70,21 @@ def _is_deep(prop: Property) -> bool:
 
 def type_template(kind: ResourceType, *, hot: bool) -> Wire:
     """The resource is called as the type's class."""
-    dialect = HOT if hot else CFN
-    description, parameters, resources, outputs, value = dialect.sections
+    language = HOT_2016 if hot else CFN_2012
     resource = type(kind).__name__
     shown = {name: prop for name, prop in kind.properties.items() if not prop.hidden}
+    properties = {name: {language.get_param: name} for name in shown}
     attributes = {
-        name: {dialect.keys["description"]: each.description, value: dialect.get_attr(resource, name)}
+        name: {"description": each.description, "value": {language.get_attr: [resource, name]}}
         for name, each in kind.attributes.items()
     }
-    reference = {
-        dialect.keys["description"]: f"Reference to the {resource}.",
-        value: dialect.get_resource(resource),
-    }
+    reference = {"description": f"Reference to the {resource}.", "value": {language.get_resource: resource}}
+    outputs = attributes | {"OS::stack_id": reference}
+    word = language.dialect.word
     return {
-        **dialect.header,
-        description: f"Initial template of {resource}",
-        parameters: {name: dialect.parameter(prop) for name, prop in shown.items()},
-        resources: {
-            resource: {
-                dialect.keys["type"]: kind.name,
-                dialect.keys["properties"]: {name: dialect.get_param(name) for name in shown},
-            }
-        },
-        outputs: attributes | {"OS::stack_id": reference},
+        **language.header,
+        word("description"): f"Initial template of {resource}",
+        word("parameters"): {name: language.parameter(prop) for name, prop in shown.items()},
+        word("resources"): {resource: language.entry("resources", {"type": kind.name, "properties": properties})},
+        word("outputs"): {name: language.entry("outputs", each) for name, each in outputs.items()},
     }
