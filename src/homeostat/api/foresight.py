@@ -15,11 +15,12 @@ from homeostat.convergence.definitions import (
     compile_graph,
     graph_of,
     group_desired,
+    member_property,
     template_of,
     touched_shards,
 )
 from homeostat.model.desired import Identity
-from homeostat.model.errors import Rejected
+from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.status import Action, Status
 from homeostat.model.world import StackFacts, World
 from homeostat.planner.foresight import Fate, Foreseen, Foresight
@@ -204,14 +205,14 @@ class Forecaster:
                 environment = {**environment, environments.FACADE: known[FACADE]}
             return Desired("template", template, parameters, environment, parent.files)
         values = kind.complete(note.after)
-        if any(values.get(name) is UNKNOWN for name in ("count", "resource_def", "resources")):
+        if any(values.get(name) is UNKNOWN for name in ("count", member_property(definition), "resources")):
             return None
         if contents == "chain":
             made = chain_desired(values)
         else:
             try:
-                made = group_desired(wanted_group(self._tx, values, child, before))
-            except (TypeError, Rejected):  # which members go is not known yet
+                made = group_desired(wanted_group(self._tx, kind, values, child, before, lambda _: None))
+            except (TypeError, Rejected, Terminal):  # which members go, or what they are made from, is not known yet
                 return None
         return replace(made, environment=environment, files=parent.files)
 

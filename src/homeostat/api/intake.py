@@ -17,6 +17,7 @@ from homeostat.convergence.definitions import (
     attributes_of,
     compile_desired,
     graph_of,
+    member_property,
     registry_of,
     template_of,
 )
@@ -26,6 +27,7 @@ from homeostat.model.status import Action, Status, joined
 from homeostat.resources import groups
 from homeostat.resources.base import ResourceType
 from homeostat.resources.graph import Indexed
+from homeostat.resources.grouping import Membership
 from homeostat.resources.nested import TemplateResource, parameters_of
 from homeostat.resources.registry import is_known, is_outside, resource_type
 from homeostat.resources.schema import UNKNOWN, coerce
@@ -202,7 +204,7 @@ class Checker:
         check_storable(values, *path, "properties")
         self.needs.of_resource(kind, values, path)
         if kind.kind == STACK:
-            self._members(each, kind.complete(values), (*path, "properties"))
+            self._members(each, kind, kind.complete(values), (*path, "properties"))
         return kind
 
     def _inside(self, each: Definition) -> dict[str, Any]:
@@ -211,16 +213,18 @@ class Checker:
         called = each.called or each.type
         return environments.nested_environment(environment, registry_of(environment), each.name, called)
 
-    def _members(self, each: Definition, values: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
+    def _members(
+        self, each: Definition, kind: ResourceType, values: Mapping[str, Any], path: tuple[str | int, ...]
+    ) -> None:
         """Check what the members of a group or chain are made from, as far as it is known."""
         group = Desired("group", environment=self._inside(each), files=self.desired.files)
         inside = Checker(group, self.depth + 1, Needs())
         registry = registry_of(inside.desired.environment)
-        one = values.get("resource_def")
+        one = kind.member(values, lambda _: None) if isinstance(kind, Membership) else None
         if isinstance(one, Mapping) and one.get("type") is not UNKNOWN and one.get("properties") is not UNKNOWN:
-            made = groups.member_definition(one, "0", values["index_var"])
+            made = groups.member_definition(one, "0", values.get("index_var"))
             member = registry.applied(Definition("0", made["type"], metadata=made.get("metadata")))
-            inside.resource(member, made["properties"], (*path, "resource_def"))
+            inside.resource(member, made["properties"], (*path, member_property(each)))
         types, given = values.get("resources"), values.get("resource_properties") or {}
         if isinstance(types, list) and given is not UNKNOWN:
             for type_name in dict.fromkeys(each for each in types if each is not UNKNOWN):

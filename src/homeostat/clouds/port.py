@@ -24,12 +24,14 @@ Objects by kind (fields beyond these are allowed; `status` words in lower case)
   subnet: {id, name, network_id, cidr, gateway_ip, ip_version, enable_dhcp, dns_nameservers, allocation_pools,
     host_routes, tags}
   port: {id, name, network_id, status, mac_address, fixed_ips: [{subnet_id, ip_address}], security_groups, device_id,
-    device_owner, admin_state_up, allowed_address_pairs, tags}
+    device_owner, admin_state_up, allowed_address_pairs, tags}; asked for without network_id it lies on the network of
+    the first subnet of fixed_ips
   router: {id, name, status, admin_state_up, external_gateway_info, tags}
   router_interface: {id, router_id, subnet_id, port_id}
   floating_ip: {id, floating_network_id, floating_ip_address, fixed_ip_address, port_id, router_id, status}
   floating_ip_association: {id, floatingip_id, port_id, fixed_ip_address}
-    Both may be asked for with `server` in place of `port_id`: the server's first port with an address. A floating_ip
+    Both may be asked for with `server` in place of `port_id`: the server's first port with an address; and an
+    association with the address itself as floatingip_id. A floating_ip
     without floating_network_id, and a router_gateway without network_id, lie on the network that leads outside.
   floating_ip_port_forward: {id, floatingip_id, external_port, internal_port_id, internal_port, internal_ip_address,
     protocol}

@@ -31,8 +31,11 @@ from homeostat.planner.current import current_row
 from homeostat.planner.naming import physical_name
 from homeostat.planner.scope import RowScope, thing_of
 from homeostat.resources import groups
+from homeostat.resources.base import ResourceType
+from homeostat.resources.grouping import Launched
 from homeostat.resources.nested import FACADE, POLICY, NestedStack, parameters_of
 from homeostat.resources.registry import kind_of, type_of
+from homeostat.resources.scaling import LaunchConfiguration, ScalingGroup
 from homeostat.store import schema, shards, stacks, worlds
 from homeostat.store.database import Database
 from homeostat.templates import declared_in, environments, evaluate
@@ -164,7 +167,7 @@ class Children:
         if contents == "chain":
             chain = chain_desired(kind.complete(row.properties))
             return replace(chain, environment=inside, files=parent.files, intent=intent)
-        group = _group(tx, row, child, before)
+        group = _group(tx, world, row, child, before)
         if before.intent != intent:
             _check_time(group, self._time_left(world, now))
         return replace(group_desired(group), environment=inside, files=parent.files, intent=intent)
@@ -244,29 +247,64 @@ def environment_inside(parent: stacks.Desired, name: str, called: str) -> dict[s
     return environments.nested_environment(parent.environment, registry_of(parent.environment), name, called)
 
 
-def _group(tx: Connection, row: Resource, child: Row[Any] | None, before: stacks.Desired) -> groups.Group:
-    """The next revision of a group's stack."""
-    values = type_of(row.type).complete(row.properties)
-    wanted = wanted_group(tx, values, child, before)
-    troubled = child is not None and shards.failures_of(tx, child.id)
-    failed = worlds.failed_names(tx, child.id) if child is not None and troubled else set()
+def _group(tx: Connection, world: World, row: Resource, child: Row[Any] | None, before: stacks.Desired) -> groups.Group:
+    """The next revision of a group's stack. Fails: Terminal when its members cannot be had."""
+    kind = type_of(row.type)
+    values = kind.complete(row.properties)
+    failed = failed_members(tx, child)
+    wanted = wanted_group(tx, kind, values, child, before, lambda name: _launched(world, name))
+    policy = kind.rollout(values) if isinstance(kind, ScalingGroup) else values[POLICY]
     new = child is None or child.complete_revision is None
-    return rolling.begin(before.template, wanted, values[POLICY], failed, new)
+    return rolling.begin(before.template, wanted, policy, failed, new)
+
+
+def failed_members(tx: Connection, child: Row[Any] | None) -> Collection[str]:
+    """Names of the FAILED members of a group's stack."""
+    troubled = child is not None and shards.failures_of(tx, child.id)
+    return worlds.failed_names(tx, child.id) if child is not None and troubled else set()
+
+
+def _launched(world: World, reference: str) -> Mapping[str, Any] | None:
+    """Properties of the launch configuration of the stack that has this reference."""
+    for row in world.rows.values():
+        kind = type_of(row.type)
+        if isinstance(kind, LaunchConfiguration) and kind.reference(thing_of(world, row, kind)) == reference:
+            return kind.complete(row.properties)
+    return None
 
 
 def wanted_group(
-    tx: Connection, values: Mapping[str, Any], child: Row[Any] | None, before: stacks.Desired
+    tx: Connection,
+    kind: ResourceType,
+    values: Mapping[str, Any],
+    child: Row[Any] | None,
+    before: stacks.Desired,
+    launched: Launched,
 ) -> dict[str, Any]:
     """What a group's stack should be in the end. Members once removed by name stay out while they are in the skip list.
 
-    values — properties of the group, with defaults.
+    values — properties of the group, with defaults. Fails: Terminal when its members cannot be had.
     """
+    if isinstance(kind, ScalingGroup):
+        return _scaled(kind, values, before.template, failed_members(tx, child), launched)
     skipped, listed = before.template.get("skip", []), _listed(values)
     references: dict[str, Any] = {name: name for name in listed if groups.is_member(name, before.template)}
     if child is not None and not {*references, *skipped}.issuperset(listed):  # some are named by their reference
         references |= {name: member["reference"] for name, member in members(tx, child).items()}
     skip = groups.skip_list(skipped, values["removal_policies"], values["removal_policies_mode"], references)
     return {"skip": skip, **{name: values[name] for name in ("resource_def", "index_var", "count")}}
+
+
+def _scaled(
+    kind: ScalingGroup, values: Mapping[str, Any], before: groups.Group, failed: Collection[str], launched: Launched
+) -> dict[str, Any]:
+    """A group that scales keeps its size where the template does not say one."""
+    one = kind.member(values, launched)
+    if one is None:
+        name = values.get("LaunchConfigurationName")
+        raise Terminal(f"There is no launch configuration {name} in this stack: refer to one with get_resource or Ref")
+    healthy = groups.size_of(before) - sum(groups.is_member(name, before) for name in failed) if before else None
+    return groups.resized(before, one, kind.wanted_size(values, healthy), failed)
 
 
 def _check_time(group: groups.Group, time_left_s: float) -> None:
@@ -303,7 +341,7 @@ def show_members(tx: Connection, world: World, names: Collection[str]) -> None:
 
 
 def members(tx: Connection, child: Row[Any]) -> dict[str, Any]:
-    """Name -> `{"reference", "attributes"}` of each member that has been made, whatever happens to it just now."""
+    """Name -> `{"reference", "attributes", "failed"}` of each member that has been made, whatever happens to it now."""
     found: dict[str, Any] = {}
     for number in range(child.shards):
         rows, seen = worlds.load_rows(tx, child.id, number)
@@ -313,7 +351,8 @@ def members(tx: Connection, child: Row[Any]) -> dict[str, Any]:
         for row in made:
             kind = type_of(row.type)
             thing = thing_of(world, row, kind)
-            found[row.name] = {"reference": kind.reference(thing), "attributes": kind.all_attributes(thing)}
+            attributes, failed = kind.all_attributes(thing), row.status == Status.FAILED
+            found[row.name] = {"reference": kind.reference(thing), "attributes": attributes, "failed": failed}
     return found
 
 

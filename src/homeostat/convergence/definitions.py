@@ -210,18 +210,29 @@ def _fingerprint(content: Any) -> str:
 
 def _of_templates(each: Definition, registry: Registry) -> bool:
     """Is it a group or a chain with nested stacks among its members?"""
-    one, types = each.properties.get("resource_def"), each.properties.get("resources")
+    one, types = _alike(each), each.properties.get("resources")
     named = [one.get("type")] if isinstance(one, Mapping) else types if isinstance(types, list) else []
     return any(isinstance(name, str) and is_template(registry.resolve(name, "0").type) for name in named)
 
 
 def _with_fingerprint(each: Definition, fingerprint: str, *, in_members: bool) -> Definition:
     """Among the properties of the resource itself; for a group of nested stacks, in the definition of its members."""
-    one = each.properties.get("resource_def")
+    one, place = _alike(each), member_property(each)
     if is_template(each.type) or not isinstance(one, Mapping) or not in_members:
         return replace(each, properties=_with(each.properties, CONTENT, fingerprint))
     inner = _with(one.get("properties") or {}, CONTENT, fingerprint)
-    return replace(each, properties=_with(each.properties, "resource_def", _with(one, "properties", inner)))
+    return replace(each, properties=_with(each.properties, place, _with(one, "properties", inner)))
+
+
+def _alike(each: Definition) -> Any:
+    """The definition of each member of a group, as far as it is known."""
+    return each.properties.get(member_property(each))
+
+
+def member_property(each: Definition) -> str:
+    """The property that has the definition of each member of a group; "" where there is none."""
+    kind = type_of(each.type)
+    return kind.member_property if isinstance(kind, NestedStack) else ""
 
 
 def with_facades(definitions: Graph, files: Mapping[str, str]) -> Graph:

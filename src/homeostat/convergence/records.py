@@ -21,6 +21,7 @@ from homeostat.resources import configs, deployments, signing, userdata
 from homeostat.resources.access import DEPLOYED, KEY, USER
 from homeostat.resources.configs import CONFIG
 from homeostat.resources.deployments import COMPLETE, DEPLOYMENT, IN_PROGRESS, Deploying
+from homeostat.resources.scaling import POLICY_KIND
 from homeostat.resources.signals import Transport
 from homeostat.resources.waiting import CONDITION, HANDLE
 from homeostat.store import records
@@ -158,6 +159,17 @@ class Handles(Keeper):
             made.object |= {"token": f"{access_key(made.id)}.{secret['key']}", "endpoint": desk.endpoint(owner)}
         elif transport in SIGNED_BY:
             made.object["url"] = desk.signed(made.id, secret, SIGNED_BY[transport], owner)
+        return [made]
+
+
+class Policies(Keeper):
+    kind = POLICY_KIND
+
+    def make(self, desk: Desk, intent: Intent, owner: Owner) -> list[Record]:
+        secret = desk.secret()
+        made = desk.record(self.kind, intent.token, dict(intent.spec), secret=secret)
+        url = desk.signed(made.id, secret, SIGNED_BY[Transport.CFN], owner)
+        made.object |= {"url": url, "endpoint": desk.endpoint(owner)}
         return [made]
 
 
@@ -335,7 +347,7 @@ def end_deployment(tx: Connection, record: Record) -> None:
     records.remove(tx, [record.id, *_derived_of(record)])
 
 
-ALL = (Configs(), Handles(), Conditions(), Deployments(), Users(), AccessKeys(), DeployedServers())
+ALL = (Configs(), Handles(), Conditions(), Deployments(), Users(), AccessKeys(), DeployedServers(), Policies())
 KEEPERS: Mapping[str, Keeper] = {each.kind: each for each in ALL}
 
 

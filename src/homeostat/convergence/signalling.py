@@ -21,6 +21,7 @@ from homeostat.resources.access import DEPLOYED
 from homeostat.resources.configs import CONFIG
 from homeostat.resources.deployments import DEPLOYMENT
 from homeostat.resources.registry import kind_of, of_kind
+from homeostat.resources.scaling import POLICY_KIND
 from homeostat.resources.waiting import CONDITION, HANDLE
 from homeostat.store import events, records, shards, sightings
 from homeostat.store.database import Database
@@ -62,6 +63,8 @@ class Signals:
 
         Fails: Rejected — ResourceActionNotSupported for one that takes no signals; ResourceNotAvailable.
         """
+        if kind == POLICY_KIND:
+            raise _not_yet()
         if kind not in (HANDLE, DEPLOYMENT):
             raise Rejected("ResourceActionNotSupported", "Signal resource is not supported for this type of resource.")
         with self._db.write() as tx:
@@ -93,6 +96,8 @@ class Signals:
     # -- telling -----------------------------------------------------------------------------------------------------
 
     def _tell(self, tx: Connection, record: Record, body: Body, part: str = "") -> Told:
+        if record.kind == POLICY_KIND:
+            raise _not_yet()
         now = self._db.now_of(tx)
         key = records.key_of(record.token)
         owner = records.owners(tx, [key]).get(key)
@@ -155,6 +160,11 @@ class Signals:
             ]
             looks = observed(tx, each.project, each.kind, [each.id], now)
             sightings.record(self._db, tx, [(thing, looks[0]) for thing in watched])
+
+
+def _not_yet() -> Rejected:
+    message = "Scaling by signal is not supported yet: change the size in the template, or by a parameter of it"
+    return Rejected("NotSupported", message)
 
 
 def _checked(record: Record | None, method: str, path: str, query: Mapping[str, str]) -> Record:

@@ -20,10 +20,32 @@ from homeostat.resources.schema import (
 )
 
 
-class Volume(ResourceType):
-    name = "OS::Cinder::Volume"
+class VolumeKind(ResourceType):
+    """What types of volumes share, whatever their properties are called."""
+
     kind = "volume"
     can_snapshot = True
+    lifecycle = Lifecycle(
+        ready=frozenset({"available", "in-use"}),
+        busy=frozenset(
+            {
+                *("creating", "downloading", "deleting", "attaching", "detaching", "extending", "retyping"),
+                *("reserved", "uploading", "maintenance", "backing-up", "restoring-backup"),
+            }
+        ),
+        broken={"error": Remedy.RECREATE},
+    )
+
+    def fitness(self, thing: Thing, now: float) -> Verdict:
+        """A volume in use that went to error may hold data: only people can decide about it (CV13)."""
+        verdict = super().fitness(thing, now)
+        if verdict.condition is Condition.BROKEN and thing.seen.properties.get("attachments"):
+            return Verdict(Condition.BROKEN, verdict.reason, Remedy.ASK)
+        return verdict
+
+
+class Volume(VolumeKind):
+    name = "OS::Cinder::Volume"
     description = "A volume: a disk that outlives servers."
     properties = {
         "availability_zone": text("Availability zone to be in."),
@@ -65,16 +87,6 @@ class Volume(ResourceType):
         "multiattach": Attribute("Whether several servers may use it.", Kind.BOOLEAN),
     }
     twins = {"imageRef": "image"}
-    lifecycle = Lifecycle(
-        ready=frozenset({"available", "in-use"}),
-        busy=frozenset(
-            {
-                *("creating", "downloading", "deleting", "attaching", "detaching", "extending", "retyping"),
-                *("reserved", "uploading", "maintenance", "backing-up", "restoring-backup"),
-            }
-        ),
-        broken={"error": Remedy.RECREATE},
-    )
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         if given(values, "backup_id"):
@@ -98,13 +110,6 @@ class Volume(ResourceType):
                 "keep the size, or make a new volume under another name"
             )
         return reason
-
-    def fitness(self, thing: Thing, now: float) -> Verdict:
-        """A volume in use that went to error may hold data: only people can decide about it (CV13)."""
-        verdict = super().fitness(thing, now)
-        if verdict.condition is Condition.BROKEN and thing.seen.properties.get("attachments"):
-            return Verdict(Condition.BROKEN, verdict.reason, Remedy.ASK)
-        return verdict
 
     def attribute(self, thing: Thing, name: str) -> Any:
         value = super().attribute(thing, name)

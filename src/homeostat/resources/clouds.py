@@ -4,9 +4,11 @@ from homeostat.resources import (
     chaining,
     cinder,
     compute,
+    ec2,
     firewall,
     gateways,
     layer7,
+    lbaas,
     neutron,
     nova,
     octavia,
@@ -22,5 +24,6 @@ from homeostat.resources import (
 
 FAMILIES = (
     *(nova, compute, neutron, routing, qos, provider, gateways, vpn, firewall, chaining),
-    *(cinder, volume_types, octavia, layer7, octavia_offers, quotas, remote),
+    *(cinder, volume_types, octavia, layer7, octavia_offers, lbaas, quotas, remote),
+    ec2,
 )

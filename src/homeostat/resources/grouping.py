@@ -1,6 +1,6 @@
 """Types whose members live in a child stack: groups of alike resources, and chains of one after the other."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from homeostat.model.errors import invalid
@@ -24,9 +24,19 @@ from homeostat.resources.schema import (
 )
 from homeostat.templates.tree import traverse
 
+Launched = Callable[[str], Props | None]
+"""Reference of a launch configuration -> its properties; None where there is none."""
+
 
 class Membership(NestedStack):
     """What types with numbered members share: their attributes, and properties of ours among those of the template."""
+
+    def member(self, values: Props, launched: Launched) -> Any:
+        """`{type, properties[, metadata]}` of a member of a group of alike ones; None or UNKNOWN where it is not known.
+
+        values — with defaults.
+        """
+        return values.get(self.member_property)
 
     def check(self, given: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
         values = super().check({name: value for name, value in given.items() if name not in (CONTENT, POLICY)}, path)

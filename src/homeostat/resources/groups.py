@@ -48,8 +48,8 @@ def is_member(name: str, group: Mapping[str, Any]) -> bool:
     return name.isdigit() and name not in skip and int(name) < names_end(count, skip)
 
 
-def member_definition(resource_def: Mapping[str, Any], name: str, index_var: str) -> dict[str, Any]:
-    """One member's {type, properties[, metadata]}: `index_var` in values of properties becomes its name.
+def member_definition(resource_def: Mapping[str, Any], name: str, index_var: str | None) -> dict[str, Any]:
+    """One member's {type, properties[, metadata]}: `index_var`, if there is one, becomes its name in properties.
 
     Keys, the type and the metadata stay as they are; properties that are null are left out.
     """
@@ -57,7 +57,9 @@ def member_definition(resource_def: Mapping[str, Any], name: str, index_var: str
     definition = {
         "type": resource_def["type"],
         "properties": {
-            key: _with_index(value, name, index_var) for key, value in properties.items() if value is not None
+            key: value if index_var is None else _with_index(value, name, index_var)
+            for key, value in properties.items()
+            if value is not None
         },
     }
     if resource_def.get("metadata"):
@@ -93,6 +95,23 @@ def skip_list(
     found = [entry if entry in references or entry in known else names.get(entry) for entry in listed]
     kept = known if mode == "append" else []
     return list(dict.fromkeys([*kept, *(name for name in found if name is not None)]))
+
+
+def resized(before: Group, resource_def: Mapping[str, Any], count: int, failed: Collection[str]) -> dict[str, Any]:
+    """A group of `count` members whose names are never used again: who leaves is FAILED or the oldest, in this order.
+
+    before — `{}` where there was none; failed — names of its FAILED members.
+    """
+    skip = list(before.get("skip", ()))
+    members = member_names(before["count"], set(skip)) if before else []
+    leaving = sorted(members, key=lambda name: (name not in failed, int(name)))[: max(len(members) - count, 0)]
+    return {"resource_def": resource_def, "index_var": None, "count": count, "skip": [*skip, *leaving]}
+
+
+def size_of(group: Group) -> int:
+    """How many members there will be once its batches are over."""
+    target = (group.get("rollout") or {}).get("target")
+    return int(group["count"] if target is None else target)
 
 
 def earlier_runs(group: Group) -> list[Run]:

@@ -59,11 +59,13 @@ def _joined(items: Sequence[Any]) -> str:
 class NestedStack(ResourceType):
     """What types with a child stack as their reality share: they mend themselves, and fail as their parts do.
 
-    contents — kind of the revisions of the child stack, see `store.schema.revision`.
+    contents — kind of the revisions of the child stack, see `store.schema.revision`. member_property — the property
+    that has the definition of each member, where all are alike.
     """
 
     kind = "stack"
     contents: ClassVar[str] = "group"
+    member_property: ClassVar[str] = "resource_def"
     mends_itself = True
     lifecycle = Lifecycle(frozenset({"complete"}), frozenset({"in_progress"}), broken={"failed": Remedy.ASK})
 

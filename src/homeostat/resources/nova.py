@@ -92,10 +92,26 @@ _NETWORK: Schema = {
 }
 
 
-class Server(ResourceType):
-    name = "OS::Nova::Server"
+class ServerType(ResourceType):
+    """What types of servers share, whatever their properties are called."""
+
     kind = "server"
     can_snapshot = True
+    lifecycle = Lifecycle(
+        ready=frozenset({"active"}),
+        busy=frozenset({"building", "deleting", "rebooting", "rebuilding", "resizing"}),
+        broken={"error": Remedy.RECREATE},
+        operations={"stopped": "start", "paused": "unpause"},
+    )
+
+    def fitness(self, thing: Thing, now: float) -> Verdict:
+        if thing.action == "SUSPEND" and thing.seen.properties.get("status") in ("stopped", "paused"):
+            return READY
+        return super().fitness(thing, now)
+
+
+class Server(ServerType):
+    name = "OS::Nova::Server"
     description = "A server."
     properties = {
         "name": text("Name of the server.", update=True),
@@ -174,12 +190,6 @@ class Server(ResourceType):
         "tags": Attribute("Tags of the server.", Kind.LIST),
         "os_collect_config": Attribute("Settings of the configuration agent.", Kind.MAP, live=True),
     }
-    lifecycle = Lifecycle(
-        ready=frozenset({"active"}),
-        busy=frozenset({"building", "deleting", "rebooting", "rebuilding", "resizing"}),
-        broken={"error": Remedy.RECREATE},
-        operations={"stopped": "start", "paused": "unpause"},
-    )
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         self._validate_devices(values, path)
@@ -262,11 +272,6 @@ class Server(ResourceType):
             if name in changed and after[policy] == "REPLACE":
                 return f"{name} changed and {policy} is REPLACE"
         return ""
-
-    def fitness(self, thing: Thing, now: float) -> Verdict:
-        if thing.action == "SUSPEND" and thing.seen.properties.get("status") in ("stopped", "paused"):
-            return READY
-        return super().fitness(thing, now)
 
     def attribute(self, thing: Thing, name: str) -> Any:
         if name == "addresses":

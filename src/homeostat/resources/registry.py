@@ -27,6 +27,7 @@ from homeostat.resources import (
     manila,
     mistral,
     retired,
+    scaling,
     swift,
     trove,
     waiting,
@@ -58,7 +59,7 @@ SERVICES = (
     ironic,
 )
 KEPT = (waiting, configs, deployments, access, delay)
-FAMILIES = (heat, grouping, *clouds.FAMILIES, *KEPT, *SERVICES, retired)
+FAMILIES = (heat, grouping, scaling, *clouds.FAMILIES, *KEPT, *SERVICES, retired)
 
 
 GROUP = "homeostat.resources"

@@ -26,6 +26,7 @@ RESTRICTIONS = ("update", "replace")
 ALIASES: Mapping[str, str] = {
     "OS::Quantum*": "OS::Neutron*",
     "OS::Metering::Alarm": "OS::Aodh::Alarm",
+    "OS::Heat::ScaledResource": "AWS::EC2::Instance",
     "OS::Ceilometer::Alarm": "OS::Aodh::Alarm",
     "OS::Ceilometer::CombinationAlarm": "OS::Aodh::CombinationAlarm",
     "OS::Ceilometer::GnocchiResourcesAlarm": "OS::Aodh::GnocchiResourcesAlarm",

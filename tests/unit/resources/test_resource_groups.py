@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.resources.groups import member_definition, member_names, names_between, names_end, skip_list
+from homeostat.resources.groups import member_definition, member_names, names_between, names_end, resized, skip_list
 
 
 @pytest.mark.parametrize(
@@ -90,3 +90,17 @@ def test_names_of_a_range_are_those_of_the_whole(count: int, skip: tuple[str, ..
     assert names_end(count, skip) == max((int(name) + 1 for name in names), default=0)
     for low, high in ((0, 4), (4, 8), (8, 100)):
         assert names_between(count, skip, low, high) == [name for name in names if low <= int(name) < high]
+
+
+ONE = {"type": "OS::Heat::None"}
+
+
+def test_who_leaves_a_group_that_scales_is_failed_or_the_oldest() -> None:
+    first = resized({}, ONE, 4, ())
+    assert first == {"resource_def": ONE, "index_var": None, "count": 4, "skip": []}
+    second = resized(first, ONE, 2, {"2"})
+    assert second["skip"] == ["2", "0"]
+    assert member_names(2, second["skip"]) == ["1", "3"]
+    third = resized(second, ONE, 3, ())
+    assert member_names(3, third["skip"]) == ["1", "3", "4"]
+    assert resized(third, ONE, 0, {"4"})["skip"] == ["2", "0", "4", "1", "3"]

@@ -92,6 +92,12 @@ def _target(look: Look, port_id: str | None, wanted: str | None) -> str | None:
     return None
 
 
+def _id_of(look: Look, given: Any) -> Any:
+    """The id of the floating IP that has this address, else what was given."""
+    having = (id for id, each in look.all("floating_ip").items() if each.facts["floating_ip_address"] == given)
+    return next(having, given)
+
+
 def _with_port(look: Look, facts: Facts) -> Facts:
     """The first port with an address of the server, where a server is named instead of a port."""
     server = look.get("server", facts["server_id"]) if facts["server_id"] else None
@@ -118,7 +124,8 @@ class FloatingIpAssociations(Family):
     )
 
     def references(self, look: Look, spec: Mapping[str, Any]) -> Facts:
-        facts = _with_port(look, super().references(look, spec))
+        named = {**spec, "floatingip_id": _id_of(look, spec.get("floatingip_id"))}
+        facts = _with_port(look, super().references(look, named))
         if not facts["port_id"]:
             raise Terminal("A floating_ip_association needs a port or a server: set 'port_id' or 'server'")
         _refuse_without_target(look, facts, spec)

@@ -90,7 +90,7 @@ class Subnets(Family):
 
 class Ports(Family):
     kind = "port"
-    refers = (OF_NETWORK,)
+    refers = (replace(OF_NETWORK, required=False),)
     used_by = (
         ("floating_ip", "port_id"),
         ("floating_ip_association", "port_id"),
@@ -98,7 +98,7 @@ class Ports(Family):
     )
 
     def admit(self, look: Look, id: str, spec: Mapping[str, Any]) -> Facts:
-        facts = super().admit(look, id, spec)
+        facts = self._on_network(look, super().admit(look, id, spec), spec)
         digest = hashlib.sha256(id.encode()).hexdigest()
         mac = ":".join(["fa", "16", "3e", digest[:2], digest[2:4], digest[4:6]])
         return {
@@ -111,13 +111,23 @@ class Ports(Family):
         }
 
     def amend(self, look: Look, record: Record, spec: Mapping[str, Any], changed: frozenset[str]) -> Facts:
-        facts = super().amend(look, record, spec, changed)
+        facts = self._on_network(look, super().amend(look, record, spec, changed), spec)
         facts["security_group_ids"] = groups(look, spec)
         if "fixed_ips" in changed:
             facts.update(_addressed(look, facts["network_id"], spec, kept=record))
         if not facts.get("used_by"):
             facts.update({name: spec[name] or "" for name in ("device_id", "device_owner") if name in spec})
         return facts
+
+    def _on_network(self, look: Look, facts: Facts, spec: Mapping[str, Any]) -> Facts:
+        """Where no network is named, it is that of the first subnet."""
+        if facts["network_id"]:
+            return facts
+        for entry in spec.get("fixed_ips") or ():
+            subnet = entry.get("subnet") or entry.get("subnet_id")
+            if subnet:
+                return {**facts, "network_id": look.resolve("subnet", subnet).facts["network_id"]}
+        raise Terminal("A port needs a network: set 'network', or a subnet in 'fixed_ips'")
 
     def show(self, look: Look, record: Record) -> dict[str, Any]:
         status = "active" if record.facts.get("device_id") else "down"

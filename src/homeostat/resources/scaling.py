@@ -1,0 +1,469 @@
+"""Types that scale: groups whose members come and go, what their members are made from, and policies that resize them.
+
+Members live in a child stack like those of a resource group. Their names are numbers that are never used again: whoever
+leaves is FAILED or the oldest, and whoever comes has the next number.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from homeostat.model.errors import Rejected, invalid
+from homeostat.resources.base import Props, ResourceType, Thing
+from homeostat.resources.grouping import Launched, Membership
+from homeostat.resources.nested import POLICY, of_member
+from homeostat.resources.rules import exactly_one, given, require
+from homeostat.resources.schema import (
+    UNKNOWN,
+    Attribute,
+    Kind,
+    Property,
+    Schema,
+    between,
+    boolean,
+    custom,
+    integer,
+    listing,
+    mapping,
+    number,
+    one_of,
+    text,
+)
+from homeostat.templates.tree import traverse
+
+POLICY_KIND = "scaling_policy"
+SCALED = "OS::Heat::ScaledResource"
+"""Type of the members of groups of servers: an environment may map it to another one than AWS::EC2::Instance."""
+PAUSE = re.compile(r"PT(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?")
+PAUSE_MAX_S = 3600
+TAGS = listing(
+    "Tags of the members.",
+    items=mapping(
+        fields={"Key": text("Name of the tag.", required=True), "Value": text("Value of the tag.", required=True)}
+    ),
+)
+
+
+class ScalingGroup(Membership):
+    """What groups that scale share: how many members there are, and who of them leaves."""
+
+    attributes: ClassVar[Mapping[str, Attribute]] = {}
+
+    def wanted_size(self, values: Props, healthy: int | None) -> int:
+        """healthy — members there are that have not FAILED; None before there are any."""
+        raise NotImplementedError
+
+    def rollout(self, values: Props) -> Mapping[str, Any]:
+        """In the words of `planner.rolling`: how members change and are made."""
+        return {}
+
+    def resolve(self, thing: Thing, name: str, path: Sequence[str | int] = ()) -> Any:
+        """FAILED members do not count. `resource.<n>` is the one at place n, the oldest first."""
+        members = _healthy(thing)
+        if name.startswith("resource."):
+            place, *deeper = name.removeprefix("resource.").split(".")
+            names = list(members)
+            known = place.isdigit() and int(place) < len(names)
+            return of_member(members[names[int(place)]] if known else None, (*deeper, *path))
+        return self.of_members(members, name, path)
+
+    def of_members(self, members: Mapping[str, Any], name: str, path: Sequence[str | int]) -> Any:
+        """Any other attribute, from the members in their order."""
+        raise NotImplementedError
+
+
+def _healthy(thing: Thing) -> dict[str, Any]:
+    members = thing.seen.properties.get("members") or {}
+    return {name: members[name] for name in sorted(members, key=int) if not members[name].get("failed")}
+
+
+def clamped(size: int, low: int, high: int) -> int:
+    return max(low, min(size, high))
+
+
+def check_bounds(values: Props, names: tuple[str, str, str], path: tuple[str | int, ...]) -> None:
+    """names — of the lowest, the highest and the wanted size. Fails: Rejected where they contradict one another."""
+    low, high, wanted = (values.get(name) for name in names)
+    if isinstance(low, int) and isinstance(high, int):
+        require(low >= 0 and high >= 0, "The size of the group can not be less than zero", path)
+        require(low <= high, "MinSize can not be greater than MaxSize", path)
+        if isinstance(wanted, int) and wanted:
+            require(low <= wanted <= high, "DesiredCapacity must be between MinSize and MaxSize", path)
+
+
+class AutoScalingGroup(ScalingGroup):
+    name = "OS::Heat::AutoScalingGroup"
+    description = "A group of alike resources whose size can change between two bounds."
+    member_property = "resource"
+    properties = {
+        "resource": mapping("Definition of each member: type, properties and metadata.", required=True, update=True),
+        "max_size": integer("Most members.", required=True, update=True, constraints=(between(0),)),
+        "min_size": integer("Least members.", required=True, update=True, constraints=(between(0),)),
+        "cooldown": integer("Seconds after a change in which the size stays.", update=True),
+        "desired_capacity": integer("Members at first, and after an update.", update=True),
+        "rolling_updates": mapping(
+            "How members change when their definition does.",
+            default={"min_in_service": 0, "max_batch_size": 1, "pause_time": 0},
+            update=True,
+            fields={
+                "min_in_service": integer(
+                    "Members to keep in service meanwhile.", default=0, constraints=(between(0),)
+                ),
+                "max_batch_size": integer("Members changed at once.", default=1, constraints=(between(1),)),
+                "pause_time": number("Seconds between batches.", default=0, constraints=(between(0),)),
+            },
+        ),
+    }
+    attributes = {
+        "outputs": Attribute("An attribute of each member by its name; needs a path.", Kind.MAP),
+        "outputs_list": Attribute("An attribute of each member, the oldest first; needs a path.", Kind.LIST),
+        "current_size": Attribute("How many members there are.", Kind.INTEGER),
+        "refs": Attribute("Reference ids of the members, the oldest first.", Kind.LIST),
+        "refs_map": Attribute("Reference id of each member by its name.", Kind.MAP),
+    }
+
+    def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
+        check_bounds(values, ("min_size", "max_size", "desired_capacity"), path)
+        one = values.get("resource")
+        if isinstance(one, Mapping):
+            check_member(one, (*path, "resource"))
+
+    def wanted_size(self, values: Props, healthy: int | None) -> int:
+        """A wanted size of 0 counts as none."""
+        standing = values["min_size"] if healthy is None else healthy
+        return clamped(values["desired_capacity"] or standing, values["min_size"], values["max_size"])
+
+    def member(self, values: Props, launched: Launched) -> Any:
+        one = values["resource"]
+        if not isinstance(one, Mapping):
+            return one
+        return {name: one[name] for name in ("type", "properties", "metadata") if one.get(name) is not None}
+
+    def rollout(self, values: Props) -> Mapping[str, Any]:
+        """It has a policy always: members change one after the other where nothing is said."""
+        return {"rolling_update": values["rolling_updates"]}
+
+    def of_members(self, members: Mapping[str, Any], name: str, path: Sequence[str | int]) -> Any:
+        match name:
+            case "current_size":
+                return len(members)
+            case "refs":
+                return traverse([each["reference"] for each in members.values()], path)
+            case "refs_map":
+                return traverse({key: each["reference"] for key, each in members.items()}, path)
+            case "outputs" if path:
+                return {key: traverse(each["attributes"], path) for key, each in members.items()}
+            case "outputs_list" if path:
+                return [traverse(each["attributes"], path) for each in members.values()]
+        return None
+
+
+MEMBER_KEYS = ("type", "properties", "metadata", "depends_on")
+
+
+def check_member(one: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
+    """Fails: Rejected for a definition of members without a type, or with sections that members cannot have."""
+    for key in one:
+        if key not in MEMBER_KEYS:
+            raise invalid(f"{key} is not supported in members of a group; use {', '.join(MEMBER_KEYS[:3])}", *path)
+    kind = one.get("type")
+    require(kind is UNKNOWN or (isinstance(kind, str) and bool(kind)), "Property type not assigned", path)
+
+
+def _rolling_section() -> Property:
+    return mapping(
+        "Change members in batches.",
+        fields={
+            "MinInstancesInService": integer("Members to keep in service meanwhile.", default=0),
+            "MaxBatchSize": integer("Members changed at once.", default=1),
+            "PauseTime": text("Time between batches, such as PT1M30S.", default="PT0S"),
+        },
+    )
+
+
+def pause_s(value: str) -> int:
+    """Seconds of a time as ISO 8601 writes it, up to an hour. Fails: Rejected."""
+    found = PAUSE.fullmatch(value)
+    if found is None or not any(found.groups()):
+        raise invalid(f"{value!r} is no time such as PT1M30S", "PauseTime", error="Property error")
+    hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    total_s = hours * 3600 + minutes * 60 + seconds
+    if total_s > PAUSE_MAX_S:
+        raise invalid(f"{value} is more than an hour: choose less", "PauseTime", error="Property error")
+    return total_s
+
+
+class InstanceGroup(ScalingGroup):
+    """section — of the update policy that says how members change."""
+
+    name = "OS::Heat::InstanceGroup"
+    description = "A group of servers made from a launch configuration."
+    section: ClassVar[str] = "RollingUpdate"
+    properties = {
+        "AvailabilityZones": listing("Availability zones; the first is used.", required=True),
+        "LaunchConfigurationName": text(
+            "Launch configuration of the same stack that members are made from.", required=True, update=True
+        ),
+        "Size": integer("How many members.", required=True, update=True),
+        "LoadBalancerNames": listing("Load balancers in front of the members."),
+        "Tags": TAGS,
+    }
+    update_policy = {"RollingUpdate": _rolling_section()}
+    attributes = {"InstanceList": Attribute("Addresses of the members, with commas.")}
+
+    def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
+        size = values.get("Size")
+        require(not isinstance(size, int) or size >= 0, "Size can not be less than zero", (*path, "Size"))
+        self.refuse_balancers(values, path)
+
+    def refuse_balancers(self, values: Props, path: tuple[str | int, ...]) -> None:
+        require(
+            not given(values, "LoadBalancerNames"),
+            "load balancers in front of a group are not supported yet: let the members be OS::Octavia::PoolMember "
+            "in an OS::Heat::AutoScalingGroup of nested stacks",
+            (*path, "LoadBalancerNames"),
+        )
+
+    def check_policy(self, given: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
+        found = super().check_policy(given, path)
+        section = found.get(self.section)
+        try:
+            pause_s((section or {}).get("PauseTime", "PT0S"))
+        except Rejected as error:
+            raise error.at(*path, self.section) from error
+        return found
+
+    def wanted_size(self, values: Props, healthy: int | None) -> int:
+        return int(values["Size"])
+
+    def member(self, values: Props, launched: Launched) -> Any:
+        name = values["LaunchConfigurationName"]
+        launch = launched(str(name)) if name else None
+        return None if launch is None else {"type": SCALED, "properties": self.instance(values, launch)}
+
+    def instance(self, values: Props, launch: Props) -> dict[str, Any]:
+        """Properties of a member."""
+        taken = ("ImageId", "InstanceType", "KeyName", "UserData", "SecurityGroups", "BlockDeviceMappings")
+        found = {name: launch[name] for name in (*taken, "NovaSchedulerHints") if launch.get(name)}
+        if values["AvailabilityZones"] and values["AvailabilityZones"][0]:
+            found["AvailabilityZone"] = values["AvailabilityZones"][0]
+        if values["Tags"]:
+            found["Tags"] = values["Tags"]
+        return found
+
+    def rollout(self, values: Props) -> Mapping[str, Any]:
+        policy = values[POLICY].get(self.section)
+        if policy is None:
+            return {}
+        return {
+            "rolling_update": {
+                "min_in_service": max(policy["MinInstancesInService"], 0),
+                "max_batch_size": max(policy["MaxBatchSize"], 1),
+                "pause_time": pause_s(policy["PauseTime"]),
+            }
+        }
+
+    def of_members(self, members: Mapping[str, Any], name: str, path: Sequence[str | int]) -> Any:
+        if name != "InstanceList":
+            return None
+        return ",".join(str(each["attributes"].get("PublicIp")) for each in members.values())
+
+
+class AwsAutoScalingGroup(InstanceGroup):
+    name = "AWS::AutoScaling::AutoScalingGroup"
+    description = "A group of servers whose size can change between two bounds."
+    section = "AutoScalingRollingUpdate"
+    properties = {
+        "AvailabilityZones": listing("Availability zones; the first is used.", required=True),
+        "LaunchConfigurationName": text(
+            "Launch configuration of the same stack that members are made from.", update=True
+        ),
+        "InstanceId": text("Server to make members like.", constraints=(custom("nova.server"),)),
+        "MaxSize": integer("Most members.", required=True, update=True),
+        "MinSize": integer("Least members.", required=True, update=True),
+        "Cooldown": integer("Seconds after a change in which the size stays.", update=True),
+        "DesiredCapacity": integer("Members at first, and after an update.", update=True),
+        "HealthCheckGracePeriod": integer("Seconds until members are checked.", implemented=False),
+        "HealthCheckType": text("Who checks them.", implemented=False, constraints=(one_of("EC2", "ELB"),)),
+        "LoadBalancerNames": listing("Load balancers in front of the members."),
+        "VPCZoneIdentifier": listing("Subnet of the members, in a list of one.", items=text()),
+        "Tags": TAGS,
+    }
+    update_policy = {"AutoScalingRollingUpdate": _rolling_section()}
+
+    def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
+        exactly_one(values, path, "InstanceId", "LaunchConfigurationName")
+        _refuse_copying(values, path)
+        check_bounds(values, ("MinSize", "MaxSize", "DesiredCapacity"), path)
+        subnets = values.get("VPCZoneIdentifier")
+        one = not isinstance(subnets, list) or len(subnets) <= 1
+        require(one, "Anything other than one VPCZoneIdentifier is not supported", (*path, "VPCZoneIdentifier"))
+        self.refuse_balancers(values, path)
+
+    def wanted_size(self, values: Props, healthy: int | None) -> int:
+        standing = values["MinSize"] if healthy is None else healthy
+        return clamped(values["DesiredCapacity"] or standing, values["MinSize"], values["MaxSize"])
+
+    def instance(self, values: Props, launch: Props) -> dict[str, Any]:
+        found = super().instance(values, launch)
+        if values["VPCZoneIdentifier"]:
+            found["SubnetId"] = values["VPCZoneIdentifier"][0]
+        return found
+
+
+def _refuse_copying(values: Props, path: tuple[str | int, ...]) -> None:
+    require(
+        not given(values, "InstanceId"),
+        "making servers like another one is not supported: name an image and a type in a launch configuration",
+        (*path, "InstanceId"),
+    )
+
+
+EBS: Schema = {
+    "DeleteOnTermination": boolean("Delete the volume with the server.", default=True),
+    "Iops": number("Operations a second.", implemented=False),
+    "SnapshotId": text("Snapshot to make it from.", constraints=(custom("cinder.snapshot"),)),
+    "VolumeSize": text("Size in GiB."),
+    "VolumeType": text("Type of the volume.", implemented=False),
+}
+BLOCK_DEVICES = listing(
+    "Further disks, from snapshots.",
+    items=mapping(
+        fields={
+            "DeviceName": text("Name of the device, such as vdb.", required=True),
+            "Ebs": mapping("The volume.", fields=EBS),
+            "NoDevice": mapping("Leave a device of the image out.", implemented=False),
+            "VirtualName": text("Name of a disk that goes with the server.", implemented=False),
+        }
+    ),
+)
+HINTS = listing(
+    "Hints to the cloud's scheduler.",
+    items=mapping(
+        fields={"Key": text("Name of the hint.", required=True), "Value": text("Value of the hint.", required=True)}
+    ),
+)
+
+
+def check_devices(values: Props, path: tuple[str | int, ...]) -> None:
+    """Fails: Rejected for a disk that is not from a snapshot."""
+    devices = values.get("BlockDeviceMappings")
+    for index, each in enumerate(devices if isinstance(devices, list) else ()):
+        if each is UNKNOWN:
+            continue
+        place = (*path, "BlockDeviceMappings", index)
+        volume = each.get("Ebs")
+        require(given(each, "Ebs"), "Ebs is missing, this is required", place)
+        made = not isinstance(volume, Mapping) or given(volume, "SnapshotId")
+        require(made, "SnapshotId is missing, this is required when specifying BlockDeviceMappings.", place)
+
+
+class LaunchConfiguration(ResourceType):
+    """It creates nothing: groups of the same stack read it."""
+
+    name = "AWS::AutoScaling::LaunchConfiguration"
+    description = "What the servers of a group are made from."
+    properties = {
+        "ImageId": text("Image, by name or id.", constraints=(custom("glance.image"),)),
+        "InstanceType": text("Flavor, by name or id.", constraints=(custom("nova.flavor"),)),
+        "InstanceId": text("Server to make members like.", constraints=(custom("nova.server"),)),
+        "KeyName": text("Key pair that may log in.", constraints=(custom("nova.keypair"),)),
+        "UserData": text("Script or data for the first boot."),
+        "SecurityGroups": listing("Security groups of the servers."),
+        "KernelId": text("Kernel of the image.", implemented=False),
+        "RamDiskId": text("Initial disk of the kernel.", implemented=False),
+        "BlockDeviceMappings": BLOCK_DEVICES,
+        "NovaSchedulerHints": HINTS,
+    }
+
+    def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
+        _refuse_copying(values, path)
+        for name in ("ImageId", "InstanceType"):
+            require(given(values, name), f"If without InstanceId, {name} is required", path)
+        check_devices(values, path)
+
+    def reference(self, thing: Thing) -> Any:
+        return thing.physical_name if thing.handle else thing.name
+
+
+class ScalingPolicy(ResourceType):
+    """The service keeps it; it has addresses that take signals."""
+
+    name = "OS::Heat::ScalingPolicy"
+    kind = POLICY_KIND
+    description = "Resizes a group when it is signalled."
+    properties = {
+        "auto_scaling_group_id": text("The group.", required=True),
+        "scaling_adjustment": number("By how much, or to how many.", required=True, update=True),
+        "adjustment_type": text(
+            "What the adjustment means.",
+            required=True,
+            update=True,
+            constraints=(one_of("change_in_capacity", "exact_capacity", "percent_change_in_capacity"),),
+        ),
+        "cooldown": number("Seconds after a change in which the size stays.", update=True),
+        "min_adjustment_step": integer(
+            "Members at least, where the adjustment is in per cent.", update=True, constraints=(between(0),)
+        ),
+    }
+    attributes = {
+        "alarm_url": Attribute("Signed address that takes signals of alarms.", live=True),
+        "signal_url": Attribute("Address that takes signals of those who may act in the project."),
+    }
+    addresses: ClassVar[Mapping[str, str]] = {"alarm_url": "url", "signal_url": "endpoint"}
+    words: ClassVar[tuple[str, str]] = ("adjustment_type", "min_adjustment_step")
+
+    def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
+        kind, step = self.words
+        percent = str(values.get(kind)).lower().startswith("percent") or values.get(kind) is UNKNOWN
+        require(
+            percent or values.get(step) is None,
+            f"{step} is only for adjustments in per cent: leave it out, or change {kind}",
+            path,
+        )
+
+    def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
+        return {"name": physical_name, **super().spec(values, physical_name)}
+
+    def attribute(self, thing: Thing, name: str) -> Any:
+        field = self.addresses.get(name)
+        return thing.seen.properties.get(field) if field else super().attribute(thing, name)
+
+    def show(self, thing: Thing) -> Any:
+        """Without what gives access: that is given by the attributes that are for it."""
+        return {name: value for name, value in thing.seen.properties.items() if name not in ("url", "endpoint")}
+
+
+class AwsScalingPolicy(ScalingPolicy):
+    name = "AWS::AutoScaling::ScalingPolicy"
+    properties = {
+        "AutoScalingGroupName": text("The group.", required=True),
+        "ScalingAdjustment": integer("By how much, or to how many.", required=True, update=True),
+        "AdjustmentType": text(
+            "What the adjustment means.",
+            required=True,
+            update=True,
+            constraints=(one_of("ChangeInCapacity", "ExactCapacity", "PercentChangeInCapacity"),),
+        ),
+        "Cooldown": integer("Seconds after a change in which the size stays.", update=True),
+        "MinAdjustmentStep": integer(
+            "Members at least, where the adjustment is in per cent.", update=True, constraints=(between(0),)
+        ),
+    }
+    attributes = {"AlarmUrl": Attribute("Signed address that takes signals of alarms.", live=True)}
+    addresses = {"AlarmUrl": "url"}
+    words = ("AdjustmentType", "MinAdjustmentStep")
+
+    def reference(self, thing: Thing) -> Any:
+        """The signed address."""
+        return thing.seen.properties.get("url") or thing.name
+
+
+TYPES: list[type[ResourceType]] = [
+    AutoScalingGroup,
+    InstanceGroup,
+    AwsAutoScalingGroup,
+    LaunchConfiguration,
+    ScalingPolicy,
+    AwsScalingPolicy,
+]
