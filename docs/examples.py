@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from homeostat.resources.base import ResourceType
+from homeostat.resources.registry import resource_type
 from homeostat.resources.schema import Kind, Property
 
 VERSION = "2021-04-16"
@@ -30,6 +31,18 @@ ID_A = "11111111-1111-4111-8111-111111111111"
 ID_B = "22222222-2222-4222-8222-222222222222"
 
 VALUES: Mapping[str, Mapping[str, Any]] = {
+    "AWS::AutoScaling::AutoScalingGroup": {"LaunchConfigurationName": "other", "MinSize": 1, "MaxSize": 3},
+    "AWS::AutoScaling::LaunchConfiguration": {"ImageId": "my-image", "InstanceType": "my-flavor"},
+    "AWS::EC2::EIPAssociation": {"InstanceId": "my-server", "EIP": "192.0.2.10"},
+    "AWS::EC2::Volume": {"Size": 1},
+    "AWS::EC2::VolumeAttachment": {"Device": "/dev/vdb"},
+    "OS::Heat::AutoScalingGroup": {
+        "min_size": 1,
+        "max_size": 3,
+        "resource": {"type": "OS::Heat::RandomString"},
+    },
+    "OS::Neutron::LBaaS::Listener": {"loadbalancer": "my-balancer"},
+    "OS::Neutron::LBaaS::Pool": {"listener": "my-listener"},
     "AWS::CloudFormation::WaitCondition": {"Timeout": 600},
     "OS::Barbican::Order": {"algorithm": "aes", "bit_length": 256},
     "OS::Barbican::Secret": {"payload": "swordfish"},
@@ -73,6 +86,8 @@ VALUES: Mapping[str, Mapping[str, Any]] = {
 }
 """Type -> values of its properties that the schema does not lead to."""
 LINKS: Mapping[str, tuple[str, str]] = {
+    "AWS::AutoScaling::AutoScalingGroup": ("LaunchConfigurationName", "AWS::AutoScaling::LaunchConfiguration"),
+    "OS::Heat::InstanceGroup": ("LaunchConfigurationName", "AWS::AutoScaling::LaunchConfiguration"),
     "OS::Heat::SoftwareDeployment": ("config", "OS::Heat::SoftwareConfig"),
     "OS::Heat::StructuredDeployment": ("config", "OS::Heat::StructuredConfig"),
     "OS::Heat::WaitCondition": ("handle", "OS::Heat::WaitConditionHandle"),
@@ -97,7 +112,8 @@ def resources(kind: ResourceType, given: Mapping[str, Any], name: str = "example
     found: dict[str, Any] = {}
     if kind.name in LINKS:
         link, other = LINKS[kind.name]
-        found["other"] = {"type": other}
+        beside = properties(resource_type(other))
+        found["other"] = {"type": other, **({"properties": beside} if beside else {})}
         values[link] = {"get_resource": "other"}
     for other in values.get(NAMES.get(kind.name, ""), []):
         found[other] = {"type": "OS::Heat::None"}

@@ -89,6 +89,50 @@ TEMPLATE: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "volume": ("OS::Cinder::Volume", {"size": 1, "metadata": {"for": "data"}}),
     "attachment": ("OS::Cinder::VolumeAttachment", {"instance_uuid": "@server", "volume_id": "@volume"}),
+    "aws_rules": (
+        "AWS::EC2::SecurityGroup",
+        {
+            "GroupDescription": "web",
+            "SecurityGroupIngress": [
+                {"IpProtocol": "tcp", "FromPort": "80", "ToPort": "80", "CidrIp": "0.0.0.0/0"},
+                {"IpProtocol": "-1", "SourceSecurityGroupId": "@web"},
+            ],
+        },
+    ),
+    "aws_port": ("AWS::EC2::NetworkInterface", {"SubnetId": "@near", "GroupSet": ["@aws_rules"]}),
+    "aws_volume": ("AWS::EC2::Volume", {"AvailabilityZone": "nova", "Size": 1}),
+    "aws_server": (
+        "AWS::EC2::Instance",
+        {
+            "ImageId": "cirros",
+            "InstanceType": "m1.small",
+            "NetworkInterfaces": ["@aws_port"],
+            "Tags": [{"Key": "role", "Value": "web"}],
+        },
+    ),
+    "aws_attachment": (
+        "AWS::EC2::VolumeAttachment",
+        {"InstanceId": "@aws_server", "VolumeId": "@aws_volume", "Device": "/dev/vdb"},
+    ),
+    "aws_address": ("AWS::EC2::EIP", {}),
+    "aws_association": ("AWS::EC2::EIPAssociation", {"InstanceId": "@aws_server", "EIP": "@aws_address"}),
+    "old_balancer": ("OS::Neutron::LBaaS::LoadBalancer", {"vip_subnet": "@near"}),
+    "old_listener": (
+        "OS::Neutron::LBaaS::Listener",
+        {"loadbalancer": "@old_balancer", "protocol": "HTTP", "protocol_port": 8082},
+    ),
+    "old_pool": (
+        "OS::Neutron::LBaaS::Pool",
+        {"listener": "@old_listener", "protocol": "HTTP", "lb_algorithm": "ROUND_ROBIN"},
+    ),
+    "old_member": (
+        "OS::Neutron::LBaaS::PoolMember",
+        {"pool": "@old_pool", "address": "10.7.0.20", "protocol_port": 80, "subnet": "@near"},
+    ),
+    "old_monitor": (
+        "OS::Neutron::LBaaS::HealthMonitor",
+        {"pool": "@old_pool", "type": "TCP", "delay": 1, "timeout": 1, "max_retries": 2},
+    ),
     "balancer": ("OS::Octavia::LoadBalancer", {"vip_subnet": "@near"}),
     "listener": ("OS::Octavia::Listener", {"loadbalancer": "@balancer", "protocol": "TCP", "protocol_port": 8081}),
     "pool": (
@@ -252,3 +296,15 @@ def test_an_old_association_leads_to_the_first_port_of_its_server(stack: Stack) 
     address = stack.things["old_address"][1].seen.properties
     assert address["fixed_ip_address"] == stack.things["other_server"][1].seen.properties["address"]
     assert stack.things["old_association"][1].seen.properties["port_id"] == address["port_id"]
+
+
+def test_an_address_of_ec2_leads_to_its_instance(stack: Stack) -> None:
+    for name in ("aws_address", "aws_server", "aws_port"):
+        assert stack.settle(name).condition is Condition.READY
+    kind, server = stack.things["aws_server"]
+    of_port, port = stack.things["aws_port"]
+    assert kind.attribute(server, "PublicIp") == of_port.attribute(port, "PrivateIpAddress")
+    of_address, address = stack.things["aws_address"]
+    assert address.seen.properties["fixed_ip_address"] == kind.attribute(server, "PrivateIp")
+    assert of_address.reference(address) == address.seen.properties["floating_ip_address"]
+    assert of_address.attribute(address, "AllocationId") == address.handle

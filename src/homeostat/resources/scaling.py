@@ -383,6 +383,7 @@ class LaunchConfiguration(ResourceType):
         check_devices(values, path)
 
     def reference(self, thing: Thing) -> Any:
+        """Its physical name."""
         return thing.physical_name if thing.handle else thing.name
 
 

@@ -33,6 +33,24 @@ LEFT = object()
 
 ROLES = [{"role": "my-role", "project": "my-project"}]
 CHANGED: Mapping[str, Mapping[str, Any]] = {
+    "AWS::AutoScaling::AutoScalingGroup": {
+        "LaunchConfigurationName": LEFT,
+        "MinSize": 2,
+        "MaxSize": 4,
+        "DesiredCapacity": 2,
+    },
+    "AWS::AutoScaling::ScalingPolicy": {"AdjustmentType": "PercentChangeInCapacity"},
+    "AWS::EC2::EIPAssociation": {"AllocationId": LEFT, "NetworkInterfaceId": LEFT, "EIP": "192.0.2.11"},
+    "AWS::EC2::Instance": {"NetworkInterfaces": LEFT},
+    "OS::Heat::AutoScalingGroup": {
+        "min_size": 2,
+        "max_size": 4,
+        "desired_capacity": 2,
+        "resource": {"type": "OS::Heat::TestResource"},
+    },
+    "OS::Heat::InstanceGroup": {"LaunchConfigurationName": LEFT},
+    "OS::Heat::ScalingPolicy": {"adjustment_type": "percent_change_in_capacity"},
+    "OS::Neutron::LBaaS::L7Policy": {"action": "REDIRECT_TO_POOL", "redirect_url": LEFT},
     "OS::Aodh::CompositeAlarm": {"composite_rule": {"operator": "and", "rules": [{"type": "a"}, {"type": "b"}]}},
     "OS::Glance::WebImage": {
         "kernel_id": examples.ID_A,
@@ -347,7 +365,7 @@ def test_what_it_is_referred_by_is_told(name: str) -> None:
     assert type_pages.referred(types()[name])
 
 
-UNTYPED = {("OS::Octavia::Pool", "listeners")}
+UNTYPED = {("OS::Octavia::Pool", "listeners"), ("OS::Neutron::LBaaS::Pool", "listeners")}
 """Attributes that are lists though their schema says text."""
 SHAPES: Mapping[Kind, type | tuple[type, ...]] = {
     Kind.STRING: (str, int, float, bool),
