@@ -16,7 +16,7 @@ from homeostat.resources.support import SupportStatus, deprecated, hidden
         (".*::Key.air", ["OS::Nova::KeyPair"]),
         ("OS::(Nova::KeyPair|Cinder::Volume)$", ["OS::Cinder::Volume", "OS::Nova::KeyPair"]),
         (r"OS::Nova::[KS*+]\w+", ["OS::Nova::KeyPair", "OS::Nova::Server", "OS::Nova::ServerGroup"]),
-        (".*::Volume(Att|$).*", ["OS::Cinder::Volume", "OS::Cinder::VolumeAttachment"]),
+        ("OS::.*::Volume(Att|$).*", ["OS::Cinder::Volume", "OS::Cinder::VolumeAttachment"]),
         ("(.+)+OS::Cinder::Volume$", []),
         ("(", []),
         ("nothing", []),
