@@ -33,11 +33,12 @@ class Played(NamedTuple):
     superseded: int
     deletions: int
     snapshots: int
+    cleared: int
 
 
-def play(seed: int, *, careful: bool = False) -> Played:
+def play(seed: int, *, careful: bool = False, held: bool = False) -> Played:
     """Fails: AssertionError with what happened and how to replay it."""
-    world = TroubledWorld(seed, careful=careful)
+    world = TroubledWorld(seed, careful=careful, held=held)
     try:
         world.run()
     except Exception as error:
@@ -47,7 +48,8 @@ def play(seed: int, *, careful: bool = False) -> Played:
         )
         raise AssertionError(f"seed {seed}: {error}\n{told}\nreplay: {replay}") from error
     watcher = world.watcher
-    return Played(world.story.lines, world.kills, world.superseded, watcher.deletions, watcher.snapshots)
+    numbers = (world.kills, world.superseded, watcher.deletions, watcher.snapshots, world.cleared)
+    return Played(world.story.lines, *numbers)
 
 
 played = cache(play)
@@ -82,3 +84,9 @@ def test_nothing_goes_without_its_snapshot_where_users_are_careful() -> None:
     """CV12: the watcher judges each deletion; here some had to wait."""
     worlds = [played(seed, careful=True) for seed in range(5)]
     assert sum(world.snapshots for world in worlds) > 3
+
+
+def test_hooks_hold_until_they_are_cleared_and_what_is_not_ours_is_not_touched() -> None:
+    """In each of these worlds something stops at hooks, or is restricted, or belongs to others."""
+    worlds = [played(seed, held=True) for seed in range(8)]
+    assert sum(world.cleared for world in worlds) > 20

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import patch
 
 from sqlalchemy import select
 
@@ -12,7 +13,7 @@ from homeostat.clouds.port import Sighting
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.store import schema, shards
 from tests.simulation.actors import Process
-from tests.simulation.templates import Gardener, Wish
+from tests.simulation.templates import Gardener, Warden, Wish
 from tests.simulation.watching import WatchedCloud
 from tests.simulation.world import SimulatedWorld
 
@@ -42,8 +43,9 @@ def weather_of(rng: random.Random) -> Weather:
 class TroubledWorld(SimulatedWorld):
     """A world whose seed also decides what sort of trouble there is: rarely everything at once."""
 
-    def __init__(self, seed: int, *, careful: bool = False) -> None:
+    def __init__(self, seed: int, *, careful: bool = False, held: bool = False) -> None:
         rng = random.Random(f"climate {seed}")
+        wardens = random.Random(f"warden {seed}")
         super().__init__(
             seed,
             weather_of(rng),
@@ -61,6 +63,11 @@ class TroubledWorld(SimulatedWorld):
             self.apis.append(self._api())
         often = [(weight * rng.choice((0, 1, 1, 3)), act) for weight, act in self._optional()]
         self._acts = [*self._always(), *often]
+        self.cleared = 0
+        self._warden: Warden | None = None
+        if wardens.random() < 0.3 or held:
+            self._warden = Warden(wardens, self._give())
+            self._acts.append((4.0, self._clear))
 
     def _always(self) -> list[tuple[float, Callable[[], None]]]:
         return [(1.5, self._create), (4, self._update), (1.5, self._delete), (2, self.replace_dead)]
@@ -88,6 +95,15 @@ class TroubledWorld(SimulatedWorld):
             (0.7, self._jump_ahead),
             (0.7, self._set_clock),
         ]
+
+    def _give(self) -> list[str]:
+        """Volumes of others, of the same ids in all clouds."""
+        found = []
+        for cloud in self.clouds.values():
+            with patch.object(cloud.weather, "faults", Faults()), patch.object(cloud.weather, "quota", None):
+                found += [cloud.give("volume", {"size": 1}) for _ in range(2)]
+        self.watcher.retained.update(found)
+        return found
 
     # -- happening ---------------------------------------------------------------------------------------------------
 
@@ -138,7 +154,7 @@ class TroubledWorld(SimulatedWorld):
     def _create(self) -> None:
         name = f"s{self._created}"
         self._created += 1
-        wish = self._gardener.grow()
+        wish = self._held(self._gardener.grow())
         options = {
             "disable_rollback": self.rng.random() < 0.5,
             "timeout_mins": self.rng.choice((None, None, 1)),
@@ -154,7 +170,7 @@ class TroubledWorld(SimulatedWorld):
         stack_id = self._stack()
         if stack_id is None:
             return
-        wish = self._gardener.mutate(self._wishes[stack_id])
+        wish = self._held(self._gardener.mutate(self._wishes[stack_id]))
         patch, look_first = self.rng.random() < 0.2, self.rng.random() < 0.1
 
         def update(intake: Intake) -> None:
@@ -162,6 +178,28 @@ class TroubledWorld(SimulatedWorld):
             self._wishes[stack_id] = wish
 
         self._ask(update, f"update {stack_id[:6]} {patch=} {look_first=} {wish}")
+
+    def _held(self, wish: Wish) -> Wish:
+        return self._warden.hold(wish) if self._warden is not None else wish
+
+    def _waiting(self) -> list[tuple[str, str, str]]:
+        """What waits at a hook: stack, resource, hook."""
+        found = [(row.stack_id, row.name, (row.hooks or {}).get("at", "")) for row in self.rows()]
+        return sorted(each for each in found if each[2])
+
+    def _clear(self) -> None:
+        waiting = self._waiting()
+        if waiting:
+            place = self.rng.choice(waiting)
+            self._ask_of(lambda asks: asks.clear_hook(*place), f"clear {place}")
+            self.cleared += 1
+
+    def _jump(self, rested_at: float | None) -> None:
+        """After the calm somebody clears all hooks: nobody waits for ever."""
+        for place in self._waiting():
+            Asks(self.db, 900.0).clear_hook(*place)
+            self.cleared += 1
+        super()._jump(rested_at)
 
     def _delete(self) -> None:
         stack_id = self._stack()

@@ -4,6 +4,7 @@ What is wrong is noted, never raised here: it would be raised inside the process
 """
 
 import itertools
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,10 +12,11 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
-from homeostat.clouds.port import Answer
+from homeostat.clouds.port import Answer, Change, Intent, Operation
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.convergence.definitions import Graph, compile_graph
 from homeostat.model.desired import Identity
+from homeostat.model.observed import Observation
 from homeostat.model.status import Action, DeletionPolicy, State, Status, joined, resource_may, stack_may
 from homeostat.planner.current import current_row
 from homeostat.store import stacks, views
@@ -28,6 +30,8 @@ BORN: State = (Action.INIT, Status.COMPLETE)
 BEGUN = ((Action.CREATE, Status.IN_PROGRESS), (Action.UPDATE, Status.IN_PROGRESS))
 NOT_THERE = (Action.INIT, Action.DELETE)
 KEPT = "kept"
+AT_HOOK = re.compile(r"\w+ paused until Hook [\w-]+ is cleared|Hook [\w-]+ is cleared|Failure occurred while waiting\.")
+"""Reasons of events that tell of no change of state."""
 WELL = ("active", "available")
 
 
@@ -45,11 +49,32 @@ class WatchedDatabase(Database):
 
 
 class WatchedCloud(SimulatedCloud):
-    """A cloud that tells of every deletion, before it is carried out."""
+    """A cloud that tells of every deletion, before it is carried out. theirs — what nobody here may touch."""
 
     on_delete: Callable[["WatchedCloud", str, Sequence[str]], None] | None = None
+    theirs: frozenset[str] = frozenset()
+    touched: tuple[str, ...] = ()
+
+    def give(self, kind: str, spec: dict[str, Any]) -> str:
+        """A thing that somebody else has made."""
+        (made,) = self.create(kind, [Intent(f"theirs-{len(self.theirs)}", spec)])
+        assert isinstance(made, Observation)
+        self.theirs |= {made.handle}
+        return made.handle
+
+    def _touch(self, handles: Sequence[str]) -> None:
+        self.touched += tuple(handle for handle in handles if handle in self.theirs)
+
+    def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
+        self._touch([each.handle for each in changes])
+        return super().update(kind, changes)
+
+    def operate(self, kind: str, operations: Sequence[Operation]) -> list[Answer]:
+        self._touch([each.handle for each in operations])
+        return super().operate(kind, operations)
 
     def delete(self, kind: str, handles: Sequence[str]) -> list[Answer]:
+        self._touch(handles)
         if self.on_delete is not None:
             self.on_delete(self, kind, handles)
         return super().delete(kind, handles)
@@ -183,6 +208,7 @@ class Watcher:
         if before == after and not events:
             return
         name = after.name if after is not None else before.name if before is not None else events[0].key
+        events = [event for event in events if not AT_HOOK.fullmatch(event.reason)]
         walk = [before.state if before is not None else BORN, *(event.state for event in events)]
         for one, other in itertools.pairwise(walk):
             self._demand(resource_may(one, other), f"{name} went from {joined(*one)} to {joined(*other)}")
@@ -193,7 +219,9 @@ class Watcher:
             again = any(one == other for one, other in itertools.pairwise(walk))
             newer = after.revision > before.revision
             self._demand(newer or not again, f"{name} fails over and over: {before}, {events}")
-            self._demand(before.handle in ("", after.handle), f"{name} lost hold of {before.handle}: {after}")
+            lingers = after.state == (Action.DELETE, Status.COMPLETE)
+            held = lingers or before.handle in ("", after.handle)
+            self._demand(held, f"{name} lost hold of {before.handle}: {after}")
 
     def _order(self, row: Row | None, events: Sequence[Event]) -> None:
         """A resource is begun when all that it requires is done (CV4)."""

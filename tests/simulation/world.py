@@ -142,6 +142,8 @@ class SimulatedWorld:
         """Nothing is wrong so far. Fails: AssertionError."""
         doubled = [each for cloud in self.clouds.values() for each in cloud.doubled]
         assert not doubled, f"created twice: {doubled}"
+        touched = [handle for cloud in self.clouds.values() for handle in cloud.touched]
+        assert not touched, f"not ours, and yet something was done to it: {touched}"
         assert not self.watcher.wrong, "; ".join(self.watcher.wrong)
 
     # -- rest --------------------------------------------------------------------------------------------------------
