@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from homeostat.clouds.port import Cloud
     from homeostat.convergence.performing import Clouds
     from homeostat.store.database import Database
+    from homeostat.templates.shared import Shared
 
 LOG = logging.getLogger(__name__)
 
@@ -54,6 +55,7 @@ def serve(arguments: Namespace) -> int:
             start_logging(settings.log_level, settings.log_json)
             access(settings)
             fetching(settings)
+            shared(settings)
             migrate(settings)
             check_board(settings)
             supervise(settings)
@@ -71,7 +73,13 @@ def api(arguments: Namespace) -> int:
     settings = ServiceSettings.of(arguments)
     start_logging(settings.log_level, settings.log_json)
     plugins(arguments)
-    there = ApiSettings(host=settings.host, port=settings.port, metrics=settings.metrics, fetching=fetching(settings))
+    there = ApiSettings(
+        host=settings.host,
+        port=settings.port,
+        metrics=settings.metrics,
+        fetching=fetching(settings),
+        shared=shared(settings),
+    )
     listening = None if arguments.fd is None else socket.socket(fileno=arguments.fd)
     with (
         contextlib.closing(database(settings)) as db,
@@ -279,6 +287,16 @@ def fetching(settings: ServiceSettings) -> "Rules":
         return read_rules(settings.fetch_from)
     except ValueError as error:
         raise Usage(f"--fetch-from {error}") from error
+
+
+def shared(settings: ServiceSettings) -> "Shared":
+    """What holds for all stacks. Fails: Usage naming the file that is wrong."""
+    from homeostat.cli.shared import read_shared
+
+    try:
+        return read_shared(settings.environment_files)
+    except ValueError as error:
+        raise Usage(f"--environment-file {error}") from error
 
 
 @contextlib.contextmanager

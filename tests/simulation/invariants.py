@@ -87,7 +87,8 @@ def _check_shard(world: Restable, stack: Any, number: int) -> None:
         assert leftover_node(key) in told, f"{place}: leftover {row.name} ({key}) does not say why it stays"
     for each in told.values():
         assert each.released_by, f"{place}: nothing would release {each}"
-    helpless = {node for node, each in told.items() if each.why is Why.FAILED}
+    forbidden = {node for node, each in told.items() if each.why is Why.LEFT_ALONE and graph[node].restricted}
+    helpless = forbidden | {node for node, each in told.items() if each.why is Why.FAILED}
     if stack.status == Status.COMPLETE:
         assert all(each.cause in helpless for each in told.values()), f"{place} is COMPLETE, and waits: {told}"
     if stack.status == Status.COMPLETE and not helpless:

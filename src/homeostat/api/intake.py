@@ -8,6 +8,7 @@ import orjson
 from sqlalchemy import Connection, Row
 
 from homeostat.api.existing import UNAVAILABLE, Existing, Needs, Nested
+from homeostat.api.fetching import with_fetched
 from homeostat.api.foresight import UNBORN, Forecast, Forecaster
 from homeostat.clouds.outbound import Outbound
 from homeostat.convergence import traces
@@ -45,7 +46,9 @@ from homeostat.templates import (
     parse_template,
     requires,
 )
+from homeostat.templates.environments import as_said
 from homeostat.templates.registry import is_template, without_nulls
+from homeostat.templates.shared import Shared
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,8 +294,8 @@ def check_storable(tree: Any, *path: str | int) -> None:
 class Intake:
     """Accepts what users want.
 
-    outbound — the way to texts that they name by URL; existing — knows what there is in their clouds; None: every type
-    can be had, and no thing that they name is looked for.
+    outbound — the way to texts that they name by URL; shared — what the operator gives all stacks; existing — knows
+    what there is in their clouds; None: every type can be had, and no thing that they name is looked for.
     """
 
     def __init__(
@@ -303,7 +306,9 @@ class Intake:
         *,
         outbound: Outbound = Outbound(),
         existing: Existing | None = None,
+        shared: Shared = Shared(),
     ) -> None:
+        self._shared = shared
         self.existing = Existing(None) if existing is None else existing
         self.outbound = outbound
         self._db = db
@@ -407,7 +412,7 @@ class Intake:
             raise Rejected("NotSupported", "Updating a stack when it is suspended is not supported.")
         if before.kind != "template":
             raise Rejected("NotSupported", "Updating the stack of a group is not supported: update the group instead.")
-        desired = _patched(before, intent) if patch else self._replacing(intent)
+        desired = self._completed(_patched(before, intent)) if patch else self._replacing(intent)
         identity = Identity(row.id, row.name, row.project)
         compiled = self.compile(identity, desired)
         if said == row.revision:
@@ -485,7 +490,15 @@ class Intake:
 
     def _desired(self, template: Mapping[str, Any] | str, intent: Intent) -> Desired:
         parsed = template if isinstance(template, Mapping) else parse_template(template)
-        return Desired("template", parsed, intent.parameters, _plain(intent.environment), intent.files)
+        given = Desired("template", parsed, intent.parameters, _plain(intent.environment), intent.files)
+        return self._completed(given)
+
+    def _completed(self, given: Desired) -> Desired:
+        """With what the operator gives all stacks, and the templates that are named by URL."""
+        shared = self._shared
+        environment = {**as_said(given.environment), **shared.section()}
+        completed = replace(given, environment=environment, files={**shared.files, **given.files})
+        return with_fetched(completed, self.outbound.fetch)
 
 
 def _changes(intent: Intent, *, patch: bool) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from homeostat.clouds.outbound import Outbound, Rules
 from homeostat.convergence.clock import Clock, Entropy
 from homeostat.convergence.performing import Clouds
 from homeostat.store.database import Database
+from homeostat.templates.shared import Shared
 
 KEEP_ALIVE_S = 75
 """Longer than clients wait between two polls: a connection that ends just then is an error to them."""
@@ -24,7 +25,8 @@ GRACE_S = 10
 @dataclass(frozen=True, slots=True)
 class ApiSettings:
     """host, port — where to listen, unless a socket is handed over; access_log — one line a request; metrics — shown at
-    `/metrics`, which needs `prometheus_client`; fetching — what may be fetched by URL."""
+    `/metrics`, which needs `prometheus_client`; fetching — what may be fetched by URL; shared — environment of all
+    stacks."""
 
     host: str = "127.0.0.1"
     port: int = 8004
@@ -33,6 +35,7 @@ class ApiSettings:
     access_log: bool = False
     metrics: bool = False
     fetching: Rules = field(default_factory=Rules)
+    shared: Shared = field(default_factory=Shared)
 
 
 def run_api(
@@ -66,7 +69,14 @@ def server(
     existing = Existing(clouds, clock.now)
     app = create_app(
         db,
-        Intake(db, entropy, settings.quotas, outbound=Outbound(settings.fetching), existing=existing),
+        Intake(
+            db,
+            entropy,
+            settings.quotas,
+            outbound=Outbound(settings.fetching),
+            existing=existing,
+            shared=settings.shared,
+        ),
         clock,
         access=access,
         limits=settings.limits,

@@ -266,6 +266,14 @@ def _service(commands: Commands, name: str, summary: str, example: str) -> Argum
         help="a host, address or network that is not on the public internet, from which templates may be fetched by "
         "URL all the same, may be repeated [HOMEOSTAT_FETCH_FROM]",
     )
+    command.add_argument(
+        "--environment-file",
+        metavar="FILE",
+        action="append",
+        default=os.environ.get("HOMEOSTAT_ENVIRONMENT_FILE", "").split(),
+        help="an environment whose resource_registry and parameter_defaults hold for all stacks, may be repeated: "
+        "later ones win [HOMEOSTAT_ENVIRONMENT_FILE]",
+    )
     _add_plugins(command)
     _option(
         command, "public-url", "", "where servers reach the API, to signal (default: where it listens)", metavar="URL"

@@ -48,6 +48,7 @@ class ServiceSettings:
     regions: tuple[str, ...] = ()
     region_logins: Path | None = None
     fetch_from: tuple[str, ...] = ()
+    environment_files: tuple[Path, ...] = ()
     plugins: tuple[Path, ...] = ()
     heat_imports: bool = False
     public_url: str = ""
@@ -73,6 +74,7 @@ class ServiceSettings:
             regions=tuple(arguments.region),
             region_logins=arguments.region_logins,
             fetch_from=tuple(arguments.fetch_from),
+            environment_files=tuple(Path(each).expanduser().absolute() for each in arguments.environment_file),
             plugins=tuple(each.expanduser().absolute() for each in arguments.plugins),
             heat_imports=arguments.heat_imports,
             public_url=arguments.public_url.rstrip("/").removesuffix("/v1"),
@@ -145,6 +147,7 @@ class ServiceSettings:
             "HOMEOSTAT_REGION": " ".join(self.regions),
             "HOMEOSTAT_REGION_LOGINS": str(self.region_logins or ""),
             "HOMEOSTAT_FETCH_FROM": " ".join(self.fetch_from),
+            "HOMEOSTAT_ENVIRONMENT_FILE": " ".join(map(str, self.environment_files)),
             "HOMEOSTAT_PLUGINS": os.pathsep.join(map(str, self.plugins)),
             "HOMEOSTAT_HEAT_IMPORTS": "1" if self.heat_imports else "",
             "HOMEOSTAT_PUBLIC_URL": self.public_url,

@@ -225,6 +225,8 @@ class _Explainer:
         if not outcome.unfit(verdict):
             return None
         off = "" if self._world.stack.converges(name) else "; convergence is switched off"
+        if not off and self._world.definitions[name].restricted:
+            off = "; its environment restricts what would bring it back"
         seen_at = self._world.seen[row.key].observation.seen_at
         return Waiting(name, Why.LEFT_ALONE, (), f"{verdict.reason}{off}", seen_at, key=row.key)
 

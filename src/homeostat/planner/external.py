@@ -23,6 +23,10 @@ class Externals(Departures):
         """About a resource one of whose two, definition or row, says that it is somebody else's."""
         if row is None or row.action == Action.INIT:
             return self._halt(definition.name) or self._take(definition, row, now)
+        if row.external_id is None and row.handle == "" and row.action == Action.CREATE:
+            # One of our own was about to be made: what that has come to is known first.
+            unanswered = row.busy and row.token != ""
+            return self._find(row, now) if unanswered else self._halt(row.name) or self._take(definition, row, now)
         changed = self._other_thing(definition, row)
         if changed:
             known = row.failed and row.revision == self.world.stack.revision
@@ -66,8 +70,9 @@ class Externals(Departures):
             step = self._failed_step(row, error, now, Action.CREATE)
             step.inserted = fresh
             return step
-        row.handle = row.external_id or ""
-        row.action, row.status, row.reason = Action.CREATE, Status.IN_PROGRESS, outcome.CHANGED
+        row.handle, row.token = row.external_id or "", ""
+        row.action = Action.UPDATE if row.changed else Action.CREATE
+        row.status, row.reason = Status.IN_PROGRESS, outcome.CHANGED
         row.revision = self.world.stack.revision
         row.hooks = hooks.intended(self.world, row, definition.hooks)
         row.requires = [self.current[name].key for name in definition.requires if name in self.current]

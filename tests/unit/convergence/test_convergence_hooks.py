@@ -7,7 +7,7 @@ from sqlalchemy import select
 from tests.unit.convergence.running import Service, double, server, volume
 
 from homeostat.api.asks import Asks
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import Faults, Weather
 from homeostat.convergence.definitions import Definitions
 from homeostat.convergence.explaining import Explaining
 from homeostat.model.errors import Rejected
@@ -368,6 +368,20 @@ def test_whose_it_is_does_not_change(before: dict[str, Any], after: dict[str, An
     service.update(stack_id, {"a": before})
     service.rest()
     assert service.state(stack_id) == "UPDATE_COMPLETE"
+
+
+def test_what_a_creation_without_an_answer_has_made_is_found_before_it_is_somebody_elses() -> None:
+    service = Service(Weather(faults=Faults(lost=1.0)))
+    stack_id = service.begin({"a": volume()})
+    service.work()
+    assert (len(service.cloud.things("volume")), service.row(stack_id, "a").handle) == (1, "")
+    service.cloud.weather.faults.lost = 0.0
+    service.update(stack_id, {"a": {**volume(), "external_id": "other"}})
+    service.rest()
+    assert service.state(stack_id) == "UPDATE_FAILED"
+    service.delete(stack_id)
+    service.rest()
+    assert service.cloud.things("volume") == {}
 
 
 def test_what_becomes_of_it_is_told_and_nothing_is_made() -> None:
