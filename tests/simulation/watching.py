@@ -220,7 +220,7 @@ class Watcher:
             newer = after.revision > before.revision
             self._demand(newer or not again, f"{name} fails over and over: {before}, {events}")
             lingers = after.state == (Action.DELETE, Status.COMPLETE)
-            held = lingers or before.handle in ("", after.handle)
+            held = lingers or before.handle in ("", after.handle, *self.retained)
             self._demand(held, f"{name} lost hold of {before.handle}: {after}")
 
     def _order(self, row: Row | None, events: Sequence[Event]) -> None:

@@ -27,6 +27,8 @@ class Externals(Departures):
             # One of our own was about to be made: what that has come to is known first.
             unanswered = row.busy and row.token != ""
             return self._find(row, now) if unanswered else self._halt(row.name) or self._take(definition, row, now)
+        if row.external_id is not None and row.action == Action.CREATE and row.failed:
+            return self._after_failed_take(definition, row, now)
         changed = self._other_thing(definition, row)
         if changed:
             known = row.failed and row.revision == self.world.stack.revision
@@ -37,6 +39,18 @@ class Externals(Departures):
         if row.failed and (self._newer(row) or row.asked_at is not None):
             return self._take(definition, row, now)
         return self._external_at_rest(definition, row, now)
+
+    def _after_failed_take(self, definition: Definition, row: Resource, now: float) -> Decision:
+        """It never stood for anything: it may stand for something else now, or be made."""
+        if not self._newer(row) and row.asked_at is None:
+            return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
+        halted = self._halt(row.name)
+        if halted is not None:
+            return halted
+        if definition.external_id is not None:
+            return self._take(definition, row, now)
+        row.external_id, row.handle = None, ""
+        return self._begin(definition, row, now)
 
     def _newer(self, row: Resource) -> bool:
         return self.unsettled and row.revision != self.world.stack.revision
@@ -71,7 +85,8 @@ class Externals(Departures):
             step.inserted = fresh
             return step
         row.handle, row.token = row.external_id or "", ""
-        row.action = Action.UPDATE if row.changed else Action.CREATE
+        goes_on = row.busy
+        row.action = Action.CREATE if row.action in (Action.INIT, Action.CREATE) else Action.UPDATE
         row.status, row.reason = Status.IN_PROGRESS, outcome.CHANGED
         row.revision = self.world.stack.revision
         row.hooks = hooks.intended(self.world, row, definition.hooks)
@@ -79,8 +94,8 @@ class Externals(Departures):
         row.acted_at = row.due_at = row.asked_at = None
         row.updated_at = now
         row.resolved = self.world.next_stamp()
-        begun = outcome.event_of(row, row.status, row.reason)
-        return Step(Verb.OBSERVE, row, inserted=fresh, events=[begun])
+        begun = [] if goes_on else [outcome.event_of(row, row.status, row.reason)]
+        return Step(Verb.OBSERVE, row, inserted=fresh, events=begun)
 
     def _watched(self, row: Resource, now: float) -> Decision:
         if row.acted_at is None:

@@ -350,6 +350,17 @@ def test_what_is_not_there_cannot_be_taken() -> None:
     assert service.state(stack_id) == "UPDATE_COMPLETE", "it is looked for again"
 
 
+@pytest.mark.parametrize("after", [{**volume(), "external_id": "volume-1"}, volume()], ids=["another", "its own"])
+def test_what_never_stood_for_anything_may_stand_for_something_else(after: dict[str, Any]) -> None:
+    service = with_theirs()
+    stack_id = service.create({"a": {**volume(), "external_id": "misspelt"}}, name="mine")
+    service.rest()
+    service.update(stack_id, {"a": after})
+    service.rest()
+    assert service.state(stack_id) == "UPDATE_COMPLETE"
+    assert service.row(stack_id, "a").handle == after.get("external_id", "volume-2")
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [(taken(), {**volume(), "external_id": "volume-2"}), (taken(), volume()), (volume(), taken())],
