@@ -97,12 +97,12 @@ class TroubledWorld(SimulatedWorld):
         ]
 
     def _give(self) -> list[str]:
-        """Volumes of others, of the same ids in all clouds."""
+        """Volumes of others; one that a user may name is nowhere."""
         found = []
         for cloud in self.clouds.values():
             with patch.object(cloud.weather, "faults", Faults()), patch.object(cloud.weather, "quota", None):
                 found += [cloud.give("volume", {"size": 1}) for _ in range(2)]
-        self.watcher.retained.update(found)
+        self.watcher.retained.update([*found, "volume-999999"])
         return found
 
     # -- happening ---------------------------------------------------------------------------------------------------
