@@ -16,6 +16,7 @@ from homeostat.convergence.definitions import (
     graph_of,
     group_desired,
     member_property,
+    named_desired,
     template_of,
     touched_shards,
 )
@@ -24,6 +25,7 @@ from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.status import Action, Status
 from homeostat.model.world import StackFacts, World
 from homeostat.planner.foresight import Fate, Foreseen, Foresight
+from homeostat.resources.deploymentgroups import SoftwareDeploymentGroup
 from homeostat.resources.nested import FACADE, NestedStack, parameters_of
 from homeostat.resources.registry import kind_of, type_of
 from homeostat.resources.schema import UNKNOWN
@@ -207,7 +209,11 @@ class Forecaster:
         values = kind.complete(note.after)
         if any(values.get(name) is UNKNOWN for name in ("count", member_property(definition), "resources")):
             return None
-        if contents == "chain":
+        if isinstance(kind, SoftwareDeploymentGroup):
+            if holds(values, UNKNOWN):
+                return None
+            made = named_desired(kind, values, new=child is None)
+        elif contents == "chain":
             made = chain_desired(values)
         else:
             try:

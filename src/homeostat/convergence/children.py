@@ -15,6 +15,7 @@ from homeostat.convergence.definitions import (
     chain_desired,
     compile_desired,
     group_desired,
+    named_desired,
     registry_of,
     template_of,
     touched_shards,
@@ -32,6 +33,7 @@ from homeostat.planner.naming import physical_name
 from homeostat.planner.scope import RowScope, thing_of
 from homeostat.resources import groups
 from homeostat.resources.base import ResourceType
+from homeostat.resources.deploymentgroups import SoftwareDeploymentGroup
 from homeostat.resources.grouping import Launched
 from homeostat.resources.nested import FACADE, POLICY, NestedStack, parameters_of
 from homeostat.resources.registry import kind_of, type_of
@@ -167,6 +169,9 @@ class Children:
         if contents == "chain":
             chain = chain_desired(kind.complete(row.properties))
             return replace(chain, environment=inside, files=parent.files, intent=intent)
+        if isinstance(kind, SoftwareDeploymentGroup):
+            named = named_desired(kind, kind.complete(row.properties), new=child is None)
+            return replace(named, environment=inside, files=parent.files, intent=intent)
         group = _group(tx, world, row, child, before)
         if before.intent != intent:
             _check_time(group, self._time_left(world, now))

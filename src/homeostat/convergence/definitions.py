@@ -11,6 +11,7 @@ from typing import Any
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Rejected
 from homeostat.resources import groups
+from homeostat.resources.deploymentgroups import SoftwareDeploymentGroup
 from homeostat.resources.graph import Indexed
 from homeostat.resources.nested import CONTENT, FACADE, FILES, POLICY, NestedStack
 from homeostat.resources.registry import is_known, kind_of, type_of
@@ -319,6 +320,11 @@ def _member(each: Definition, files: Mapping[str, str]) -> Definition:
     if CONTENT not in each.properties:
         return each
     return replace(each, properties={name: value for name, value in each.properties.items() if name != CONTENT})
+
+
+def named_desired(kind: SoftwareDeploymentGroup, values: Mapping[str, Any], *, new: bool) -> Desired:
+    """The revision of the stack of a group of deployments. values — properties, with defaults."""
+    return Desired("template", kind.child_template(values, new=new))
 
 
 def chain_desired(values: Mapping[str, Any]) -> Desired:

@@ -224,6 +224,9 @@ class SoftwareDeployment(ResourceType):
         """Also each output that the config declares."""
         return (thing.seen.properties.get("output_values") or {}).get(name)
 
+    def all_attributes(self, thing: Thing) -> dict[str, Any]:
+        return {**super().all_attributes(thing), **(thing.seen.properties.get("output_values") or {})}
+
 
 class StructuredDeployment(SoftwareDeployment):
     name = "OS::Heat::StructuredDeployment"

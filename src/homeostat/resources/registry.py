@@ -16,6 +16,7 @@ from homeostat.resources import (
     clouds,
     configs,
     delay,
+    deploymentgroups,
     deployments,
     designate,
     glance,
@@ -58,7 +59,7 @@ SERVICES = (
     blazar,
     ironic,
 )
-KEPT = (waiting, configs, deployments, access, delay)
+KEPT = (waiting, configs, deployments, deploymentgroups, access, delay)
 FAMILIES = (heat, grouping, scaling, *clouds.FAMILIES, *KEPT, *SERVICES, retired)
 
 

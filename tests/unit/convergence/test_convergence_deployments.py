@@ -6,6 +6,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from tests.unit.convergence.running import PROJECT, Service
 
+from homeostat.convergence.children import members
 from homeostat.convergence.records import deployed
 from homeostat.model.errors import Rejected
 from homeostat.resources import mime
@@ -280,3 +281,93 @@ def test_a_deployment_of_a_config_that_is_not_there_fails() -> None:
     service = Service()
     stack_id = service.create({"deploy": deployment(config="nothing")})
     assert "The Software Config (nothing) could not be found" in service.row(stack_id, "deploy").reason
+
+
+# -- groups ------------------------------------------------------------------------------------------------------------
+
+A, B, C = (f"{letter * 8}-9999-4999-8999-999999999999" for letter in "abc")
+
+
+def fleet(servers: dict[str, str], policy: dict[str, Any] | None = None, **properties: Any) -> dict[str, Any]:
+    group = deployment("SoftwareDeploymentGroup", **properties)
+    group["properties"].pop("server")
+    group["properties"]["servers"] = servers
+    outputs = [{"name": "said"}]
+    return {
+        "config": config(group="script", config="echo", outputs=outputs),
+        "fleet": {**group, "update_policy": policy} if policy else group,
+    }
+
+
+def tell(service: Service, server: str, said: str = "") -> None:
+    with service.db.read() as tx:
+        (derived,) = deployed(tx, PROJECT, server)
+    values = {each["name"]: each["value"] for each in derived.object["inputs"]}
+    service.live(1)
+    service.put(values["deploy_signal_id"], {"said": said, "deploy_stdout": f"out of {said}"}, "POST")
+
+
+def reached(service: Service) -> set[str]:
+    """Servers that have a config to apply whose outputs are waited for."""
+    waits = [each.object for each in service.kept("software_deployment") if each.object["status"] == "IN_PROGRESS"]
+    return {each["server_id"] for each in waits}
+
+
+def test_a_group_deploys_to_each_of_its_servers() -> None:
+    service = Service()
+    stack_id = service.create(fleet({"a": A, "b": B}))
+    assert reached(service) == {A, B}
+    tell(service, A, "one")
+    assert service.state(stack_id) == "CREATE_IN_PROGRESS"
+    tell(service, B, "two")
+    service.rest()
+    assert service.state(stack_id) == "CREATE_COMPLETE"
+    child = service.child()
+    assert service.states(child.id) == {"a": "CREATE_COMPLETE", "b": "CREATE_COMPLETE"}
+    with service.db.read() as tx:
+        found = members(tx, child)
+    assert {name: each["attributes"]["said"] for name, each in found.items()} == {"a": "one", "b": "two"}
+    service.update(stack_id, fleet({"b": B, "c": C}))
+    assert reached(service) == {C}
+    tell(service, C)
+    service.rest()
+    assert service.states(child.id).keys() == {"b", "c"}
+    service.delete(stack_id)
+    service.rest()
+    assert service.kept("software_deployment") == service.kept("software_config") == []
+
+
+def test_a_group_goes_on_in_batches() -> None:
+    service = Service()
+    policy = {"batch_create": {"max_batch_size": 2}, "rolling_update": {"max_batch_size": 1}}
+    stack_id = service.create(fleet({"a": A, "b": B, "c": C}, policy))
+    assert reached(service) == {A, B}
+    tell(service, A)
+    tell(service, B)
+    assert reached(service) == {C}
+    tell(service, C)
+    service.rest()
+    service.update(stack_id, fleet({"a": A, "b": B, "c": C}, policy, input_values={"word": "new"}))
+    for server in (A, B, C):
+        assert reached(service) == {server}
+        tell(service, server)
+    service.rest()
+    assert service.state(stack_id) == "UPDATE_COMPLETE"
+
+
+def test_outputs_of_a_group_are_maps_by_server() -> None:
+    service = Service()
+    resources = fleet({"a": A})
+    resources["read"] = {
+        "type": "OS::Heat::Value",
+        "properties": {"value": [{"get_attr": ["fleet", "deploy_stdouts"]}, {"get_attr": ["fleet", "said"]}]},
+    }
+    stack_id = service.create(resources)
+    tell(service, A, "one")
+    service.rest()
+    assert service.row(stack_id, "read").properties["value"] == [{"a": "out of one"}, {"a": "one"}]
+
+
+def test_pauses_between_batches_are_refused() -> None:
+    with pytest.raises(Rejected, match=r"pause_time: 3 is out of range \(min: 0, max: 0\)"):
+        Service().create(fleet({"a": A}, {"rolling_update": {"pause_time": 3}}))

@@ -20,7 +20,8 @@ from homeostat.model.observed import Observation, Presence
 from homeostat.model.status import Status
 from homeostat.resources.base import ResourceType, Thing
 from homeostat.resources.comparison import equal
-from homeostat.resources.registry import kind_of, resource_type, types
+from homeostat.resources.deploymentgroups import SoftwareDeploymentGroup
+from homeostat.resources.registry import resource_type, types
 from homeostat.resources.retired import RetiredType
 from homeostat.resources.schema import UNKNOWN, Kind, Property
 
@@ -216,9 +217,10 @@ def tell_handle(service: Service, stack_id: str) -> None:
 
 
 def tell_deployment(service: Service, stack_id: str) -> None:
-    for row in service.rows(stack_id):
-        if row.name == "it" and row.status == Status.IN_PROGRESS and row.handle:
-            service.signals.native(PROJECT, kind_of(row.type), row.handle, {"deploy_status_code": 0})
+    """Also those of a group, which are in a stack of their own."""
+    for each in service.kept("software_deployment"):
+        if each.object["status"] == Status.IN_PROGRESS:
+            service.signals.native(PROJECT, each.kind, each.id, {"deploy_status_code": 0})
     service.work()
 
 
@@ -243,7 +245,8 @@ class Life:
 
     def rest(self) -> None:
         """Let time pass; whatever waits for signals is given them."""
-        tell = SIGNALS.get(types()[self.name].kind)
+        kind = types()[self.name]
+        tell = tell_deployment if isinstance(kind, SoftwareDeploymentGroup) else SIGNALS.get(kind.kind)
         while tell is not None and self.state.endswith("IN_PROGRESS"):
             self.service.live(1.0)
             tell(self.service, self.id)

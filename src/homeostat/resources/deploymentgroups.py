@@ -1,0 +1,116 @@
+"""Groups of deployments: one for each of several servers, as the members of a child stack."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from homeostat.resources import deployments
+from homeostat.resources.base import Props, ResourceType, Thing
+from homeostat.resources.deployments import STATUS_CODE, STDERR, STDOUT, SoftwareDeployment, StructuredDeployment
+from homeostat.resources.graph import Graph
+from homeostat.resources.grouping import Membership
+from homeostat.resources.nested import POLICY
+from homeostat.resources.schema import Attribute, Kind, Property, between, integer, mapping, number
+from homeostat.resources.support import hidden
+from homeostat.resources.waiting import check_transport
+from homeostat.templates.tree import traverse
+
+NAMED = "named"
+"""Contents of child stacks whose members have names and definitions of their own."""
+
+OUTPUTS = {"deploy_stdouts": STDOUT, "deploy_stderrs": STDERR, "deploy_status_codes": STATUS_CODE}
+"""Attribute of a group -> that of its members."""
+
+
+def _batches(description: str) -> Property:
+    return mapping(
+        description,
+        fields={
+            "max_batch_size": integer("Deployments at once.", default=1, constraints=(between(1),)),
+            "pause_time": number(
+                "Seconds between batches: one follows the other at once.", default=0, constraints=(between(0, 0),)
+            ),
+        },
+    )
+
+
+_SERVERS = mapping("Names and ids of the servers.", required=True, update=True)
+
+
+class SoftwareDeploymentGroup(Membership):
+    """member — type of the members, which has the properties of the group but for `servers`."""
+
+    name = "OS::Heat::SoftwareDeploymentGroup"
+    description = "Applies a config to each of several servers."
+    contents = NAMED
+    member: type[SoftwareDeployment] = SoftwareDeployment
+    properties = {"servers": _SERVERS, **{k: v for k, v in SoftwareDeployment.properties.items() if k != "server"}}
+    update_policy = {
+        "rolling_update": _batches("Change deployments in batches."),
+        "batch_create": _batches("Make deployments in batches."),
+    }
+    attributes = {
+        "deploy_stdouts": Attribute("What the config has written to standard output, by server.", Kind.MAP),
+        "deploy_stderrs": Attribute("What the config has written to standard error, by server.", Kind.MAP),
+        "deploy_status_codes": Attribute("With what code the config has ended, by server.", Kind.MAP),
+    }
+
+    def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
+        check_transport(values, "signal_transport", path)
+
+    def validate_among(self, properties: Props, graph: Graph, path: tuple[str | int, ...]) -> None:
+        deployments.check_servers(properties.get("servers"), graph, path)
+
+    def child_template(self, values: Props, *, new: bool) -> dict[str, Any]:
+        """The template of the child stack: the members of a batch require those of the batch before.
+
+        values — with defaults; new — the child stack is yet to be made.
+        """
+        servers = values["servers"]
+        policy = (values[POLICY] or {}).get("batch_create" if new else "rolling_update")
+        size = policy["max_batch_size"] if policy else max(len(servers), 1)
+        names = sorted(servers)
+        shared = {name: values[name] for name in self.member.properties if values.get(name) is not None}
+        resources = {}
+        for place, name in enumerate(names):
+            batch = place // size
+            required = names[(batch - 1) * size : batch * size] if batch else []
+            given = {"type": self.member.name, "properties": {**shared, "server": servers[name]}}
+            resources[name] = {**given, "depends_on": required} if required else given
+        return {"heat_template_version": "2018-08-31", "resources": resources}
+
+    def resolve(self, thing: Thing, name: str, path: Sequence[str | int] = ()) -> Any:
+        """An output of every deployment, by server."""
+        members = thing.seen.properties.get("members") or {}
+        output = {"deploy_stdouts": STDOUT, "deploy_stderrs": STDERR, "deploy_status_codes": STATUS_CODE}.get(
+            name, name
+        )
+        found = {each: traverse(member["attributes"], (output,)) for each, member in sorted(members.items())}
+        return traverse(found, path)
+
+    def attribute(self, thing: Thing, name: str) -> Any:
+        return self.resolve(thing, name)
+
+
+class StructuredDeploymentGroup(SoftwareDeploymentGroup):
+    name = "OS::Heat::StructuredDeploymentGroup"
+    description = "Applies a map to each of several servers, with values put in for its inputs."
+    member = StructuredDeployment
+    properties = {"servers": _SERVERS, **{k: v for k, v in StructuredDeployment.properties.items() if k != "server"}}
+
+
+class SoftwareDeployments(SoftwareDeploymentGroup):
+    name = "OS::Heat::SoftwareDeployments"
+    support = hidden("7.0.0", "Use OS::Heat::SoftwareDeploymentGroup instead.")
+
+
+class StructuredDeployments(StructuredDeploymentGroup):
+    name = "OS::Heat::StructuredDeployments"
+    support = hidden("7.0.0", "Use OS::Heat::StructuredDeploymentGroup instead.")
+
+
+TYPES: list[type[ResourceType]] = [
+    SoftwareDeploymentGroup,
+    StructuredDeploymentGroup,
+    SoftwareDeployments,
+    StructuredDeployments,
+]
