@@ -146,8 +146,10 @@ _MATCH_S = 0.01
 """Time for one name."""
 
 
-def listed(name_regex: str = "", status: SupportStatus | None = None) -> list[str]:
+def listed(name_regex: str = "", status: SupportStatus | None = None, version: str = "") -> list[str]:
     """Names of all types that are not hidden, sorted; with a regular expression, those that match it from their start.
+
+    status, version — only those with this support status, or one since that release.
 
     Fails: Rejected for an expression that could take too long.
     """
@@ -156,7 +158,7 @@ def listed(name_regex: str = "", status: SupportStatus | None = None) -> list[st
         return sorted(
             name
             for name, each in types().items()
-            if _is_listed(each.support, status) and patterns.bounded(wanted.match, name, seconds=_MATCH_S)
+            if _is_listed(each.support, status, version) and patterns.bounded(wanted.match, name, seconds=_MATCH_S)
         )
     except patterns.TooComplicated as error:
         raise Rejected("HTTPBadRequest", str(error), path=("name",)) from error
@@ -164,8 +166,8 @@ def listed(name_regex: str = "", status: SupportStatus | None = None) -> list[st
         return []
 
 
-def _is_listed(support: Support, status: SupportStatus | None) -> bool:
-    return not support.hidden and status in (None, support.status)
+def _is_listed(support: Support, status: SupportStatus | None, version: str) -> bool:
+    return not support.hidden and status in (None, support.status) and version in ("", support.version)
 
 
 def of_kind(kinds: Iterable[str]) -> dict[str, list[str]]:

@@ -63,6 +63,7 @@ def test_types_are_listed_by_how_far_they_are_supported(
 ) -> None:
     monkeypatch.setattr(registry, "types", lambda: {each.name: each() for each in (Current, Old, Retired)})
     assert listed(status=status) == expected
+    assert listed(version="10.0.0") == ["OS::Test::Old"]
 
 
 def test_support_is_told_with_what_held_before() -> None:

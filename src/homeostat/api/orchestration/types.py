@@ -31,11 +31,12 @@ def list_types(
     ask: Ask,
     name: Annotated[str, Query(description="Regular expression for the beginning of the name.")] = "",
     support_status: SupportStatus | None = None,
+    version: Annotated[str, Query(description="Release since which its support status holds.")] = "",
     with_description: Flag = False,
 ) -> Response:
     """Those whose service the project's cloud does not have are left out."""
     existing = ask.service.intake.existing
-    names = [each for each in listed(name, support_status) if existing.has(ask.project, each)]
+    names = [each for each in listed(name, support_status, version) if existing.has(ask.project, each)]
     if not with_description:
         return Json({"resource_types": names})
     return Json(
