@@ -57,6 +57,24 @@ def test_a_plan_is_a_tree_with_what_differs() -> None:
     ]
 
 
+def test_within_maps_and_lists_only_what_differs_is_drawn() -> None:
+    before = {
+        "type": "T",
+        "properties": {"image": "a", "networks": [{"network": "x"}, {"network": "y"}], "tags": ["1"]},
+    }
+    after = {"type": "T", "properties": {"image": "b", "networks": [{"network": "x"}, {"network": "z"}], "tags": []}}
+    assert picture(preview(updated=[entry("g", resource_def=(before, after))]))[2:5] == [
+        '    resource_def.properties.image: "a" → "b"',
+        '    resource_def.properties.networks[1].network: "y" → "z"',
+        '    resource_def.properties.tags: ["1"] → []',
+    ]
+
+
+def test_secrets_within_stay_hidden() -> None:
+    lines = picture(preview(updated=[entry("g", value=("******", "******"))]))
+    assert lines[2] == '    value: "******" → "******"'
+
+
 def test_members_that_are_alike_are_folded() -> None:
     members = [entry(str(number), "group") for number in range(40)]
     more = [{"path": ["group"], "stack_name": "s", "change": "added", "count": 960}]

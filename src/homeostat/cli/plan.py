@@ -139,9 +139,24 @@ def _fold(
 
 
 def _node(change: str, entry: Wire) -> Node:
-    differences = tuple((each["name"], each["before"], each["after"]) for each in entry["property_changes"])
-    kind = entry["resource_type"]
-    return Node(entry["resource_name"], kind, change, entry["change_reason"], differences)
+    differences = tuple(
+        each for found in entry["property_changes"] for each in _apart(found["name"], found["before"], found["after"])
+    )
+    return Node(entry["resource_name"], entry["resource_type"], change, entry["change_reason"], differences)
+
+
+def _apart(name: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Where two values differ: within maps and lists of one length, place by place."""
+    if isinstance(before, dict) and isinstance(after, dict) and before and after:
+        for key in sorted(before.keys() | after.keys()):
+            if before.get(key) != after.get(key):
+                yield from _apart(f"{name}.{key}", before.get(key), after.get(key))
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for index, (old, new) in enumerate(zip(before, after, strict=True)):
+            if old != new:
+                yield from _apart(f"{name}[{index}]", old, new)
+    else:
+        yield name, before, after
 
 
 def _order(place: Place) -> list[list[tuple[int, int, str]]]:
