@@ -25,6 +25,8 @@ WEIGHT_MAX = 1_000_000
 """Values and characters within one value, shared ones counted each time."""
 EXPRESSION_MAX = 10_000
 """Characters of an expression."""
+_TOLD_MAX = 500
+"""Characters of an error: the library repeats values in full."""
 _LEFT_OUT = ("random", "now", "localtz")
 """Functions that give something else each time, or elsewhere."""
 _ERRORS = (
@@ -67,7 +69,7 @@ def evaluated(expression: str, data: Any) -> tuple[Any, int]:
         value = statement.evaluate(data={"data": data}, context=_Bounded(_library(), budget=budget))
         return _plain(value), STEPS_MAX - budget.steps
     except _ERRORS as error:
-        raise ValueError(_told(error)) from error
+        raise ValueError(_told(error)[:_TOLD_MAX]) from error
 
 
 def _told(error: Exception) -> str:

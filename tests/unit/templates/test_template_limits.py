@@ -197,3 +197,20 @@ def test_numbers_that_json_does_not_have(value: Any) -> None:
 def test_numbers_of_templates_are_finite(text: Any) -> None:
     with pytest.raises(Rejected, match=r"not finite|not a finite number"):
         parse_template(text)
+
+
+@pytest.mark.parametrize(
+    "snippet",
+    [
+        {"list_join": [",", {"list_join": ["", [BIG] * 10]}]},
+        {"list_concat": [{"list_join": ["", [BIG] * 10]}]},
+        {"digest": ["md5", {"str_split": [",", BIG]}]},
+        {"contains": [{"str_split": [",", BIG]}, "x"]},
+    ],
+    ids=lambda snippet: next(iter(snippet)),
+)
+def test_errors_do_not_repeat_all_of_a_large_value(snippet: Any) -> None:
+    with pytest.raises(Rejected) as caught:
+        made(snippet)
+    assert "a," in str(caught.value) or '"a"' in str(caught.value)
+    assert len(str(caught.value)) < 500

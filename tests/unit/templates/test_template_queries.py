@@ -153,6 +153,12 @@ def test_is_bounded(expression: str, message: str, reason: str) -> None:
         query(expression)
 
 
+def test_an_error_does_not_repeat_all_of_the_data() -> None:
+    with pytest.raises(Rejected, match='Unknown method "nothing"') as caught:
+        query("$.data.nothing()", ["x" * 100] * 1000)
+    assert len(str(caught.value)) < 1000
+
+
 def test_many_queries_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
     call = {"yaql": {"expression": "range(90).select($ + 1).len()", "data": {}}}
     assert value_of([call] * 9) == [90] * 9

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from homeostat.templates.functions.logic import Combination
 from homeostat.templates.functions.references import GetAttr, ResourceFacade, reference_incorrect, reference_node
-from homeostat.templates.functions.texts import StrReplace, checked_items, json_text
+from homeostat.templates.functions.texts import StrReplace, checked_items, shown
 from homeostat.templates.parse import parse_json
 from homeostat.templates.tree import UNKNOWN, Function, Scope
 
@@ -58,7 +58,7 @@ class FindInMap(Function):
         found: Any = self.context.mappings
         for what, key in zip(("mapping", "key", "name"), arguments, strict=True):
             if not isinstance(found, dict) or not isinstance(key, str | int) or str(key) not in found:
-                raise ValueError(f'"{self.name}": there is no {what} {json_text(key)} in the mappings')
+                raise ValueError(f'"{self.name}": there is no {what} {shown(key)} in the mappings')
             found = found[str(key)]
         return found
 
@@ -85,10 +85,10 @@ class Select(Function):
             return ""
         if isinstance(collection, dict):
             if not isinstance(index, str):
-                raise ValueError(f'The key in "{self.name}" must be a string, not {json_text(index)}')
+                raise ValueError(f'The key in "{self.name}" must be a string, not {shown(index)}')
             return collection.get(index, "")
         if not isinstance(collection, list):
-            raise ValueError(f'"{self.name}" takes a list, a map, or JSON text of one, not {json_text(collection)}')
+            raise ValueError(f'"{self.name}" takes a list, a map, or JSON text of one, not {shown(collection)}')
         place = self.place(index)
         return collection[place] if -len(collection) <= place < len(collection) else ""
 
@@ -102,7 +102,7 @@ class Select(Function):
         try:
             return int(index)
         except (TypeError, ValueError, OverflowError):
-            raise ValueError(f'The index in "{self.name}" must be an integer, not {json_text(index)}') from None
+            raise ValueError(f'The index in "{self.name}" must be an integer, not {shown(index)}') from None
 
 
 class Split(Function):
@@ -117,7 +117,7 @@ class Split(Function):
         if not isinstance(delimiter, str) or not delimiter:
             raise ValueError(f'The delimiter of "{self.name}" must be a string that is not empty')
         if not isinstance(text, str):
-            raise ValueError(f'"{self.name}" splits a string, not {json_text(text)}')
+            raise ValueError(f'"{self.name}" splits a string, not {shown(text)}')
         checked_items(self.name, text.count(delimiter) + 1)
         self.context.allowance.spend(len(text))
         return text.split(delimiter)
@@ -140,7 +140,7 @@ class Base64(Function):
 
     def apply(self, arguments: Any) -> Any:
         if not isinstance(arguments, str):
-            raise ValueError(f'"{self.name}" takes a string, not {json_text(arguments)}')
+            raise ValueError(f'"{self.name}" takes a string, not {shown(arguments)}')
         return arguments
 
 
@@ -159,7 +159,7 @@ class MemberListToMap(Function):
         if not isinstance(key_name, str) or not isinstance(value_name, str):
             raise ValueError(f'The names of key and value in "{self.name}" must be strings')
         if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
-            raise ValueError(f'"{self.name}" takes a list of strings, not {json_text(items)}')
+            raise ValueError(f'"{self.name}" takes a list of strings, not {shown(items)}')
         members: dict[int, dict[str, str]] = {}
         for number, name, value in (match.groups() for match in map(_MEMBER.fullmatch, items) if match):
             members.setdefault(int(number), {})[name] = value

@@ -5,7 +5,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from homeostat.templates.functions.texts import checked_items, checked_size, json_text
+from homeostat.templates.functions.texts import checked_items, checked_size, json_text, shown
 from homeostat.templates.tree import DynamicMap, Function, is_dynamic
 
 _VALUE_SIZE = 32
@@ -43,7 +43,7 @@ class Repeat(Function):
         strings = []
         for item in items:
             if not isinstance(item, str):
-                raise ValueError(f'The values of "{variable}" in "{self.name}" must be strings, not {json_text(item)}')
+                raise ValueError(f'The values of "{variable}" in "{self.name}" must be strings, not {shown(item)}')
             strings.append(item)
         return strings
 
@@ -115,7 +115,7 @@ class MapMerge(Function):
         merged: dict[str, Any] = {}
         for each in arguments:
             if each is not None and not isinstance(each, dict):
-                raise ValueError(f'"{self.name}" merges maps, not {json_text(each)}')
+                raise ValueError(f'"{self.name}" merges maps, not {shown(each)}')
             merged.update(each or {})
         self.context.allowance.spend(len(merged))
         return merged
@@ -170,7 +170,7 @@ class ListConcat(Function):
     def items(self, lists: list[Any]) -> Iterator[Any]:
         for each in lists:
             if each is not None and not isinstance(each, list):
-                raise ValueError(f'"{self.name}" takes lists, not {json_text(each)}')
+                raise ValueError(f'"{self.name}" takes lists, not {shown(each)}')
         count = sum(len(each or ()) for each in lists)
         checked_items(self.name, count)
         self.context.allowance.spend(count)
@@ -220,7 +220,7 @@ class Contains(Function):
     def apply(self, arguments: Any) -> Any:
         value, sequence = arguments
         if not isinstance(sequence, list | str):
-            raise ValueError(f'"{self.name}" searches a list or a string, not {json_text(sequence)}')
+            raise ValueError(f'"{self.name}" searches a list or a string, not {shown(sequence)}')
         if isinstance(sequence, str) and not isinstance(value, str):
-            raise ValueError(f'"{self.name}" searches a string for a string, not for {json_text(value)}')
+            raise ValueError(f'"{self.name}" searches a string for a string, not for {shown(value)}')
         return value in sequence

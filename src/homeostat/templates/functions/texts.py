@@ -18,6 +18,8 @@ ITEMS_MAX = 100_000
 _WORK_MAX = 500_000_000
 """Characters that `str_replace` may search; handling a piece of text takes as long as searching `_PIECE_WORK`."""
 _PIECE_WORK = 50
+_SHOWN_MAX = 200
+"""Characters of a value in the text of an error."""
 
 
 def checked_items(name: str, items: int) -> None:
@@ -37,6 +39,12 @@ def json_text(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
+def shown(value: Any) -> str:
+    """A value in the text of an error: its beginning, where it is long."""
+    text = json.dumps(value, sort_keys=True, default=repr)
+    return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}…"
+
+
 class ListJoin(Function):
     """Items of a list of strings as one text, with a delimiter between them."""
 
@@ -50,7 +58,7 @@ class ListJoin(Function):
             raise ValueError(f'The delimiter of "{self.name}" must be a string')
         for each in lists:
             if each is not None and not isinstance(each, list):
-                raise ValueError(f'"{self.name}" joins lists, not {json_text(each)}')
+                raise ValueError(f'"{self.name}" joins lists, not {shown(each)}')
         texts = []
         size = 0
         for item in chain.from_iterable(each or () for each in lists):
@@ -65,7 +73,7 @@ class ListJoin(Function):
             return ""
         if isinstance(item, str):
             return item
-        raise ValueError(f'Items of "{self.name}" must be strings, not {json_text(item)}')
+        raise ValueError(f'Items of "{self.name}" must be strings, not {shown(item)}')
 
 
 class ListJoinMany(ListJoin):
@@ -80,7 +88,7 @@ class ListJoinMany(ListJoin):
             return json_text(item)
         if item is None or isinstance(item, str):
             return item or ""
-        raise ValueError(f'Items of "{self.name}" must be strings, maps or lists, not {json_text(item)}')
+        raise ValueError(f'Items of "{self.name}" must be strings, maps or lists, not {shown(item)}')
 
 
 class StrReplace(Function):
@@ -173,7 +181,7 @@ class StrSplit(Function):
         if text is None:
             return None
         if not isinstance(text, str):
-            raise ValueError(f'"{self.name}" splits a string, not {json_text(text)}')
+            raise ValueError(f'"{self.name}" splits a string, not {shown(text)}')
         checked_items(self.name, text.count(delimiter) + 1)
         parts = text.split(delimiter)
         if not index:
@@ -184,7 +192,7 @@ class StrSplit(Function):
         except IndexError:
             raise ValueError(f'"{self.name}": there is no item {index[0]} in {len(parts)}') from None
         except (TypeError, ValueError):
-            raise ValueError(f'"{self.name}": the index {json_text(index[0])} is not an integer') from None
+            raise ValueError(f'"{self.name}": the index {shown(index[0])} is not an integer') from None
 
 
 class Digest(Function):
@@ -200,7 +208,7 @@ class Digest(Function):
             known = ", ".join(sorted(hashlib.algorithms_available))
             raise ValueError(f'The algorithm of "{self.name}" must be one of: {known}')
         if not isinstance(text, str):
-            raise ValueError(f'"{self.name}" takes a string, not {json_text(text)}')
+            raise ValueError(f'"{self.name}" takes a string, not {shown(text)}')
         return hashlib.new(algorithm, text.encode("latin-1"), usedforsecurity=False).hexdigest()
 
 
