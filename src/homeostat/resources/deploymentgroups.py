@@ -37,12 +37,12 @@ _SERVERS = mapping("Names and ids of the servers.", required=True, update=True)
 
 
 class SoftwareDeploymentGroup(Membership):
-    """member — type of the members, which has the properties of the group but for `servers`."""
+    """of — type of the members, which has the properties of the group but for `servers`."""
 
     name = "OS::Heat::SoftwareDeploymentGroup"
     description = "Applies a config to each of several servers."
     contents = NAMED
-    member: type[SoftwareDeployment] = SoftwareDeployment
+    of: type[SoftwareDeployment] = SoftwareDeployment
     properties = {"servers": _SERVERS, **{k: v for k, v in SoftwareDeployment.properties.items() if k != "server"}}
     update_policy = {
         "rolling_update": _batches("Change deployments in batches."),
@@ -69,12 +69,12 @@ class SoftwareDeploymentGroup(Membership):
         policy = (values[POLICY] or {}).get("batch_create" if new else "rolling_update")
         size = policy["max_batch_size"] if policy else max(len(servers), 1)
         names = sorted(servers)
-        shared = {name: values[name] for name in self.member.properties if values.get(name) is not None}
+        shared = {name: values[name] for name in self.of.properties if values.get(name) is not None}
         resources = {}
         for place, name in enumerate(names):
             batch = place // size
             required = names[(batch - 1) * size : batch * size] if batch else []
-            given = {"type": self.member.name, "properties": {**shared, "server": servers[name]}}
+            given = {"type": self.of.name, "properties": {**shared, "server": servers[name]}}
             resources[name] = {**given, "depends_on": required} if required else given
         return {"heat_template_version": "2018-08-31", "resources": resources}
 
@@ -94,7 +94,7 @@ class SoftwareDeploymentGroup(Membership):
 class StructuredDeploymentGroup(SoftwareDeploymentGroup):
     name = "OS::Heat::StructuredDeploymentGroup"
     description = "Applies a map to each of several servers, with values put in for its inputs."
-    member = StructuredDeployment
+    of = StructuredDeployment
     properties = {"servers": _SERVERS, **{k: v for k, v in StructuredDeployment.properties.items() if k != "server"}}
 
 
