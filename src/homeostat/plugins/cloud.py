@@ -155,7 +155,7 @@ class HandledCloud:
 
     def find(self, kind: str, tokens: Sequence[str]) -> list[Observation]:
         found, now = self._things.by_token(kind, list(tokens))
-        return [found[token].look(now) if token in found else _absent("", now) for token in tokens]
+        return [self._things.sought(found[token], now) if token in found else _absent("", now) for token in tokens]
 
     def resolve(self, kind: str, names: Sequence[str]) -> list[str | None]:
         """Things with handlers have no names but their handles."""

@@ -284,6 +284,7 @@ def _difference(before: Properties, after: Properties, live: Mapping[str, Any]) 
 def interrupted(made: Made) -> None:
     """Its handler was called, and whoever called it is dead or hangs."""
     fault = INTERRUPTED.format(action=made.inner.action.lower())
+    made.inner.interrupted = made.inner.action == "CREATE" and not made.seen.get("id")
     _ended(made, {"CREATE": SPOILT, "UPDATE": AGAIN}.get(made.inner.action, FAILED), fault)
 
 

@@ -11,20 +11,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from sqlalchemy import Row
+from sqlalchemy import Connection, Row
 
 from homeostat.model.errors import Superseded
 from homeostat.model.observed import Observation, Presence
 from homeostat.plugins.types import WORKING
-from homeostat.store import handled
+from homeostat.store import forsaken, handled
 from homeostat.store.database import Database
+from homeostat.store.forsaken import Forsaken
 from homeostat.store.schema import as_stored
 
 LOG = logging.getLogger(__name__)
 LEASE_S = 15.0
 """How long a turn is kept that nobody renews: its holder died."""
-GONE = "gone"
-"""Status of a thing that is not there any more, though nobody has deleted it."""
+GONE, BURIED = "gone", "buried"
+"""Status of a thing that is not there any more, though nobody has deleted it; of one that was deleted, and may be made
+yet: its creation was interrupted, and whoever had begun it may be frozen only."""
+SWEEP_S, SWEEP_MAX_S = 5.0, 120.0
+"""Time between deletions of what is buried; grows to the second."""
 BEGUN, POLLED, DONE = "begun", "polled", "done"
 """Phases of an action: its handler was called and has not returned; it is asked whether it is complete; it is."""
 
@@ -37,7 +41,8 @@ class Inner:
     progress — what goes on, and what its handler returned; turn, held_until — see above; due_at — not polled before;
     tries — acts in a row that time has to mend; looked_at — when it was last looked at; data, redacted — texts that
     handlers keep, and names of the secret ones; metadata — where a handler has set it; late — an id came from a handler
-    that had lost its turn.
+    that had lost its turn; interrupted — so was its creation, before an id was known; buried_until — when it is certain
+    that nobody makes it any more.
     """
 
     name: str = ""
@@ -56,6 +61,8 @@ class Inner:
     redacted: list[str] = field(default_factory=list)
     metadata: Any = None
     late: bool = False
+    interrupted: bool = False
+    buried_until: float = 0.0
 
 
 @dataclass(slots=True)
@@ -95,7 +102,7 @@ class Made:
         self.tell(status)
 
     def look(self, now: float) -> Observation:
-        if self.status == GONE:
+        if self.status in (GONE, BURIED):
             return Observation(Presence.ABSENT, self.handle, seen_at=now, reason=str(self.seen.get("fault", "")))
         return Observation(Presence.PRESENT, self.handle, dict(self.seen), now)
 
@@ -122,6 +129,8 @@ class Turn:
                 return
             made.seen["id"] = physical_id
             made.inner.late = made.inner.late or self.lost
+            if made.status == BURIED:
+                made.inner.due_at = 0.0
 
         self.unsaved = physical_id
         if not self.things.change(self, keep, at_any_time=True):
@@ -260,10 +269,22 @@ class Things:
     def renew(self, turn: Turn) -> None:
         self.change(turn, lambda _made: None)
 
+    def sought(self, made: Made, now: float) -> Observation:
+        """What `find` tells of a thing. What is buried is there whenever it is time to delete it once more."""
+        if made.status != BURIED:
+            return made.look(now)
+        if made.inner.buried_until <= now:
+            with self.db.write() as tx:
+                handled.remove(tx, made.record_id)
+        elif made.inner.due_at <= now:
+            return Observation(Presence.PRESENT, made.handle, dict(made.seen), now)
+        return made.look(now)
+
     def remove(self, turn: Turn) -> bool:
         """Forget a deleted thing. False when it is not over: an id came late, or the turn was lost."""
         with self.db.write() as tx:
             row = handled.locked(self.db, tx, turn.made.record_id)
+            now = self.db.now_of(tx)
             if row is None:
                 return True
             made = Made.of(row)
@@ -273,7 +294,23 @@ class Things:
             if made.inner.late:
                 made.inner.late, made.inner.held_until = False, 0.0
                 made.begin("DELETE", made.status)
-                handled.save(tx, made.record_id, made.seen, asdict(made.inner), self.db.now_of(tx))
+                handled.save(tx, made.record_id, made.seen, asdict(made.inner), now)
                 return False
-            handled.remove(tx, made.record_id)
+            if made.inner.interrupted:
+                self._bury(tx, made, now)
+            else:
+                handled.remove(tx, made.record_id)
         return True
+
+    def _bury(self, tx: Connection, made: Made, now: float) -> None:
+        """It is looked for by its token, as what other clouds were asked to make, and deleted again and again."""
+        inner = made.inner
+        if not inner.buried_until:
+            inner.buried_until, inner.tries = now + forsaken.PATIENCE_S, 0
+            forsaken.add(self.db, tx, [Forsaken(made.token, made.kind, self.project)], now)
+        inner.phase, inner.progress, inner.held_until = DONE, None, 0.0
+        inner.due_at = now + min(SWEEP_S * 2**inner.tries, SWEEP_MAX_S)
+        inner.tries += 1
+        made.seen["id"] = None
+        made.tell(BURIED, "it was deleted")
+        handled.save(tx, made.record_id, made.seen, asdict(inner), now)

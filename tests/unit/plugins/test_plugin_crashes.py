@@ -65,6 +65,7 @@ class Mortal:
 
     @property
     def records(self) -> int:
+        """Of things that are there, or may come yet."""
         with self.there.db.read() as tx:
             return len(tx.execute(select(schema.record)).all())
 
@@ -80,7 +81,6 @@ def alone(mortal: Mortal, stack_id: str) -> None:
     """There is one lamp, and it is the one that the row knows."""
     (lamp_id,) = SHOP.lamps
     assert mortal.there.row(stack_id, "lamp").handle == lamp_id
-    assert mortal.records == 1
 
 
 @pytest.mark.parametrize("point", range(POINTS))
@@ -112,6 +112,23 @@ def test_a_deletion_that_is_interrupted_leaves_nothing(mortal: Mortal, point: in
     assert mortal.there.stack(stack_id).deleted_at is not None
     assert SHOP.lamps == {}
     assert mortal.records == 0
+
+
+def test_what_was_interrupted_is_looked_for_until_nobody_can_make_it_any_more(mortal: Mortal) -> None:
+    """Whoever had begun it may have been frozen only, and die when it has made it."""
+    stack_id = mortal.there.begin({"lamp": lamp()})
+    mortal.dying(1, mortal.there.work)
+    assert mortal.there.state(stack_id) == "CREATE_COMPLETE"
+    assert (SHOP.calls.count("handle_delete None"), mortal.records) == (1, 2)
+    with mortal.there.db.read() as tx:
+        (name,) = [row.secret["physical_name"] for row in tx.execute(select(schema.record)) if row.object["id"] is None]
+    SHOP.lamps["late"] = {"name": name}
+    mortal.there.live(120)
+    assert "late" not in SHOP.lamps
+    alone(mortal, stack_id)
+    mortal.there.live(900)
+    assert mortal.records == 1
+    assert 3 < SHOP.calls.count("handle_delete None") < 20
 
 
 def test_these_points_are_all_there_are(mortal: Mortal) -> None:
