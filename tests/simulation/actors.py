@@ -12,6 +12,7 @@ from taskflow.exceptions import JobFailure, UnclaimableJob
 
 from homeostat.api.asks import Asks
 from homeostat.api.intake import Intake, Quotas
+from homeostat.clouds.joined import JoinedCloud
 from homeostat.clouds.port import Sighting
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.convergence.board import ShardBoard
@@ -22,6 +23,8 @@ from homeostat.convergence.observing import Observer
 from homeostat.convergence.pass_ import Limits, Passes
 from homeostat.convergence.performing import Performer
 from homeostat.model.errors import Rejected, Superseded, Transient
+from homeostat.plugins.cloud import HandledClouds
+from homeostat.plugins.resource import Resource
 from homeostat.store import shards
 from homeostat.store.database import Database
 from homeostat.store.purge import Rules, purge
@@ -251,7 +254,8 @@ class CountedPasses(Passes):
 class Worker(Process):
     """A worker: one or two threads of passes, one that observes and sweeps.
 
-    Takes: clouds — by project. notices — what the cloud has told this worker, and it has not read yet.
+    Takes: clouds — by project; handled — classes with handlers, by type. notices — what the cloud has told this worker,
+    and it has not read yet.
     """
 
     def __init__(
@@ -262,6 +266,7 @@ class Worker(Process):
         clock: VirtualClock,
         entropy: Entropy,
         rng: random.Random,
+        handled: Mapping[str, type[Resource]] | None = None,
     ) -> None:
         super().__init__(name, db, clock, rng)
         self.limits = Limits(
@@ -273,6 +278,9 @@ class Worker(Process):
         )
         self.notices: deque[Sighting] = deque()
         views: dict[str, Any] = {project: InterruptibleCloud(cloud) for project, cloud in clouds.items()}
+        if handled:
+            own = HandledClouds(self.db, handled, views.__getitem__)
+            views = {project: JoinedCloud(cloud, own.of(project)) for project, cloud in views.items()}
         now = ProcessClock(self.db.agreed_now, clock)
         children = Children(self.db, now, entropy, TIMEOUT_S)
         performer = Performer(views.__getitem__, children, now, entropy)

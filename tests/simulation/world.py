@@ -1,8 +1,9 @@
 """One simulated world, made from a seed: users, processes, clouds with faults, crashes, and its laws."""
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 from unittest.mock import patch
 
 from sqlalchemy import select
@@ -11,6 +12,7 @@ from homeostat.clouds.simulated import Faults, Weather
 from homeostat.convergence import definitions
 from homeostat.convergence.clock import Entropy
 from homeostat.model.status import Status
+from homeostat.plugins.resource import Resource
 from homeostat.store import forsaken, schema
 from tests.simulation.actors import Actor, Api, Process, VirtualClock, Worker
 from tests.simulation.invariants import check_rest
@@ -37,10 +39,12 @@ class Story:
 
 
 class SimulatedWorld:
-    """Everything of one seed, but for what happens to it (see `trouble`).
+    """Everything of one seed, but for what happens to it (see `trouble`). handled — classes with handlers, by type.
 
     Takes: projects — each has a cloud of its own; workers, apis — processes; members_per_shard — of groups.
     """
+
+    handled: ClassVar[Mapping[str, type[Resource]]] = {}
 
     def __init__(
         self,
@@ -78,7 +82,7 @@ class SimulatedWorld:
 
     def _worker(self) -> Worker:
         self._born += 1
-        return Worker(f"w{self._born}", self.db, self.clouds, self.clock, self.entropy, self.rng)
+        return Worker(f"w{self._born}", self.db, self.clouds, self.clock, self.entropy, self.rng, self.handled)
 
     def _api(self) -> Api:
         self._born += 1

@@ -195,10 +195,13 @@ class Things:
             if handled.by_token(tx, kind, [token]):
                 return None
             now = self.db.now_of(tx)
-            owner = handled.owner(tx, token.rpartition("-")[0])
+            key, _, attempt = token.rpartition("-")
+            owner = handled.owner(tx, key)
+            # A thing is looked for by its name: that of another attempt, which may come yet, is not its own.
+            name = str(spec["physical_name"])
             inner = Inner(
-                owner.name if owner is not None else str(spec["physical_name"]),
-                str(spec["physical_name"]),
+                owner.name if owner is not None else name,
+                f"{name}-{attempt}" if forsaken.has_given_up(tx, key) else name,
                 dict(spec["properties"]),
                 held_until=now + LEASE_S,
             )

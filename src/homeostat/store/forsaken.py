@@ -47,6 +47,12 @@ def take_due(tx: Connection, now: float, limit: int) -> list[Forsaken]:
     return [Forsaken(row.token, row.kind, row.project) for row in rows]
 
 
+def has_given_up(tx: Connection, key: str) -> bool:
+    """May a creation for the row with this key still turn up that was given up?"""
+    mine = select(_forsaken.c.token).where(_forsaken.c.token.startswith(f"{key}-", autoescape=True))
+    return tx.execute(mine.limit(1)).first() is not None
+
+
 def drop(tx: Connection, tokens: Sequence[str]) -> None:
     """Forget them: they belong to somebody."""
     tx.execute(delete(_forsaken).where(_forsaken.c.token.in_(tokens)))

@@ -18,8 +18,8 @@ _stack = schema.stack
 
 def by_handle(tx: Connection, kind: str, project: str, handles: Sequence[str]) -> dict[str, Row[Any]]:
     """Handle -> record, of those that exist."""
-    wanted = set(handles)
-    chosen = or_(_record.c.id.in_(wanted), _record.c.link.in_(wanted - {""}))
+    wanted = set(handles) - {""}
+    chosen = or_(_record.c.id.in_(wanted), _record.c.link.in_(wanted))
     found: dict[str, Row[Any]] = {}
     for row in tx.execute(select(_record).where(_record.c.kind == kind, _record.c.project == project, chosen)):
         found |= {handle: row for handle in (row.id, row.link) if handle in wanted}

@@ -1,0 +1,106 @@
+"""Records of things with handlers, and the turns of their handlers, on SQLite and on PostgreSQL."""
+
+import threading
+from typing import Any
+
+from homeostat.plugins.things import LEASE_S, Made, Things, Turn
+from homeostat.store import forsaken, handled
+from homeostat.store.database import Database
+from homeostat.store.forsaken import Forsaken
+
+KIND = "plugin:Example::Lamp"
+SPEC = {"properties": {"watts": 40}, "physical_name": "web-lamp-row"}
+
+
+def begun(database: Database, token: str = "row-1") -> Turn:
+    turn = Things(database, "p").begin(KIND, token, SPEC)
+    assert turn is not None
+    return turn
+
+
+def anyway(_made: Made, _now: float) -> bool:
+    return True
+
+
+def unchanged(_made: Made) -> None:
+    """Take the turn only."""
+
+
+def found(database: Database, *handles: str, project: str = "p") -> dict[str, Any]:
+    with database.read() as tx:
+        return handled.by_handle(tx, KIND, project, list(handles))
+
+
+def test_a_token_has_one_thing(database: Database) -> None:
+    turn = begun(database)
+    assert Things(database, "p").begin(KIND, "row-1", SPEC) is None
+    record_id = turn.made.record_id
+    assert found(database, record_id, "other").keys() == {record_id}
+    assert found(database, record_id, project="q") == {}
+
+
+def test_a_thing_is_known_by_its_own_id_unless_another_one_is(database: Database) -> None:
+    first, second = begun(database), begun(database, "row-2")
+    for turn in (first, second):
+        turn.keep_id("lamp-1")
+        turn.must(unchanged, name=True)
+    assert (first.made.handle, second.made.handle) == ("lamp-1", second.made.record_id)
+    rows = found(database, "lamp-1", first.made.record_id, second.made.record_id, "")
+    assert {handle: row.token for handle, row in rows.items()} == {
+        "lamp-1": "row-1",
+        first.made.record_id: "row-1",
+        second.made.record_id: "row-2",
+    }
+
+
+def test_many_who_want_one_handle_at_once_get_it_once(database: Database) -> None:
+    turns = [begun(database, f"row-{number}") for number in range(6)]
+    for turn in turns:
+        turn.keep_id("lamp-1")
+    together = threading.Barrier(len(turns))
+
+    def name(turn: Turn) -> None:
+        together.wait(20)
+        turn.must(unchanged, name=True)
+
+    threads = [threading.Thread(target=name, args=(turn,)) for turn in turns]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [turn.made.link for turn in turns].count("lamp-1") == 1
+
+
+def test_there_is_one_turn_at_a_time(database: Database) -> None:
+    turn = begun(database)
+    things = turn.things
+    assert things.take(turn.made.record_id, anyway, unchanged) is None
+    assert turn.finish(unchanged)
+    again = things.take(turn.made.record_id, anyway, unchanged)
+    assert again is not None
+    assert not turn.finish(unchanged), "its turn is over"
+    turn.keep_id("lamp-1")
+    (row,) = found(database, again.made.record_id).values()
+    assert row.object["id"] == "lamp-1", "what it has made is known all the same"
+    assert row.secret["held_until"] > LEASE_S
+
+
+def test_another_attempt_for_a_row_has_a_name_of_its_own(database: Database) -> None:
+    assert begun(database, "row-1").made.inner.physical_name == "web-lamp-row"
+    with database.write() as tx:
+        forsaken.add(database, tx, [Forsaken("row-1", KIND, "p"), Forsaken("rows-1", KIND, "p")], 1.0)
+    assert begun(database, "row-2").made.inner.physical_name == "web-lamp-row-2"
+    assert begun(database, "other-2").made.inner.physical_name == "web-lamp-row"
+
+
+def test_what_handlers_keep_is_there_for_the_next_one(database: Database) -> None:
+    turn = begun(database)
+    turn.keep_data("a", "1", redact=False)
+    turn.keep_data("b", "2", redact=True)
+    turn.keep_data("a", None, redact=False)
+    turn.keep_metadata({"x": [1]})
+    turn.finish(unchanged)
+    (row,) = found(database, turn.made.record_id).values()
+    made = Made.of(row)
+    assert (made.inner.data, made.inner.redacted, made.inner.metadata) == ({"b": "2"}, ["b"], {"x": [1]})
+    assert "2" not in str(made.seen)

@@ -1,0 +1,164 @@
+"""The ring with a plug-in in it: its handlers fail, are frozen, and die between what they make and what they store.
+
+Its disks are things of the simulated cloud, made by its handlers: so they are under the same laws as all others.
+`HOMEOSTAT_SEEDS=1000` plays more.
+"""
+
+import os
+import random
+from collections.abc import Iterator
+from typing import Any, ClassVar
+from unittest.mock import patch
+
+import pytest
+from sqlalchemy import select
+
+from homeostat.clouds.port import Change, Intent
+from homeostat.clouds.simulated import SimulatedCloud
+from homeostat.model.errors import HomeostatError, Transient, Uncertain
+from homeostat.model.observed import Observation
+from homeostat.plugins import exception, properties, resource
+from homeostat.plugins.types import handled_type
+from homeostat.resources import registry
+from homeostat.resources.discovery import Offer
+from homeostat.store import schema
+from tests.simulation import templates
+from tests.simulation.actors import InterruptibleCloud
+from tests.simulation.templates import Gardener, Resources
+from tests.simulation.trouble import TroubledWorld
+
+SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "8"))
+FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
+TYPE = "Sim::Disk"
+KIND = "volume"
+
+
+class Disk(resource.Resource):
+    """A volume, made by hand. What it sends may be lost on its way, and what it makes is listed late."""
+
+    outside: ClassVar[dict[str, SimulatedCloud]] = {}
+    created: ClassVar[int] = 0
+    properties_schema = {
+        "size": properties.Schema(properties.Schema.INTEGER, required=True),
+        "description": properties.Schema(properties.Schema.STRING, update_allowed=True),
+    }
+
+    @property
+    def _cloud(self) -> Any:
+        return InterruptibleCloud(self.outside[self.context.tenant_id])
+
+    @property
+    def _now(self) -> float:
+        return self.outside[self.context.tenant_id]._now()
+
+    def handle_create(self) -> None:
+        self.data_set("sought", self._now)  # before it is made: what may have been made is looked for
+        spec = {"name": self.physical_resource_name(), **dict(self.properties)}
+        Disk.created += 1
+        (answer,) = self._cloud.create(KIND, [Intent(self.physical_resource_name(), spec)])
+        if isinstance(answer, Observation):
+            self.resource_id_set(answer.handle)
+        elif not isinstance(answer, Uncertain):
+            raise answer
+
+    def check_create_complete(self, token: Any) -> bool:
+        if self.resource_id is None and not self._found():
+            return False
+        return self._status() == "available"
+
+    def _found(self) -> bool:
+        (look,) = self._cloud.find(KIND, [self.physical_resource_name()])
+        if look.present:
+            self.resource_id_set(look.handle)
+        elif not self._may_come():
+            raise exception.ResourceInError(resource_status="LOST", status_reason="nothing came of it")
+        return bool(look.present)
+
+    def _may_come(self) -> bool:
+        """Is it too early to say that nothing was made?"""
+        lag_s = self.outside[self.context.tenant_id].listing_lag_s
+        return bool(self._now < float(self.data().get("sought", 0)) + lag_s)
+
+    def _status(self) -> str:
+        """Fails: ResourceInError for one that is broken or gone."""
+        (look,) = self._cloud.observe(KIND, [self.resource_id])
+        if not look.present and not self._may_come():
+            raise exception.ResourceInError(resource_status="GONE", status_reason="somebody has removed it")
+        status = str(look.properties.get("status", "creating"))
+        if status not in ("creating", "available"):
+            raise exception.ResourceInError(resource_status=status, status_reason=look.properties.get("fault"))
+        return status
+
+    def handle_update(self, json_snippet: Any, tmpl_diff: Any, prop_diff: Any) -> None:
+        spec = {**dict(self.properties), **prop_diff}
+        self._answer(self._cloud.update(KIND, [Change(str(self.resource_id), spec, tuple(prop_diff))]))
+
+    def handle_delete(self) -> None:
+        if self.resource_id is None:
+            (look,) = self._cloud.find(KIND, [self.physical_resource_name()])
+            if not look.present:
+                if self._may_come():
+                    raise Transient("it may come yet")
+                return
+            self.resource_id_set(look.handle)
+        self._answer(self._cloud.delete(KIND, [str(self.resource_id)]))
+
+    def check_delete_complete(self, token: Any) -> bool:
+        return self.resource_id is None or not self._cloud.observe(KIND, [self.resource_id])[0].present
+
+    def _answer(self, answers: list[Observation | HomeostatError]) -> None:
+        if isinstance(answers[0], Uncertain):
+            raise Transient(str(answers[0]))
+        if isinstance(answers[0], HomeostatError):
+            raise answers[0]
+
+    def get_live_state(self, resource_properties: Any) -> dict[str, Any]:
+        (look,) = self._cloud.observe(KIND, [self.resource_id])
+        if not look.present and not self._may_come():
+            raise exception.EntityNotFound(entity="Disk", name=self.resource_id)
+        if look.properties.get("status") == "error":
+            raise exception.ResourceInError(resource_status="error", status_reason=look.properties.get("fault"))
+        return {name: look.properties[name] for name in ("description",) if name in look.properties}
+
+
+class DiskGardener(Gardener):
+    def _properties(self, kind: str, earlier: Resources) -> dict[str, Any]:
+        if kind != TYPE:
+            return super()._properties(kind, earlier)
+        return {"size": self._rng.choice((1, 1, 2)), "description": str(self._rng.randint(0, 3))}
+
+
+class DiskWorld(TroubledWorld):
+    handled = {TYPE: Disk}
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        Disk.outside = dict(self.clouds)
+        self._gardener = DiskGardener(random.Random(f"disks {seed}"), nested=seed % 2 == 0)
+
+    def things(self) -> dict[str, dict[str, Any]]:
+        """What its row knows by the record's id, having heard of it early, is shown under that."""
+        known = {row.handle for row in self.rows()}
+        with self.db.read() as tx:
+            early = {row.object["id"]: row.id for row in tx.execute(select(schema.record)) if row.id in known}
+        return {early.get(handle, handle): thing for handle, thing in super().things().items()}
+
+
+@pytest.fixture(autouse=True)
+def disks() -> Iterator[None]:
+    registry.add([Offer("ring", [handled_type(TYPE, Disk)])])
+    with patch.object(templates, "SIMPLE", (*templates.SIMPLE, TYPE, TYPE, TYPE)):
+        yield
+    registry.take_away(["ring"])
+
+
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
+def test_what_handlers_make_converges_and_nothing_leaks_or_is_made_twice(seed: int) -> None:
+    """CV2, CV5, CV16, CV18 under crashes, freezes, faults and outages."""
+    world = DiskWorld(seed)
+    try:
+        world.run()
+    except Exception as error:
+        told = "\n".join(world.story.lines)
+        replay = f"HOMEOSTAT_FIRST_SEED={seed} HOMEOSTAT_SEEDS=1 python -m pytest tests/simulation/test_handlers.py"
+        raise AssertionError(f"seed {seed}: {error}\n{told}\nreplay: {replay}") from error
