@@ -33,6 +33,8 @@ ID_B = "22222222-2222-4222-8222-222222222222"
 VALUES: Mapping[str, Mapping[str, Any]] = {
     "AWS::AutoScaling::AutoScalingGroup": {"LaunchConfigurationName": "other", "MinSize": 1, "MaxSize": 3},
     "AWS::AutoScaling::LaunchConfiguration": {"ImageId": "my-image", "InstanceType": "my-flavor"},
+    "AWS::EC2::Subnet": {"CidrBlock": "192.0.2.0/24"},
+    "AWS::EC2::VPCGatewayAttachment": {"InternetGatewayId": "my-gateway"},
     "AWS::EC2::EIPAssociation": {"InstanceId": "my-server", "EIP": "192.0.2.10"},
     "AWS::EC2::Volume": {"Size": 1},
     "AWS::EC2::VolumeAttachment": {"Device": "/dev/vdb"},

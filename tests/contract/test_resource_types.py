@@ -75,6 +75,7 @@ TEMPLATE: dict[str, tuple[str, dict[str, Any]]] = {
         {"security_group": "@web", "port_range_min": 8, "port_range_max": 9},
     ),
     "plain_router": ("OS::Neutron::Router", {}),
+    "other_router": ("OS::Neutron::Router", {"name": "vpc"}),
     "way_out": ("OS::Neutron::RouterGateway", {"router_id": "@plain_router", "network": "public"}),
     "huge": ("OS::Nova::Flavor", {"name": "huge", "ram": 64000, "vcpus": 64, "extra_specs": {"cpu": "fast"}}),
     "apart": ("OS::Nova::ServerGroup", {"policies": ["anti-affinity"]}),
@@ -116,6 +117,7 @@ TEMPLATE: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "aws_address": ("AWS::EC2::EIP", {}),
     "aws_association": ("AWS::EC2::EIPAssociation", {"InstanceId": "@aws_server", "EIP": "@aws_address"}),
+    "aws_way_out": ("AWS::EC2::VPCGatewayAttachment", {"VpcId": "@other_router", "InternetGatewayId": "any"}),
     "old_balancer": ("OS::Neutron::LBaaS::LoadBalancer", {"vip_subnet": "@near"}),
     "old_listener": (
         "OS::Neutron::LBaaS::Listener",

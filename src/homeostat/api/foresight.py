@@ -25,6 +25,7 @@ from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.status import Action, Status
 from homeostat.model.world import StackFacts, World
 from homeostat.planner.foresight import Fate, Foreseen, Foresight
+from homeostat.resources.composed import Composed
 from homeostat.resources.deploymentgroups import SoftwareDeploymentGroup
 from homeostat.resources.nested import FACADE, NestedStack, parameters_of
 from homeostat.resources.registry import kind_of, type_of
@@ -207,6 +208,10 @@ class Forecaster:
                 environment = {**environment, environments.FACADE: known[FACADE]}
             return Desired("template", template, parameters, environment, parent.files)
         values = kind.complete(note.after)
+        if isinstance(kind, Composed):
+            return (
+                None if holds(values, UNKNOWN) else Desired("template", kind.template(values), environment=environment)
+            )
         if any(values.get(name) is UNKNOWN for name in ("count", member_property(definition), "resources")):
             return None
         if isinstance(kind, SoftwareDeploymentGroup):

@@ -33,6 +33,7 @@ from homeostat.planner.naming import physical_name
 from homeostat.planner.scope import RowScope, thing_of
 from homeostat.resources import groups
 from homeostat.resources.base import ResourceType
+from homeostat.resources.composed import Composed
 from homeostat.resources.deploymentgroups import SoftwareDeploymentGroup
 from homeostat.resources.grouping import Launched
 from homeostat.resources.nested import FACADE, POLICY, NestedStack, parameters_of
@@ -166,6 +167,9 @@ class Children:
         inside = environment_inside(parent, row.name, row.called or row.type)
         if contents == "template":
             return replace(_from_template(row, parent, inside), intent=intent)
+        if isinstance(kind, Composed):
+            made = kind.template(kind.complete(row.properties))
+            return stacks.Desired("template", made, environment=inside, intent=intent)
         if contents == "chain":
             chain = chain_desired(kind.complete(row.properties))
             return replace(chain, environment=inside, files=parent.files, intent=intent)

@@ -19,11 +19,12 @@ from homeostat.resources import (
     remote,
     routing,
     volume_types,
+    vpc,
     vpn,
 )
 
 FAMILIES = (
     *(nova, compute, neutron, routing, qos, provider, gateways, vpn, firewall, chaining),
     *(cinder, volume_types, octavia, layer7, octavia_offers, lbaas, quotas, remote),
-    ec2,
+    *(ec2, vpc),
 )

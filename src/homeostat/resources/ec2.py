@@ -8,6 +8,7 @@ from homeostat.resources import comparison
 from homeostat.resources.base import Props, ResourceType, Thing, shortened
 from homeostat.resources.cinder import VolumeAttachment, VolumeKind
 from homeostat.resources.constraints import IP_ADDRESS
+from homeostat.resources.graph import Graph, of_type
 from homeostat.resources.neutron import NetworkingType, link
 from homeostat.resources.nova import SERVER_NAME_MAX, ServerType
 from homeostat.resources.rules import conflict, exactly_one, given, require
@@ -248,6 +249,10 @@ class ElasticIp(NetworkingType):
     }
     attributes = {"AllocationId": Attribute("Id of the address.")}
     renamed = {"InstanceId": "server"}
+
+    def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
+        """What lets networks of the same template lead outside."""
+        return {name for name, _ in of_type(graph, "AWS::EC2::VPCGatewayAttachment")}
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
         return {"server": values["InstanceId"]} if values.get("InstanceId") else {}

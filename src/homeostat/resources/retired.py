@@ -21,6 +21,8 @@ class RetiredType(ResourceType):
 
 NOTHING = "No service takes its place: leave it out, or map it to OS::Heat::None in the environment."
 RETIRED: dict[str, tuple[str, str]] = {
+    "AWS::CloudWatch::Alarm": ("", "Use an alarm of OS::Aodh instead."),
+    "AWS::RDS::DBInstance": ("", "Use OS::Trove::Instance instead."),
     "OS::Designate::Domain": ("10.0.0", "Use OS::Designate::Zone instead."),
     "OS::Designate::Record": ("10.0.0", "Use OS::Designate::RecordSet instead."),
     "OS::Glance::Image": ("22.0.0", "Use OS::Glance::WebImage instead."),

@@ -115,6 +115,12 @@ MINIMAL: dict[str, dict[str, Any]] = {
     "AWS::EC2::VolumeAttachment": {"InstanceId": ID_A, "VolumeId": ID_B, "Device": "/dev/vdb"},
     "AWS::EC2::SecurityGroup": {"GroupDescription": "web"},
     "AWS::EC2::EIP": {},
+    "AWS::EC2::VPC": {},
+    "AWS::EC2::Subnet": {"VpcId": ID_A, "CidrBlock": "10.0.0.0/24"},
+    "AWS::EC2::VPCGatewayAttachment": {"VpcId": ID_A, "InternetGatewayId": "ig"},
+    "AWS::EC2::InternetGateway": {},
+    "AWS::EC2::RouteTable": {"VpcId": ID_A},
+    "AWS::EC2::SubnetRouteTableAssociation": {"RouteTableId": "t", "SubnetId": "s1"},
     "AWS::EC2::EIPAssociation": {"InstanceId": ID_A, "EIP": "203.0.113.5"},
     "AWS::EC2::NetworkInterface": {"SubnetId": "s1"},
     "AWS::AutoScaling::AutoScalingGroup": {
