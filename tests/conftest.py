@@ -45,7 +45,7 @@ def _missing(message: str) -> NoReturn:
 
 
 @pytest.fixture
-def postgresql_database_url(postgresql_url: str) -> str:
+def postgresql_database_url(postgresql_url: str) -> Iterator[str]:
     """An empty database of its own on the session's server."""
     server = make_url(postgresql_url)
     name = f"homeostat_{next(_NUMBERS)}"
@@ -53,7 +53,8 @@ def postgresql_database_url(postgresql_url: str) -> str:
         host=str(server.query["host"]), user=server.username, dbname="postgres", autocommit=True
     ) as admin:
         admin.execute(f"CREATE DATABASE {name}")
-    return server.set(database=name).render_as_string(hide_password=False)
+        yield server.set(database=name).render_as_string(hide_password=False)
+        admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)])

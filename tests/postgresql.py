@@ -19,6 +19,7 @@ START_S = 60.0
 SAFE = ("fsync=off", "full_page_writes=off", "deadlock_timeout=100ms", "listen_addresses=")
 """What was committed outlives the server, as long as this machine runs."""
 FAST = (*SAFE, "synchronous_commit=off")
+IN_MEMORY_BYTES = 2 * 1024**3
 PR_SET_PDEATHSIG = 1
 
 
@@ -62,7 +63,7 @@ def crashing(programs: Path) -> Iterator[tuple[str, Callable[[], None]]]:
 @contextlib.contextmanager
 def _prepared(programs: Path) -> Iterator[tuple[Path, pwd.struct_passwd | None]]:
     """A new cluster; gives its directory, and the account that runs it."""
-    root = Path(tempfile.mkdtemp(prefix="homeostat-postgresql-"))
+    root = Path(tempfile.mkdtemp(prefix="homeostat-postgresql-", dir=_place()))
     try:
         account = _account()
         if account is not None:
@@ -71,6 +72,15 @@ def _prepared(programs: Path) -> Iterator[tuple[Path, pwd.struct_passwd | None]]
         yield root, account
     finally:
         shutil.rmtree(root, ignore_errors=True)
+
+
+def _place() -> Path | None:
+    """In memory where there is enough of it: a database is many files, and each test has one."""
+    memory = Path("/dev/shm")
+    with contextlib.suppress(OSError):
+        if shutil.disk_usage(memory).free >= IN_MEMORY_BYTES and os.access(memory, os.W_OK):
+            return memory
+    return None
 
 
 def _url(root: Path) -> str:

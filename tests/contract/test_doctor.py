@@ -71,7 +71,7 @@ def test_an_empty_database_is_told_from_one_of_this_version(database_url: str) -
 )
 def test_a_database_that_is_not_there(tmp_path: Path, url: Callable[[Path], str], words: str) -> None:
     found = checks(Database(url(tmp_path), time.time))
-    assert [(name, check.level) for name, check in found.items()] == [("database", Level.FAIL)]
+    assert {name for name, check in found.items() if check.level is not Level.OK} == {"database"}
     assert words in found["database"].found
     assert "--database" in found["database"].remedy
     assert list(tmp_path.iterdir()) == []

@@ -381,8 +381,13 @@ def test_workers_are_listed_idle_and_dead(heat: Client, service: Running) -> Non
     long_ago = time.time() - 60
     with service.db.write() as tx:
         workers.report(service.db, tx, workers.Worker("gone:1:a", "gone", 1, "0", "sql", long_ago - 60, long_ago))
-    listed = until(lambda: found if len(found := heat.services.list()) == 2 else None, "the worker that runs")
-    assert [(each.host, each.status) for each in listed] == [("gone", "down"), (socket.gethostname(), "up")]
+
+    def as_they_are() -> list[Any] | None:
+        found = heat.services.list()
+        wanted = [("gone", "down"), (socket.gethostname(), "up")]
+        return found if [(each.host, each.status) for each in found] == wanted else None
+
+    listed = until(as_they_are, "the worker that runs is up, the other one is down")
     assert listed[0].updated_at < listed[1].updated_at
     with service.db.write() as tx:
         workers.leave(tx, "gone:1:a")
