@@ -139,21 +139,22 @@ Parameters:
 Resources:
   disk:
     Type: OS::Cinder::Volume
-    Properties: {size: {Ref: size}, description: {"Fn::Join": ["-", [{Ref: colour}, {Ref: "AWS::StackName"}]]}}
-    Metadata: {"Fn::ResourceFacade": Metadata}
+    Properties:
+      size: {Ref: size}
+      description: {"Fn::Join": ["-", [{Ref: colour}, {"Fn::Select": [role, {"Fn::ResourceFacade": Metadata}]}]]}
 Outputs:
   told: {Value: {"Fn::Join": ["-", [{Ref: colour}, {"Fn::GetAtt": [disk, display_description]}]]}}
 """
 
 
 def test_a_nested_template_may_be_cfn() -> None:
-    service, stack_id = created({"inner": inner(), "reader": reader()}, CFN)
+    service, stack_id = created({"inner": {**inner(), "metadata": {"role": "store"}}, "reader": reader()}, CFN)
     assert service.state(stack_id) == "CREATE_COMPLETE"
     (disk,) = service.cloud.things("volume").values()
-    assert disk["description"].startswith("red-")
-    assert service.row(stack_id, "reader").properties["value"] == f"red-{disk['description']}"
+    assert disk["description"] == "red-store"
+    assert service.row(stack_id, "reader").properties["value"] == "red-red-store"
 
 
 def test_a_mistake_in_a_nested_cfn_template_is_told_in_its_words() -> None:
     with pytest.raises(Rejected, match=r"resources\.inner.*Resources\.disk\.Properties.*Unknown Property sice"):
-        created({"inner": inner()}, CFN.replace("{size: {Ref", "{sice: {Ref"))
+        created({"inner": inner()}, CFN.replace("      size:", "      sice:"))
