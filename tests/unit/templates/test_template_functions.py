@@ -120,6 +120,8 @@ GIVES = [
     # lists
     ({"list_concat": [["a"], None, [1, "a"]]}, ["a", 1, "a"], LATEST, "in order"),
     ({"list_concat_unique": [["a", {"x": 1}], ["b", "a", {"x": 1}]]}, ["a", {"x": 1}, "b"], LATEST, "first of each"),
+    ({"list_concat_unique": [[1, True], [1.0, "1"]]}, [1, "1"], LATEST, "what is equal is the same"),
+    ({"filter": [[1, {"a": [1]}], [1, "1", {"a": [1]}, {"a": 1}]]}, ["1", {"a": 1}], LATEST, "equal values go"),
     ({"filter": [[None, "b"], ["a", None, "b", "c"]]}, ["a", "c"], LATEST, "without the values"),
     ({"filter": [None, ["a"]]}, ["a"], LATEST, "no values"),
     ({"filter": [["a"], None]}, None, LATEST, "no list"),
@@ -271,6 +273,8 @@ REFUSES = [
         'The function "get_attr" is invalid in this context',
         "conditions see parameters only",
     ),
+    ({"digest": ["shake_128", "x"]}, "StackValidationFailed", "no fixed length", "a digest of any length"),
+    ({"digest": ["md5", "\u0100"]}, "StackValidationFailed", "Latin-1 only", "a letter beyond Latin-1"),
     ({"yaql": {"expression": "$"}}, "StackValidationFailed", 'keys "expression" and "data"', "a query without data"),
     ({"yaql": ["$", {}]}, "StackValidationFailed", 'keys "expression" and "data"', "a query in a list"),
 ]

@@ -209,7 +209,13 @@ class Digest(Function):
             raise ValueError(f'The algorithm of "{self.name}" must be one of: {known}')
         if not isinstance(text, str):
             raise ValueError(f'"{self.name}" takes a string, not {shown(text)}')
-        return hashlib.new(algorithm, text.encode("latin-1"), usedforsecurity=False).hexdigest()
+        try:
+            made = hashlib.new(algorithm, text.encode("latin-1"), usedforsecurity=False)
+        except UnicodeEncodeError:
+            raise ValueError(f'"{self.name}" takes letters of Latin-1 only, not {shown(text)}') from None
+        if made.digest_size == 0:
+            raise ValueError(f'"{self.name}" cannot use {algorithm}, whose digests have no fixed length')
+        return made.hexdigest()
 
 
 _URL_PARTS = ("scheme", "username", "password", "host", "port", "path", "query", "fragment")
