@@ -219,7 +219,7 @@ REFUSES = [
     ({"str_split": ["a"]}, INVALID, "[delimiter, string]", "shape"),
     ({"digest": ["nope", "a"]}, INVALID, "must be one of", "an unknown algorithm"),
     ({"digest": ["md5", 5]}, INVALID, "takes a string", "a number"),
-    ({"digest": ["md5", "\u20ac"]}, INVALID, "latin-1", "a character Latin-1 does not have"),
+    ({"digest": ["md5", "\u20ac"]}, INVALID, "Latin-1 only", "a character Latin-1 does not have"),
     ({"repeat": {"template": "x"}}, INVALID, '"template" and "for_each"', "shape"),
     ({"repeat": {"template": "x", "for_each": ["x"]}}, INVALID, "must be a map of variables", "no variables"),
     ({"repeat": {"template": "x", "for_each": {"x": "abc"}}}, INVALID, "must be a list", "text is no list"),
