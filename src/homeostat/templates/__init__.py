@@ -2,7 +2,8 @@
 
 `parse` text to plain data · `versions` of the language, `dialects` what each calls things · `parameters`,
 `constraints` · `functions` the intrinsic ones · `snippets` plain data to trees · `tree` what a tree is and how it is
-evaluated · `definitions`, `graph`, `compile` the whole. In the order the data flows:
+evaluated · `definitions`, `graph`, `compile` the whole · `patterns` regular expressions, `queries` and `queryfunctions`
+YAQL, both bounded. In the order the data flows:
 
     text -> parse_template -> compile_template -> Compiled.definitions[name].properties -> evaluate(tree, scope)
 
