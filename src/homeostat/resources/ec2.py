@@ -316,7 +316,7 @@ class NetworkInterface(NetworkingType):
     def attribute(self, thing: Thing, name: str) -> Any:
         if name != "PrivateIpAddress":
             return super().attribute(thing, name)
-        return next((each["ip_address"] for each in thing.seen.properties.get("fixed_ips") or ()), None)
+        return next((each.get("ip_address") for each in thing.seen.properties.get("fixed_ips") or ()), None)
 
 
 TYPES: list[type[ResourceType]] = [
