@@ -37,6 +37,7 @@ VALUES: Mapping[str, Mapping[str, Any]] = {
     "AWS::EC2::VPCGatewayAttachment": {"InternetGatewayId": "my-gateway"},
     "AWS::EC2::EIPAssociation": {"InstanceId": "my-server", "EIP": "192.0.2.10"},
     "AWS::EC2::Volume": {"Size": 1},
+    "OS::Neutron::PoolMember": {"address": "192.0.2.10"},
     "AWS::EC2::VolumeAttachment": {"Device": "/dev/vdb"},
     "OS::Heat::AutoScalingGroup": {
         "min_size": 1,

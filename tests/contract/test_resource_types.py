@@ -135,6 +135,10 @@ TEMPLATE: dict[str, tuple[str, dict[str, Any]]] = {
         "OS::Neutron::LBaaS::HealthMonitor",
         {"pool": "@old_pool", "type": "TCP", "delay": 1, "timeout": 1, "max_retries": 2},
     ),
+    "oldest_member": (
+        "OS::Neutron::PoolMember",
+        {"pool_id": "@old_pool", "server": "@aws_server", "protocol_port": 81},
+    ),
     "balancer": ("OS::Octavia::LoadBalancer", {"vip_subnet": "@near"}),
     "listener": ("OS::Octavia::Listener", {"loadbalancer": "@balancer", "protocol": "TCP", "protocol_port": 8081}),
     "pool": (
@@ -310,3 +314,10 @@ def test_an_address_of_ec2_leads_to_its_instance(stack: Stack) -> None:
     assert address.seen.properties["fixed_ip_address"] == kind.attribute(server, "PrivateIp")
     assert of_address.reference(address) == address.seen.properties["floating_ip_address"]
     assert of_address.attribute(address, "AllocationId") == address.handle
+
+
+def test_a_member_named_by_its_server_has_its_address(stack: Stack) -> None:
+    for name in ("oldest_member", "aws_server"):
+        assert stack.settle(name).condition is Condition.READY
+    server, member = stack.things["aws_server"][1], stack.things["oldest_member"][1]
+    assert member.seen.properties["address"] == server.seen.properties["address"]

@@ -75,6 +75,8 @@ Objects by kind (fields beyond these are allowed; `status` words in lower case)
   listener: {id, name, status, loadbalancer, protocol, protocol_port, default_pool, connection_limit, admin_state_up}
   pool: {id, name, status, listener, loadbalancer, protocol, lb_algorithm, session_persistence, members,
     healthmonitor_id}
+    A load_balancer may be asked for without vip_subnet: the cloud chooses; a pool_member with `server` in place of
+    address: the server's first one.
   pool_member: {id, status, operating_status: online|offline|no_monitor, pool, address, protocol_port, weight,
     admin_state_up}
   health_monitor: {id, status, pool, type, delay, timeout, max_retries, http_method, url_path, expected_codes,

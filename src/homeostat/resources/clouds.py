@@ -9,6 +9,7 @@ from homeostat.resources import (
     gateways,
     layer7,
     lbaas,
+    lbaas1,
     neutron,
     nova,
     octavia,
@@ -25,6 +26,6 @@ from homeostat.resources import (
 
 FAMILIES = (
     *(nova, compute, neutron, routing, qos, provider, gateways, vpn, firewall, chaining),
-    *(cinder, volume_types, octavia, layer7, octavia_offers, lbaas, quotas, remote),
+    *(cinder, volume_types, octavia, layer7, octavia_offers, lbaas, lbaas1, quotas, remote),
     *(ec2, vpc),
 )

@@ -11,8 +11,6 @@ from homeostat.resources.schema import Attribute, Property, Schema, custom, one_
 from homeostat.resources.support import Support, deprecated, hidden
 
 PROTOCOLS = ("TCP", "HTTP", "HTTPS")
-BY_HTTP = ("expected_codes", "http_method", "url_path")
-"""What only monitors that speak HTTP know."""
 
 
 def retired(successor: str) -> Support:
@@ -107,12 +105,12 @@ class HealthMonitor(octavia.HealthMonitor):
         """The new service refuses what has to do with HTTP for other types."""
         spec = super().spec(values, physical_name)
         by_http = str(values["type"]).startswith("HTTP")
-        return {name: value for name, value in spec.items() if by_http or name not in BY_HTTP}
+        return {name: value for name, value in spec.items() if by_http or name not in octavia.BY_HTTP}
 
     def observed_properties(self, thing: Thing) -> dict[str, Any]:
         seen = super().observed_properties(thing)
         by_http = str(thing.properties["type"]).startswith("HTTP")
-        return {name: value for name, value in seen.items() if by_http or name not in BY_HTTP}
+        return {name: value for name, value in seen.items() if by_http or name not in octavia.BY_HTTP}
 
 
 class L7Policy(layer7.L7Policy):

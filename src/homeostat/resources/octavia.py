@@ -24,6 +24,8 @@ from homeostat.resources.schema import (
 PROTOCOLS = ("TCP", "HTTP", "HTTPS", "TERMINATED_HTTPS", "PROXY", "UDP")
 ALGORITHMS = ("ROUND_ROBIN", "LEAST_CONNECTIONS", "SOURCE_IP", "SOURCE_IP_PORT")
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "TRACE", "OPTIONS", "CONNECT", "PATCH")
+BY_HTTP = ("expected_codes", "http_method", "url_path")
+"""What only monitors that speak HTTP know."""
 READY = frozenset({"active", "online"})
 BUSY = frozenset({"building", "deleting", "pending_create", "pending_update", "pending_delete"})
 

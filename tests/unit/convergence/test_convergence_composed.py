@@ -72,3 +72,92 @@ def test_a_part_that_goes_is_made_again() -> None:
     service.live(200)
     (again,) = service.cloud.things("router")
     assert again != router
+
+
+# -- load balancing of old templates -----------------------------------------------------------------------------------
+
+
+def neutron(kind: str, **properties: Any) -> dict[str, Any]:
+    return {"type": f"OS::Neutron::{kind}", "properties": properties}
+
+
+def balanced(servers: list[str], delay: int = 5, method: str = "ROUND_ROBIN") -> dict[str, Any]:
+    return {
+        "check": neutron("HealthMonitor", type="HTTP", delay=delay, timeout=2, max_retries=3, url_path="/up"),
+        "pool": neutron(
+            "Pool",
+            protocol="HTTP",
+            subnet="s1",
+            lb_method=method,
+            vip={"protocol_port": 80, "session_persistence": {"type": "HTTP_COOKIE"}},
+            monitors=[ref("check")],
+        ),
+        "members": neutron("LoadBalancer", pool_id=ref("pool"), protocol_port=8080, members=servers),
+        "single": neutron("PoolMember", pool_id=ref("pool"), address="10.0.0.9", protocol_port=8081),
+        "vip": {"type": "OS::Heat::Value", "properties": {"value": {"get_attr": ["pool", "vip", "address"]}}},
+    }
+
+
+def test_old_balancing_is_made_of_todays_things() -> None:
+    service = Service()
+    stack_id = service.create(balanced(["a", "b"]))
+    service.rest()
+    assert service.state(stack_id) == "CREATE_COMPLETE", service.states(stack_id)
+    ((balancer, fields),) = service.cloud.things("load_balancer").items()
+    ((listener, front),) = service.cloud.things("listener").items()
+    ((pool, pooled),) = service.cloud.things("pool").items()
+    (monitor,) = service.cloud.things("health_monitor").values()
+    assert fields["vip_subnet"] == "s1"
+    assert (front["loadbalancer"], front["protocol_port"]) == (balancer, 80)
+    assert (pooled["listener"], pooled["session_persistence"]) == (listener, {"type": "HTTP_COOKIE"})
+    assert (monitor["pool"], monitor["url_path"], monitor["delay"]) == (pool, "/up", 5)
+    made = service.cloud.things("pool_member").values()
+    assert {each["pool"] for each in made} == {pool}
+    assert sorted(str(each.get("server")) for each in made) == ["None", "a", "b"]
+    assert service.attribute(stack_id, "vip", "value") == fields["vip_address"]
+
+
+def test_old_balancing_changes_in_place() -> None:
+    service = Service()
+    stack_id = service.create(balanced(["a", "b"]))
+    service.rest()
+    members = {each["server"]: id for id, each in service.cloud.things("pool_member").items() if "server" in each}
+    (pool,) = service.cloud.things("pool")
+    service.update(stack_id, balanced(["b", "c"], delay=9, method="SOURCE_IP"))
+    service.rest()
+    assert service.state(stack_id) == "UPDATE_COMPLETE"
+    (monitor,) = service.cloud.things("health_monitor").values()
+    assert monitor["delay"] == 9
+    assert service.cloud.things("pool")[pool]["lb_algorithm"] == "SOURCE_IP"
+    after = {each["server"]: id for id, each in service.cloud.things("pool_member").items() if "server" in each}
+    assert (sorted(after), after["b"]) == (["b", "c"], members["b"])
+
+
+def test_a_balancer_of_aws() -> None:
+    service = Service()
+    check = {"HealthyThreshold": 3, "Interval": 30, "Target": "HTTP:8080/up", "Timeout": 5, "UnhealthyThreshold": 4}
+    balancer = {
+        "type": "AWS::ElasticLoadBalancing::LoadBalancer",
+        "properties": {
+            "AvailabilityZones": ["nova"],
+            "Instances": ["a"],
+            "Listeners": [
+                {"InstancePort": 8080, "LoadBalancerPort": port, "Protocol": protocol}
+                for port, protocol in ((80, "HTTP"), (90, "TCP"))
+            ],
+            "HealthCheck": check,
+        },
+    }
+    name = {"type": "OS::Heat::Value", "properties": {"value": {"get_attr": ["balancer", "DNSName"]}}}
+    stack_id = service.create({"balancer": balancer, "name": name})
+    service.rest()
+    assert service.state(stack_id) == "CREATE_COMPLETE", service.states(stack_id)
+    assert sorted(each["protocol_port"] for each in service.cloud.things("listener").values()) == [80, 90]
+    (address,) = [each["vip_address"] for each in service.cloud.things("load_balancer").values()]
+    assert service.attribute(stack_id, "name", "value") == address
+    monitors = service.cloud.things("health_monitor").values()
+    assert [(each["url_path"], each["max_retries"]) for each in monitors] == [("/up", 4)] * 2
+    assert [each["server"] for each in service.cloud.things("pool_member").values()] == ["a", "a"]
+    service.delete(stack_id)
+    service.rest()
+    assert service.cloud.things() == {}

@@ -49,6 +49,7 @@ CHANGED: Mapping[str, Mapping[str, Any]] = {
         "desired_capacity": 2,
         "resource": {"type": "OS::Heat::TestResource"},
     },
+    "AWS::ElasticLoadBalancing::LoadBalancer": {"SecurityGroups": LEFT},
     "OS::Heat::InstanceGroup": {"LaunchConfigurationName": LEFT},
     "OS::Heat::ScalingPolicy": {"adjustment_type": "percent_change_in_capacity"},
     "OS::Neutron::LBaaS::L7Policy": {"action": "REDIRECT_TO_POOL", "redirect_url": LEFT},

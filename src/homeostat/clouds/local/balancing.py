@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from homeostat.clouds.local import forwarding, networks, processes
 from homeostat.clouds.local.family import Facts, Family, Refers
@@ -151,7 +151,7 @@ class Pools(_Balanced):
 
 
 class _OfPool(_Balanced):
-    refers = (OF_POOL,)
+    refers: ClassVar[tuple[Refers, ...]] = (OF_POOL,)
 
     def references(self, look: Look, spec: Mapping[str, Any]) -> Facts:
         facts = super().references(look, spec)
@@ -160,6 +160,16 @@ class _OfPool(_Balanced):
 
 class PoolMembers(_OfPool):
     kind = "pool_member"
+    refers = (OF_POOL, Refers(("server",), "server", "server_id"))
+
+    def references(self, look: Look, spec: Mapping[str, Any]) -> Facts:
+        facts = super().references(look, spec)
+        if facts["server_id"] is None:
+            return facts
+        address = networks.address_of(look, facts["server_id"])
+        if address is None:
+            raise Terminal(f"server {facts['server_id']} has no address that a pool could lead to")
+        return {**facts, "address": address}
 
     def show(self, look: Look, record: Record) -> dict[str, Any]:
         told = self.told(record)
@@ -218,7 +228,8 @@ def configuration(look: Look, balancer: Record) -> dict[str, Any]:
 def _pool(look: Look, pool: Record) -> dict[str, Any]:
     monitors = [each for each in look.referring("health_monitor", "pool_id", pool.id) if _served(each)]
     sticky = (pool.spec.get("session_persistence") or {}).get("type")
-    members = [each.spec for each in look.referring("pool_member", "pool_id", pool.id) if _served(each)]
+    served = [each for each in look.referring("pool_member", "pool_id", pool.id) if _served(each)]
+    members = [{**each.spec, "address": each.facts.get("address") or each.spec["address"]} for each in served]
     ids = [each.id for each in look.referring("pool_member", "pool_id", pool.id) if _served(each)]
     return {
         # Bytes are forwarded as they are, so cookies cannot be kept: who sticks to a member, sticks by his address.

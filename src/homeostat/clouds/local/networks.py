@@ -207,6 +207,13 @@ def occupy(look: Look, port: Record, user: Record, *, own: bool = False) -> Reco
     return occupied
 
 
+def address_of(look: Look, server_id: str) -> str | None:
+    """The first address of a server."""
+    server = look.get("server", server_id)
+    ports = [look.get("port", id) for id in server.facts["ports"]] if server else []
+    return next((each["ip_address"] for port in ports if port for each in port.facts["fixed_ips"]), None)
+
+
 def release_ports(look: Look, user: Record, keep: tuple[str, ...] = ()) -> None:
     """Give up the ports of `user` that are not in `keep`; its own ones go away."""
     for port in look.referring("port", "device_id", user.id):

@@ -148,6 +148,7 @@ FIELDS: Mapping[str, Callable[[Fields, int], Fields]] = {
     "router_gateway": lambda spec, number: {"network_id": spec.get("network_id") or "public"},
     "ipsec_site_connection": _connection,
     "qos_policy": lambda spec, number: {"rules": []},
+    "pool_member": lambda spec, number: {"address": spec.get("address") or _address(number)},
     "l7_policy": lambda spec, number: {"rules": [], "position": spec.get("position") or 1},
     "server_group": lambda spec, number: {"members": []},
     "firewall_rule": lambda spec, number: {"position": None, "firewall_policy_id": None},
