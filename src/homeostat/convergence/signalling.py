@@ -16,6 +16,7 @@ from homeostat.model.errors import Rejected
 from homeostat.model.plan import Event, Priority
 from homeostat.model.status import Action
 from homeostat.model.world import Resource
+from homeostat.plugins.types import HANDLED, takes_signals
 from homeostat.resources import deployments, signals, signing
 from homeostat.resources.access import DEPLOYED
 from homeostat.resources.configs import CONFIG
@@ -23,7 +24,7 @@ from homeostat.resources.deployments import DEPLOYMENT
 from homeostat.resources.registry import kind_of, of_kind
 from homeostat.resources.scaling import POLICY_KIND
 from homeostat.resources.waiting import CONDITION, HANDLE
-from homeostat.store import events, records, shards, sightings
+from homeostat.store import events, handled, records, shards, sightings
 from homeostat.store.database import Database
 from homeostat.store.records import Owner, Record
 
@@ -65,6 +66,8 @@ class Signals:
         """
         if kind == POLICY_KIND:
             raise _not_yet()
+        if kind.startswith(HANDLED):
+            return self._for_handler(project, kind, handle, body)
         if kind not in (HANDLE, DEPLOYMENT):
             raise Rejected("ResourceActionNotSupported", "Signal resource is not supported for this type of resource.")
         with self._db.write() as tx:
@@ -72,6 +75,21 @@ class Signals:
             if record is None or (record.kind, record.project) != (kind, project):
                 raise Rejected("ResourceNotAvailable", "The resource is not available: it has not been made yet.")
             return self._tell(tx, record, body)
+
+    def _for_handler(self, project: str, kind: str, handle: str, body: Body) -> Told:
+        """Keep it for the next look at the thing, which is made at once."""
+        if not takes_signals(kind.removeprefix(HANDLED)):
+            raise Rejected("ResourceActionNotSupported", "Signal resource is not supported for this type of resource.")
+        with self._db.write() as tx:
+            record = handled.by_handle(tx, kind, project, [handle]).get(handle)
+            owner = records.owners(tx, [records.key_of(record.token)]) if record is not None else {}
+            if record is None or not owner:
+                raise Rejected("ResourceNotAvailable", "The resource is not available: it has not been made yet.")
+            now = self._db.now_of(tx)
+            records.tell(tx, record.id, records.Signal(dict(body or {}), now))
+            (mine,) = owner.values()
+            shards.ask_to_look(tx, [mine.stack_id], now, [mine.shard])
+        return Told(mine.name, {})
 
     def token(self, token: str, project: str, path: Sequence[str]) -> bool:
         """Is this the token of a handle, for just this address? path — its parts after the version."""

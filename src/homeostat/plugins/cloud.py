@@ -150,8 +150,24 @@ class HandledCloud:
         found, now = self._things.by_handle(kind, list(handles))
         believed_s = REFRESH_S if any(made.inner.phase != DONE for made in found.values()) else 0.0
         is_due = partial(_is_due, believed_s)
+        self._hand_over(kind, found)
         self._run([partial(self._attend, kind, made, is_due) for made in found.values() if is_due(made, now)])
         return self._looks(kind, handles)
+
+    def _hand_over(self, kind: str, found: Mapping[str, Made]) -> None:
+        """Signals for things at rest; the others take theirs later."""
+        of_kind = self._handlers[kind]
+        if not of_kind.can("signal"):
+            return
+        told = self._things.signalled([made.record_id for made in found.values()])
+
+        def one(record_id: str) -> None:
+            turn = self._things.take(record_id, lambda made, _now: handlers.may_refresh(made), lambda _made: None)
+            if turn is not None:
+                left = self._things.signalled([record_id]).get(record_id, [])  # others may have taken some before
+                self._take_turn(turn, lambda taken: of_kind.signal(taken, left))
+
+        self._run([partial(one, record_id) for record_id in told])
 
     def find(self, kind: str, tokens: Sequence[str]) -> list[Observation]:
         found, now = self._things.by_token(kind, list(tokens))

@@ -4,7 +4,7 @@ What a handler returns or raises becomes a status of the thing: the planner deci
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from homeostat.model.errors import Superseded, Transient
@@ -84,6 +84,21 @@ class Handlers:
             self._check(turn, self._instance(turn))
         except Exception as error:  # noqa: BLE001 — whatever a plug-in raises is an answer
             self._went_wrong(turn, error)
+
+    def signal(self, turn: Turn, signals: Sequence[Any]) -> None:
+        """Hand over what it was told, one after the other. What fails is told, and not handed over again."""
+        for each in signals:
+            try:
+                said = self._call(self._instance(turn), "handle_signal", each.object)
+            except exception.NoActionRequired:
+                said = ""
+            except Exception as error:
+                LOG.warning("%s did not take a signal", turn.made.handle, exc_info=True)
+                said = f"failed: {_fault(error)}"
+            else:
+                said = "" if said is None else f"Signal: {said}"
+            turn.things.took(turn, each.seq, said)
+        turn.finish(lambda made: None)
 
     def refresh(self, turn: Turn) -> None:
         """Look at a thing at rest: is it there and well, what does it say of itself?"""
@@ -203,7 +218,7 @@ class Handlers:
         stack = Stack(context=context)
         template_metadata = None
         if owner is not None:
-            stack = Stack(owner.stack_name, owner.stack_id, context, owner.action, owner.status)
+            stack = Stack(owner.stack_name, owner.stack_id, context)
             template_metadata = owner.metadata
         metadata = inner.metadata if inner.metadata is not None else template_metadata
         each = self._class(inner.name, Definition(inner.name, self._type_name, inner.properties, metadata), stack)

@@ -72,8 +72,6 @@ class Stack:
     name: str = ""
     id: str = ""
     context: Context = field(default_factory=Context)
-    action: str = ""
-    status: str = ""
 
     def stack_name(self) -> str:
         return self.name

@@ -15,10 +15,12 @@ from sqlalchemy import Connection, Row
 
 from homeostat.model.errors import Superseded
 from homeostat.model.observed import Observation, Presence
+from homeostat.model.plan import Event
 from homeostat.plugins.types import WORKING
-from homeostat.store import forsaken, handled
+from homeostat.store import events, forsaken, handled, records
 from homeostat.store.database import Database
 from homeostat.store.forsaken import Forsaken
+from homeostat.store.records import Owner
 from homeostat.store.schema import as_stored
 
 LOG = logging.getLogger(__name__)
@@ -27,6 +29,8 @@ LEASE_S = 15.0
 GONE, BURIED = "gone", "buried"
 """Status of a thing that is not there any more, though nobody has deleted it; of one that was deleted, and may be made
 yet: its creation was interrupted, and whoever had begun it may be frozen only."""
+SIGNAL = "SIGNAL"
+"""Action of an event that tells of a signal."""
 SWEEP_S, SWEEP_MAX_S = 5.0, 120.0
 """Time between deletions of what is buried; grows to the second."""
 BEGUN, POLLED, DONE = "begun", "polled", "done"
@@ -116,7 +120,7 @@ class Turn:
     things: "Things"
     made: Made
     number: int
-    owner: Any = None
+    owner: Owner | None = None
     lost: bool = False
     unsaved: str | None = None
     orphan: str | None = None
@@ -196,7 +200,7 @@ class Things:
                 return None
             now = self.db.now_of(tx)
             key, _, attempt = token.rpartition("-")
-            owner = handled.owner(tx, key)
+            owner = records.owners(tx, [key]).get(key)
             # A thing is looked for by its name: that of another attempt, which may come yet, is not its own.
             name = str(spec["physical_name"])
             inner = Inner(
@@ -224,7 +228,8 @@ class Things:
             made.inner.held_until = now + LEASE_S
             change(made)
             handled.save(tx, made.record_id, made.seen, asdict(made.inner), now)
-            owner = handled.owner(tx, made.token.rpartition("-")[0])
+            key = records.key_of(made.token)
+            owner = records.owners(tx, [key]).get(key)
         return Turn(self, made, made.inner.turn, owner)
 
     def change(
@@ -282,6 +287,24 @@ class Things:
         elif made.inner.due_at <= now:
             return Observation(Presence.PRESENT, made.handle, dict(made.seen), now)
         return made.look(now)
+
+    # -- signals -----------------------------------------------------------------------------------------------------
+
+    def signalled(self, record_ids: list[str]) -> dict[str, list[Any]]:
+        """Signals, (seq, object), that these things have not taken yet."""
+        with self.db.read() as tx:
+            return handled.signals(tx, record_ids)
+
+    def took(self, turn: Turn, seq: int, reason: str) -> None:
+        """A signal is taken. reason — for the event that tells of it, "" for none."""
+        owner = turn.owner
+        with self.db.write() as tx:
+            handled.forget_signal(tx, seq)
+            if reason and owner is not None:
+                event = Event(owner.name, SIGNAL, owner.status, reason, owner.type, owner.key, owner.handle)
+                events.append(tx, owner.stack_id, [event], self.db.now_of(tx))
+
+    # -- the end -----------------------------------------------------------------------------------------------------
 
     def remove(self, turn: Turn) -> bool:
         """Forget a deleted thing. False when it is not over: an id came late, or the turn was lost."""

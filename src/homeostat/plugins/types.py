@@ -11,7 +11,7 @@ from homeostat.plugins.attributes import schemata
 from homeostat.plugins.properties import Properties, native_schema
 from homeostat.plugins.resource import Definition, Resource, Stack, TemplateDiff
 from homeostat.plugins.translation import translated
-from homeostat.resources import comparison
+from homeostat.resources import comparison, registry
 from homeostat.resources.base import Props, ResourceType, Thing
 from homeostat.resources.schema import UNKNOWN
 
@@ -23,9 +23,13 @@ to mend; to be made anew; to be replaced, as its handler asked; to be updated on
 REMEDIES = {FAILED: Remedy.ASK, SPOILT: Remedy.RECREATE, REPLACE: Remedy.REPLACE, AGAIN: Remedy.UPDATE}
 
 
+HANDLED = "plugin:"
+"""What the kinds of such types begin with."""
+
+
 def kind_of_class(type_name: str) -> str:
     """Kind of the cloud port."""
-    return f"plugin:{type_name}"
+    return f"{HANDLED}{type_name}"
 
 
 class HandledType(ResourceType):
@@ -159,6 +163,12 @@ def _bare(value: Any) -> Any:
     if isinstance(value, list):
         return [_bare(each) for each in value]
     return None if value is UNKNOWN else value
+
+
+def takes_signals(type_name: str) -> bool:
+    """Has it a handler for them?"""
+    each = registry.types().get(type_name)
+    return isinstance(each, HandledType) and callable(getattr(each.handled, "handle_signal", None))
 
 
 def handled_type(name: str, handled: type[Resource]) -> type[HandledType]:

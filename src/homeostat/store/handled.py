@@ -3,7 +3,8 @@
 Here `link` is the physical id, where it is the handle by which the service knows the thing; "" where `id` is.
 """
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, or_, select, update
@@ -12,8 +13,7 @@ from homeostat.store import schema
 from homeostat.store.database import Database
 
 _record = schema.record
-_resource = schema.resource
-_stack = schema.stack
+_signal = schema.signal
 
 
 def by_handle(tx: Connection, kind: str, project: str, handles: Sequence[str]) -> dict[str, Row[Any]]:
@@ -63,16 +63,14 @@ def remove(tx: Connection, id: str) -> None:
     tx.execute(delete(_record).where(_record.c.id == id))
 
 
-def owner(tx: Connection, key: str) -> Any:
-    """Of the row with this key: name, metadata, and of its stack stack_id, stack_name, action, status."""
-    columns = (
-        _resource.c.name,
-        _resource.c.metadata,
-        _stack.c.id.label("stack_id"),
-        _stack.c.name.label("stack_name"),
-        _stack.c.action,
-        _stack.c.status,
-    )
-    joined = _resource.join(_stack, _stack.c.id == _resource.c.stack_id)
-    chosen = select(*columns).select_from(joined).where(_resource.c.key == key)
-    return tx.execute(chosen).one_or_none()
+def signals(tx: Connection, ids: Collection[str]) -> dict[str, list[Any]]:
+    """Record -> signals that it has not taken yet, (seq, object), in the order they came."""
+    found: dict[str, list[Any]] = defaultdict(list)
+    chosen = select(_signal.c.record_id, _signal.c.seq, _signal.c.object).where(_signal.c.record_id.in_(sorted(ids)))
+    for row in tx.execute(chosen.order_by(_signal.c.seq)) if ids else ():
+        found[row.record_id].append(row)
+    return found
+
+
+def forget_signal(tx: Connection, seq: int) -> None:
+    tx.execute(delete(_signal).where(_signal.c.seq == seq))

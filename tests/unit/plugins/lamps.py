@@ -98,6 +98,13 @@ class Lamp(resource.Resource):
         for each in {self.resource_id, *mine} - {None}:
             SHOP.lamps.pop(str(each), None)
 
+    def handle_signal(self, details: Any) -> str:
+        SHOP.called(f"handle_signal {details}")
+        if details.get("nothing"):
+            raise resource.NoActionRequired(self.name, "no reason")
+        SHOP.lamps[str(self.resource_id)]["told"] = details
+        return f"blinks {details.get('times')} times"
+
     def handle_check(self) -> None:
         SHOP.called("handle_check")
         if self.resource_id not in SHOP.lamps:

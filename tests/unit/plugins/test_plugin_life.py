@@ -4,11 +4,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 from tests.unit.convergence.running import Service
 from tests.unit.plugins.lamps import SHOP, Shop, known, lamp, service
 
 from homeostat.model.errors import Rejected
 from homeostat.plugins import exception, resource
+from homeostat.store import schema
 
 
 @pytest.fixture
@@ -170,6 +172,35 @@ def test_a_failed_check_is_told_and_not_mended(there: Service, shop: Shop) -> No
     there.live(120)
     assert there.states(stack_id) == {"lamp": "CHECK_COMPLETE"}
     assert list(shop.lamps) == ["lamp-1"]
+
+
+def test_signals_are_handed_over_once_it_is_at_rest_each_one_once(there: Service, shop: Shop) -> None:
+    shop.warm_up = 2
+    stack_id = there.create({"lamp": lamp()})
+    there.signal(stack_id, "lamp", {"times": 2})
+    there.signal(stack_id, "lamp", {"nothing": True})
+    assert not any(call.startswith("handle_signal") for call in shop.calls), "it is not ready yet"
+    there.rest()
+    there.live(5)
+    shop.plans["handle_signal {'times': 3}"] = [ValueError("dark")]
+    there.signal(stack_id, "lamp", {"times": 3})
+    there.live(5)
+    taken = [call for call in shop.calls if call.startswith("handle_signal")]
+    assert taken == ["handle_signal {'times': 2}", "handle_signal {'nothing': True}", "handle_signal {'times': 3}"]
+    with there.db.read() as tx:
+        told = tx.execute(select(schema.event.c.reason).where(schema.event.c.action == "SIGNAL")).scalars().all()
+    assert told == ["Signal: blinks 2 times", "failed: ValueError: dark"]
+
+
+def test_a_type_without_a_handler_for_signals_refuses_them(shop: Shop) -> None:
+    class Deaf(resource.Resource):
+        """It takes no signals."""
+
+    with known(Deaf=Deaf):
+        there = service()
+        stack_id = there.create({"deaf": {"type": "Example::Deaf"}})
+        with pytest.raises(Rejected, match="not supported for this type"):
+            there.signal(stack_id, "deaf", {})
 
 
 @pytest.mark.parametrize(
