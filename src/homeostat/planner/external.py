@@ -84,7 +84,7 @@ class Externals(Departures):
             step = self._failed_step(row, error, now, Action.CREATE)
             step.inserted = fresh
             return step
-        row.handle, row.token = row.external_id or "", ""
+        row.handle, row.token, row.properties = row.external_id or "", "", {}
         goes_on = row.busy
         row.action = Action.CREATE if row.action in (Action.INIT, Action.CREATE) else Action.UPDATE
         row.status, row.reason = Status.IN_PROGRESS, outcome.CHANGED

@@ -55,7 +55,7 @@ def test_a_stack_stays_as_it_is_when_the_operator_says_something_else(tmp_path: 
 def test_users_do_not_see_what_the_operator_gives(tmp_path: Path) -> None:
     service = service_with(tmp_path, "{parameter_defaults: {size: 2}}")
     sized = {**template({}), "parameters": {"size": {"type": "number"}}}
-    compiled = service.intake.validate(_nobody(), Intent(sized, environment={"parameter_defaults": {"other": 1}}))
+    compiled, _ = service.intake.validate(_nobody(), Intent(sized, environment={"parameter_defaults": {"other": 1}}))
     assert compiled.parameters["size"].value == 2
     assert compiled.environment == {"parameter_defaults": {"other": 1}}
 
