@@ -46,6 +46,7 @@ VALUES: Mapping[str, Mapping[str, Any]] = {
     },
     "OS::Neutron::LBaaS::Listener": {"loadbalancer": "my-balancer"},
     "OS::Neutron::LBaaS::Pool": {"listener": "my-listener"},
+    "AWS::CloudFormation::Stack": {"TemplateURL": "https://example.org/part.template"},
     "AWS::CloudFormation::WaitCondition": {"Timeout": 600},
     "OS::Barbican::Order": {"algorithm": "aes", "bit_length": 256},
     "OS::Barbican::Secret": {"payload": "swordfish"},

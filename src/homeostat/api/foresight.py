@@ -1,6 +1,6 @@
 """What a stack would become by a new desired state, with all that is nested in it. Reads, and changes nothing."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,7 +27,7 @@ from homeostat.model.world import StackFacts, World
 from homeostat.planner.foresight import Fate, Foreseen, Foresight
 from homeostat.resources.composed import Composed
 from homeostat.resources.deploymentgroups import SoftwareDeploymentGroup
-from homeostat.resources.nested import FACADE, NestedStack, parameters_of
+from homeostat.resources.nested import FACADE, FromTemplate, NestedStack, parameters_of
 from homeostat.resources.registry import kind_of, type_of
 from homeostat.resources.schema import UNKNOWN
 from homeostat.store import shards, stacks, worlds
@@ -200,12 +200,15 @@ class Forecaster:
         kind = type_of(definition.type)
         contents = kind.contents if isinstance(kind, NestedStack) else ""
         environment = environment_inside(parent, note.name, definition.called or definition.type)
-        if contents == "template":
-            template = template_of(definition.type, parent.files)
-            known = {name: value for name, value in note.after.items() if not holds(value, UNKNOWN)}
+        if isinstance(kind, FromTemplate):
+            source, given = kind.source(note.after), kind.given(note.after)
+            if not isinstance(source, str) or not isinstance(given, Mapping):
+                return None
+            template = template_of(source, parent.files)
+            known = {name: value for name, value in given.items() if not holds(value, UNKNOWN)}
             parameters = parameters_of(known, declared_in(template, "parameters"))
-            if FACADE in known:
-                environment = {**environment, environments.FACADE: known[FACADE]}
+            if FACADE in note.after:
+                environment = {**environment, environments.FACADE: note.after[FACADE]}
             return Desired("template", template, parameters, environment, parent.files)
         values = kind.complete(note.after)
         if isinstance(kind, Composed):

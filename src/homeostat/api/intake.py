@@ -29,7 +29,7 @@ from homeostat.resources import groups
 from homeostat.resources.base import ResourceType
 from homeostat.resources.graph import Indexed
 from homeostat.resources.grouping import Membership
-from homeostat.resources.nested import TemplateResource, parameters_of
+from homeostat.resources.nested import FromTemplate, TemplateResource, parameters_of
 from homeostat.resources.registry import is_known, is_outside, resource_type
 from homeostat.resources.schema import UNKNOWN, coerce
 from homeostat.store import stacks, views
@@ -201,12 +201,16 @@ class Checker:
         except Rejected as error:
             raise Rejected("StackValidationFailed", error.detail, path=(*path, "type")) from error
         if isinstance(kind, TemplateResource):
-            self._nested(each, given, path)
+            self._nested(each, each.type, given, path)
             return kind
         values = kind.check(given, (*path, "properties"))
         check_storable(values, *path, "properties")
         self.needs.of_resource(kind, values, path)
-        if kind.kind == STACK:
+        if isinstance(kind, FromTemplate):
+            source, parameters = kind.source(values), kind.given(values)
+            if isinstance(source, str) and isinstance(parameters, Mapping):
+                self._nested(each, source, parameters, path)
+        elif kind.kind == STACK:
             self._members(each, kind, kind.complete(values), (*path, "properties"))
         return kind
 
@@ -241,8 +245,9 @@ class Checker:
         self.needs.add(needs, path)
         self.needs.nested[each.name] = Nested(each.called or each.type, compiled, needs)
 
-    def _nested(self, each: Definition, given: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
-        """Check a nested template with the properties as its parameters; what is not known yet is left open."""
+    def _nested(self, each: Definition, source: str, given: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
+        """Check the nested template of that name with what is given as its parameters; what is not known yet is left
+        open."""
         if self.depth >= DEPTH_MAX:
             raise Rejected("RequestLimitExceeded", f"Request limit exceeded: Recursion depth exceeds {DEPTH_MAX}.")
         known = {key: value for key, value in given.items() if not _open(value)}
@@ -252,7 +257,7 @@ class Checker:
             "update_policy": each.update_policy,
         }
         try:
-            template = template_of(each.type, self.desired.files)
+            template = template_of(source, self.desired.files)
             declared = declared_in(template, "parameters")
             unknown = [name for name in given if name not in declared]
             if unknown:

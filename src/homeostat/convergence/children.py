@@ -36,7 +36,7 @@ from homeostat.resources.base import ResourceType
 from homeostat.resources.composed import Composed
 from homeostat.resources.deploymentgroups import SoftwareDeploymentGroup
 from homeostat.resources.grouping import Launched
-from homeostat.resources.nested import FACADE, POLICY, NestedStack, parameters_of
+from homeostat.resources.nested import FACADE, POLICY, FromTemplate, NestedStack, parameters_of
 from homeostat.resources.registry import kind_of, type_of
 from homeostat.resources.scaling import LaunchConfiguration, ScalingGroup
 from homeostat.store import schema, shards, stacks, worlds
@@ -91,7 +91,7 @@ class Children:
             return _observe(tx, child.id, now)
         before = stacks.desired_of(tx, child.id, child.revision)
         if step.verb is Verb.OPERATE:
-            return self._pass_on(tx, step, child, before, now, self._time_left(world, now))
+            return self._pass_on(tx, step, child, before, now, self._time_left(world, step, now))
         if step.verb is Verb.DELETE:
             action, desired = Action.DELETE, stacks.EMPTY
             done = child.action == Action.DELETE and child.status == Status.IN_PROGRESS
@@ -103,7 +103,7 @@ class Children:
         looks = action == Action.UPDATE and world.stack.look_from is not None
         changes = {"look_from": self._db.now_of(tx)} if looks else {}
         touched = None if looks else touched_shards(before, desired)
-        stacks.revise(self._db, tx, child, action, desired, now, self._time_left(world, now), changes, touched)
+        stacks.revise(self._db, tx, child, action, desired, now, self._time_left(world, step, now), changes, touched)
         return Observation(Presence.PRESENT, child.id, {"status": "in_progress"}, now)
 
     def _pass_on(
@@ -117,10 +117,13 @@ class Children:
         ask(self._db, tx, child, now, timeout_s, intent)
         return Observation(Presence.PRESENT, child.id, {"status": "in_progress"}, now)
 
-    def _time_left(self, world: World, now: float) -> float:
-        """A child has as much time as its owner has left."""
+    def _time_left(self, world: World, step: Step, now: float) -> float:
+        """A child has as much time as its owner has left, or less where its resource says so."""
         deadline = world.stack.deadline
-        return self._timeout_s if deadline is None else max(deadline - now, 1.0)
+        left = self._timeout_s if deadline is None else max(deadline - now, 1.0)
+        kind = type_of(step.row.type)
+        own = kind.timeout_s(step.row.properties) if isinstance(kind, NestedStack) else None
+        return left if own is None else min(left, own)
 
     def _child(self, tx: Connection, step: Step) -> Row[Any] | None:
         table = schema.stack
@@ -146,7 +149,7 @@ class Children:
             observe_s=stack.observe_s,
         )
         desired = self._desired(tx, world, step, None, stacks.EMPTY, now)
-        stacks.add(self._db, tx, new, desired, now, self._time_left(world, now))
+        stacks.add(self._db, tx, new, desired, now, self._time_left(world, step, now))
         return Observation(Presence.PRESENT, new.id, {"status": "in_progress"}, now)
 
     def _desired(
@@ -178,7 +181,7 @@ class Children:
             return replace(named, environment=inside, files=parent.files, intent=intent)
         group = _group(tx, world, row, child, before)
         if before.intent != intent:
-            _check_time(group, self._time_left(world, now))
+            _check_time(group, self._time_left(world, step, now))
         return replace(group_desired(group), environment=inside, files=parent.files, intent=intent)
 
     def _parent_of(self, tx: Connection, world: World) -> stacks.Desired:
@@ -242,8 +245,10 @@ def _same(one: Observation, other: Observation) -> bool:
 
 def _from_template(row: Resource, parent: stacks.Desired, environment: dict[str, Any]) -> stacks.Desired:
     """The stack of a template resource. Fails: Rejected when it cannot be made from these files and properties."""
-    template = template_of(row.type, parent.files)
-    parameters = parameters_of(row.properties, declared_in(template, "parameters"))
+    kind = type_of(row.type)
+    assert isinstance(kind, FromTemplate)
+    template = template_of(kind.source(row.properties), parent.files)
+    parameters = parameters_of(kind.given(row.properties), declared_in(template, "parameters"))
     if FACADE in row.properties:
         environment = {**environment, environments.FACADE: row.properties[FACADE]}
     desired = stacks.Desired("template", template, parameters, environment, parent.files)

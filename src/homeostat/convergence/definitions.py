@@ -13,7 +13,7 @@ from homeostat.model.errors import Rejected
 from homeostat.resources import groups
 from homeostat.resources.deploymentgroups import SoftwareDeploymentGroup
 from homeostat.resources.graph import Indexed
-from homeostat.resources.nested import CONTENT, FACADE, FILES, POLICY, NestedStack
+from homeostat.resources.nested import CONTENT, FACADE, FILES, POLICY, FromTemplate, NestedStack
 from homeostat.resources.registry import is_known, kind_of, type_of
 from homeostat.store.stacks import Desired
 from homeostat.templates import (
@@ -189,7 +189,7 @@ def with_content(definitions: Graph, desired: Desired) -> Graph:
         if kind_of(each.type) != NestedStack.kind:
             continue
         inside = _inside(desired.environment, registry, each)
-        of_templates = is_template(each.type) or _of_templates(each, registry_of(inside))
+        of_templates = isinstance(type_of(each.type), FromTemplate) or _of_templates(each, registry_of(inside))
         mark = _fingerprint([files, inside]) if _tells(inside) else files
         if of_templates or _tells(inside):
             found[name] = _with_fingerprint(each, mark, in_members=of_templates)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from homeostat.model.observed import Condition, Remedy, Verdict
 from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing
+from homeostat.resources.schema import between, integer, mapping, text
 from homeostat.templates.tree import traverse
 
 CONTENT = "(content)"
@@ -69,6 +70,10 @@ class NestedStack(ResourceType):
     mends_itself = True
     lifecycle = Lifecycle(frozenset({"complete"}), frozenset({"in_progress"}), broken={"failed": Remedy.ASK})
 
+    def timeout_s(self, properties: Props) -> float | None:
+        """How long an action of the child stack may take; None: as long as its parent has time."""
+        return None
+
     def fitness(self, thing: Thing, now: float) -> Verdict:
         """What failed in the child stack is told as it is."""
         verdict = super().fitness(thing, now)
@@ -87,15 +92,18 @@ def of_member(member: Mapping[str, Any] | None, path: Sequence[str | int]) -> An
     return traverse(member["attributes"], path) if path else member["reference"]
 
 
-class TemplateResource(NestedStack):
-    """One template as a type. name — the key of its text among the files of the stack."""
+class FromTemplate(NestedStack):
+    """What types share whose child stack is made from one template."""
 
-    description = "A nested stack made from a template."
     contents = "template"
-    open_schema = True
 
-    def __init__(self, name: str) -> None:
-        self.name = name  # type: ignore[misc]
+    def source(self, properties: Props) -> Any:
+        """Name of the template among the files of the stack, as far as it is known."""
+        raise NotImplementedError
+
+    def given(self, properties: Props) -> Any:
+        """Values for the parameters of the template, as far as they are known."""
+        raise NotImplementedError
 
     def replaced_by(self, before: Props, after: Props, changed: frozenset[str]) -> str:
         """Never: the members of the child stack decide for themselves."""
@@ -105,6 +113,22 @@ class TemplateResource(NestedStack):
         """The output `OS::stack_id` if the template has one, else the ARN of the child stack."""
         outputs = thing.seen.properties.get("outputs") or {}
         return outputs.get("OS::stack_id") or thing.seen.properties.get("arn") or thing.handle or thing.name
+
+
+class TemplateResource(FromTemplate):
+    """One template as a type. name — the key of its text among the files of the stack."""
+
+    description = "A nested stack made from a template."
+    open_schema = True
+
+    def __init__(self, name: str) -> None:
+        self.name = name  # type: ignore[misc]
+
+    def source(self, properties: Props) -> Any:
+        return self.name
+
+    def given(self, properties: Props) -> Any:
+        return as_given(properties)
 
     def resolve(self, thing: Thing, name: str, path: Sequence[str | int] = ()) -> Any:
         """An output of the template, or `resource.<name>[.<attribute>…]` of one of its resources."""
@@ -118,3 +142,44 @@ class TemplateResource(NestedStack):
 
     def all_attributes(self, thing: Thing) -> dict[str, Any]:
         return dict(thing.seen.properties.get("outputs") or {})
+
+
+class TemplateStack(FromTemplate):
+    """A nested stack whose template is a property: its text is fetched when the stack is asked for."""
+
+    name = "AWS::CloudFormation::Stack"
+    description = "A nested stack made from the template at a URL. Each output is an attribute `Outputs.<name>`."
+    properties = {
+        "TemplateURL": text("Where the template is, or its name among the files.", required=True, update=True),
+        "TimeoutInMinutes": integer(
+            "Minutes that an action of the stack may take.", update=True, constraints=(between(1),)
+        ),
+        "Parameters": mapping("Values for the parameters of the template.", update=True),
+    }
+
+    def check(self, given: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
+        values = super().check({name: value for name, value in given.items() if name != CONTENT}, path)
+        return {**values, CONTENT: given[CONTENT]} if CONTENT in given else values
+
+    def complete(self, values: Props) -> dict[str, Any]:
+        return {**super().complete(values), CONTENT: values.get(CONTENT)}
+
+    def source(self, properties: Props) -> Any:
+        return properties.get("TemplateURL")
+
+    def given(self, properties: Props) -> Any:
+        return properties.get("Parameters") or {}
+
+    def timeout_s(self, properties: Props) -> float | None:
+        minutes = properties.get("TimeoutInMinutes")
+        return minutes * 60.0 if minutes else None
+
+    def attribute(self, thing: Thing, name: str) -> Any:
+        return (thing.seen.properties.get("outputs") or {}).get(name.removeprefix(OUTPUTS))
+
+    def all_attributes(self, thing: Thing) -> dict[str, Any]:
+        return {f"{OUTPUTS}{name}": value for name, value in (thing.seen.properties.get("outputs") or {}).items()}
+
+
+OUTPUTS = "Outputs."
+TYPES = [TemplateStack]

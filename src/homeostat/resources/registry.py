@@ -27,6 +27,7 @@ from homeostat.resources import (
     magnum,
     manila,
     mistral,
+    nested,
     retired,
     scaling,
     swift,
@@ -60,7 +61,7 @@ SERVICES = (
     ironic,
 )
 KEPT = (waiting, configs, deployments, deploymentgroups, access, delay)
-FAMILIES = (heat, grouping, scaling, *clouds.FAMILIES, *KEPT, *SERVICES, retired)
+FAMILIES = (heat, nested, grouping, scaling, *clouds.FAMILIES, *KEPT, *SERVICES, retired)
 
 
 GROUP = "homeostat.resources"

@@ -158,3 +158,33 @@ def test_a_nested_template_may_be_cfn() -> None:
 def test_a_mistake_in_a_nested_cfn_template_is_told_in_its_words() -> None:
     with pytest.raises(Rejected, match=r"resources\.inner.*Resources\.disk\.Properties.*Unknown Property sice"):
         created({"inner": inner()}, CFN.replace("      size:", "      sice:"))
+
+
+        created({"inner": inner()}, CFN.replace("{size: {Ref", "{sice: {Ref"))
+
+
+def at_url(**parameters: Any) -> dict[str, Any]:
+    properties = {"TemplateURL": "https://example.org/inner.template", "Parameters": {"size": "2", **parameters}}
+    return {"type": "AWS::CloudFormation::Stack", "properties": properties}
+
+
+def test_a_stack_from_a_template_at_a_url() -> None:
+    files = {"https://example.org/inner.template": INNER}
+    service = Service()
+    resources = {"inner": at_url(), "reader": double(value={"get_attr": ["inner", "Outputs.told"]})}
+    stack_id = service.create(resources, files=files)
+    service.rest()
+    assert service.state(stack_id) == "CREATE_COMPLETE"
+    assert service.row(stack_id, "reader").properties["value"] == "red-2"
+    service.update(stack_id, {**resources, "inner": at_url(colour="green")}, files=files)
+    service.rest()
+    assert service.row(stack_id, "reader").properties["value"] == "green-2"
+    assert len(service.cloud.things("volume")) == 1
+    service.delete(stack_id)
+    service.rest()
+    assert service.cloud.things("volume") == {}
+
+
+def test_what_a_template_at_a_url_does_not_declare_is_refused() -> None:
+    with pytest.raises(Rejected, match="Unknown Property shape"):
+        Service().begin({"inner": at_url(shape="round")}, files={"https://example.org/inner.template": INNER})

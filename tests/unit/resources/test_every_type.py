@@ -32,6 +32,10 @@ PATIENCE_S = 120.0
 LEFT = object()
 """In `CHANGED`: a property that is left as it is."""
 
+FILES = {
+    "https://example.org/part.template": "heat_template_version: rocky\nparameters: {key: {type: string, default: a}}"
+}
+"""What the stack of `AWS::CloudFormation::Stack` is made from."""
 ROLES = [{"role": "my-role", "project": "my-project"}]
 CHANGED: Mapping[str, Mapping[str, Any]] = {
     "AWS::AutoScaling::AutoScalingGroup": {
@@ -40,6 +44,7 @@ CHANGED: Mapping[str, Mapping[str, Any]] = {
         "MaxSize": 4,
         "DesiredCapacity": 2,
     },
+    "AWS::CloudFormation::Stack": {"TemplateURL": LEFT, "Parameters": {"key": "other"}},
     "AWS::AutoScaling::ScalingPolicy": {"AdjustmentType": "PercentChangeInCapacity"},
     "AWS::EC2::EIPAssociation": {"AllocationId": LEFT, "NetworkInterfaceId": LEFT, "EIP": "192.0.2.11"},
     "AWS::EC2::Instance": {"NetworkInterfaces": LEFT},
@@ -238,7 +243,7 @@ class Life:
     def __init__(self, name: str) -> None:
         self.name = name
         self.service = Service(cloud=lambda clock: Watched(clock.now))
-        self.id = self.service.create(self.template(given(name)))
+        self.id = self.service.create(self.template(given(name)), files=FILES)
         self.rest()
 
     def template(self, properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -256,7 +261,7 @@ class Life:
     def update(self, properties: Mapping[str, Any]) -> list[str]:
         """Gives what the cloud was asked to do."""
         before = len(self.calls)
-        self.service.update(self.id, self.template(properties))
+        self.service.update(self.id, self.template(properties), files=FILES)
         self.rest()
         return self.calls[before:]
 
