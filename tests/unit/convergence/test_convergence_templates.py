@@ -160,9 +160,6 @@ def test_a_mistake_in_a_nested_cfn_template_is_told_in_its_words() -> None:
         created({"inner": inner()}, CFN.replace("      size:", "      sice:"))
 
 
-        created({"inner": inner()}, CFN.replace("{size: {Ref", "{sice: {Ref"))
-
-
 def at_url(**parameters: Any) -> dict[str, Any]:
     properties = {"TemplateURL": "https://example.org/inner.template", "Parameters": {"size": "2", **parameters}}
     return {"type": "AWS::CloudFormation::Stack", "properties": properties}
