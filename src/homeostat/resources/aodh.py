@@ -159,12 +159,8 @@ class CompositeAlarm(AlarmType):
         joined = values["composite_rule"]
         return {joined["operator"]: joined["rules"]}
 
-    @property
-    def rule_field(self) -> str:
-        return "composite_rule"
-
     def drift(self, thing: Thing) -> tuple[str, ...]:
-        found = thing.seen.properties.get("composite_rule")
+        found = thing.seen.properties.get(self.rule_field)
         more = () if comparison.equal(self.rule(thing.properties), found) else ("composite_rule",)
         return (*super().drift(thing), *more)
 
