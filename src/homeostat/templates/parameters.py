@@ -156,10 +156,20 @@ class ParameterSchema:
             raise _schema_error(self.name, f"Invalid default {self.default!r} ({error})") from error
 
     def value_of(self, given: Any) -> Any:
-        """A given value as `get_param` shows it. Fails: ValueError saying what is wrong with it."""
-        value = TYPES[self.type].convert(given)
+        """A given value as `get_param` shows it. Fails: ValueError saying what is wrong with it.
+
+        What is wrong with a hidden value is said without it.
+        """
+        try:
+            value = TYPES[self.type].convert(given)
+        except ValueError:
+            if self.hidden:
+                raise ValueError(f"its value, which is hidden, is not of type {self.type}") from None
+            raise
         for constraint in self.constraints:
             problem = constraint.problem(value)
+            if problem and self.hidden:
+                problem = constraint.description or f"its value, which is hidden, breaks the rule {constraint.kind}"
             if problem:
                 raise ValueError(problem)
         return value

@@ -258,6 +258,27 @@ def test_hidden_values_are_not_shown() -> None:
     assert given_value.parameters["p"].wire()["NoEcho"] == "true"
 
 
+@pytest.mark.parametrize(
+    ("entry", "value", "words"),
+    [
+        pytest.param(
+            {"type": "string", "constraints": [{"length": {"min": 20}}]}, "s3cret", "breaks the rule length", id="rule"
+        ),
+        pytest.param(
+            {"type": "string", "constraints": [{"allowed_values": ["a"], "description": "Ask us."}]},
+            "s3cret",
+            "Ask us.",
+            id="a rule with a description",
+        ),
+        pytest.param({"type": "number"}, "s3cret", "is not of type number", id="type"),
+    ],
+)
+def test_what_is_wrong_with_a_hidden_value_is_said_without_it(entry: Any, value: str, words: str) -> None:
+    with pytest.raises(Rejected, match=words) as caught:
+        parameter({**entry, "hidden": True}, value)
+    assert "s3cret" not in str(caught.value)
+
+
 def test_immutable_parameters() -> None:
     section = {"a": {"type": "string", "immutable": True, "default": "1"}, "b": {"type": "string", "default": "1"}}
     before = compiled(template(parameters=section)).parameters
