@@ -1,8 +1,11 @@
 """Types that are several things of the cloud at once, from end to end."""
 
+from collections import Counter
 from typing import Any
 
 from tests.unit.convergence.running import Service
+
+from homeostat.clouds.simulated import Faults, Weather
 
 
 def aws(kind: str, **properties: Any) -> dict[str, Any]:
@@ -72,6 +75,19 @@ def test_a_part_that_goes_is_made_again() -> None:
     service.live(200)
     (again,) = service.cloud.things("router")
     assert again != router
+
+
+def test_nothing_is_made_twice_on_a_cloud_whose_answers_get_lost() -> None:
+    service = Service(Weather(build_s=2.0, faults=Faults(lost=0.3, refused=0.2)))
+    stack_id = service.create({**network(), **balanced(["a", "b"])})
+    service.rest(3600)
+    assert service.state(stack_id) == "CREATE_COMPLETE"
+    assert service.cloud.doubled == []
+    made = Counter(kind for kind in (handle.rpartition("-")[0] for handle in service.cloud.things()))
+    assert (made["network"], made["router"], made["load_balancer"], made["pool_member"]) == (1, 1, 1, 3)
+    service.delete(stack_id)
+    service.rest(3600)
+    assert service.cloud.things() == {}
 
 
 # -- load balancing of old templates -----------------------------------------------------------------------------------

@@ -103,6 +103,29 @@ def test_index_of_a_resource_group_inside_a_member_is_its_own() -> None:
     assert sorted(row.properties["value"] for row in service.rows(innermost)) == ["v0", "v1"]
 
 
+def nested(value: str) -> dict[str, str]:
+    resource = f"{{type: OS::Heat::TestResource, properties: {{value: {value}}}}}"
+    output = "{value: {get_attr: [one, output]}}"
+    return {
+        "member.yaml": f"heat_template_version: 2018-08-31\nresources: {{one: {resource}}}\noutputs: {{told: {output}}}"
+    }
+
+
+def test_members_may_be_templates_and_an_edit_of_the_file_changes_them() -> None:
+    service = Service()
+    group = scaling(2, 2, {"type": "member.yaml"})
+    stack_id = service.create(group, files=nested("one"))
+    service.rest()
+    assert shown(service, stack_id, "outputs_list", "told") == ["one", "one"]
+    refs = shown(service, stack_id, "refs")
+    service.update(stack_id, group, files=nested("two"))
+    service.rest()
+    assert shown(service, stack_id, "outputs_list", "told") == ["two", "two"]
+    assert shown(service, stack_id, "refs") == refs
+    with pytest.raises(Rejected, match=r"member\.yaml"):
+        service.update(stack_id, group, files={})
+
+
 def test_a_group_goes_with_its_members() -> None:
     service = Service()
     stack_id = service.create(scaling(2, 2))
