@@ -22,7 +22,7 @@ from homeostat.convergence.definitions import (
 )
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected, Terminal
-from homeostat.model.status import Action, Status
+from homeostat.model.status import Action, DeletionPolicy, Status
 from homeostat.model.world import StackFacts, World
 from homeostat.planner.foresight import Fate, Foreseen, Foresight
 from homeostat.resources.composed import Composed
@@ -44,8 +44,8 @@ UNBORN = "None"
 @dataclass(slots=True)
 class Forecast:
     """Of one stack. id — `UNBORN` where there is none; path — names of the resources above it, from the root;
-    inside — forecasts of the stacks that resources are, by name; more — members that were not looked at: fate ->
-    count; required_by — as in the new template."""
+    inside — forecasts of the stacks that resources are, by name; gone — of those that they would be no more; more —
+    members that were not looked at: fate -> count; required_by — as in the new template."""
 
     id: str
     name: str
@@ -55,6 +55,7 @@ class Forecast:
     compiled: Compiled | None = None
     resources: list[Foreseen] = field(default_factory=list)
     inside: dict[str, "Forecast"] = field(default_factory=dict)
+    gone: dict[str, "Forecast"] = field(default_factory=dict)
     more: dict[Fate, int] = field(default_factory=dict)
     required_by: dict[str, list[str]] = field(default_factory=dict)
 
@@ -67,7 +68,7 @@ class Forecast:
     def all(self) -> Iterator["Forecast"]:
         """This one and those inside, each before what is in it."""
         yield self
-        for each in self.inside.values():
+        for each in (*self.inside.values(), *self.gone.values()):
             yield from each.all()
 
 
@@ -107,8 +108,8 @@ class Forecaster:
             found = foresight.foresee(self._now)
             forecast.resources += found
             for note in found:
-                if note.fate is Fate.DELETED and note.row is not None and kind_of(note.row.type) == STACK:
-                    self._inside(forecast, note, stacks.EMPTY)
+                if note.fate in (Fate.DELETED, Fate.REPLACED):
+                    self._going(forecast, note)
             for name, definition in graph.items():
                 for required in definition.requires:
                     forecast.required_by.setdefault(required, []).append(name)
@@ -153,7 +154,7 @@ class Forecaster:
     def _inside(self, outer: Forecast, note: Foreseen, parent: Desired) -> bool:
         """Look into the stack that is the reality of a resource; says whether anything would change there.
 
-        parent — the desired state of the outer stack; empty where the resource would go.
+        parent — the desired state of the outer stack.
         """
         child = stacks.get(self._tx, note.row.handle) if note.row is not None and note.row.handle else None
         if note.fate is Fate.UNCHANGED:
@@ -163,7 +164,7 @@ class Forecaster:
         if note.fate in (Fate.ADDED, Fate.REPLACED):
             child = None
         before = stacks.desired_of(self._tx, child.id, child.revision) if child is not None else stacks.EMPTY
-        after = self._desired(note, parent, child, before) if note.fate is not Fate.DELETED else stacks.EMPTY
+        after = self._desired(note, parent, child, before)
         path = (*outer.path, note.name)
         if after is None or len(path) > DEPTH_MAX:
             return True
@@ -173,6 +174,17 @@ class Forecaster:
             forecast = Forecast(UNBORN, f"{outer.name}-{note.name}", outer.project, path, outer.veil)
         outer.inside[note.name] = self._filled(forecast, child, before, after)
         return forecast.moves
+
+    def _going(self, outer: Forecast, note: Foreseen) -> None:
+        """Of a stack that goes with its resource."""
+        row = note.row
+        if row is None or kind_of(row.type) != STACK or row.deletion_policy == DeletionPolicy.RETAIN:
+            return
+        child = stacks.get(self._tx, row.handle)
+        if child is not None:
+            before = stacks.desired_of(self._tx, child.id, child.revision)
+            forecast = Forecast(child.id, child.name, child.project, (*outer.path, note.name), outer.veil)
+            outer.gone[note.name] = self._filled(forecast, child, before, stacks.EMPTY)
 
     def _still(self, outer: Forecast, name: str, stack: Row[Any]) -> Forecast:
         """Of a nested stack that stays as it is."""

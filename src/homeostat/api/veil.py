@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from homeostat.resources.nested import as_given
 from homeostat.templates import HIDDEN, UNKNOWN, Compiled
 
 SECRET = re.compile(r"pass(word|wd|phrase)?$|secret|private_?key|credential|(^|_)token$|^payload$", re.IGNORECASE)
@@ -50,13 +51,14 @@ class Veil:
         return text
 
     def plain(self, value: Any, *, by_name: bool = True) -> Any:
-        """Any value as anybody may see it. by_name — what stands under the name of a secret is one."""
+        """Any value as anybody may see it, without properties of ours. by_name — what stands under the name of a secret
+        is one."""
         if value is UNKNOWN:
             return NOT_YET
         if isinstance(value, Mapping):
             return {
                 key: HIDDEN if by_name and item and SECRET.search(str(key)) else self.plain(item, by_name=by_name)
-                for key, item in value.items()
+                for key, item in as_given(value).items()
             }
         if isinstance(value, list | tuple):
             return [self.plain(item, by_name=by_name) for item in value]

@@ -73,3 +73,8 @@ def test_what_is_made_from_a_hidden_parameter_is_hidden(veil: Veil) -> None:
 
 def test_sentences_do_not_tell_hidden_values(veil: Veil) -> None:
     assert veil.text("the value swordfish is wrong") == f"the value {HIDDEN} is wrong"
+
+
+def test_properties_of_the_service_are_not_shown(veil: Veil) -> None:
+    one = {"type": "inner.yaml", "properties": {"x": 1, "(content)": "abc"}}
+    assert veil.shown("b", "resource_def", one) == {"type": "inner.yaml", "properties": {"x": 1}}

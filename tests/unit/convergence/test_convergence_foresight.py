@@ -1,17 +1,21 @@
 """Previews: what they say is what the update then does, since the same code decides both."""
 
-from dataclasses import dataclass, field
+import random as random_of
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 from sqlalchemy import select
+from tests.simulation.templates import Gardener
 from tests.unit.convergence.running import PROJECT, Service, double, group, server, template, volume
 
 from homeostat.api.foresight import Forecast, all_of
 from homeostat.api.intake import Intent
-from homeostat.planner.foresight import Fate, as_changed
+from homeostat.planner.foresight import Fate, Foreseen, as_changed
+from homeostat.resources.nested import CONTENT
 from homeostat.resources.schema import UNKNOWN
 from homeostat.store import schema
+from homeostat.templates.tree import holds
 
 Resources = dict[str, Any]
 Place = tuple[str, ...]
@@ -45,7 +49,11 @@ def lives(service: Service) -> dict[Place, tuple[str, int]]:
         row = stacks[stack_id]
         return () if row.parent_id is None else (*path(row.parent_id), row.parent_name)
 
-    return {(*path(row.stack_id), row.name): (row.key, row.properties) for row in rows if row.stack_id in stacks}
+    return {
+        (*path(row.stack_id), row.name): (row.key, (row.properties, row.metadata, row.deletion_policy))
+        for row in rows
+        if row.stack_id in stacks
+    }
 
 
 def done(before: dict[Place, Any], after: dict[Place, Any]) -> dict[Place, str]:
@@ -326,3 +334,42 @@ def test_a_thing_of_others_is_taken_and_not_made() -> None:
     stack_id = service.create({})
     note = only(foresee(service, stack_id, {"mine": {**volume(), "external_id": handle}}))
     assert (note.fate, note.why) == (Fate.ADDED, f"it stands for {handle}, which is not touched")
+
+
+SEEDS = 25
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_random_templates_become_what_was_foreseen(seed: int) -> None:
+    """What is not known beforehand may turn out to be as before: then less happens than was foreseen."""
+    gardener = Gardener(random_of.Random(seed), nested=True)
+    service = Service()
+    wish = replace(gardener.grow(), held={})
+    stack_id = service.intake.create(PROJECT, None, "web", wish.intent(disable_rollback=True))
+    service.live(400.0)
+    for _ in range(4):
+        if service.state(stack_id).endswith(("FAILED", "IN_PROGRESS")):
+            return
+        wish = replace(gardener.mutate(wish), held={})
+        intent = wish.intent(disable_rollback=True)
+        before = lives(service)
+        notes: dict[Place, list[Foreseen]] = {}
+        for each, note in all_of(service.intake.foresee_update(stack_id, intent)):
+            notes.setdefault((*each.path, note.name), []).append(note)
+        service.intake.update(stack_id, intent)
+        service.live(400.0)
+        happened = done(before, lives(service))
+        if not service.state(stack_id).endswith("COMPLETE"):
+            return
+        foreseen = {place: fate for place, found in notes.items() if (fate := together(found)) != "unchanged"}
+        for place in foreseen.keys() | happened.keys():
+            if foreseen.get(place) != happened.get(place):
+                unknown = any(holds(dict(note.after), UNKNOWN) for note in notes[place])
+                inside = all(note.changed == (CONTENT,) for note in notes[place])
+                assert unknown or inside, (place, foreseen.get(place), happened.get(place))
+
+
+def together(notes: list[Foreseen]) -> str:
+    """Of one name: what goes and comes again is replaced."""
+    fates = {note.fate for note in notes}
+    return "replaced" if fates == {Fate.ADDED, Fate.DELETED} else notes[0].fate.value

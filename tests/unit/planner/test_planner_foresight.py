@@ -14,9 +14,7 @@ from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import types
 from homeostat.templates import UNKNOWN
 
-SHOWN = [
-    name for name, kind in types().items() if not kind.support.hidden and kind.properties and not kind.open_schema
-]
+SHOWN = [name for name, kind in types().items() if not kind.support.hidden and kind.properties and not kind.open_schema]
 
 
 def world(name: str, before: dict[str, Any], after: dict[str, Any]) -> World:

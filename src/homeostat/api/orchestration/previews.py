@@ -14,9 +14,11 @@ from homeostat.api.orchestration import models
 from homeostat.api.orchestration.bodies import CreateRequest, UpdateRequest, read_intent, read_name, refuse_converge
 from homeostat.api.orchestration.renderings import Wire, at, link
 from homeostat.api.orchestration.routing import STACK, answers, router
+from homeostat.api.veil import NOT_YET
 from homeostat.model.status import Action, Status, joined
 from homeostat.planner.foresight import Fate, Foreseen, as_changed
 from homeostat.resources.nested import as_given
+from homeostat.templates import HIDDEN
 
 ROUTER = router("stacks")
 ORDER = (Fate.UNCHANGED, Fate.UPDATED, Fate.REPLACED, Fate.ADDED, Fate.DELETED)
@@ -143,13 +145,14 @@ def _resource(ask: Asked, forecast: Forecast, note: Foreseen) -> Wire:
 def _differences(forecast: Forecast, note: Foreseen) -> list[Wire]:
     """What is a property in the template; then other parts of the definition."""
     veil = forecast.veil
-    of_properties = [
-        {
-            "name": name,
-            "before": veil.shown(note.name, name, note.before.get(name)),
-            "after": veil.shown(note.name, name, note.after.get(name)),
-        }
+    shown = [
+        (name, *(veil.shown(note.name, name, values.get(name)) for values in (note.before, note.after)))
         for name in as_changed(note.changed)
+    ]
+    of_properties = [
+        {"name": name, "before": before, "after": after}
+        for name, before, after in shown
+        if before != after or before == HIDDEN or after == NOT_YET
     ]
     return of_properties + [
         {"name": name, "before": veil.shown(note.name, "", before), "after": veil.shown(note.name, "", after)}
