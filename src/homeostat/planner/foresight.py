@@ -16,7 +16,7 @@ from homeostat.planner.depart import KEPT
 from homeostat.planner.intend import Wanted
 from homeostat.planner.scope import RowScope
 from homeostat.resources.base import ResourceType
-from homeostat.resources.nested import NestedStack, as_given
+from homeostat.resources.nested import POLICY, NestedStack, as_given
 from homeostat.resources.registry import type_of
 from homeostat.templates import UNKNOWN
 from homeostat.templates.graph import ordered
@@ -97,6 +97,8 @@ class Foresight(Decider):
             self.keep(definition, now)
         if row is not None and note.fate in (Fate.UNCHANGED, Fate.UPDATED):
             note.sections = _sections(was, (row.metadata, row.deletion_policy))
+            if POLICY in note.changed:
+                note.sections += (("update_policy", note.before.get(POLICY), note.after.get(POLICY)),)
             if note.sections:
                 note.fate = Fate.UPDATED
         if isinstance(type_of(definition.type), NestedStack):

@@ -255,6 +255,14 @@ def test_a_change_of_metadata_or_of_the_deletion_policy_is_told() -> None:
     assert {note.fate for note in notes.values()} == {Fate.UPDATED}
 
 
+def test_a_change_of_an_update_policy_is_told() -> None:
+    service = Service()
+    before, after = ({"rolling_update": {"max_batch_size": size}} for size in (1, 2))
+    stack_id = service.create({"g": {**group(2, value("x")), "update_policy": before}})
+    note = only(foresee(service, stack_id, {"g": {**group(2, value("x")), "update_policy": after}}))
+    assert (note.fate, note.sections) == (Fate.UPDATED, (("update_policy", before, after),))
+
+
 def test_what_has_failed_would_be_made_anew() -> None:
     service = Service()
     stack_id = service.create({"a": double(fail=True)})
