@@ -18,6 +18,7 @@ VERSIONS = ("heat_template_version", "HeatTemplateFormatVersion", "AWSTemplateFo
 VERSION_ADDED = "2016-10-14"
 _WORD = re.compile(rf"^\W*({'|'.join(VERSIONS)})\b", re.MULTILINE)
 _ENVIRONMENT = re.compile(r"(?P<stem>.+?)[-_]?env(ironment)?([-_].*)?$", re.IGNORECASE)
+_ADDRESS = re.compile(r"https://raw\.github(usercontent)?\.com/(?P<owner>[^/]+)/(?P<name>[^/]+)/[^/]+/(?P<path>.+)")
 Document = dict[str, Any]
 
 
@@ -127,7 +128,16 @@ class Corpus:
             found["get_file"] = self._text(part["get_file"], source, files)
         if isinstance(part.get("type"), str):
             found["type"] = self._type(part["type"], source, files)
+        if isinstance(part.get("TemplateURL"), str):
+            self._fetched(part["TemplateURL"], files)
         return found
+
+    def _fetched(self, url: str, files: dict[str, str]) -> None:
+        """Put what is at an address of a repository of this folder into `files`, as if it had been fetched."""
+        match = _ADDRESS.fullmatch(url)
+        path = f"{match['owner']}+{match['name']}/{match['path']}" if match is not None else ""
+        if path in self._texts:
+            files[url] = self._texts[path]
 
     def _registered(self, registry: Any, source: str, files: dict[str, str]) -> Any:
         if isinstance(registry, dict):
