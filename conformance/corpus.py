@@ -18,6 +18,7 @@ VERSIONS = ("heat_template_version", "HeatTemplateFormatVersion", "AWSTemplateFo
 VERSION_ADDED = "2016-10-14"
 _WORD = re.compile(rf"^\W*({'|'.join(VERSIONS)})\b", re.MULTILINE)
 _ENVIRONMENT = re.compile(r"(?P<stem>.+?)[-_]?env(ironment)?([-_].*)?$", re.IGNORECASE)
+MISSING = "# made up\n"
 _ADDRESS = re.compile(r"https://raw\.github(usercontent)?\.com/(?P<owner>[^/]+)/(?P<name>[^/]+)/[^/]+/(?P<path>.+)")
 Document = dict[str, Any]
 
@@ -145,15 +146,15 @@ class Corpus:
         return self._type(registry, source, files) if isinstance(registry, str) else registry
 
     def _type(self, name: str, source: str, files: dict[str, str]) -> str:
-        target = self._target(name, source)
-        return self._text(name, source, files) if name.endswith(TYPE_SUFFIXES) and target in self._texts else name
+        there = "://" in name or self._target(name, source) in self._texts
+        return self._text(name, source, files) if name.endswith(TYPE_SUFFIXES) and there else name
 
     def _text(self, name: str, source: str, files: dict[str, str]) -> str:
-        """Its name among the files. What is not in the folder (a script, a page of the network) is an empty text."""
+        """Its name among the files. What is not in the folder (a script, a page of the network) is almost empty."""
         target = self._target(name, source)
         if target not in files:
             document = self._documents.get(target)
-            files[target] = self._texts.get(target, "")
+            files[target] = self._texts.get(target, MISSING)
             if document is not None and self._is_template(target):
                 files[target] = json.dumps(self._named(document, target, files))
         return target

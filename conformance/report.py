@@ -88,7 +88,7 @@ def page() -> str:
         "simulated cloud in virtual time, updated with the same template, which must change nothing, and deleted,",
         "which must leave nothing. Templates that others use as types are tried on their own too; those that lack a",
         "version, which is a mistake, also with one. Environments beside a template are used, parameters that lack a",
-        "value get a made-up one, and scripts that are not there are empty.",
+        "value get a made-up one, and scripts that are not there are a comment.",
         "",
         "`make conformance CORPUS=FOLDER` tries a folder of templates; `ONLY=TEXT` those with TEXT in their paths.",
         "",

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conformance.corpus import Case, Corpus
+from conformance.corpus import MISSING, Case, Corpus
 from conformance.trial import Outcome, trial
 from conformance.values import made_up
 
@@ -48,7 +48,7 @@ def test_a_nested_template_and_its_script_are_found_by_their_places(tmp_path: Pa
     assert (part.path, part.part, top.path, top.part) == ("r/parts/one.yaml", True, "r/top.yaml", False)
     assert top.template["resources"]["a"]["type"] == "r/parts/one.yaml"  # type: ignore[index]
     assert top.files.keys() == {"r/parts/one.yaml", "r/parts/x.sh"}
-    assert top.files["r/parts/x.sh"] == ""
+    assert top.files["r/parts/x.sh"] == MISSING
 
 
 @pytest.mark.parametrize("name", ["web_env", "web-env_yaml", "web_env_yaml", "webEnv_yaml", "web-env-small_yaml"])
