@@ -16,11 +16,14 @@ from homeostat.api.foresight import Forecast, all_of
 from homeostat.api.graphs import Graphs
 from homeostat.api.intake import Intent
 from homeostat.api.orchestration import outputs
+from homeostat.clouds.port import Intent as Thing
 from homeostat.clouds.simulated import Faults, SimulatedCloud, Weather
 from homeostat.model.desired import Identity
 from homeostat.model.errors import FAULT_CODES, Rejected
+from homeostat.model.observed import Observation
 from homeostat.model.status import Status
 from homeostat.planner.foresight import Fate
+from homeostat.resources.registry import kind_of
 from homeostat.store import stacks
 
 CORE = ("OS::Nova::", "OS::Neutron::", "OS::Cinder::", "OS::Octavia::", "OS::Heat::")
@@ -111,7 +114,8 @@ def _stages(case: Case, service: Service) -> Iterator[str]:
     intent = Intent(case.template, environment=case.environment, files=case.files, disable_rollback=True)
     service.intake.validate(IDENTITY, intent)
     yield "validate"
-    given = Intent(case.template, made_up(case), case.environment, case.files, disable_rollback=True)
+    template = _furnished(service, case.template)
+    given = Intent(template, made_up(case), case.environment, case.files, disable_rollback=True)
     foreseen = _names(service.intake.foresee_new(PROJECT, "tried", given), Fate.ADDED)
     yield "plan"
     stack_id = service.intake.create(PROJECT, None, "tried", given)
@@ -143,6 +147,24 @@ def _stages(case: Case, service: Service) -> Iterator[str]:
     if service.cloud.doubled:
         raise Stopped(f"made twice: {service.cloud.doubled}")
     yield "deleted"
+
+
+def _furnished(service: Service, template: Mapping[str, Any] | str) -> Mapping[str, Any] | str:
+    """The template, where what it takes from somebody else (`external_id`) is there."""
+    resources = template.get("resources") if isinstance(template, Mapping) else None
+    if not isinstance(template, Mapping) or not isinstance(resources, Mapping):
+        return template
+    weather = service.cloud.weather
+    weather.faults, faults = Faults(), weather.faults
+    found = {}
+    for name, each in resources.items():
+        found[name] = each
+        if "external_id" in each:
+            (made,) = service.cloud.create(kind_of(each["type"]), [Thing(f"theirs-{name}", {"name": name})])
+            assert isinstance(made, Observation), made
+            found[name] = {**each, "external_id": made.handle}
+    weather.faults = faults
+    return {**template, "resources": found}
 
 
 def _names(forecast: Forecast, fate: Fate) -> set[str]:

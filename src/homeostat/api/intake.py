@@ -194,7 +194,8 @@ class Checker:
     def resource(self, each: Definition, given: Mapping[str, Any], path: tuple[str | int, ...]) -> ResourceType:
         """Check properties, those of the members of a group, and nested templates. Fails: Rejected naming the place.
 
-        given — the properties, with what is not known yet as `UNKNOWN`.
+        given — the properties, with what is not known yet as `UNKNOWN`. Those of a thing of somebody else's are left
+        alone: nobody reads them, and none is needed.
         """
         try:
             kind = resource_type(each.type)
@@ -202,6 +203,8 @@ class Checker:
             raise Rejected("StackValidationFailed", error.detail, path=(*path, "type")) from error
         if isinstance(kind, TemplateResource):
             self._nested(each, each.type, given, path)
+            return kind
+        if each.external_id is not None:
             return kind
         values = kind.check(given, (*path, "properties"))
         check_storable(values, *path, "properties")

@@ -338,6 +338,13 @@ def test_what_is_somebody_elses_is_taken_and_let_go_of_as_it_is() -> None:
     assert service.cloud.things() == before
 
 
+def test_what_is_somebody_elses_needs_no_properties() -> None:
+    service = with_theirs()
+    stack_id = service.create({"a": {"type": "OS::Cinder::Volume", "external_id": "volume-1"}})
+    service.rest()
+    assert (service.state(stack_id), service.row(stack_id, "a").handle) == ("CREATE_COMPLETE", "volume-1")
+
+
 def test_what_is_not_there_cannot_be_taken() -> None:
     service = Service()
     stack_id = service.create({"a": taken()})
