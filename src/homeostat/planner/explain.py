@@ -221,6 +221,8 @@ class _Explainer:
         row = self._world.rows[self._current[name]]
         if row.status != Status.COMPLETE or not row.handle or row.key not in self._world.seen:
             return None
+        if row.external_id is not None:  # it is as its owner wants it
+            return None
         verdict = type_of(row.type).judge(thing_of(self._world, row), self._now)
         if not outcome.unfit(verdict):
             return None

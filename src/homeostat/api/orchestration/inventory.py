@@ -183,7 +183,7 @@ class Inventory:
 
     def _drift(self, row: Resource, look: Observation, observed: Mapping[str, tuple[Any, float]]) -> list[Wire]:
         """Property by property: what it should be, what it is, and since when."""
-        if not look.present or row.busy or row.leaving:
+        if not look.present or row.busy or row.leaving or row.external_id is not None:
             return []
         kind = type_of(row.type)
         thing = thing_of(self._world, row, kind)
