@@ -29,7 +29,7 @@ from homeostat.resources import groups
 from homeostat.resources.base import ResourceType
 from homeostat.resources.graph import Indexed
 from homeostat.resources.grouping import Membership
-from homeostat.resources.nested import FromTemplate, TemplateResource, parameters_of
+from homeostat.resources.nested import FromTemplate, TemplateResource, facade_problem, parameters_of
 from homeostat.resources.registry import is_known, is_outside, resource_type
 from homeostat.resources.schema import UNKNOWN, coerce
 from homeostat.store import stacks, views
@@ -47,6 +47,7 @@ from homeostat.templates import (
     requires,
 )
 from homeostat.templates.environments import as_said
+from homeostat.templates.merging import parameter_types
 from homeostat.templates.registry import is_template, without_nulls
 from homeostat.templates.shared import Shared
 
@@ -262,6 +263,7 @@ class Checker:
         try:
             template = template_of(source, self.desired.files)
             declared = declared_in(template, "parameters")
+            _check_facade(each, template, self.desired.environment.get("parameter_defaults") or {})
             unknown = [name for name in given if name not in declared]
             if unknown:
                 raise invalid(f"Unknown Property {unknown[0]}", "properties", error="Property error")
@@ -277,6 +279,22 @@ class Checker:
             self._within(each, compiled, needs, path)
         except Rejected as error:
             raise error.at(*path) from error
+
+
+def _check_facade(each: Definition, template: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
+    """A template for a type that there is takes what that takes. Fails: Rejected (StackValidationFailed).
+
+    defaults — section `parameter_defaults`.
+    """
+    if not each.called or is_template(each.called) or not is_known(each.called):
+        return
+    entries = declared_in(template, "parameters")
+    maps = {name: entry for name, entry in entries.items() if isinstance(entry, Mapping)}
+    without = [name for name, entry in maps.items() if entry.get("default", entry.get("Default")) is None]
+    needed = [name for name in without if name not in defaults]
+    problem = facade_problem(resource_type(each.called), parameter_types(template), needed)
+    if problem:
+        raise invalid(problem)
 
 
 def _open(value: Any) -> bool:

@@ -3,13 +3,13 @@
 Its properties are the parameters of that template, its attributes the template's outputs (environment.md section 5).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
 from homeostat.model.observed import Condition, Remedy, Verdict
 from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing
-from homeostat.resources.schema import between, integer, mapping, text
+from homeostat.resources.schema import Kind, between, integer, mapping, text
 from homeostat.templates.tree import traverse
 
 CONTENT = "(content)"
@@ -55,6 +55,32 @@ def _joined(items: Sequence[Any]) -> str:
         else:
             parts.append("" if item is None else str(item))
     return ",".join(parts)
+
+
+_AS_PARAMETER = {
+    Kind.STRING: "string",
+    Kind.INTEGER: "number",
+    Kind.NUMBER: "number",
+    Kind.BOOLEAN: "boolean",
+    Kind.LIST: "comma_delimited_list",
+    Kind.MAP: "json",
+}
+
+
+def facade_problem(facade: ResourceType, provided: Mapping[str, str], needed: Collection[str]) -> str:
+    """Why a template cannot stand for a type that there is; "" where it can.
+
+    provided — type of each parameter of the template; needed — names of those that must be given.
+    """
+    for name, prop in facade.properties.items():
+        wanted = _AS_PARAMETER.get(prop.kind)
+        if prop.required and name not in provided:
+            return f"Required property {name} for facade {facade.name} missing in provider"
+        if name in provided and wanted is not None and provided[name] != wanted:
+            names = f"facade {facade.name} ({wanted}) and provider ({provided[name]})"
+            return f"Property {name} type mismatch between {names}"
+    strange = sorted(set(needed) - facade.properties.keys())
+    return f"Provider requires property {strange[0]} unknown in facade {facade.name}" if strange else ""
 
 
 class NestedStack(ResourceType):

@@ -125,8 +125,8 @@ def _declared(files: Mapping[str, str], template: Mapping[str, Any]) -> dict[str
     """Name -> type of the parameters of all templates there are; those of the root hold."""
     found: dict[str, str] = {}
     for text in files.values():
-        found |= _types_in(_template_in(text))
-    return found | _types_in(template)
+        found |= parameter_types(_template_in(text))
+    return found | parameter_types(template)
 
 
 def _template_in(text: str) -> Mapping[str, Any]:
@@ -137,7 +137,8 @@ def _template_in(text: str) -> Mapping[str, Any]:
         return {}
 
 
-def _types_in(template: Mapping[str, Any]) -> dict[str, str]:
+def parameter_types(template: Mapping[str, Any]) -> dict[str, str]:
+    """Name -> type of the parameters that a template declares, in the words of HOT."""
     section = template.get("parameters", template.get("Parameters"))
     entries = section if isinstance(section, Mapping) else {}
     kinds = {

@@ -15,6 +15,7 @@ resources:
 outputs:
   label: {value: {get_resource: disk}}
 """
+FLAT = WEB.replace("My::Disk", "OS::Cinder::Volume")
 FACADE = """
 heat_template_version: rocky
 resources:
@@ -133,6 +134,16 @@ def test_members_of_a_group_are_what_their_type_stands_for() -> None:
     assert len(service.cloud.things("volume")) == 3
 
 
+def test_members_of_a_scaling_group_are_what_their_type_stands_for() -> None:
+    properties = {"min_size": 2, "max_size": 2, "resource": disk()}
+    group_of = {"grp": {"type": "OS::Heat::AutoScalingGroup", "properties": properties}}
+    service, stack_id = created(group_of, environment=mapped(My_Disk="OS::Cinder::Volume"))
+    assert len(service.cloud.things("volume")) == 2
+    service.update(stack_id, group_of, environment=mapped(My_Disk="web.yaml"), files={"web.yaml": FLAT})
+    service.rest()
+    assert {each.type for each in service.rows(service.row(stack_id, "grp").handle)} == {"web.yaml"}
+
+
 def test_another_mapping_reaches_the_members_of_a_group() -> None:
     service, stack_id = created({"grp": group(2, disk())}, environment=mapped(My_Disk="OS::Cinder::Volume"))
     service.update(stack_id, {"grp": group(2, {"type": "My::Disk"})}, environment=mapped(My_Disk="OS::Heat::None"))
@@ -205,6 +216,31 @@ def test_what_is_wrong_is_named_before_anything_is_made(resources: dict[str, Any
         )
     assert caught.value.fault == fault
     assert message in str(caught.value)
+
+
+KEY = "{heat_template_version: rocky, parameters: {name: {type: string}, zone: {type: string, default: z}}}"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (KEY, ""),
+        (KEY.replace("name:", "label:"), "Required property name for facade OS::Nova::KeyPair missing in provider"),
+        (KEY.replace("{type: string}", "{type: json}"), "Property name type mismatch between facade OS::Nova::KeyPair"),
+        (KEY.replace(", default: z", ""), "Provider requires property zone unknown in facade OS::Nova::KeyPair"),
+    ],
+    ids=["fits", "missing", "mismatch", "unknown"],
+)
+def test_a_template_that_stands_for_a_type_that_there_is_takes_what_that_takes(text: str, message: str) -> None:
+    environment = {"resource_registry": {"OS::Nova::KeyPair": "key.yaml"}}
+    key = {"k": {"type": "OS::Nova::KeyPair", "properties": {"name": "me"}}}
+    try:
+        Service().begin(key, environment=environment, files={"key.yaml": text})
+        found = ""
+    except Rejected as error:
+        found = str(error)
+    assert message in found
+    assert bool(found) == bool(message)
 
 
 def test_lists_become_text_with_commas() -> None:
