@@ -22,6 +22,8 @@ from homeostat.convergence.conductor import run_pass
 from homeostat.convergence.observing import Observer
 from homeostat.convergence.pass_ import Limits, Passes
 from homeostat.convergence.performing import Performer
+from homeostat.convergence.records import Records
+from homeostat.convergence.signalling import Signals
 from homeostat.model.errors import Rejected, Superseded, Transient
 from homeostat.plugins.cloud import HandledClouds
 from homeostat.plugins.resource import Resource
@@ -30,6 +32,7 @@ from homeostat.store.database import Database
 from homeostat.store.purge import Rules, purge
 from homeostat.store.shards import Lease
 
+URL = "http://api.test:8004"
 TIMEOUT_S = 900.0
 """Of stacks that say nothing else."""
 
@@ -277,7 +280,10 @@ class Worker(Process):
             stack_timeout_s=TIMEOUT_S,
         )
         self.notices: deque[Sighting] = deque()
-        views: dict[str, Any] = {project: InterruptibleCloud(cloud) for project, cloud in clouds.items()}
+        own = Records(self.db, entropy, URL)
+        views: dict[str, Any] = {
+            project: JoinedCloud(InterruptibleCloud(cloud), own.of(project)) for project, cloud in clouds.items()
+        }
         if handled:
             own = HandledClouds(self.db, handled, views.__getitem__)
             views = {project: JoinedCloud(cloud, own.of(project)) for project, cloud in views.items()}
@@ -343,6 +349,7 @@ class Api(Process):
         self.requests: deque[Request] = deque()
         self.intake = Intake(self.db, entropy, Quotas(timeout_s=TIMEOUT_S))
         self.asks = Asks(self.db, TIMEOUT_S)
+        self.signals = Signals(self.db)
         self._tell = tell
         self.actors = [Actor(f"{name}.{number}", self._serve) for number in range(2)]
 

@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 from homeostat.clouds.port import Answer, Change, Intent, Operation
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.convergence.definitions import Graph, compile_graph
+from homeostat.convergence.signalling import SIGNAL
 from homeostat.model.desired import Identity
 from homeostat.model.observed import Observation
 from homeostat.model.status import Action, DeletionPolicy, State, Status, joined, resource_may, stack_may
@@ -208,7 +209,8 @@ class Watcher:
         if before == after and not events:
             return
         name = after.name if after is not None else before.name if before is not None else events[0].key
-        events = [event for event in events if not AT_HOOK.fullmatch(event.reason)]
+        quiet = (each for each in events if each.action != SIGNAL)
+        events = [event for event in quiet if not AT_HOOK.fullmatch(event.reason)]
         walk = [before.state if before is not None else BORN, *(event.state for event in events)]
         for one, other in itertools.pairwise(walk):
             self._demand(resource_may(one, other), f"{name} went from {joined(*one)} to {joined(*other)}")

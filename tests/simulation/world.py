@@ -13,7 +13,7 @@ from homeostat.convergence import definitions
 from homeostat.convergence.clock import Entropy
 from homeostat.model.status import Status
 from homeostat.plugins.resource import Resource
-from homeostat.store import forsaken, schema
+from homeostat.store import forsaken, records, schema
 from tests.simulation.actors import Actor, Api, Process, VirtualClock, Worker
 from tests.simulation.invariants import check_rest
 from tests.simulation.watching import WatchedCloud, WatchedDatabase, Watcher
@@ -215,8 +215,13 @@ class SimulatedWorld:
         return self.watcher.retained
 
     def things(self) -> dict[str, dict[str, Any]]:
-        """Everything there is in all clouds: handle -> object."""
-        return {handle: thing for cloud in self.clouds.values() for handle, thing in cloud.things().items()}
+        """Everything there is in all clouds, and what the service keeps for resources: handle -> object."""
+        outside = {handle: thing for cloud in self.clouds.values() for handle, thing in cloud.things().items()}
+        return {**outside, **{each.id: {} for each in self.records() if records.key_of(each.token)}}
+
+    def records(self) -> list[Any]:
+        with self.db.read() as tx:
+            return list(tx.execute(select(schema.record)))
 
     def rows(self) -> list[Any]:
         with self.db.read() as tx:

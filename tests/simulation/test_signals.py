@@ -1,0 +1,151 @@
+"""The ring with wait conditions and deployments: signals early, late, twice, wrong or never, and lost workers."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from homeostat.model.errors import Rejected
+from homeostat.model.status import Status
+from homeostat.resources.registry import kind_of
+from homeostat.store import records
+from tests.simulation.templates import Gardener, Resources
+from tests.simulation.trouble import TroubledWorld
+
+SEEDS = range(30)
+HANDLE, CONDITION = "OS::Heat::WaitConditionHandle", "OS::Heat::WaitCondition"
+CONFIG, DEPLOYMENT = "OS::Heat::SoftwareConfig", "OS::Heat::SoftwareDeployment"
+LINKED = {CONDITION: ("handle", HANDLE), DEPLOYMENT: ("config", CONFIG)}
+
+
+class Configurer(Gardener):
+    """Half of what it grows waits for signals."""
+
+    def _simple(self, earlier: Resources) -> dict[str, Any]:
+        if self._rng.random() < 0.3:
+            return super()._simple(earlier)
+        there = {each["type"] for each in earlier.values()}
+        kinds = [HANDLE, CONFIG, *(kind for kind, (_, other) in LINKED.items() if other in there)]
+        kind = self._rng.choice([*kinds, kinds[-1]])
+        return {"type": kind, "properties": self._properties(kind, earlier)}
+
+    def _properties(self, kind: str, earlier: Resources) -> dict[str, Any]:
+        rng = self._rng
+        if kind == HANDLE:
+            return {"signal_transport": rng.choice(("TOKEN_SIGNAL", "CFN_SIGNAL"))}
+        if kind == CONFIG:
+            return {"config": f"v{rng.randint(0, 3)}"}
+        if kind not in LINKED:
+            return super()._properties(kind, earlier)
+        link, other = LINKED[kind]
+        named = sorted(name for name, each in earlier.items() if each["type"] == other)
+        given: dict[str, Any] = {link: {"get_resource": rng.choice(named)} if named else "nothing"}
+        if kind == CONDITION:
+            return {**given, "timeout": rng.choice((20, 600)), "count": rng.choice((1, 1, 2))}
+        actions = rng.choice((["CREATE", "UPDATE"], ["CREATE", "UPDATE", "DELETE"], ["UPDATE"]))
+        return {**given, "server": "srv", "input_values": {"v": rng.randint(0, 3)}, "actions": actions}
+
+
+class SignallingWorld(TroubledWorld):
+    """told — signals that were taken."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self._gardener = Configurer(self.rng, nested=self.rng.random() < 0.3)
+        self._acts.append((8.0, self._tell))
+        self.told = 0
+
+    def _places(self, *, waiting: bool) -> list[tuple[str, str, str]]:
+        """Project, kind and handle of what can be told something; those that wait, or all."""
+        with self.db.read() as tx:
+            busy = {row.handle for row in self.rows() if row.status == Status.IN_PROGRESS and row.handle}
+            found = [records.get(tx, each.id) for each in self.records()]
+        there = [each for each in found if each is not None]
+        links = {each.link for each in there if each.id in busy and each.kind == "wait_condition"}
+        chosen = [each for each in there if each.kind in ("signal_handle", "software_deployment")]
+        mine = [each for each in chosen if not waiting or each.id in busy | links]
+        return sorted((each.project, each.kind, each.id) for each in mine)
+
+    def _tell(self) -> None:
+        """A server tells that it is done, or has failed; now and then twice, or when nobody waits any more."""
+        places = self._places(waiting=self.rng.random() < 0.7)
+        alive = [api for api in self.apis if api.alive]
+        if not places or not alive:
+            return
+        place = self.rng.choice(places)
+        bodies: list[dict[str, Any] | None] = [None, None, {"id": "one"}, {"status": "FAILURE"}]
+        if place[1] == "software_deployment":
+            bodies = [None, None, {"deploy_status_code": 0}, {"deploy_status_code": 1}]
+        api, body = self.rng.choice(alive), self.rng.choice(bodies)
+        for _ in range(self.rng.choice((1, 1, 2))):
+            api.requests.append(self._telling(api, place, body))
+        self.tell(f"signal {place}: {body}")
+
+    def _telling(self, api: Any, place: tuple[str, str, str], body: dict[str, Any] | None) -> Callable[[Any], None]:
+        def tell(_: Any) -> None:
+            api.signals.native(*place, body)
+            self.told += 1
+
+        return tell
+
+    def _jump(self, rested_at: float | None) -> None:
+        """After the calm every server tells what it has to: nobody waits for ever."""
+        for place in self._places(waiting=True):
+            try:
+                self.apis[0].signals.native(*place, None)
+            except Rejected as error:
+                self.tell(f"refused: {error}")
+        super()._jump(rested_at)
+
+    def check_derived(self) -> None:
+        """Each derived config is that of one deployment, and what was derived before is gone."""
+        kept = self.records()
+        derived = [each.id for each in kept if each.kind == "software_config" and not records.key_of(each.token)]
+        wanted = [each.object["config_id"] for each in kept if each.kind == "software_deployment"]
+        assert sorted(derived) == sorted(id for id in wanted if id)
+
+    def check_waits(self) -> None:
+        """Nothing waits for what has been told. (In a stack that has failed, what was begun may wait for its time-out:
+        the handle may be gone.)"""
+        failed = {stack.id for stack in self.all_stacks() if stack.status == Status.FAILED}
+        for row in self.rows():
+            if row.stack_id in failed:
+                continue
+            waits = kind_of(row.type) in ("wait_condition", "software_deployment") and row.handle
+            assert not (waits and row.status == Status.IN_PROGRESS), f"{row.name}: {row.reason}"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_waits_for_signals_converges_and_nothing_leaks_or_is_made_twice(seed: int) -> None:
+    world = SignallingWorld(seed)
+    try:
+        world.run()
+        world.check_derived()
+        world.check_waits()
+    except Exception as error:
+        told = "\n".join(world.story.lines)
+        raise AssertionError(f"seed {seed}: {error}\n{told}") from error
+
+
+def test_there_are_signals_in_these_worlds() -> None:
+    worlds = [SignallingWorld(seed) for seed in range(4)]
+    for world in worlds:
+        world.run()
+    assert sum(world.told for world in worlds) > 10
+
+
+def test_a_seed_replays_itself() -> None:
+    stories = []
+    for _ in range(2):
+        world = SignallingWorld(1)
+        world.run()
+        stories.append(world.story.lines)
+    assert stories[0] == stories[1]
+
+
+def test_gardeners_wish_for_what_waits() -> None:
+    rng = random.Random(1)
+    grown = [Configurer(rng, nested=False).grow() for _ in range(20)]
+    kinds = {each["type"] for wish in grown for each in wish.resources.values()}
+    assert kinds >= {HANDLE, CONDITION, CONFIG, DEPLOYMENT}
