@@ -138,7 +138,7 @@ class DiskWorld(TroubledWorld):
 
     def things(self) -> dict[str, dict[str, Any]]:
         """What its row knows by the record's id, having heard of it early, is shown under that."""
-        known = {row.handle for row in self.rows()}
+        known = {row.handle for row in self.rows()} | self.retained
         with self.db.read() as tx:
             early = {row.object["id"]: row.id for row in tx.execute(select(schema.record)) if row.id in known}
         return {early.get(handle, handle): thing for handle, thing in super().things().items()}
