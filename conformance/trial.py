@@ -164,6 +164,7 @@ def _furnished(service: Service, template: Mapping[str, Any] | str) -> Mapping[s
             assert isinstance(made, Observation), made
             found[name] = {**each, "external_id": made.handle}
     weather.faults = faults
+    service.clock.time += weather.listing_lag_s
     return {**template, "resources": found}
 
 
