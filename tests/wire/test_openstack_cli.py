@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.wire import templates
 
@@ -84,3 +85,26 @@ def test_failures_and_mistakes(openstack: Command, tmp_path: Path) -> None:
     wrong = openstack("orchestration", "template", "validate", "-t", "broken.yaml")
     assert wrong.returncode == 1
     assert "The Resource Type (OS::No::Such) could not be found" in wrong.stderr
+
+
+def test_configs_and_deployments(openstack: Command, tmp_path: Path) -> None:
+    (tmp_path / "greet.sh").write_text("#!/bin/sh\necho hi\n")
+    made = openstack("software", "config", "create", "--config-file", "greet.sh", "--group", "script", "greet")
+    assert made.returncode == 0, made.stderr
+    (listed,) = shown(openstack("software", "config", "list", "-f", "json"))
+    assert listed["name"] == "greet"
+    config = shown(openstack("software", "config", "show", listed["id"], "-f", "json"))
+    assert (config["config"], config["group"]) == ("#!/bin/sh\necho hi\n", "script")
+    deployed = openstack(
+        *("software", "deployment", "create", "--config", listed["id"], "--server", "srv", "--signal-transport"),
+        *("NO_SIGNAL", "greeting", "-f", "json"),
+    )
+    deployment = shown(deployed)
+    assert (deployment["server_id"], deployment["action"]) == ("srv", "UPDATE")
+    told = openstack("software", "deployment", "metadata", "show", "srv")
+    assert told.returncode == 0, told.stderr
+    metadata = yaml.safe_load(told.stdout)
+    assert [each["name"] for each in metadata] == ["greeting"]
+    assert openstack("software", "deployment", "delete", deployment["id"]).returncode == 0
+    assert shown(openstack("software", "deployment", "list", "-f", "json")) == []
+    assert openstack("software", "config", "delete", listed["id"]).returncode == 0
