@@ -3,9 +3,9 @@
 from tests.unit.convergence.running import PROJECT, Service
 
 from homeostat.model.status import Status
-from homeostat.resources.deployments import DEPLOYMENT
+from homeostat.resources.families.deployments import DEPLOYMENT
+from homeostat.resources.families.waiting import CONDITION, HANDLE
 from homeostat.resources.registry import kind_of
-from homeostat.resources.waiting import CONDITION, HANDLE
 
 DONE = {"deploy_stdout": "done", "deploy_stderr": "", "deploy_status_code": 0}
 

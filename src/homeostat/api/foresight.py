@@ -26,7 +26,7 @@ from homeostat.model.status import Action, DeletionPolicy, Status
 from homeostat.model.world import StackFacts, World
 from homeostat.planner.foresight import Fate, Foreseen, Foresight
 from homeostat.resources.composed import Composed
-from homeostat.resources.deploymentgroups import SoftwareDeploymentGroup
+from homeostat.resources.families.deploymentgroups import SoftwareDeploymentGroup
 from homeostat.resources.nested import FACADE, FromTemplate, NestedStack, parameters_of
 from homeostat.resources.registry import kind_of, type_of
 from homeostat.resources.schema import UNKNOWN

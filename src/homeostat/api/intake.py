@@ -27,8 +27,8 @@ from homeostat.model.errors import Rejected, invalid, stack_not_found
 from homeostat.model.status import Action, Status, joined
 from homeostat.resources import groups
 from homeostat.resources.base import ResourceType
+from homeostat.resources.families.grouping import Membership
 from homeostat.resources.graph import Indexed
-from homeostat.resources.grouping import Membership
 from homeostat.resources.nested import FromTemplate, TemplateResource, facade_problem, parameters_of
 from homeostat.resources.registry import is_known, is_outside, resource_type
 from homeostat.resources.schema import UNKNOWN, coerce

@@ -34,11 +34,11 @@ from homeostat.planner.scope import RowScope, thing_of
 from homeostat.resources import groups
 from homeostat.resources.base import ResourceType
 from homeostat.resources.composed import Composed
-from homeostat.resources.deploymentgroups import SoftwareDeploymentGroup
-from homeostat.resources.grouping import Launched
+from homeostat.resources.families.deploymentgroups import SoftwareDeploymentGroup
+from homeostat.resources.families.grouping import Launched
+from homeostat.resources.families.scaling import LaunchConfiguration, ScalingGroup
 from homeostat.resources.nested import FACADE, POLICY, FromTemplate, NestedStack, parameters_of
 from homeostat.resources.registry import kind_of, type_of
-from homeostat.resources.scaling import LaunchConfiguration, ScalingGroup
 from homeostat.store import schema, shards, stacks, worlds
 from homeostat.store.database import Database
 from homeostat.templates import declared_in, environments, evaluate

@@ -11,7 +11,7 @@ from typing import Any
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Rejected
 from homeostat.resources import groups
-from homeostat.resources.deploymentgroups import SoftwareDeploymentGroup
+from homeostat.resources.families.deploymentgroups import SoftwareDeploymentGroup
 from homeostat.resources.graph import Indexed
 from homeostat.resources.nested import CONTENT, FACADE, FILES, POLICY, FromTemplate, NestedStack
 from homeostat.resources.registry import is_known, kind_of, type_of

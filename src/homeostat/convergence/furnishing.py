@@ -16,7 +16,7 @@ from homeostat.convergence.records import Desk, Records
 from homeostat.model.errors import HomeostatError
 from homeostat.model.observed import Observation, Presence
 from homeostat.resources import mime, userdata
-from homeostat.resources.configs import CONFIG
+from homeostat.resources.families.configs import CONFIG
 from homeostat.resources.userdata import RAW, SOFTWARE_CONFIG
 from homeostat.store import records
 from homeostat.store.database import Database

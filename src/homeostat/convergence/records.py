@@ -17,13 +17,14 @@ from homeostat.clouds.port import Answer, Change, Intent, Operation, Sighting
 from homeostat.convergence.clock import Entropy
 from homeostat.model.errors import HomeostatError, Terminal
 from homeostat.model.observed import Observation, Presence
-from homeostat.resources import configs, deployments, signing, userdata
-from homeostat.resources.access import DEPLOYED, KEY, USER
-from homeostat.resources.configs import CONFIG
-from homeostat.resources.deployments import COMPLETE, DEPLOYMENT, IN_PROGRESS, Deploying
-from homeostat.resources.scaling import POLICY_KIND
+from homeostat.resources import signing, userdata
+from homeostat.resources.families import configs, deployments
+from homeostat.resources.families.access import DEPLOYED, KEY, USER
+from homeostat.resources.families.configs import CONFIG
+from homeostat.resources.families.deployments import COMPLETE, DEPLOYMENT, IN_PROGRESS, Deploying
+from homeostat.resources.families.scaling import POLICY_KIND
+from homeostat.resources.families.waiting import CONDITION, HANDLE
 from homeostat.resources.signals import Transport
-from homeostat.resources.waiting import CONDITION, HANDLE
 from homeostat.store import records
 from homeostat.store.database import Database
 from homeostat.store.records import Owner, Record

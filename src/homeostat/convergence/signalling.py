@@ -17,13 +17,14 @@ from homeostat.model.plan import Event, Priority
 from homeostat.model.status import Action
 from homeostat.model.world import Resource
 from homeostat.plugins.types import HANDLED, takes_signals
-from homeostat.resources import deployments, signals, signing
-from homeostat.resources.access import DEPLOYED
-from homeostat.resources.configs import CONFIG
-from homeostat.resources.deployments import DEPLOYMENT
+from homeostat.resources import signals, signing
+from homeostat.resources.families import deployments
+from homeostat.resources.families.access import DEPLOYED
+from homeostat.resources.families.configs import CONFIG
+from homeostat.resources.families.deployments import DEPLOYMENT
+from homeostat.resources.families.scaling import POLICY_KIND
+from homeostat.resources.families.waiting import CONDITION, HANDLE
 from homeostat.resources.registry import kind_of, of_kind
-from homeostat.resources.scaling import POLICY_KIND
-from homeostat.resources.waiting import CONDITION, HANDLE
 from homeostat.store import events, handled, records, shards, sightings
 from homeostat.store.database import Database
 from homeostat.store.records import Owner, Record

@@ -8,61 +8,14 @@ from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 
 from homeostat.model.errors import Rejected
-from homeostat.resources import (
-    access,
-    aodh,
-    barbican,
-    blazar,
-    clouds,
-    configs,
-    delay,
-    deploymentgroups,
-    deployments,
-    designate,
-    glance,
-    grouping,
-    heat,
-    ironic,
-    keystone,
-    magnum,
-    manila,
-    mistral,
-    nested,
-    retired,
-    scaling,
-    swift,
-    trove,
-    waiting,
-    zaqar,
-    zun,
-)
 from homeostat.resources.base import ResourceType
 from homeostat.resources.discovery import BUILT_IN, Offer, Problem, Register, loaded, registered
+from homeostat.resources.families import FAMILIES
 from homeostat.resources.lost import LostType
 from homeostat.resources.nested import NestedStack, TemplateResource
 from homeostat.resources.support import Support, SupportStatus
 from homeostat.templates import patterns
 from homeostat.templates.registry import is_template
-
-SERVICES = (
-    swift,
-    glance,
-    keystone,
-    barbican,
-    aodh,
-    designate,
-    mistral,
-    manila,
-    magnum,
-    trove,
-    zaqar,
-    zun,
-    blazar,
-    ironic,
-)
-KEPT = (waiting, configs, deployments, deploymentgroups, access, delay)
-FAMILIES = (heat, nested, grouping, scaling, *clouds.FAMILIES, *KEPT, *SERVICES, retired)
-
 
 GROUP = "homeostat.resources"
 _added: list[Offer] = []

@@ -9,8 +9,8 @@ from homeostat.convergence.children import show_members
 from homeostat.model.errors import Rejected
 from homeostat.model.world import World
 from homeostat.planner.scope import thing_of
+from homeostat.resources.families.scaling import pause_s
 from homeostat.resources.registry import resource_type
-from homeostat.resources.scaling import pause_s
 from homeostat.store import stacks, worlds
 
 

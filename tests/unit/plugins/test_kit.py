@@ -11,7 +11,7 @@ from homeostat.clouds.port import Answer
 from homeostat.clouds.simulated import SimulatedCloud, Weather
 from homeostat.model.observed import Observation, Presence
 from homeostat.resources.base import Props, ResourceType
-from homeostat.resources.cinder import Volume
+from homeostat.resources.families.cinder import Volume
 from homeostat.resources.schema import between, integer, mapping, text
 from homeostat.testing import Example, Setting, cases, check_conforms, handled
 

@@ -6,8 +6,8 @@ from typing import Any
 from docs import examples
 from homeostat.model.observed import Observation, Presence
 from homeostat.resources.base import Thing
+from homeostat.resources.families.retired import RetiredType
 from homeostat.resources.registry import resource_type, types
-from homeostat.resources.retired import RetiredType
 
 ID_A = "11111111-1111-4111-8111-111111111111"
 ID_B = "22222222-2222-4222-8222-222222222222"

@@ -20,9 +20,9 @@ from homeostat.model.observed import Observation, Presence
 from homeostat.model.status import Status
 from homeostat.resources.base import ResourceType, Thing
 from homeostat.resources.comparison import equal
-from homeostat.resources.deploymentgroups import SoftwareDeploymentGroup
+from homeostat.resources.families.deploymentgroups import SoftwareDeploymentGroup
+from homeostat.resources.families.retired import RetiredType
 from homeostat.resources.registry import resource_type, types
-from homeostat.resources.retired import RetiredType
 from homeostat.resources.schema import UNKNOWN, Kind, Property
 
 RETIRED = sorted(name for name, kind in types().items() if isinstance(kind, RetiredType))

@@ -8,7 +8,7 @@ import pytest
 from resource_cases import ID_A, MINIMAL, thing
 
 from homeostat.resources.base import Thing
-from homeostat.resources.heat import CHARACTERS
+from homeostat.resources.families.heat import CHARACTERS
 from homeostat.resources.registry import resource_type
 
 SERVER, VOLUME, VALUE = "OS::Nova::Server", "OS::Cinder::Volume", "OS::Heat::Value"

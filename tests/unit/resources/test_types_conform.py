@@ -4,8 +4,8 @@ import pytest
 
 from docs import examples
 from homeostat.clouds.simulated import SimulatedCloud, Weather
+from homeostat.resources.families.retired import RetiredType
 from homeostat.resources.registry import resource_type, types
-from homeostat.resources.retired import RetiredType
 from homeostat.testing import Example, Setting, check_conforms
 
 LIVING = sorted(name for name, kind in types().items() if not isinstance(kind, RetiredType))

@@ -17,9 +17,9 @@ from homeostat.api.orchestration.routing import answers, router
 from homeostat.convergence.records import deployed, end_deployment
 from homeostat.convergence.signalling import wire_config
 from homeostat.model.errors import Rejected
-from homeostat.resources import deployments
-from homeostat.resources.configs import CONFIG, from_request
-from homeostat.resources.deployments import DEPLOYMENT
+from homeostat.resources.families import deployments
+from homeostat.resources.families.configs import CONFIG, from_request
+from homeostat.resources.families.deployments import DEPLOYMENT
 from homeostat.store import records
 from homeostat.store.records import Record
 

@@ -10,7 +10,7 @@ from homeostat.api.orchestration.inventory import Inventory
 from homeostat.api.orchestration.routing import STACK, answers, router
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action
-from homeostat.resources.deployments import DEPLOYMENT
+from homeostat.resources.families.deployments import DEPLOYMENT
 from homeostat.resources.registry import kind_of
 
 ROUTER = router("resources")

@@ -6,11 +6,11 @@ from typing import Any
 
 from homeostat.model.observed import READY, Remedy, Verdict
 from homeostat.resources import comparison, userdata
-from homeostat.resources.access import check_config_transport
 from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing, said, shortened
 from homeostat.resources.constraints import IP_ADDRESS, IP_OR_CIDR, MAC_ADDRESS
+from homeostat.resources.families.access import check_config_transport
+from homeostat.resources.families.neutron import VNIC_TYPES
 from homeostat.resources.graph import Graph, entries, subnets_of, without_network
-from homeostat.resources.neutron import VNIC_TYPES
 from homeostat.resources.rules import conflict, exactly_one, given, require
 from homeostat.resources.schema import (
     UNKNOWN,

@@ -11,11 +11,11 @@ from typing import Any
 from homeostat.model.errors import Rejected, Terminal, invalid
 from homeostat.model.observed import READY, Condition, Remedy, Verdict
 from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing, settling
-from homeostat.resources.configs import ACTIONS, UNGROUPED
+from homeostat.resources.families.configs import ACTIONS, UNGROUPED
+from homeostat.resources.families.waiting import check_transport
 from homeostat.resources.graph import Graph, mentioned
 from homeostat.resources.schema import Attribute, Property, listing, mapping, one_of, text
 from homeostat.resources.signals import Transport
-from homeostat.resources.waiting import check_transport
 
 DEPLOYMENT = "software_deployment"
 IN_PROGRESS, COMPLETE, FAILED = "IN_PROGRESS", "COMPLETE", "FAILED"

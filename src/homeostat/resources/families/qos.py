@@ -1,6 +1,6 @@
 """Types of quality of service in networking: policies, and the rules that they hold."""
 
-from homeostat.resources.neutron import NetworkingType, link, owner
+from homeostat.resources.families.neutron import NetworkingType, link, owner
 from homeostat.resources.schema import Attribute, Kind, Property, Schema, between, boolean, integer, one_of, text
 
 DSCP_MARKS = (0, *range(8, 42, 2), 46, 48, 56)

@@ -2,7 +2,7 @@
 
 from homeostat.resources import comparison
 from homeostat.resources.constraints import CIDR
-from homeostat.resources.neutron import NetworkingType, value_specs
+from homeostat.resources.families.neutron import NetworkingType, value_specs
 from homeostat.resources.schema import Attribute, Kind, boolean, listing, one_of, text
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from homeostat.resources import comparison
 from homeostat.resources.base import Props
-from homeostat.resources.neutron import NetworkingType, link
+from homeostat.resources.families.neutron import NetworkingType, link
 from homeostat.resources.rules import given, missing, require
 from homeostat.resources.schema import (
     UNKNOWN,

@@ -5,8 +5,8 @@ from typing import Any
 
 from homeostat.model.errors import invalid
 from homeostat.resources.base import Props, ResourceType, Thing
+from homeostat.resources.families.heat import Nothing
 from homeostat.resources.graph import Graph
-from homeostat.resources.heat import Nothing
 from homeostat.resources.schema import Attribute, Kind, integer, length, listing, mapping, one_of, text
 from homeostat.resources.support import hidden
 

@@ -3,7 +3,7 @@
 from homeostat.resources import comparison
 from homeostat.resources.base import Props
 from homeostat.resources.constraints import CIDR
-from homeostat.resources.neutron import NetworkingType, link
+from homeostat.resources.families.neutron import NetworkingType, link
 from homeostat.resources.rules import given, require
 from homeostat.resources.schema import (
     Property,

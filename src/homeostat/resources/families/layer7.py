@@ -1,7 +1,7 @@
 """Types of load balancing by content: policies of a listener, and the rules that make them hold."""
 
 from homeostat.resources.base import Lifecycle, Props, ResourceType
-from homeostat.resources.octavia import BUSY, READY, link
+from homeostat.resources.families.octavia import BUSY, READY, link
 from homeostat.resources.rules import given, require
 from homeostat.resources.schema import UNKNOWN, Attribute, Kind, Schema, between, boolean, number, one_of, text
 

@@ -7,12 +7,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from homeostat.resources import octavia
 from homeostat.resources.base import Props, ResourceType, Thing
 from homeostat.resources.composed import ID, Composed, part, ref
 from homeostat.resources.constraints import IP_ADDRESS
-from homeostat.resources.neutron import link
-from homeostat.resources.octavia import METHODS
+from homeostat.resources.families import octavia
+from homeostat.resources.families.neutron import link
+from homeostat.resources.families.octavia import METHODS
 from homeostat.resources.rules import exactly_one, given, require
 from homeostat.resources.schema import (
     UNKNOWN,

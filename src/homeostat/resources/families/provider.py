@@ -6,7 +6,7 @@ from typing import Any
 from homeostat.resources import comparison
 from homeostat.resources.base import Props
 from homeostat.resources.constraints import DNS_DOMAIN
-from homeostat.resources.neutron import PORT_SECURITY, NetworkingType, link, owner, tags
+from homeostat.resources.families.neutron import PORT_SECURITY, NetworkingType, link, owner, tags
 from homeostat.resources.rules import given, require
 from homeostat.resources.schema import (
     UNKNOWN,

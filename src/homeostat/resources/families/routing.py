@@ -6,8 +6,8 @@ from typing import Any
 from homeostat.resources import comparison
 from homeostat.resources.base import Props, ResourceType, Thing, said
 from homeostat.resources.constraints import CIDR, DNS_DOMAIN, IP_ADDRESS, RELATIVE_DNS_NAME
+from homeostat.resources.families.neutron import NetworkingType, link, owner, tags, value_specs
 from homeostat.resources.graph import Graph, entries, mentioned, of_type, pick, same, subnets_of
-from homeostat.resources.neutron import NetworkingType, link, owner, tags, value_specs
 from homeostat.resources.rules import at_most_one, conflict, exactly_one, given, require
 from homeostat.resources.schema import (
     UNKNOWN,

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
-from homeostat.resources import layer7, octavia
 from homeostat.resources.base import Props, ResourceType, Thing
-from homeostat.resources.layer7 import POLICY, RULE
+from homeostat.resources.families import layer7, octavia
+from homeostat.resources.families.layer7 import POLICY, RULE
 from homeostat.resources.rules import require
 from homeostat.resources.schema import Attribute, Property, Schema, custom, one_of, text
 from homeostat.resources.support import Support, deprecated, hidden

@@ -7,8 +7,8 @@ from typing import Any
 
 from homeostat.resources.base import Props, ResourceType, Thing
 from homeostat.resources.composed import ID, Composed, part, ref
-from homeostat.resources.ec2 import tags
-from homeostat.resources.neutron import NetworkingType, link
+from homeostat.resources.families.ec2 import tags
+from homeostat.resources.families.neutron import NetworkingType, link
 from homeostat.resources.rules import given, missing
 from homeostat.resources.schema import Attribute, one_of, text
 

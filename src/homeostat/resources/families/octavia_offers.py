@@ -2,7 +2,7 @@
 
 from homeostat.resources.base import ResourceType
 from homeostat.resources.constraints import JSON_TEXT
-from homeostat.resources.octavia import link
+from homeostat.resources.families.octavia import link
 from homeostat.resources.schema import Attribute, Property, Schema, boolean, text
 
 

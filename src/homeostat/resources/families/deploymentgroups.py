@@ -3,15 +3,21 @@
 from collections.abc import Sequence
 from typing import Any
 
-from homeostat.resources import deployments
 from homeostat.resources.base import Props, ResourceType, Thing
-from homeostat.resources.deployments import STATUS_CODE, STDERR, STDOUT, SoftwareDeployment, StructuredDeployment
+from homeostat.resources.families import deployments
+from homeostat.resources.families.deployments import (
+    STATUS_CODE,
+    STDERR,
+    STDOUT,
+    SoftwareDeployment,
+    StructuredDeployment,
+)
+from homeostat.resources.families.grouping import Membership
+from homeostat.resources.families.waiting import check_transport
 from homeostat.resources.graph import Graph
-from homeostat.resources.grouping import Membership
 from homeostat.resources.nested import POLICY
 from homeostat.resources.schema import Attribute, Kind, Property, between, integer, mapping, number
 from homeostat.resources.support import hidden
-from homeostat.resources.waiting import check_transport
 from homeostat.templates.tree import traverse
 
 NAMED = "named"

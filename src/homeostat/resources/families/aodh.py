@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from homeostat.resources import comparison
 from homeostat.resources.base import EMPTY, Props, ResourceType, Thing
 from homeostat.resources.constraints import CRON_EXPRESSION, TIMEZONE
-from homeostat.resources.heat import Nothing
+from homeostat.resources.families.heat import Nothing
 from homeostat.resources.schema import (
     Property,
     Schema,

@@ -4,7 +4,7 @@ from typing import Any
 
 from homeostat.resources import comparison
 from homeostat.resources.base import Props, ResourceType, Thing
-from homeostat.resources.neutron import NetworkingType
+from homeostat.resources.families.neutron import NetworkingType
 from homeostat.resources.rules import given, require
 from homeostat.resources.schema import (
     Attribute,

@@ -5,7 +5,7 @@ from dataclasses import replace
 from homeostat.resources import comparison
 from homeostat.resources.base import Props
 from homeostat.resources.constraints import CIDR
-from homeostat.resources.neutron import NetworkingType, link
+from homeostat.resources.families.neutron import NetworkingType, link
 from homeostat.resources.rules import require
 from homeostat.resources.schema import (
     UNKNOWN,
