@@ -27,6 +27,10 @@ PURE: Mapping[str, Any] = {
     "test_constr": 0,
 }
 """Named constraint that needs no cloud -> a value that fits."""
+FILES: Mapping[str, str] = {
+    "https://example.org/part.template": "heat_template_version: rocky\nparameters: {key: {type: string, default: a}}"
+}
+"""Files that examples name -> their texts."""
 ID_A = "11111111-1111-4111-8111-111111111111"
 ID_B = "22222222-2222-4222-8222-222222222222"
 

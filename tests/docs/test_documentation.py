@@ -14,7 +14,7 @@ import pytest
 import yaml
 from bench import pictures, report
 
-from docs import functions, generate, type_pages
+from docs import examples, functions, generate, type_pages
 from homeostat.api.intake import check
 from homeostat.cli.state import State
 from homeostat.clouds.local import LocalCloud
@@ -117,7 +117,9 @@ def test_the_templates_of_a_page_compile(page: Path, tmp_path: Path) -> None:
     with types_of(page, tmp_path):
         for text in templates(page):
             environment = parse_environment(saved.get("env.yaml"))
-            desired = Desired("template", parse_template(text), environment=environment, files=saved)
+            desired = Desired(
+                "template", parse_template(text), environment=environment, files={**examples.FILES, **saved}
+            )
             check(compile_desired(desired, Identity("id", "name", "project")), desired)
 
 

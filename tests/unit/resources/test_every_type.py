@@ -32,10 +32,6 @@ PATIENCE_S = 120.0
 LEFT = object()
 """In `CHANGED`: a property that is left as it is."""
 
-FILES = {
-    "https://example.org/part.template": "heat_template_version: rocky\nparameters: {key: {type: string, default: a}}"
-}
-"""What the stack of `AWS::CloudFormation::Stack` is made from."""
 ROLES = [{"role": "my-role", "project": "my-project"}]
 CHANGED: Mapping[str, Mapping[str, Any]] = {
     "AWS::AutoScaling::AutoScalingGroup": {
@@ -243,7 +239,7 @@ class Life:
     def __init__(self, name: str) -> None:
         self.name = name
         self.service = Service(cloud=lambda clock: Watched(clock.now))
-        self.id = self.service.create(self.template(given(name)), files=FILES)
+        self.id = self.service.create(self.template(given(name)), files=examples.FILES)
         self.rest()
 
     def template(self, properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -261,7 +257,7 @@ class Life:
     def update(self, properties: Mapping[str, Any]) -> list[str]:
         """Gives what the cloud was asked to do."""
         before = len(self.calls)
-        self.service.update(self.id, self.template(properties), files=FILES)
+        self.service.update(self.id, self.template(properties), files=examples.FILES)
         self.rest()
         return self.calls[before:]
 
