@@ -117,7 +117,8 @@ def _gone(directories: Collection[str], number: signal.Signals, within_s: float,
     sent: set[int] = set()
     while time.monotonic() < deadline:
         pids = [pid for each in belonging(directories).values() for pid in each]
-        if not pids:
+        # Who is about to end belongs nowhere any more, and still holds its lock for a moment.
+        if not pids and not any(map(life, directories)):
             return True
         for pid in pids:
             if repeat or pid not in sent:
