@@ -18,6 +18,11 @@ from tests.redis_server import RedisServer
 _NUMBERS = itertools.count()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes longest first, so that processes that run tests side by side end together."""
+    items.sort(key=lambda item: item.get_closest_marker("real") is None)
+
+
 @pytest.fixture(scope="session")
 def postgresql_url() -> Iterator[str]:
     """A PostgreSQL server that lives as long as the session. Without one, tests are skipped; in CI they fail."""
