@@ -24,6 +24,7 @@ END_FROZEN = text(
       AND wait_event = 'ClientRead' AND state_change < clock_timestamp() - make_interval(secs => :silent_s)
     """
 )
+RUNNING = text("SELECT pg_snapshot_xmin(now)::text, pg_snapshot_xmax(now)::text FROM pg_current_snapshot() AS now")
 
 
 class Database:
@@ -118,6 +119,14 @@ class Database:
             return self.now()
         told, at = self._agreed
         return told + time.monotonic() - at
+
+    def running(self, tx: Connection) -> tuple[int, int]:
+        """Numbers of transactions: of the oldest writer that has not ended as `tx` sees it, and of the next to begin.
+        Equal when no writer runs, as always where writers exclude one another."""
+        if self.is_sqlite:
+            return 0, 0
+        oldest, following = tx.execute(RUNNING).one()
+        return int(oldest), int(following)
 
     def end_frozen(self, silent_s: float) -> int:
         """End sessions of the service that have written in a transaction and then said nothing for so long.

@@ -50,3 +50,8 @@ def page(
 def get(tx: Connection, stack_id: str, seq: int) -> Row[Any] | None:
     table = schema.event
     return tx.execute(select(table).where(table.c.stack_id == stack_id, table.c.seq == seq)).first()
+
+
+def event_id(stack_id: str, seq: int) -> str:
+    """The stack's id, its last 12 digits replaced by the event's number."""
+    return f"{stack_id[:-12]}{seq:012x}"

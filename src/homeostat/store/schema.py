@@ -285,6 +285,24 @@ event = Table(
     Index("ix_event_stack", "stack_id", "seq"),
 )
 
+event_sink = Table(
+    "event_sink",
+    metadata,
+    Column("stack_id", Text, ForeignKey("stack.id", ondelete="CASCADE"), primary_key=True),
+    Column("digest", Text, primary_key=True),
+    Column("settings", Json, nullable=False),
+    Column("cursor", BigInteger, nullable=False),
+    Column("epoch", Integer, nullable=False, default=0),
+    Column("due_at", Double, nullable=False, default=0.0),
+    Column("failures", Integer, nullable=False, default=0),
+    Column("failing_since", Double),
+    Column("reason", Words, nullable=False, default=""),
+    Index("ix_event_sink_due_at", "due_at"),
+)
+"""Who is told of the events of a root stack and of all nested in it. digest — of the settings; cursor — `seq` of the
+last event told; epoch — of who tells it now; due_at — not before this it is told more; failures — tries in vain, one
+after the other, since failing_since, the last of them for this reason."""
+
 worker = Table(
     "worker",
     metadata,

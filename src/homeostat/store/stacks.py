@@ -12,7 +12,7 @@ from homeostat.model.errors import Rejected
 from homeostat.model.plan import Event
 from homeostat.model.status import Action, Status
 from homeostat.model.world import StackFacts
-from homeostat.store import events, schema, shards
+from homeostat.store import events, schema, shards, sinks
 from homeostat.store.database import Database
 
 
@@ -31,6 +31,11 @@ class Desired:
     files: Mapping[str, str] = field(default_factory=dict)
     shards: int = 1
     intent: str = ""
+
+    @property
+    def sinks(self) -> Sequence[Mapping[str, Any]]:
+        """Who is told of its events, where it is that of a root stack."""
+        return self.environment.get("event_sinks") or ()
 
 
 EMPTY = Desired()
@@ -99,6 +104,8 @@ def add(db: Database, tx: Connection, new: NewStack, desired: Desired, now: floa
     _store_revision(db, tx, new.id, 1, desired, now)
     shards.ensure(db, tx, new.id, new.project, desired.shards)
     shards.wake(tx, new.id, now, shards.USER)
+    if new.parent_id is None and desired.sinks:
+        sinks.follow(tx, new.id, desired.sinks)
     events.append(tx, new.id, [stack_event(new.id, new.name, Action.CREATE, Status.IN_PROGRESS)], now)
 
 
@@ -140,6 +147,8 @@ def revise(
     _set_to_work(db, tx, stack, desired, number, now, touched)
     if columns.get("look_from") is not None:
         shards.ask_to_look(tx, [stack.id], columns["look_from"])
+    if stack.parent_id is None and desired.kind != EMPTY.kind:  # who is told of the stack is told of its end
+        sinks.follow(tx, stack.id, desired.sinks)
     events.append(tx, stack.id, [stack_event(stack.id, stack.name, action, Status.IN_PROGRESS)], now)
     return number
 

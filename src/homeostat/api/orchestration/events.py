@@ -11,7 +11,7 @@ from starlette.responses import Response
 from homeostat.api.answers import Json
 from homeostat.api.asking import COUNT_MAX, Ask, Asked, ResourceName, StackId, StackName
 from homeostat.api.orchestration import models
-from homeostat.api.orchestration.renderings import Wire, event_detail, event_id, event_item, event_seq
+from homeostat.api.orchestration.renderings import Wire, event_detail, event_item, event_seq
 from homeostat.api.orchestration.routing import STACK, answers, router
 from homeostat.model.errors import Rejected
 from homeostat.store import events, views
@@ -107,7 +107,7 @@ def show_event(
         stack = ask.stack(tx, stack_name, stack_id)
         seq = event_seq(wanted)
         event = events.get(tx, stack.id, seq) if seq is not None else None
-        if event is None or event.name != resource_name or event_id(stack.id, event.seq) != wanted.lower():
+        if event is None or event.name != resource_name or events.event_id(stack.id, event.seq) != wanted.lower():
             raise Rejected("EntityNotFound", f"The Event ({wanted}) could not be found.")
         rows, _ = views.resources(tx, stack.id, [resource_name])
     properties = rows[event.key].properties if event.key in rows else {}

@@ -12,6 +12,7 @@ from homeostat.api.asking import Asked
 from homeostat.api.graphs import Graph
 from homeostat.model.status import Action, joined
 from homeostat.resources.nested import as_given
+from homeostat.store.events import event_id
 
 Wire = dict[str, Any]
 NO_DESCRIPTION = "No description"
@@ -80,11 +81,6 @@ def stack_parameters(stack: Row[Any], graph: Graph) -> dict[str, str]:
     if graph.compiled is not None:
         return {name: parameter.shown for name, parameter in graph.compiled.parameters.items()}
     return {"OS::project_id": stack.project, "OS::stack_id": stack.id, "OS::stack_name": stack.name}
-
-
-def event_id(stack_id: str, seq: int) -> str:
-    """The stack's id, its last 12 digits replaced by the event's number."""
-    return f"{stack_id[:-12]}{seq:012x}"
 
 
 def event_seq(text: str) -> int | None:

@@ -1,0 +1,163 @@
+"""Who is told of the events of a stack, and how far: rows that one worker holds at a time, by lease and epoch (law 4).
+
+A sink belongs to a root stack; it is told of all stacks nested in that, too. Its cursor moves only after it was told,
+so what a crash interrupts is told again.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, and_, case, delete, exists, func, insert, select, tuple_, update
+
+from homeostat.store import schema
+from homeostat.store.database import Database
+
+TAKEN_S = 30.0
+"""A worker that dies holds up the sinks it had taken for so long."""
+
+_sink, _stack, _event, _resource = schema.event_sink, schema.stack, schema.event, schema.resource
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """A sink that this worker has taken. cursor — `seq` of the last event told; failures — tries in vain, one after
+    the other, since failing_since, the last of them for this reason; due_at — when it is to be told more."""
+
+    stack_id: str
+    digest: str
+    settings: Mapping[str, Any]
+    project: str
+    epoch: int
+    cursor: int
+    due_at: float
+    failures: int
+    failing_since: float | None
+    reason: str
+
+
+class Horizon:
+    """Up to which event all are there: none with a smaller number turns up later.
+
+    Where several write at once, an event may become visible after one with a greater number. So what was the newest is
+    believed once all have ended who were writing then.
+    """
+
+    def __init__(self) -> None:
+        self._sure = 0
+        self._newest = 0
+        self._until = 0
+
+    def look(self, db: Database, tx: Connection) -> int:
+        """tx — of `Database.read`: all of it sees one moment."""
+        oldest, following = db.running(tx)
+        newest = int(tx.execute(select(func.max(_event.c.seq))).scalar_one() or 0)
+        if oldest >= self._until:
+            self._sure = self._newest
+            self._newest, self._until = newest, following
+        if oldest >= following:
+            self._sure = newest
+        return self._sure
+
+
+def follow(tx: Connection, stack_id: str, wanted: Sequence[Mapping[str, Any]]) -> None:
+    """These are the sinks of a root stack now. A new one is told of what happens from now on; one that stays goes on
+    where it is."""
+    by_digest = {_digest(settings): settings for settings in wanted}
+    mine = _sink.c.stack_id == stack_id
+    known = set(tx.execute(select(_sink.c.digest).where(mine)).scalars())
+    gone, fresh = known - by_digest.keys(), by_digest.keys() - known
+    if gone:
+        tx.execute(delete(_sink).where(mine, _sink.c.digest.in_(gone)))
+    if fresh:
+        newest = select(func.max(_event.c.seq)).where(_event.c.stack_id.in_(_tree(stack_id)))
+        cursor = tx.execute(newest).scalar_one() or 0
+        rows = [
+            {"stack_id": stack_id, "digest": each, "settings": by_digest[each], "cursor": cursor}
+            for each in sorted(fresh)
+        ]
+        tx.execute(insert(_sink), rows)
+
+
+def _digest(settings: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+
+
+def any_due(tx: Connection, now: float) -> bool:
+    """May any sink be told something now?"""
+    return tx.execute(select(_sink.c.stack_id).where(_sink.c.due_at <= now).limit(1)).first() is not None
+
+
+def take_due(tx: Connection, now: float, horizon: int, limit: int) -> list[Sink]:
+    """Sinks that have something to be told, those that did not fail the last time first. Each is this worker's for
+    TAKEN_S seconds."""
+    failing = case((_sink.c.failures > 0, 1), else_=0)
+    chosen = (
+        select(_sink.c.stack_id, _sink.c.digest)
+        .where(_sink.c.due_at <= now, exists(select(_event.c.seq).where(_untold(_sink.c.stack_id, horizon))))
+        .order_by(failing, _sink.c.due_at, _sink.c.stack_id, _sink.c.digest)
+        .limit(limit)
+        .with_for_update(skip_locked=True, of=_sink)
+    )
+    keys = [tuple(row) for row in tx.execute(chosen)]
+    if not keys:
+        return []
+    these = tuple_(_sink.c.stack_id, _sink.c.digest).in_(keys)
+    tx.execute(update(_sink).where(these).values(due_at=now + TAKEN_S, epoch=_sink.c.epoch + 1))
+    taken = select(_sink, _stack.c.project).join(_stack, _stack.c.id == _sink.c.stack_id).where(these)
+    return [Sink(**row._mapping) for row in tx.execute(taken.order_by(_sink.c.stack_id, _sink.c.digest))]
+
+
+def untold(tx: Connection, sink: Sink, horizon: int, limit: int) -> list[Row[Any]]:
+    """Events to tell, in order, with `properties`: those that the resource has now, None where there is no row."""
+    chosen = (
+        select(_event, _resource.c.properties)
+        .outerjoin(_resource, _resource.c.key == _event.c.key)
+        .where(_untold(sink.stack_id, horizon, sink.cursor))
+        .order_by(_event.c.seq)
+        .limit(limit)
+    )
+    return list(tx.execute(chosen))
+
+
+def older(tx: Connection, sink: Sink, horizon: int, before: float) -> tuple[int, int]:
+    """How many of the events to tell are from before this time, and `seq` of the last of them."""
+    old = (_untold(sink.stack_id, horizon, sink.cursor), _event.c.at < before)
+    count, last = tx.execute(select(func.count(), func.max(_event.c.seq)).where(*old)).one()
+    return int(count), int(last or 0)
+
+
+def give_back(tx: Connection, sink: Sink) -> bool:
+    """Keep how far it was told, and what came of it; False when another worker has taken it meanwhile. Once a stack is
+    deleted and all is told, the sink goes."""
+    mine = and_(_sink.c.stack_id == sink.stack_id, _sink.c.digest == sink.digest, _sink.c.epoch == sink.epoch)
+    values = {name: getattr(sink, name) for name in ("cursor", "due_at", "failures", "failing_since", "reason")}
+    kept = tx.execute(update(_sink).where(mine).values(**values)).rowcount == 1
+    deleted = select(_stack.c.id).where(_stack.c.id == sink.stack_id, _stack.c.deleted_at.is_not(None))
+    rest = select(_event.c.seq).where(_event.c.stack_id.in_(_tree(sink.stack_id)), _event.c.seq > sink.cursor)
+    tx.execute(delete(_sink).where(mine, exists(deleted), ~exists(rest)))
+    return kept
+
+
+def failing(tx: Connection) -> list[Row[Any]]:
+    """Sinks that could not be told: stack_id, stack (its name), settings, failing_since, reason; the longest first."""
+    chosen = (
+        select(_sink.c.stack_id, _stack.c.name.label("stack"), _sink.c.settings, _sink.c.failing_since, _sink.c.reason)
+        .join(_stack, _stack.c.id == _sink.c.stack_id)
+        .where(_sink.c.failures > 0)
+        .order_by(_sink.c.failing_since, _sink.c.stack_id)
+    )
+    return list(tx.execute(chosen))
+
+
+def _tree(root: Any) -> Any:
+    """Ids of a root stack and of all that are or were nested in it."""
+    tree = _stack.alias("tree")
+    return select(tree.c.id).where(tree.c.root_id == root)
+
+
+def _untold(root: Any, horizon: int, cursor: Any = _sink.c.cursor) -> ColumnElement[bool]:
+    """Events of the tree that its sink was not told of and that may be told."""
+    return and_(_event.c.stack_id.in_(_tree(root)), _event.c.seq > cursor, _event.c.seq <= horizon)

@@ -1,0 +1,190 @@
+"""Who is told of events, and how far, on SQLite and on PostgreSQL."""
+
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import select, update
+from tests.contract.store_cases import NOW, TIMEOUT_S, add_stack, locked, revise
+
+from homeostat.model.plan import Event
+from homeostat.model.status import Action
+from homeostat.store import events, schema, sinks, stacks
+from homeostat.store.database import Database
+from homeostat.store.sinks import TAKEN_S, Horizon, Sink
+from homeostat.store.stacks import Desired, NewStack
+
+ONE = {"type": "webhook", "url": "https://one.example.com/"}
+TWO = {"type": "webhook", "url": "https://two.example.com/"}
+FOR_EVER = 2**62
+
+
+def desired(*wanted: dict[str, Any]) -> Desired:
+    return Desired("template", {}, environment={"event_sinks": list(wanted)})
+
+
+def add(db: Database, *wanted: dict[str, Any], name: str = "web") -> str:
+    with db.write() as tx:
+        stacks.add(db, tx, NewStack(name, "p", name), desired(*wanted), NOW, TIMEOUT_S)
+    return name
+
+
+def happen(db: Database, stack_id: str, name: str, at: float = NOW) -> None:
+    with db.write() as tx:
+        events.append(tx, stack_id, [Event(name, "CREATE", "COMPLETE", "done", "OS::Heat::None")], at)
+
+
+def take(db: Database, at: float = NOW, horizon: int = FOR_EVER, limit: int = 10) -> list[Sink]:
+    with db.write() as tx:
+        return sinks.take_due(tx, at, horizon, limit)
+
+
+def untold(db: Database, sink: Sink) -> list[Any]:
+    with db.read() as tx:
+        return sinks.untold(tx, sink, FOR_EVER, 100)
+
+
+def told(db: Database, sink: Sink) -> list[str]:
+    """Tell it everything. Gives what was told."""
+    rows = untold(db, sink)
+    with db.write() as tx:
+        assert sinks.give_back(tx, replace(sink, cursor=rows[-1].seq, due_at=0.0))
+    return [row.name for row in rows]
+
+
+def kept(db: Database) -> list[Any]:
+    with db.read() as tx:
+        return list(tx.execute(select(schema.event_sink).order_by(schema.event_sink.c.stack_id)))
+
+
+def test_a_new_stack_is_told_from_its_first_event_on(database: Database) -> None:
+    add(database, ONE)
+    add(database, name="other")
+    happen(database, "web", "a")
+    (sink,) = take(database)
+    assert (sink.stack_id, sink.settings, sink.project) == ("web", ONE, "p")
+    assert told(database, sink) == ["web", "a"]
+    assert take(database) == []
+    happen(database, "other", "b")
+    assert take(database) == [], "others' events are nobody's business"
+
+
+def test_who_takes_a_sink_has_it_until_its_time_is_over(database: Database) -> None:
+    add(database, ONE)
+    (first,) = take(database)
+    assert take(database, NOW + TAKEN_S - 1) == []
+    (second,) = take(database, NOW + TAKEN_S)
+    assert [row.name for row in untold(database, second)] == ["web"], "what was not said to be told is told again"
+    with database.write() as tx:
+        assert not sinks.give_back(tx, replace(first, cursor=99, due_at=0.0)), "somebody else has it"
+    assert [each.cursor for each in kept(database)] == [0]
+    assert told(database, second) == ["web"]
+
+
+def test_two_who_take_at_once_take_different_sinks(database: Database) -> None:
+    for name in ("a", "b"):
+        add(database, ONE, name=name)
+    with database.write() as tx:
+        one = sinks.take_due(tx, NOW, FOR_EVER, 1)
+    assert [each.stack_id for each in [*one, *take(database)]] == ["a", "b"]
+
+
+def test_those_that_fail_come_last(database: Database) -> None:
+    for name in ("a", "b"):
+        add(database, ONE, name=name)
+    with database.write() as tx:
+        (first,) = sinks.take_due(tx, NOW, FOR_EVER, 1)
+        sinks.give_back(tx, replace(first, due_at=0.0, failures=1, failing_since=NOW, reason="no answer"))
+    assert [each.stack_id for each in take(database, limit=1)] == ["b"]
+    with database.read() as tx:
+        (row,) = sinks.failing(tx)
+    assert (row.stack, row.settings, row.failing_since, row.reason) == ("a", ONE, NOW, "no answer")
+
+
+def test_an_update_adds_and_removes_sinks(database: Database) -> None:
+    add(database, ONE)
+    revise(database, "web", desired(ONE, TWO))
+    found = {each.settings["url"]: each for each in take(database)}
+    assert [row.reason for row in untold(database, found[ONE["url"]])] == [
+        "Stack CREATE started",
+        "Stack UPDATE started",
+    ]
+    assert [row.reason for row in untold(database, found[TWO["url"]])] == ["Stack UPDATE started"]
+    revise(database, "web", desired(TWO))
+    assert [each.settings for each in kept(database)] == [TWO]
+
+
+def test_nested_stacks_are_told_with_their_root(database: Database) -> None:
+    add(database, ONE)
+    with database.write() as tx:
+        nested = NewStack("in", "p", "web-in", parent_id="web", root_id="web", depth=1)
+        stacks.add(database, tx, nested, desired(ONE), NOW, TIMEOUT_S)
+    happen(database, "in", "a")
+    happen(database, "web", "b")
+    assert [each.stack_id for each in kept(database)] == ["web"]
+    (sink,) = take(database)
+    assert told(database, sink) == ["web", "web-in", "a", "b"]
+
+
+def test_a_sink_goes_when_its_stack_is_deleted_and_all_is_told(database: Database) -> None:
+    add(database, ONE)
+    revise(database, "web", stacks.EMPTY, Action.DELETE)
+    (sink,) = take(database)
+    assert told(database, sink) == ["web", "web"]
+    assert len(kept(database)) == 1, "there is more to come"
+    with database.write() as tx:
+        stacks.finish(tx, locked(database, tx, "web"), NOW)
+    (sink,) = take(database)
+    assert told(database, sink) == ["web"]
+    assert kept(database) == []
+
+
+def test_a_purge_of_the_stack_takes_its_sinks(database: Database) -> None:
+    add(database, ONE)
+    with database.write() as tx:
+        tx.execute(schema.event.delete())
+        tx.execute(schema.stack.delete().where(schema.stack.c.id == "web"))
+    assert kept(database) == []
+
+
+def test_what_is_too_old_is_counted(database: Database) -> None:
+    add(database, ONE)
+    happen(database, "web", "a", NOW + 10)
+    happen(database, "web", "b", NOW + 20)
+    (sink,) = take(database)
+    rows = untold(database, sink)
+    with database.read() as tx:
+        assert sinks.older(tx, sink, FOR_EVER, NOW + 15) == (2, rows[1].seq)
+        assert sinks.older(tx, sink, FOR_EVER, NOW) == (0, 0)
+
+
+def test_without_sinks_nothing_is_due(database: Database) -> None:
+    add_stack(database)
+    with database.read() as tx:
+        assert not sinks.any_due(tx, NOW)
+    add(database, ONE, name="told")
+    with database.read() as tx:
+        assert sinks.any_due(tx, NOW)
+
+
+def test_an_event_that_turns_up_late_is_waited_for(database: Database) -> None:
+    """Its number is smaller than that of one which is there already."""
+    horizon = Horizon()
+    if database.is_sqlite:  # only one writes at a time
+        add(database, ONE)
+        with database.read() as tx:
+            assert horizon.look(database, tx) == 1
+        return
+    add(database, ONE)
+    with database.write() as late:
+        late.execute(update(schema.stack).where(schema.stack.c.id == "web").values(reason="late"))
+        events.append(late, "web", [Event("late", "CREATE", "COMPLETE", "", "OS::Heat::None")], NOW)
+        add(database, name="early")
+        for _ in range(3):
+            with database.read() as tx:
+                sure = horizon.look(database, tx)
+    assert sure < 2, "the one who writes may have any number up to the newest"
+    for _ in range(2):
+        with database.read() as tx:
+            sure = horizon.look(database, tx)
+    (sink,) = take(database, horizon=sure)
+    assert [row.name for row in untold(database, sink)] == ["web", "late"]
