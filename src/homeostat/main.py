@@ -93,8 +93,10 @@ def api(arguments: Namespace) -> int:
 
 def worker(arguments: Namespace) -> int:
     """One worker, until SIGTERM or SIGINT; what it has begun it finishes, and gives its shards back."""
+    from homeostat.clouds.outbound import Outbound
     from homeostat.convergence.clock import AgreedClock, Entropy
     from homeostat.convergence.pass_ import Limits
+    from homeostat.convergence.sinks import Sinks, installed_sinks
     from homeostat.convergence.worker import Worker
     from homeostat.model.errors import Transient
 
@@ -120,6 +122,7 @@ def worker(arguments: Namespace) -> int:
             Limits(),
             redis_url=settings.redis_url,
             clouds=of_project,
+            sinks=Sinks(of_project, Outbound(fetching(settings)), installed_sinks().kinds),
         )
         try:
             each.start()

@@ -158,8 +158,8 @@ def test_creation(http: httpx.Client) -> None:
         ),
         (
             {"stack_name": "s", "template": HEAD, "environment": {"event_sinks": [{"type": "zaqar-queue"}]}},
-            "NotSupported",
-            "message queues",
+            "HTTPBadRequest",
+            "environment.event_sinks[0]: target: a text is needed",
         ),
         (
             {"stack_name": "s", "template": HEAD, "environment_files": ["e"]},

@@ -22,6 +22,7 @@ from homeostat.convergence.definitions import (
     registry_of,
     template_of,
 )
+from homeostat.convergence.sinks import Sinks
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Rejected, invalid, stack_not_found
 from homeostat.model.status import Action, Status, joined
@@ -46,7 +47,7 @@ from homeostat.templates import (
     parse_template,
     requires,
 )
-from homeostat.templates.environments import as_said
+from homeostat.templates.environments import SINKS, as_said
 from homeostat.templates.merging import parameter_types
 from homeostat.templates.registry import is_template, without_nulls
 from homeostat.templates.shared import Shared
@@ -333,7 +334,9 @@ class Intake:
         outbound: Outbound = Outbound(),
         existing: Existing | None = None,
         shared: Shared = Shared(),
+        sinks: Sinks | None = None,
     ) -> None:
+        self._sinks = Sinks(outbound=outbound) if sinks is None else sinks
         self._shared = shared
         self.existing = Existing(None) if existing is None else existing
         self.outbound = outbound
@@ -355,6 +358,7 @@ class Intake:
         ignored — codes of errors that are none."""
         check_storable(desired.template, "template")
         check_storable([desired.parameters, desired.environment], "parameters")
+        self._sinks.check(identity.project, desired.sinks)
         compiled = compile_desired(desired, identity, strict=strict)
         if len(compiled.definitions) > self.quotas.resources_max:
             message = f"the template has more than {self.quotas.resources_max} resources"
@@ -549,6 +553,9 @@ def _patched(before: Desired, intent: Intent) -> Desired:
         for section in {*before.environment, *intent.environment} - {"parameters"}
         if isinstance(before.environment.get(section, intent.environment.get(section)), Mapping)
     }
+    sinks = intent.environment.get(SINKS, before.sinks)
+    if sinks:
+        environment[SINKS] = sinks
     parameters = kept | _given(intent.environment, intent.parameters)
     return Desired("template", parsed, parameters, _plain(environment), {**before.files, **intent.files})
 

@@ -13,6 +13,7 @@ from homeostat.api.intake import Intake, Quotas
 from homeostat.clouds.outbound import Outbound, Rules
 from homeostat.convergence.clock import Clock, Entropy
 from homeostat.convergence.performing import Clouds
+from homeostat.convergence.sinks import Sinks, installed_sinks
 from homeostat.store.database import Database
 from homeostat.templates.shared import Shared
 
@@ -67,14 +68,16 @@ def server(
 ) -> uvicorn.Server:
     """The server, not yet running."""
     existing = Existing(clouds, clock.now)
+    outbound = Outbound(settings.fetching)
     app = create_app(
         db,
         Intake(
             db,
             entropy,
             settings.quotas,
-            outbound=Outbound(settings.fetching),
+            outbound=outbound,
             existing=existing,
+            sinks=Sinks(clouds, outbound, installed_sinks().kinds),
             shared=settings.shared,
         ),
         clock,

@@ -14,10 +14,11 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from homeostat.clouds.installed import installed_clouds
 from homeostat.clouds.local import inventory
+from homeostat.convergence.sinks import installed_sinks
 from homeostat.model.errors import Transient
 from homeostat.resources.discovery import BUILT_IN
 from homeostat.resources.registry import of_kind, register, type_of
-from homeostat.store import health, schema, workers
+from homeostat.store import health, schema, sinks, workers
 from homeostat.store.database import Database
 
 LAG_S = 10.0
@@ -68,7 +69,7 @@ def examine(db: Database, cloud: Path | None) -> Iterator[Check]:
 
 
 def _plugins() -> Check:
-    problems = [*register().problems, *installed_clouds().problems]
+    problems = [*register().problems, *installed_clouds().problems, *installed_sinks().problems]
     if problems:
         found = _listed([f"{each.origin}: {each.reason}" for each in problems])
         remedy = "repair or remove these packages and files; until then the service runs without what is named"
@@ -172,6 +173,21 @@ def _overdue(db: Database, tx: Connection) -> Check:
     return Check("deadlines", Level.WARN, f"in progress: {found}", "see that workers run: one of them times it out")
 
 
+def _sinks(db: Database, tx: Connection) -> Check:
+    now = db.now_of(tx)
+    rows = sinks.failing(tx)
+    if not rows:
+        return Check("event sinks", Level.OK, "none fails")
+    found = _listed(
+        [
+            f"{row.settings['type']} of {row.stack} ({row.stack_id}) for {now - row.failing_since:.0f} s: {row.reason}"
+            for row in rows
+        ]
+    )
+    remedy = "mend what they name, or update these stacks without them; events are given up after a day"
+    return Check("event sinks", Level.WARN, f"cannot be told: {found}", remedy)
+
+
 def _rows(db: Database, tx: Connection) -> Check:
     live = sum(health.live_stacks(tx).values())
     deleted, events = health.deleted_stacks(tx), health.count(tx, schema.event)
@@ -188,6 +204,7 @@ LOOKS: tuple[Callable[[Database, Connection], Check], ...] = (
     _workers,
     _set_aside,
     _overdue,
+    _sinks,
     _rows,
 )
 

@@ -1,4 +1,4 @@
-"""The one way out to addresses that users name (templates by URL): a guard on scheme, address, size and time.
+"""The one way out to addresses that users name (templates, web hooks): a guard on scheme, address, size and time.
 
 A user must not read through the service what only the service can reach. So an address that is not public is refused
 unless the operator allows it, and the connection goes to the very address that was judged: a name cannot answer with a
@@ -9,14 +9,15 @@ import ipaddress
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import httpcore
 import httpx
 
-from homeostat.model.errors import Rejected
+from homeostat.model.errors import Rejected, Transient
 
 REDIRECTS_MAX = 5
 SCHEMES = {"http": 80, "https": 443}
@@ -76,6 +77,24 @@ class Refused(Exception):
     """The rules do not allow it; the text is for the user."""
 
 
+FAILURES = (
+    *(Refused, UnicodeDecodeError, httpx.InvalidURL, httpcore.TimeoutException, TimeoutError),
+    *(httpcore.NetworkError, httpcore.ProtocolError, httpcore.UnsupportedProtocol, OSError),
+)
+"""What asking may fail with."""
+
+
+def _reason(error: Exception, timeout_s: float) -> str:
+    if isinstance(error, httpcore.TimeoutException | TimeoutError):
+        return f"it took more than {timeout_s:g} s"
+    return str(error) or type(error).__name__
+
+
+def _not_public(host: str, addresses: str = "") -> str:
+    known = f" ({addresses})" if addresses else ""
+    return f"{host} is not on the public internet{known}; the operator can allow it with --fetch-from"
+
+
 class _Timed(httpcore.NetworkStream):
     """A stream whose every act ends at one deadline: a server that sends a byte now and then gains nothing by it."""
 
@@ -124,10 +143,7 @@ class _Guarded(httpcore.NetworkBackend):
             raise Refused(f"the name {host} cannot be resolved: {error}") from error
         allowed = [each for each in addresses if self._rules.allow(host, ipaddress.ip_address(each.partition("%")[0]))]
         if not allowed:
-            raise Refused(
-                f"{host} is not on the public internet ({', '.join(addresses) or 'no address'}); "
-                "the operator can allow it with --fetch-from"
-            )
+            raise Refused(_not_public(host, ", ".join(addresses) or "no address"))
         failure: Exception | None = None
         for address in allowed:
             try:
@@ -139,7 +155,8 @@ class _Guarded(httpcore.NetworkBackend):
 
 
 class Outbound:
-    """Fetches texts. Safe to share between threads; keeps no connections and no cookies, uses no proxy.
+    """Fetches texts, and posts to web hooks. Safe to share between threads; keeps no connections and no cookies, uses
+    no proxy.
 
     Takes: resolve — how names become addresses; monotonic — seconds, for the time limit.
     """
@@ -169,12 +186,37 @@ class Outbound:
                     return found.decode("utf-8-sig")
                 at = str(httpx.URL(at).join(found))
             raise Refused(f"it redirects more than {REDIRECTS_MAX} times")
-        except (Refused, UnicodeDecodeError, httpx.InvalidURL) as error:
-            raise self._failed(url, at, str(error)) from error
-        except (httpcore.TimeoutException, TimeoutError) as error:
-            raise self._failed(url, at, f"it took more than {self.rules.timeout_s:g} s") from error
-        except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.UnsupportedProtocol, OSError) as error:
-            raise self._failed(url, at, str(error) or type(error).__name__) from error
+        except FAILURES as error:
+            raise self._failed(url, at, _reason(error, self.rules.timeout_s)) from error
+
+    def check(self, url: str) -> None:
+        """May it be asked for, as far as that can be told without asking? Names are judged when they are connected to.
+
+        Fails: ValueError saying what is wrong with it.
+        """
+        try:
+            host = _parsed(url).host
+            address = ipaddress.ip_address(host)
+        except (Refused, httpx.InvalidURL) as error:
+            raise ValueError(str(error)) from error
+        except ValueError:  # a name
+            return
+        if not self.rules.allow(host, address):
+            raise ValueError(_not_public(host))
+
+    def post(self, url: str, body: bytes, headers: Mapping[str, str], timeout_s: float) -> None:
+        """Post to an http or https URL; redirects are not followed, and the answer's body is not read.
+
+        Fails: Transient unless the answer is a 2xx.
+        """
+        deadline = self._monotonic() + timeout_s
+        try:
+            more = [(name.encode(), value.encode()) for name, value in headers.items()]
+            with self._asked("POST", _parsed(url), deadline, more, body) as answer:
+                if not 200 <= answer.status < 300:
+                    raise Refused(f"the server answered {answer.status}")
+        except FAILURES as error:
+            raise Transient(f"Could not post to {url}: {_reason(error, timeout_s)}") from error
 
     def _failed(self, url: str, at: str, why: str) -> Rejected:
         through = "" if at == url else f" (redirected to {at})"
@@ -182,19 +224,7 @@ class Outbound:
 
     def _get(self, url: httpx.URL, deadline: float) -> bytes | str:
         """The body, or where it redirects to. Fails: Refused, and what the connection raises."""
-        # The Host header must name the host and not the address; encodings are refused, since they unfold.
-        headers = [
-            (b"Host", url.netloc),
-            (b"User-Agent", USER_AGENT),
-            (b"Accept", b"*/*"),
-            (b"Accept-Encoding", b"identity"),
-        ]
-        where = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
-        backend = _Guarded(self.rules, self._resolve, lambda: self._left_s(deadline))
-        with (
-            httpcore.ConnectionPool(ssl_context=ssl.create_default_context(), network_backend=backend) as pool,
-            pool.stream("GET", where, headers=headers) as answer,
-        ):
+        with self._asked("GET", url, deadline) as answer:
             told = {name.lower(): value.decode("latin-1") for name, value in answer.headers}
             if answer.status in (301, 302, 303, 307, 308):
                 if not told.get(b"location"):
@@ -205,6 +235,28 @@ class Outbound:
             if told.get(b"content-encoding", "identity") != "identity":
                 raise Refused(f"it is encoded ({told[b'content-encoding']}), which was not asked for")
             return self._body(answer, str(url))
+
+    @contextmanager
+    def _asked(
+        self, method: str, url: httpx.URL, deadline: float, more: Sequence[tuple[bytes, bytes]] = (), body: bytes = b""
+    ) -> Iterator[httpcore.Response]:
+        """The answer, its body not yet read. more — further headers."""
+        # The Host header must name the host and not the address; encodings are refused, since they unfold.
+        headers = [
+            (b"Host", url.netloc),
+            (b"User-Agent", USER_AGENT),
+            (b"Accept", b"*/*"),
+            (b"Accept-Encoding", b"identity"),
+            *([(b"Content-Length", str(len(body)).encode())] if method == "POST" else []),
+            *more,
+        ]
+        where = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
+        backend = _Guarded(self.rules, self._resolve, lambda: self._left_s(deadline))
+        with (
+            httpcore.ConnectionPool(ssl_context=ssl.create_default_context(), network_backend=backend) as pool,
+            pool.stream(method, where, headers=headers, content=body or None) as answer,
+        ):
+            yield answer
 
     def _body(self, answer: httpcore.Response, url: str) -> bytes:
         parts, size = [], 0
@@ -228,7 +280,7 @@ def _parsed(url: str) -> httpx.URL:
     """Fails: Refused, httpx.InvalidURL."""
     found = httpx.URL(url)
     if found.scheme not in SCHEMES:
-        raise Refused(f"only {' and '.join(SCHEMES)} can be fetched")
+        raise Refused(f"only {' and '.join(SCHEMES)} can be used")
     if not found.host:
         raise Refused("it names no host")
     if found.userinfo:

@@ -122,7 +122,8 @@ Objects by kind (fields beyond these are allowed; `status` words in lower case)
     keypair, node_count, master_count, api_address, master_addresses, node_addresses, …}
   database_instance: {id, name, status: build|active|error|…, flavor_id, size (GiB), databases, users, networks,
     hostname, href, …}; database_cluster: {id, name, status, instances: [{id, status, …}], ip, …}
-  queue: {id (= name), name, metadata, href}; subscription: {id, queue_name, subscriber, ttl, options}
+  queue: {id (= name), name, metadata, href}
+  subscription: {id, queue_name, subscriber, ttl, options}
   signed_queue_url: {id, queue, signature, expires, paths, methods, project}; nobody remembers it: its id tells all
   workflow_trigger (a subscription that runs a workflow): {id, queue_name, ttl, workflow_id, params, input}
   app_container: {id, name, status: creating|running|stopped|paused|error|dead, image, command, cpu, memory, mounts,
@@ -139,8 +140,8 @@ Objects by kind (fields beyond these are allowed; `status` words in lower case)
     A deployment is asked for with {name, config, server_id, input_values, actions, transport}
 
 Operations by kind: server — start, stop, reboot, pause, unpause, lock, unlock, rebuild, snapshot; volume — snapshot;
-app_container — start, unpause; load_balancer and floating_ip — start (where a process of theirs can die: their status
-is then `stopped`).
+queue — post with {messages: [{body, ttl (seconds)}]}; app_container — start, unpause; load_balancer and floating_ip —
+start (where a process of theirs can die: their status is then `stopped`).
 
 Snapshots: `snapshot` with the arguments {token, name} begins to copy the data of a thing (a volume: a backup or
 snapshot; a server: an image of its disk) and answers at once. It is idempotent on the token: asked again, it goes on

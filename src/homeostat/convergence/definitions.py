@@ -202,7 +202,7 @@ def _inside(environment: Mapping[str, Any], registry: Registry, each: Definition
 
 def _tells(environment: Mapping[str, Any]) -> bool:
     """Does it say anything that stacks are made from?"""
-    return any(content for name, content in environment.items() if name != "event_sinks")
+    return any(content for name, content in environment.items() if name != environments.SINKS)
 
 
 def _fingerprint(content: Any) -> str:

@@ -79,5 +79,18 @@ def swept(removed: int) -> None:
         _METERS.swept.inc(removed)
 
 
+def told(kind: str, count: int) -> None:
+    """A sink of this kind was told of so many events."""
+    if _METERS is not None and count:
+        _METERS.told.labels(kind).inc(count)
+
+
+def not_told(kind: str, lost: int) -> None:
+    """A sink could not be told; so many events were given up."""
+    if _METERS is not None:
+        _METERS.not_told.labels(kind).inc()
+        _METERS.given_up.labels(kind).inc(lost)
+
+
 def _outcome(answer: Answer) -> str:
     return type(answer).__name__.lower() if isinstance(answer, HomeostatError) else "ok"

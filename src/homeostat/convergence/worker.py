@@ -15,9 +15,11 @@ from homeostat.clouds.port import Cloud
 from homeostat.convergence.children import Children
 from homeostat.convergence.clock import Clock, Entropy
 from homeostat.convergence.conductor import ShardConductor
+from homeostat.convergence.delivering import SINKS_MAX, Deliverer, DelivererThread
 from homeostat.convergence.observing import Observer, ObserverThreads
 from homeostat.convergence.pass_ import Limits, Passes
 from homeostat.convergence.performing import Clouds, Performer
+from homeostat.convergence.sinks import Sinks
 from homeostat.model.errors import Transient
 from homeostat.store import shards, workers
 from homeostat.store.database import Database
@@ -44,7 +46,8 @@ class Worker:
     """Starts and stops the threads of a worker.
 
     Takes: cloud — tells of changes, and serves every project unless `clouds` says what each sees; passes_max — passes
-    side by side; redis_url — where the job board is, empty for the board that is a view of the database.
+    side by side; redis_url — where the job board is, empty for the board that is a view of the database; sinks — kinds
+    of event sinks, None for those of the service.
     """
 
     def __init__(
@@ -57,6 +60,7 @@ class Worker:
         passes_max: int = 4,
         redis_url: str = "",
         clouds: Clouds | None = None,
+        sinks: Sinks | None = None,
     ) -> None:
         self._host = socket.gethostname()
         self.name = f"{self._host}:{os.getpid()}:{entropy.read(3).hex()}"
@@ -73,6 +77,9 @@ class Worker:
         self._conductor = ShardConductor(self.name, self._board, passes, passes_max)
         observer = Observer(db, clouds, clock, limits.look_steady_s, limits.look_busy_s, self._conductor.nudge)
         self._observers = ObserverThreads(observer, cloud)
+        self._telling = ThreadPoolExecutor(max_workers=SINKS_MAX, thread_name_prefix="telling")
+        deliverer = Deliverer(db, Sinks(clouds) if sinks is None else sinks, clock, self._telling)
+        self._deliverer = DelivererThread(deliverer)
         self._stop = threading.Event()
         self._threads = [
             threading.Thread(target=self._conduct, name="conductor", daemon=True),
@@ -89,17 +96,20 @@ class Worker:
         for thread in self._threads:
             thread.start()
         self._observers.start()
+        self._deliverer.start()
         LOG.info("worker %s started", self.name)
 
     def stop(self) -> None:
         """Finish the passes that run, begin none, and give all shards back."""
         self._conductor.stop()
         self._observers.stop()
+        self._deliverer.stop()
         self._threads[0].join()
         self._conductor.close()
         self._stop.set()
         self._threads[1].join()
         self._pool.shutdown()
+        self._telling.shutdown(wait=False, cancel_futures=True)
         LOG.info("worker %s stopped", self.name)
 
     def _conduct(self) -> None:

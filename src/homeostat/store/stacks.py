@@ -14,6 +14,7 @@ from homeostat.model.status import Action, Status
 from homeostat.model.world import StackFacts
 from homeostat.store import events, schema, shards, sinks
 from homeostat.store.database import Database
+from homeostat.templates.environments import SINKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Desired:
     @property
     def sinks(self) -> Sequence[Mapping[str, Any]]:
         """Who is told of its events, where it is that of a root stack."""
-        return self.environment.get("event_sinks") or ()
+        return self.environment.get(SINKS) or ()
 
 
 EMPTY = Desired()

@@ -14,6 +14,7 @@ from homeostat.templates.definitions import (
     enabled,
     graph_order,
 )
+from homeostat.templates.environments import shown_sinks
 from homeostat.templates.functions import condition_functions, ordinary_functions
 from homeostat.templates.parameters import HIDDEN, Given, Parameter, resolve
 from homeostat.templates.parse import parse_environment, parse_template
@@ -185,7 +186,7 @@ def validate_shape(compiled: Compiled) -> dict[str, Any]:
             "parameters": shown(compiled.given),
             "parameter_defaults": shown(environment.get("parameter_defaults", {})),
             "resource_registry": environment.get("resource_registry", {}),
-            "event_sinks": environment.get("event_sinks", []),
+            "event_sinks": shown_sinks(environment),
             "encrypted_param_names": environment.get("encrypted_param_names", []),
         },
     }

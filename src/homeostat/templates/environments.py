@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+from homeostat.templates.parameters import HIDDEN
 from homeostat.templates.registry import Registry, child_entries
 
 Environment = Mapping[str, Any]
 
+SINKS = "event_sinks"
 SHARED = "(shared)"
 """What the operator gives everybody: `{resource_registry, parameter_defaults}`, as it was when the revision was new."""
 FACADE = "(facade)"
@@ -16,6 +18,11 @@ FACADE = "(facade)"
 def as_said(environment: Environment) -> dict[str, Any]:
     """The sections that users gave."""
     return {name: content for name, content in environment.items() if name not in (SHARED, FACADE)}
+
+
+def shown_sinks(environment: Environment) -> list[Mapping[str, Any]]:
+    """Who is told of events, without what keeps these tellings safe."""
+    return [{**each, "secret": HIDDEN} if "secret" in each else each for each in environment.get(SINKS) or ()]
 
 
 def effective(environment: Environment) -> dict[str, Any]:
@@ -35,7 +42,7 @@ def nested_environment(environment: Environment, registry: Registry, name: str, 
 
     registry — of `environment`; name — of the resource; called — its type, as its template says it.
     """
-    handed_on = ("parameter_defaults", "event_sinks")
+    handed_on = ("parameter_defaults", SINKS)
     nested: dict[str, Any] = {key: environment[key] for key in handed_on if environment.get(key)}
     user, shared = environment.get("resource_registry") or {}, environment.get(SHARED) or {}
     if not user and not shared:

@@ -95,7 +95,7 @@ def test_redirects_are_followed_and_each_of_them_is_judged() -> None:
         assert outbound.fetch(f"{base}/moved") == "found"
         for path, problem in (
             ("/inside", r"redirected to http://inside\.test/secret.*not on the public internet \(127\.0\.0\.2\)"),
-            ("/file", "redirected to file.*only http and https can be fetched"),
+            ("/file", "redirected to file.*only http and https can be used"),
             ("/round", "redirects more than 5 times"),
             ("/nowhere", "redirects to nowhere"),
         ):

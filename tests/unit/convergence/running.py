@@ -1,6 +1,6 @@
 """A whole service in one thread on virtual time: passes, observer and a simulated cloud over SQLite in memory."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -17,12 +17,14 @@ from homeostat.convergence.board import ShardBoard, ShardJob
 from homeostat.convergence.children import Children
 from homeostat.convergence.clock import Entropy
 from homeostat.convergence.conductor import run_pass
+from homeostat.convergence.delivering import Deliverer
 from homeostat.convergence.furnishing import Furnished
 from homeostat.convergence.observing import Observer
 from homeostat.convergence.pass_ import Limits, Passes
 from homeostat.convergence.performing import Performer
 from homeostat.convergence.records import Records
 from homeostat.convergence.signalling import Signals
+from homeostat.convergence.sinks import SinkKind, Sinks
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.status import Status, joined
 from homeostat.resources.base import Thing
@@ -36,7 +38,7 @@ LIMITS = Limits(slice_s=1e9)
 
 
 class Service:
-    """Takes: weather — of the cloud; cloud — instead of a simulated one."""
+    """Takes: weather — of the cloud; cloud — instead of a simulated one; installed — further kinds of event sinks."""
 
     def __init__(
         self,
@@ -44,6 +46,7 @@ class Service:
         *,
         cloud: Callable[[VirtualClock], SimulatedCloud] | None = None,
         executor: Executor | None = None,
+        installed: Sequence[SinkKind] = (),
     ) -> None:
         self.clock = VirtualClock()
         self.db = Database("sqlite://", self.clock.now)
@@ -51,7 +54,10 @@ class Service:
         self.cloud = cloud(self.clock) if cloud is not None else SimulatedCloud(self.clock.now, weather)
         numbers = iter(range(1, 1_000_000))
         entropy = Entropy(lambda size: next(numbers).to_bytes(size, "big"))
-        self.intake = Intake(self.db, entropy, Quotas(), existing=Existing(self.clouds, self.clock.now, self.clock.now))
+        sinks = Sinks(self.clouds, installed=installed)
+        existing = Existing(self.clouds, self.clock.now, self.clock.now)
+        self.intake = Intake(self.db, entropy, Quotas(), existing=existing, sinks=sinks)
+        self.deliverer = Deliverer(self.db, sinks, self.clock)
         self.records = Records(self.db, entropy, URL)
         self.signals = Signals(self.db)
         self.children = Children(self.db, self.clock, entropy, LIMITS.stack_timeout_s)
@@ -130,6 +136,7 @@ class Service:
             self.work()
             self.observer.round()
             self.observer.sweep()
+            self.deliverer.round()
             self.work()
             at = self._next()
             if at is None or at > end:
@@ -147,7 +154,7 @@ class Service:
 
     def _next(self) -> float | None:
         with self.db.read() as tx:
-            times = (upcoming.next_wake(tx), upcoming.next_observation(tx))
+            times = (upcoming.next_wake(tx), upcoming.next_observation(tx), upcoming.next_telling(tx))
         return min((at for at in times if at is not None), default=None)
 
     # -- looking -----------------------------------------------------------------------------------------------------

@@ -155,21 +155,7 @@ def _environment(
             raise Rejected("HTTPBadRequest", f"environment: it must be a map or text, not {type(given).__name__}")
         environment = parse_environment(given)
     check_registry(environment.get("resource_registry", {}))
-    _check_sinks(environment.get("event_sinks", []))
     return environment
-
-
-def _check_sinks(sinks: Sequence[Any]) -> None:
-    """Fails: Rejected: nobody here takes events yet."""
-    for place, sink in enumerate(sinks):
-        kind = sink.get("type") if isinstance(sink, Mapping) else None
-        path = ("environment", "event_sinks", place)
-        if kind is None:
-            raise Rejected("HTTPBadRequest", "a map with a type is needed", path=path)
-        if kind == "zaqar-queue":
-            message = "there is no service for message queues: read the events from the API, and leave the sink out"
-            raise Rejected("NotSupported", message, path=path)
-        raise Rejected("HTTPBadRequest", f"there is no event sink of type {kind!r}", path=path)
 
 
 def minutes(value: Any) -> int:

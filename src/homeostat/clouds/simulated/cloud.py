@@ -84,6 +84,7 @@ class SimulatedCloud:
     Takes: now — seconds since the epoch; weather — how it behaves; seed — of its faults; first_number — of its things,
     so that several clouds need not use one handle for different things.
     catalogue — kind -> names that there are besides the things made here; of other kinds any name is taken.
+    messages — name of a queue -> what was posted to it.
     doubled — (kind, token) of every creation made while another thing with that token was there: to stay empty.
     """
 
@@ -97,6 +98,7 @@ class SimulatedCloud:
         self.listing_lag_s = self.weather.listing_lag_s
         self.catalogue: dict[str, Collection[str]] = {}
         self.doubled: list[tuple[str, str]] = []
+        self.messages: dict[str, list[Mapping[str, Any]]] = {}
         self._number = first_number - 1
         self._now = now
         self._random = random.Random(seed)
@@ -321,6 +323,9 @@ class SimulatedCloud:
         if operation.verb == "snapshot" and kind in SNAPSHOT_KINDS:
             if thing is not None:
                 self._snapshot((kind, operation.handle), operation.arguments)
+        elif operation.verb == "post" and kind == "queue":
+            if thing is not None:
+                self.messages.setdefault(operation.handle, []).extend(operation.arguments["messages"])
         elif operation.verb in ("lock", "unlock"):
             if thing is not None:
                 thing.properties["locked"] = operation.verb == "lock"
