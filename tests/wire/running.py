@@ -14,6 +14,7 @@ import httpx
 from homeostat.api.auth import Access
 from homeostat.api.server import ApiSettings, run, server
 from homeostat.clouds.joined import JoinedCloud
+from homeostat.clouds.outbound import Outbound, Rules
 from homeostat.clouds.port import Cloud
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.convergence.clock import Entropy, SystemClock
@@ -21,6 +22,7 @@ from homeostat.convergence.furnishing import Furnished
 from homeostat.convergence.pass_ import Limits
 from homeostat.convergence.performing import Clouds
 from homeostat.convergence.records import Records
+from homeostat.convergence.sinks import Sinks
 from homeostat.convergence.worker import Worker
 from homeostat.store.database import Database, sqlite_url
 
@@ -77,13 +79,14 @@ def working(
     clouds: Clouds | None = None,
     look_steady_s: float = 60.0,
     url: str = "http://127.0.0.1:1",
+    fetching: Rules = Rules(),
 ) -> Iterator[None]:
     """A worker. clouds — what each project sees, where that is not `cloud` and the service's own things; url — where
-    servers reach the API."""
+    servers reach the API; fetching — where event sinks may post to."""
     limits = Limits(look_busy_s=0.1, look_steady_s=look_steady_s)
     own = Records(db, Entropy(), url)
     clouds = clouds or (lambda project: JoinedCloud(Furnished(cloud, own, db, project), own.of(project)))
-    worker = Worker(db, cloud, SystemClock(), Entropy(), limits, clouds=clouds)
+    worker = Worker(db, cloud, SystemClock(), Entropy(), limits, clouds=clouds, sinks=Sinks(clouds, Outbound(fetching)))
     worker.start()
     try:
         yield

@@ -264,7 +264,7 @@ def _service(commands: Commands, name: str, summary: str, example: str) -> Argum
         action="append",
         default=os.environ.get("HOMEOSTAT_FETCH_FROM", "").split(),
         help="a host, address or network that is not on the public internet, from which templates may be fetched by "
-        "URL all the same, may be repeated [HOMEOSTAT_FETCH_FROM]",
+        "URL, and to which event sinks may post, all the same, may be repeated [HOMEOSTAT_FETCH_FROM]",
     )
     command.add_argument(
         "--environment-file",
