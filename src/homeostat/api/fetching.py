@@ -44,17 +44,18 @@ def _named(template: Mapping[str, Any], environment: Mapping[str, Any]) -> Itera
     """Names of the templates that resources are made from, each with the environment that its stack has."""
     registry = registry_of(environment)
     for name, entry in declared_in(template, "resources").items():
-        called, properties = (
-            (_text(entry, "type"), _map(entry, "properties")) if isinstance(entry, Mapping) else ("", {})
-        )
+        if not isinstance(entry, Mapping):
+            continue
+        called, properties = _text(entry, "type"), _map(entry, "properties")
+        sources = [registry.resolve(called, name).type, properties.get("TemplateURL")]
+        made_of = [each for each in sources if isinstance(each, str) and (is_template(each) or each is sources[1])]
+        members = _members(properties)
+        if not made_of and not members:
+            continue
         inside = nested_environment(environment, registry, name, called)
-        made_by = registry.resolve(called, name).type
-        if is_template(made_by):
-            yield made_by, inside
-        if isinstance(properties.get("TemplateURL"), str):
-            yield properties["TemplateURL"], inside
+        yield from ((each, inside) for each in made_of)
         within = registry_of(inside)
-        for number, member in enumerate(_members(properties)):
+        for number, member in enumerate(members):
             made_by = within.resolve(member, str(number)).type
             if is_template(made_by):
                 yield made_by, nested_environment(inside, within, str(number), member)

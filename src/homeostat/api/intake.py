@@ -143,7 +143,8 @@ def _check_resources(compiled: Compiled, checker: "Checker") -> None:
             metadata = evaluate(definition.metadata, scope)
         except Rejected as error:
             raise error if error.path else error.at(*path) from error
-        kind = checker.resource(replace(definition, metadata=metadata), given, path)
+        resolved = definition if metadata is definition.metadata else replace(definition, metadata=metadata)
+        kind = checker.resource(resolved, given, path)
         if definition.external_id is not None:
             _check_external(definition, kind, (*path, "external_id"))
         check_policy(kind, definition.update_policy, (*path, "update_policy"))

@@ -35,7 +35,7 @@ def add(offers: Iterable[Offer], problems: Iterable[Problem] = ()) -> None:
     """More types, for the rest of this process: to be called before anything asks for types."""
     _added.extend(offers)
     _problems.extend(problems)
-    register.cache_clear()
+    _forget()
 
 
 def take_away(origins: Iterable[str]) -> None:
@@ -43,7 +43,12 @@ def take_away(origins: Iterable[str]) -> None:
     gone = set(origins)
     _added[:] = [each for each in _added if each.origin not in gone]
     _problems[:] = [each for each in _problems if each.origin not in gone]
+    _forget()
+
+
+def _forget() -> None:
     register.cache_clear()
+    _find.cache_clear()
 
 
 def types() -> Mapping[str, ResourceType]:
@@ -86,14 +91,11 @@ def is_outside(name: str) -> bool:
     return kind_of(name) not in ("", NestedStack.kind)
 
 
+@lru_cache(maxsize=4096)
 def _find(name: str) -> ResourceType | None:
+    """Asked many times for each resource."""
     each = types().get(name)
-    return _template(name) if each is None and is_template(name) else each
-
-
-@lru_cache(maxsize=1024)
-def _template(name: str) -> TemplateResource:
-    return TemplateResource(name)
+    return TemplateResource(name) if each is None and is_template(name) else each
 
 
 _MATCH_S = 0.01

@@ -41,7 +41,7 @@ def check_resource(name: str, entry: Mapping[str, Any], dialect: Dialect) -> Non
     """Its name and keys are those of the language. Fails: Rejected."""
     if "/" in name:
         raise invalid(f'Resource name may not contain "/": {name}', "resources", name)
-    unknown = sorted(entry.keys() - set(dialect.resource.values()))
+    unknown = sorted(key for key in entry if not dialect.has("resources", key))
     if unknown:
         raise invalid(f"Invalid keyword(s) inside a resource definition: {', '.join(unknown)}", "resources", name)
 

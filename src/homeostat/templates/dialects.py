@@ -1,7 +1,7 @@
 """What the languages of templates call things. The compiler reads each template in one set of words, those of HOT."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from homeostat.model.desired import Identity
@@ -40,10 +40,21 @@ class Dialect:
     schema: Callable[[Any], Any] = lambda entry: entry
     closed: bool = True
 
+    _spoken: Mapping[tuple[str, str], str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        inner = {"parameters": self.parameter, "resources": self.resource, "outputs": self.output}
+        spoken = {(section, ours): word for section, words in inner.items() for word, ours in words.items()}
+        spoken |= {(ours, ""): word for word, ours in self.sections.items()}
+        object.__setattr__(self, "_spoken", spoken)
+
     def word(self, section: str, key: str = "") -> str:
         """How a section, or a key of its entries, is called in a template."""
-        inner = {"parameters": self.parameter, "resources": self.resource, "outputs": self.output}
-        return _word(inner.get(section, {}), key) if key else _word(self.sections, section)
+        return self._spoken.get((section, key), key or section)
+
+    def has(self, section: str, key: str) -> bool:
+        """Whether an entry of a section may have this key, which is one of ours."""
+        return (section, key) in self._spoken
 
     def type_word(self, type_name: str) -> str:
         """How a type of parameters is called."""

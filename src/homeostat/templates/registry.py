@@ -60,10 +60,11 @@ class Registry:
     known: Callable[[str], bool] = field(default=lambda name: True)
     _found: dict[tuple[str, str], Resolved] = field(default_factory=dict, init=False, compare=False)
 
-    @property
-    def _single(self) -> bool:
-        """Is there anything about single resources?"""
-        return bool(self.user.get(RESOURCES) or self.shared.get(RESOURCES))
+    _single: bool = field(init=False, compare=False)
+    """Is there anything about single resources?"""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_single", bool(self.user.get(RESOURCES) or self.shared.get(RESOURCES)))
 
     def resolve(self, type_name: str, name: str) -> Resolved:
         """What a resource of this type and name is made by; the type itself where nothing leads to one that there is.
