@@ -13,7 +13,7 @@ from homeostat.cli.doctor import Check, Level, examine
 from homeostat.clouds.local import LocalCloud
 from homeostat.clouds.port import Intent
 from homeostat.model.status import Action, Status
-from homeostat.store import schema, shards, workers, worlds
+from homeostat.store import schema, shards, sinks, workers, worlds
 from homeostat.store.database import Database, sqlite_url
 from homeostat.store.forsaken import Forsaken, add
 from homeostat.store.workers import Worker
@@ -139,6 +139,20 @@ def test_a_shard_set_aside_is_shown_with_its_reason(database: Database) -> None:
         shards.set_aside(tx, lease, "KeyError('x')", time.time() + 30)
     assert troubles(database) == {"bugs": Level.FAIL}
     assert "web (p-web) shard 0: KeyError('x')" in checks(database)["bugs"].found
+
+
+def test_a_sink_that_cannot_be_told(database: Database) -> None:
+    stack_id = asleep(database)
+    with database.write() as tx:
+        sinks.follow(tx, stack_id, [{"type": "webhook", "url": "https://hooks.example.com/", "secret": "word"}])
+    assert troubles(database) == {}
+    with database.write() as tx:
+        tx.execute(update(schema.event_sink).values(failures=3, failing_since=time.time() - 60, reason="no answer"))
+    assert troubles(database) == {"event sinks": Level.WARN}
+    found = checks(database)["event sinks"].found
+    assert found.startswith("cannot be told: webhook of web (p-web) for 6")
+    assert found.endswith(" s: no answer")
+    assert "word" not in found
 
 
 def test_a_stack_past_its_deadline(database: Database) -> None:

@@ -103,6 +103,18 @@ def test_what_never_reaches_a_cloud_is_no_call(database: Database) -> None:
     assert numbers(database, "steps_total")["none", "create"] >= 1
 
 
+def test_what_sinks_were_told(database: Database) -> None:
+    def counted() -> list[float]:
+        names = ("events_told_total", "events_not_told_total", "events_given_up_total")
+        return [numbers(database, name).get(("pigeon",), 0.0) for name in names]
+
+    before = counted()
+    metrics.told("pigeon", 3)
+    metrics.not_told("pigeon", 0)
+    metrics.not_told("pigeon", 5)
+    assert [now - then for now, then in zip(counted(), before, strict=True)] == [3, 2, 5]
+
+
 def test_without_the_package_nothing_is_counted_and_all_else_works() -> None:
     program = """
 import sys
@@ -110,6 +122,7 @@ sys.modules["prometheus_client"] = None
 from homeostat.convergence import metrics, worker
 from homeostat.model.plan import Verb
 metrics.claimed(), metrics.passed("done"), metrics.looked("server", 1, 0.1), metrics.drifted(1), metrics.swept(1)
+metrics.told("webhook", 1), metrics.not_told("webhook", 1)
 metrics.acted(Verb.CREATE, "server", [], 0.1, healing=True)
 print(metrics.AVAILABLE)
 """

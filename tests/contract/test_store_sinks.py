@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from sqlalchemy import select, update
 from tests.contract.store_cases import NOW, TIMEOUT_S, add_stack, locked, revise
 
@@ -34,8 +35,10 @@ def happen(db: Database, stack_id: str, name: str, at: float = NOW) -> None:
 
 
 def take(db: Database, at: float = NOW, horizon: int = FOR_EVER, limit: int = 10) -> list[Sink]:
+    with db.read() as tx:
+        keys = sinks.due(tx, at, horizon, limit)
     with db.write() as tx:
-        return sinks.take_due(tx, at, horizon, limit)
+        return sinks.take(tx, keys, at)
 
 
 def untold(db: Database, sink: Sink) -> list[Any]:
@@ -80,19 +83,33 @@ def test_who_takes_a_sink_has_it_until_its_time_is_over(database: Database) -> N
     assert told(database, second) == ["web"]
 
 
-def test_two_who_take_at_once_take_different_sinks(database: Database) -> None:
+def test_who_comes_second_takes_what_is_left(database: Database) -> None:
     for name in ("a", "b"):
         add(database, ONE, name=name)
+    with database.read() as tx:
+        keys = sinks.due(tx, NOW, FOR_EVER, 10)
+    assert [each.stack_id for each in take(database, limit=1)] == ["a"]
     with database.write() as tx:
-        one = sinks.take_due(tx, NOW, FOR_EVER, 1)
-    assert [each.stack_id for each in [*one, *take(database)]] == ["a", "b"]
+        assert [each.stack_id for each in sinks.take(tx, keys, NOW)] == ["b"]
+
+
+@pytest.mark.postgresql
+def test_what_another_one_is_taking_is_passed_over(database: Database) -> None:
+    if database.is_sqlite:
+        pytest.skip("only one writes at a time")
+    add(database, ONE)
+    with database.read() as tx:
+        keys = sinks.due(tx, NOW, FOR_EVER, 10)
+    with database.write() as tx:
+        assert len(sinks.take(tx, keys, NOW)) == 1
+        assert take(database) == [], "and not waited for"
 
 
 def test_those_that_fail_come_last(database: Database) -> None:
     for name in ("a", "b"):
         add(database, ONE, name=name)
+    (first,) = take(database, limit=1)
     with database.write() as tx:
-        (first,) = sinks.take_due(tx, NOW, FOR_EVER, 1)
         sinks.give_back(tx, replace(first, due_at=0.0, failures=1, failing_since=NOW, reason="no answer"))
     assert [each.stack_id for each in take(database, limit=1)] == ["b"]
     with database.read() as tx:

@@ -46,8 +46,11 @@ class Deliverer:
             if not sinks.any_due(tx, self._clock.now()):
                 return 0
             horizon = self._horizon.look(self._db, tx)
+            due = sinks.due(tx, self._clock.now(), horizon, SINKS_MAX)
+        if not due:
+            return 0
         with self._db.write() as tx:
-            taken = sinks.take_due(tx, self._db.now_of(tx), horizon, SINKS_MAX)
+            taken = sinks.take(tx, due, self._db.now_of(tx))
         side_by_side = map if self._executor is None else self._executor.map
         for _ in side_by_side(lambda sink: self._serve(sink, horizon), taken):
             pass

@@ -121,7 +121,7 @@ class Sinks:
         self, clouds: Clouds | None = None, outbound: Outbound = Outbound(), installed: Sequence[SinkKind] = ()
     ) -> None:
         own: list[SinkKind] = [QueueSink(clouds), WebHook(outbound)]
-        self._kinds = {each.name: each for each in [*reversed(installed), *own]}
+        self._kinds = {each.name: each for each in [*installed, *own]}
 
     def check(self, project: str, sinks: Sequence[Any]) -> None:
         """Check the section `event_sinks` of an environment. Fails: Rejected naming the place."""
@@ -185,14 +185,20 @@ class InstalledSinks:
 def installed_sinks() -> InstalledSinks:
     """What the installed packages bring."""
     found = loaded(GROUP)
-    kinds, problems = [], list(found.problems)
+    kinds: dict[str, SinkKind] = {}
+    problems = list(found.problems)
     for origin, each in found.things:
         try:
-            kinds.append(_made(each))
+            kind = _made(each)
         except Exception as error:
             LOG.exception("the event sink of %s cannot be made", origin)
             problems.append(Problem(origin, f"{each!r} is no kind of event sink: {error}"))
-    return InstalledSinks(kinds, problems)
+            continue
+        if kind.name in (QueueSink.name, WebHook.name, *kinds):
+            problems.append(Problem(origin, f"the name {kind.name} is taken"))
+        else:
+            kinds[kind.name] = kind
+    return InstalledSinks(list(kinds.values()), problems)
 
 
 def _made(each: Any) -> SinkKind:

@@ -18,6 +18,9 @@ from homeostat.store.database import Database
 TAKEN_S = 30.0
 """A worker that dies holds up the sinks it had taken for so long."""
 
+Key = tuple[str, str]
+"""Root stack and digest of the settings."""
+
 _sink, _stack, _event, _resource = schema.event_sink, schema.stack, schema.event, schema.resource
 
 
@@ -90,21 +93,26 @@ def any_due(tx: Connection, now: float) -> bool:
     return tx.execute(select(_sink.c.stack_id).where(_sink.c.due_at <= now).limit(1)).first() is not None
 
 
-def take_due(tx: Connection, now: float, horizon: int, limit: int) -> list[Sink]:
-    """Sinks that have something to be told, those that did not fail the last time first. Each is this worker's for
-    TAKEN_S seconds."""
+def due(tx: Connection, now: float, horizon: int, limit: int) -> list[Key]:
+    """Sinks that have something to be told, those that did not fail the last time first."""
     failing = case((_sink.c.failures > 0, 1), else_=0)
     chosen = (
         select(_sink.c.stack_id, _sink.c.digest)
         .where(_sink.c.due_at <= now, exists(select(_event.c.seq).where(_untold(_sink.c.stack_id, horizon))))
         .order_by(failing, _sink.c.due_at, _sink.c.stack_id, _sink.c.digest)
         .limit(limit)
-        .with_for_update(skip_locked=True, of=_sink)
     )
-    keys = [tuple(row) for row in tx.execute(chosen)]
-    if not keys:
+    return [(row.stack_id, row.digest) for row in tx.execute(chosen)]
+
+
+def take(tx: Connection, keys: Sequence[Key], now: float) -> list[Sink]:
+    """Those of these that nobody else has taken. Each is this worker's for TAKEN_S seconds."""
+    free = and_(tuple_(_sink.c.stack_id, _sink.c.digest).in_(keys), _sink.c.due_at <= now)
+    held = select(_sink.c.stack_id, _sink.c.digest).where(free).with_for_update(skip_locked=True)
+    mine = [tuple(row) for row in tx.execute(held)]
+    if not mine:
         return []
-    these = tuple_(_sink.c.stack_id, _sink.c.digest).in_(keys)
+    these = tuple_(_sink.c.stack_id, _sink.c.digest).in_(mine)
     tx.execute(update(_sink).where(these).values(due_at=now + TAKEN_S, epoch=_sink.c.epoch + 1))
     taken = select(_sink, _stack.c.project).join(_stack, _stack.c.id == _sink.c.stack_id).where(these)
     return [Sink(**row._mapping) for row in tx.execute(taken.order_by(_sink.c.stack_id, _sink.c.digest))]

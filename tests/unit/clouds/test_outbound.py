@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from homeostat.clouds.outbound import Outbound, Rules, is_public, read_rules
-from homeostat.model.errors import Rejected
+from homeostat.model.errors import Rejected, Transient
 
 HOME = ipaddress.ip_network("127.0.0.0/8")
 
@@ -24,10 +24,12 @@ def page(body: bytes = b"", status: str = "200 OK", **headers: str) -> bytes:
 
 
 class Server:
-    """Answers each path with the bytes of its page, and then closes; `asked` — first lines and Host headers."""
+    """Answers each path with the bytes of its page, and then closes; `asked` — first lines and Host headers;
+    `bodies` — of the requests."""
 
     def __init__(self, pages: Mapping[str, bytes]) -> None:
         self.asked: list[tuple[str, str]] = []
+        self.bodies: list[bytes] = []
         self._pages = pages
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._socket.getsockname()[1]
@@ -47,7 +49,12 @@ class Server:
         request = b""
         while b"\r\n\r\n" not in request:
             request += connection.recv(4096)
-        first, *headers = request.decode().split("\r\n")
+        head, _, body = request.partition(b"\r\n\r\n")
+        first, *headers = head.decode().split("\r\n")
+        length = next((int(each.partition(": ")[2]) for each in headers if each.startswith("Content-Length:")), 0)
+        while len(body) < length:
+            body += connection.recv(4096)
+        self.bodies.append(body)
         host = next(each.partition(": ")[2] for each in headers if each.lower().startswith("host:"))
         self.asked.append((first, host))
         connection.sendall(self._pages[first.split()[1]])
@@ -170,6 +177,32 @@ def test_the_time_is_limited_as_a_whole() -> None:
         outbound = Outbound(Rules(networks=(HOME,), size_max=10**9, timeout_s=5), monotonic=lambda: next(seconds))
         with pytest.raises(Rejected, match="it took more than 5 s"):
             outbound.fetch(f"http://127.0.0.1:{server.port}/")
+
+
+def test_a_body_is_posted_to_the_address_that_was_judged() -> None:
+    with serving({"/hook": page(status="204 No Content")}) as server:
+        outbound = Outbound(Rules(networks=(HOME,)), lambda host, port: ["127.0.0.1"])
+        outbound.post(f"http://hooks.example.com:{server.port}/hook", b"news" * 10_000, {"X-Key": "k"}, 60.0)
+    assert server.asked == [("POST /hook HTTP/1.1", f"hooks.example.com:{server.port}")]
+    assert server.bodies == [b"news" * 10_000]
+
+
+def test_whatever_hinders_a_post_may_pass() -> None:
+    pages = {"/moved": page(status="302 Found", Location="/hook"), "/hook": page(), "/ill": page(status="500 No")}
+    with serving(pages) as server:
+        here = f"http://127.0.0.1:{server.port}"
+        ours = Outbound(Rules(networks=(HOME,)))
+        seconds = iter(range(1_000_000))
+        slow = Outbound(Rules(networks=(HOME,)), monotonic=lambda: 10.0 * next(seconds))
+        for outbound, url, problem in (
+            (ours, f"{here}/moved", "the server answered 302"),
+            (ours, f"{here}/ill", "the server answered 500"),
+            (Outbound(), f"{here}/hook", "127.0.0.1 is not on the public internet"),
+            (slow, f"{here}/hook", "it took more than 5 s"),
+        ):
+            with pytest.raises(Transient, match=f"^Could not post to {url}: {problem}"):
+                outbound.post(url, b"news", {}, 5.0)
+    assert [first for first, _ in server.asked] == ["POST /moved HTTP/1.1", "POST /ill HTTP/1.1"]
 
 
 @pytest.mark.parametrize(

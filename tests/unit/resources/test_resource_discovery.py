@@ -10,7 +10,8 @@ from homeostat.clouds.installed import installed_clouds
 from homeostat.clouds.joined import JoinedCloud
 from homeostat.clouds.port import Intent
 from homeostat.clouds.simulated import SimulatedCloud
-from homeostat.model.errors import Transient
+from homeostat.convergence.sinks import Sinks, installed_sinks
+from homeostat.model.errors import Rejected, Transient
 from homeostat.resources import registry
 from homeostat.resources.base import ResourceType
 from homeostat.resources.discovery import BUILT_IN, Offer, registered
@@ -59,7 +60,7 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     yield tmp_path
     monkeypatch.undo()
     registry.register.cache_clear()
-    for name in ("lamps", "broken", "exits"):
+    for name in ("lamps", "broken", "exits", "pigeons"):
         sys.modules.pop(name, None)
 
 
@@ -132,3 +133,43 @@ def test_a_cloud_that_cannot_be_made_is_missed_by_its_own_kinds_only(packages: P
     assert rest.observe("server", []) == []
     with pytest.raises(Transient, match="the kind lamp"):
         rest.observe("lamp", ["lamp-1"])
+
+
+# -- event sinks -------------------------------------------------------------------------------------------------------
+
+SINKS = """
+class Pigeon:
+    name = "pigeon"
+
+    def check(self, project, settings):
+        if "loft" not in settings:
+            raise ValueError("loft: a place to fly to is needed")
+
+    def post(self, project, settings, body):
+        print(project, settings["loft"], body["id"])
+
+class Hook(Pigeon):
+    name = "webhook"
+
+class Nameless:
+    pass
+"""
+
+
+def test_packages_bring_kinds_of_event_sinks(packages: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    points = "[homeostat.event_sinks]\na = pigeons:Pigeon\nb = pigeons:Hook\nc = pigeons:Nameless\nd = pigeons:Lost\n"
+    install(packages, "pigeons", SINKS, points)
+    installed = installed_sinks()
+    reasons = {problem.origin: problem.reason for problem in installed.problems}
+    assert list(reasons) == ["pigeons 1.0 (d)", "pigeons 1.0 (b)", "pigeons 1.0 (c)"]
+    assert reasons["pigeons 1.0 (b)"] == "the name webhook is taken"
+    sinks = Sinks(installed=installed.kinds)
+    with pytest.raises(Rejected, match=r"event_sinks\[0\]: loft: a place"):
+        sinks.check("p", [{"type": "pigeon"}])
+    sinks.post("p", {"type": "pigeon", "loft": "home"}, {"id": "1"})
+    assert capsys.readouterr().out == "p home 1\n"
+
+
+def test_a_kind_that_is_not_there_any_more_is_waited_for() -> None:
+    with pytest.raises(Transient, match="no package here has event sinks of type pigeon"):
+        Sinks().post("p", {"type": "pigeon"}, {})
