@@ -69,6 +69,8 @@ def test_a_new_stack_is_told_from_its_first_event_on(database: Database) -> None
     assert take(database) == []
     happen(database, "other", "b")
     assert take(database) == [], "others' events are nobody's business"
+    add(database, TWO, name="third")
+    assert [each.stack_id for each in take(database)] == ["third"], "nor are those of others who tell"
 
 
 def test_who_takes_a_sink_has_it_until_its_time_is_over(database: Database) -> None:

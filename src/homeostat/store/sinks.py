@@ -22,6 +22,7 @@ Key = tuple[str, str]
 """Root stack and digest of the settings."""
 
 _sink, _stack, _event, _resource = schema.event_sink, schema.stack, schema.event, schema.resource
+_TOLD = _stack.join(_event, _event.c.stack_id == _stack.c.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ def follow(tx: Connection, stack_id: str, wanted: Sequence[Mapping[str, Any]]) -
     if gone:
         tx.execute(delete(_sink).where(mine, _sink.c.digest.in_(gone)))
     if fresh:
-        newest = select(func.max(_event.c.seq)).where(_event.c.stack_id.in_(_tree(stack_id)))
+        newest = select(func.max(_event.c.seq)).select_from(_TOLD).where(_stack.c.root_id == stack_id)
         cursor = tx.execute(newest).scalar_one() or 0
         rows = [
             {"stack_id": stack_id, "digest": each, "settings": by_digest[each], "cursor": cursor}
@@ -96,9 +97,10 @@ def any_due(tx: Connection, now: float) -> bool:
 def due(tx: Connection, now: float, horizon: int, limit: int) -> list[Key]:
     """Sinks that have something to be told, those that did not fail the last time first."""
     failing = case((_sink.c.failures > 0, 1), else_=0)
+    news = select(_event.c.seq).select_from(_TOLD).where(*_untold(_sink.c.stack_id, _sink.c.cursor, horizon))
     chosen = (
         select(_sink.c.stack_id, _sink.c.digest)
-        .where(_sink.c.due_at <= now, exists(select(_event.c.seq).where(_untold(_sink.c.stack_id, horizon))))
+        .where(_sink.c.due_at <= now, exists(news.correlate(_sink)))
         .order_by(failing, _sink.c.due_at, _sink.c.stack_id, _sink.c.digest)
         .limit(limit)
     )
@@ -122,8 +124,8 @@ def untold(tx: Connection, sink: Sink, horizon: int, limit: int) -> list[Row[Any
     """Events to tell, in order, with `properties`: those that the resource has now, None where there is no row."""
     chosen = (
         select(_event, _resource.c.properties)
-        .outerjoin(_resource, _resource.c.key == _event.c.key)
-        .where(_untold(sink.stack_id, horizon, sink.cursor))
+        .select_from(_TOLD.outerjoin(_resource, _resource.c.key == _event.c.key))
+        .where(*_untold(sink.stack_id, sink.cursor, horizon))
         .order_by(_event.c.seq)
         .limit(limit)
     )
@@ -132,8 +134,9 @@ def untold(tx: Connection, sink: Sink, horizon: int, limit: int) -> list[Row[Any
 
 def older(tx: Connection, sink: Sink, horizon: int, before: float) -> tuple[int, int]:
     """How many of the events to tell are from before this time, and `seq` of the last of them."""
-    old = (_untold(sink.stack_id, horizon, sink.cursor), _event.c.at < before)
-    count, last = tx.execute(select(func.count(), func.max(_event.c.seq)).where(*old)).one()
+    old = (*_untold(sink.stack_id, sink.cursor, horizon), _event.c.at < before)
+    found = select(func.count(), func.max(_event.c.seq)).select_from(_TOLD).where(*old)
+    count, last = tx.execute(found).one()
     return int(count), int(last or 0)
 
 
@@ -144,7 +147,7 @@ def give_back(tx: Connection, sink: Sink) -> bool:
     values = {name: getattr(sink, name) for name in ("cursor", "due_at", "failures", "failing_since", "reason")}
     kept = tx.execute(update(_sink).where(mine).values(**values)).rowcount == 1
     deleted = select(_stack.c.id).where(_stack.c.id == sink.stack_id, _stack.c.deleted_at.is_not(None))
-    rest = select(_event.c.seq).where(_event.c.stack_id.in_(_tree(sink.stack_id)), _event.c.seq > sink.cursor)
+    rest = select(_event.c.seq).select_from(_TOLD).where(*_untold(sink.stack_id, sink.cursor))
     tx.execute(delete(_sink).where(mine, exists(deleted), ~exists(rest)))
     return kept
 
@@ -160,12 +163,7 @@ def failing(tx: Connection) -> list[Row[Any]]:
     return list(tx.execute(chosen))
 
 
-def _tree(root: Any) -> Any:
-    """Ids of a root stack and of all that are or were nested in it."""
-    tree = _stack.alias("tree")
-    return select(tree.c.id).where(tree.c.root_id == root)
-
-
-def _untold(root: Any, horizon: int, cursor: Any = _sink.c.cursor) -> ColumnElement[bool]:
-    """Events of the tree that its sink was not told of and that may be told."""
-    return and_(_event.c.stack_id.in_(_tree(root)), _event.c.seq > cursor, _event.c.seq <= horizon)
+def _untold(root: Any, cursor: Any, horizon: int | None = None) -> list[ColumnElement[bool]]:
+    """Events of a root stack, and of all that are or were nested in it, after the cursor: of `_TOLD`."""
+    after = [_stack.c.root_id == root, _event.c.seq > cursor]
+    return after if horizon is None else [*after, _event.c.seq <= horizon]
