@@ -137,11 +137,12 @@ def test_nested_stacks_are_told_with_their_root(database: Database) -> None:
     with database.write() as tx:
         nested = NewStack("in", "p", "web-in", parent_id="web", root_id="web", depth=1)
         stacks.add(database, tx, nested, desired(ONE), NOW, TIMEOUT_S)
+    revise(database, "in", desired(TWO))
     happen(database, "in", "a")
     happen(database, "web", "b")
     assert [each.stack_id for each in kept(database)] == ["web"]
     (sink,) = take(database)
-    assert told(database, sink) == ["web", "web-in", "a", "b"]
+    assert told(database, sink) == ["web", "web-in", "web-in", "a", "b"]
 
 
 def test_a_sink_goes_when_its_stack_is_deleted_and_all_is_told(database: Database) -> None:

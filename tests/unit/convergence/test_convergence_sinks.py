@@ -26,11 +26,13 @@ class Listener:
     def __init__(self) -> None:
         self.bodies: list[Body] = []
         self.fault: Exception | None = None
+        self.tries = 0
 
     def check(self, project: str, settings: Any) -> None:
         """Anything is right."""
 
     def post(self, project: str, settings: Any, body: Any) -> None:
+        self.tries += 1
         if self.fault is not None:
             raise self.fault
         self.bodies.append(body)
@@ -118,6 +120,7 @@ def test_a_sink_that_fails_is_tried_again_and_holds_up_nothing(service: Service,
     stack_id = service.create({"a": double()}, environment=LISTENING)
     service.live(30.0)
     assert service.state(stack_id) == "CREATE_COMPLETE"
+    assert listener.tries == 5, "after 1, 2, 4 and 8 seconds"
     (row,) = failures(service)
     assert (row.stack, row.reason) == ("web", "nobody is at home")
     listener.fault = None
