@@ -88,7 +88,11 @@ def test_what_was_given_is_given_back(heat: Client, http: httpx.Client) -> None:
         "parameters": {"key": {"type": "string", "hidden": True}, "size": {"type": "number", "default": 1}},
         "resources": {"it": {"type": "OS::Heat::TestResource", "properties": {"value": {"get_file": "note.txt"}}}},
     }
-    environment = {"parameters": {"key": "secret"}, "parameter_defaults": {"size": 2}}
+    environment = {
+        "parameters": {"key": "secret"},
+        "parameter_defaults": {"size": 2},
+        "encrypted_param_names": ["key"],
+    }
     heat.stacks.create(
         stack_name="given", template=template, environment=environment, files={"note.txt": "a note"}, timeout_mins=5
     )
@@ -104,6 +108,10 @@ def test_what_was_given_is_given_back(heat: Client, http: httpx.Client) -> None:
         "event_sinks",
         "encrypted_param_names",
     }
+    heat.stacks.update("given", existing=True, environment={"parameter_defaults": {"other": 1}})
+    kept = heat.stacks.environment("given")
+    assert kept["encrypted_param_names"] == ["key"]
+    assert kept["parameter_defaults"] == {"size": 2, "other": 1}
     stack = heat.stacks.get("given")
     assert (stack.parameters["size"], stack.timeout_mins, stack.disable_rollback) == ("2", 5, True)
 

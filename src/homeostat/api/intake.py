@@ -47,7 +47,7 @@ from homeostat.templates import (
     parse_template,
     requires,
 )
-from homeostat.templates.environments import SINKS, as_said
+from homeostat.templates.environments import as_said
 from homeostat.templates.merging import parameter_types
 from homeostat.templates.registry import is_template, without_nulls
 from homeostat.templates.shared import Shared
@@ -550,15 +550,18 @@ def _patched(before: Desired, intent: Intent) -> Desired:
     declared = declared_in(parsed, "parameters")
     kept = {name: value for name, value in stored.items() if name not in intent.clear_parameters and name in declared}
     environment = {
-        section: {**before.environment.get(section, {}), **intent.environment.get(section, {})}
+        section: _merged(before.environment.get(section), intent.environment.get(section))
         for section in {*before.environment, *intent.environment} - {"parameters"}
-        if isinstance(before.environment.get(section, intent.environment.get(section)), Mapping)
     }
-    sinks = intent.environment.get(SINKS, before.sinks)
-    if sinks:
-        environment[SINKS] = sinks
     parameters = kept | _given(intent.environment, intent.parameters)
     return Desired("template", parsed, parameters, _plain(environment), {**before.files, **intent.files})
+
+
+def _merged(before: Any, said: Any) -> Any:
+    """A section of the environment: a map grows, a list is said anew or stays."""
+    if isinstance(before, Mapping) and isinstance(said, Mapping):
+        return {**before, **said}
+    return before if said is None else said
 
 
 def _plain(environment: Mapping[str, Any]) -> dict[str, Any]:
