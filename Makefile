@@ -24,7 +24,7 @@ demo: .venv/installed-dev ## bring up a web tier on this machine, break it, watc
 test: .venv/installed-dev ## run all tests; HOMEOSTAT_SEEDS=1000 plays more simulated histories, ARGS="-k store" chooses
 	scripts/postgresql
 	scripts/redis
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal $(ARGS)
 
 .PHONY: fuzz
 fuzz: .venv/installed-dev ## make many templates at random and see that each is compiled or refused; EXAMPLES=20000
