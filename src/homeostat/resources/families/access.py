@@ -7,13 +7,31 @@ from homeostat.model.errors import invalid
 from homeostat.resources.base import Props, ResourceType, Thing
 from homeostat.resources.families.heat import Nothing
 from homeostat.resources.graph import Graph
-from homeostat.resources.schema import Attribute, Kind, integer, length, listing, mapping, one_of, text
+from homeostat.resources.schema import Attribute, Kind, Schema, integer, length, listing, mapping, one_of, text
 from homeostat.resources.support import hidden
 
 USER, KEY, DEPLOYED = "iam_user", "access_key", "deployed_server"
 TRANSPORTS = ("POLL_SERVER_CFN", "POLL_SERVER_HEAT", "POLL_TEMP_URL", "ZAQAR_MESSAGE")
 NEEDS = {"POLL_SERVER_HEAT": "Keystone, to make users for servers", "ZAQAR_MESSAGE": "Zaqar, to keep messages"}
 """Ways to get configs that cannot be had, and what they would need."""
+AGENT: Schema = {
+    "software_config_transport": text(
+        "How the server gets its configuration.",
+        default="POLL_SERVER_CFN",
+        update=True,
+        constraints=(one_of(*TRANSPORTS),),
+    ),
+    "deployment_swift_data": mapping(
+        "Where configuration is kept in object storage.",
+        default={},
+        update=True,
+        fields={
+            "container": text("Container.", constraints=(length(1),)),
+            "object": text("Object.", constraints=(length(1),)),
+        },
+    ),
+}
+"""Properties of servers whose agent gets software configs."""
 
 
 def check_config_transport(values: Props, path: tuple[str | int, ...]) -> None:
@@ -101,21 +119,7 @@ class DeployedServer(ResourceType):
     properties = {
         "name": text("Name of the server.", update=True),
         "metadata": mapping("Accepted for old templates.", update=True),
-        "software_config_transport": text(
-            "How the server gets its configuration.",
-            default="POLL_SERVER_CFN",
-            update=True,
-            constraints=(one_of(*TRANSPORTS),),
-        ),
-        "deployment_swift_data": mapping(
-            "Where configuration is kept in object storage.",
-            default={},
-            update=True,
-            fields={
-                "container": text("Container.", constraints=(length(1),)),
-                "object": text("Object.", constraints=(length(1),)),
-            },
-        ),
+        **AGENT,
     }
     attributes = {
         "name": Attribute("Name of the server."),

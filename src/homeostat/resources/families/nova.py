@@ -8,7 +8,7 @@ from homeostat.model.observed import READY, Remedy, Verdict
 from homeostat.resources import comparison, userdata
 from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing, said, shortened
 from homeostat.resources.constraints import IP_ADDRESS, IP_OR_CIDR, MAC_ADDRESS
-from homeostat.resources.families.access import check_config_transport
+from homeostat.resources.families.access import AGENT, check_config_transport
 from homeostat.resources.families.neutron import VNIC_TYPES
 from homeostat.resources.graph import Graph, entries, subnets_of, without_network
 from homeostat.resources.rules import conflict, exactly_one, given, require
@@ -21,7 +21,6 @@ from homeostat.resources.schema import (
     boolean,
     custom,
     integer,
-    length,
     listing,
     mapping,
     one_of,
@@ -149,12 +148,6 @@ class Server(ServerType):
             default="HEAT_CFNTOOLS",
             constraints=(one_of("HEAT_CFNTOOLS", "RAW", "SOFTWARE_CONFIG"),),
         ),
-        "software_config_transport": text(
-            "How the server gets its configuration.",
-            default="POLL_SERVER_CFN",
-            update=True,
-            constraints=(one_of("POLL_SERVER_CFN", "POLL_SERVER_HEAT", "POLL_TEMP_URL", "ZAQAR_MESSAGE"),),
-        ),
         "user_data_update_policy": text(
             "What new user_data does.",
             default="REPLACE",
@@ -168,15 +161,7 @@ class Server(ServerType):
         "personality": mapping("Files to put into the server.", default={}),
         "admin_pass": text("Password of the administrator.", update=True, drift=False),
         "tags": listing("Tags of the server.", update=True, items=text(), same=comparison.includes),
-        "deployment_swift_data": mapping(
-            "Where configuration is kept in object storage.",
-            default={},
-            update=True,
-            fields={
-                "container": text("Container.", constraints=(length(1),)),
-                "object": text("Object.", constraints=(length(1),)),
-            },
-        ),
+        **AGENT,
     }
     attributes = {
         "name": Attribute("Name of the server."),
