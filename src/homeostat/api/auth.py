@@ -14,7 +14,7 @@ import os
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -29,10 +29,17 @@ REMEMBERED_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """user — name of who asks, None when nobody is asked; project — the only one it may act in, None for any."""
+    """user — name of who asks, None when nobody is asked; project — the only one it may act in, None for any; user_id,
+    roles, domain — as the identity service tells, None and empty without one; token — that the caller has sent;
+    is_admin — of the whole cloud."""
 
     user: str | None = None
     project: str | None = None
+    user_id: str | None = None
+    domain: str | None = None
+    roles: frozenset[str] = frozenset()
+    is_admin: bool = False
+    token: str | None = field(default=None, repr=False)
 
     def check_project(self, project: str) -> None:
         """Fails: Rejected (InvalidTenant) for a project of others."""

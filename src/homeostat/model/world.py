@@ -24,7 +24,8 @@ class Resource:
     born, changed, resolved — stamps of the shard: when the row was made, when its reference or attributes last
     changed, when its inputs were last read; judged — number of the observation last judged; called — its type as the
     template calls it, None where that is `type`; external_id — of the thing that it stands for, which is somebody
-    else's; hooks — see `planner.hooks`. Times are seconds since the epoch.
+    else's; hooks — see `planner.hooks`; marks — what people and locks have put on it. Times are seconds since the
+    epoch.
     """
 
     key: str
@@ -60,6 +61,7 @@ class Resource:
     called: str | None = None
     external_id: str | None = None
     hooks: dict[str, Any] | None = None
+    marks: dict[str, Any] | None = None
 
     @property
     def shown_type(self) -> str:
@@ -104,7 +106,7 @@ def next_own_look(number: int) -> int:
 @dataclass(slots=True)
 class StackFacts:
     """What a shard must know of its stack. rollback_to — the revision a ROLLBACK goes back to, else None;
-    observe_s, exceptions, look_from, step_at — see `store.schema.stack`."""
+    observe_s, exceptions, look_from, step_at, lock — see `store.schema.stack`."""
 
     id: str
     name: str
@@ -128,6 +130,7 @@ class StackFacts:
     root_id: str = ""
     depth: int = 0
     shards: int = 1
+    lock: Mapping[str, Any] | None = None
 
     @property
     def halted(self) -> bool:

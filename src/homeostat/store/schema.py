@@ -115,6 +115,8 @@ stack = Table(
     Column("created_at", Double, nullable=False),
     Column("updated_at", Double),
     Column("deleted_at", Double),
+    Column("lock", Json),
+    Column("user_project", Text),
     Index(
         "uq_stack_live_name",
         "project",
@@ -126,11 +128,19 @@ stack = Table(
     Index("ix_stack_listing", "project", "created_at", "id"),
     Index("ix_stack_parent", "parent_id"),
     Index("ix_stack_root", "root_id"),
+    Index(
+        "ix_stack_user_project",
+        "user_project",
+        sqlite_where=text("user_project IS NOT NULL"),
+        postgresql_where=text("user_project IS NOT NULL"),
+    ),
 )
 
 """observe_s — seconds between looks at things at rest, None for the service's own; exceptions — resource name ->
 `{"converge": bool, "observe_s": seconds}`, where it differs from the stack's; look_from — nothing is at rest until it
-was looked at after this time; step_at — not before this the group goes on to its next batch."""
+was looked at after this time; step_at — not before this the group goes on to its next batch;
+lock — `{"level": "all" | "stacks", "owner", "reason", "expires_at"}` while it is locked; user_project — where the users
+that its servers are live, in the identity service."""
 
 revision = Table(
     "revision",
@@ -220,6 +230,7 @@ resource = Table(
     Column("called", Text),
     Column("external_id", Text),
     Column("hooks", Json),
+    Column("marks", Json),
     ForeignKeyConstraint(
         ["stack_id", "shard"],
         ["shard.stack_id", "shard.number"],
@@ -229,6 +240,8 @@ resource = Table(
     Index("ix_resource_shard", "stack_id", "shard"),
     Index("ix_resource_handle", "handle"),
 )
+
+"""marks — what people and locks have put on it: `{"unhealthy": {…}, "locked": {…}}`."""
 
 resource_observed = Table(
     "resource_observed",
@@ -346,3 +359,37 @@ signal = Table(
     Index("ix_signal_record", "record_id", "seq"),
 )
 """What was told to a record, in the order it came."""
+
+snapshot = Table(
+    "snapshot",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("stack_id", Text, ForeignKey("stack.id", ondelete="CASCADE"), nullable=False),
+    Column("name", Text),
+    Column("action", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("reason", Words, nullable=False, default="", server_default=""),
+    Column("revision", Integer, nullable=False),
+    Column("data", Json),
+    Column("created_at", Double, nullable=False),
+    Index("ix_snapshot_stack", "stack_id", "created_at"),
+)
+"""Snapshots of stacks. action — `CREATE` or `DELETE`; revision — of the stack, that it was taken at; data — how the
+stack was, with what was kept of each resource."""
+
+delegation = Table(
+    "delegation",
+    metadata,
+    Column("stack_id", Text, primary_key=True),
+    Column("project", Text, nullable=False),
+    Column("user_id", Text, nullable=False),
+    Column("trust_id", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("object", Json, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("checked_at", Double),
+    Index("ix_delegation_state", "state"),
+)
+"""On whose behalf the service goes on with a root stack, when that user has gone home. state — `good`, `gone` (the
+trust is not worth anything any more), or `leaving` (it is to be deleted, since the stack is); object — what else is to
+be remembered of it."""

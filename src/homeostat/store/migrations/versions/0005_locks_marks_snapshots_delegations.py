@@ -1,0 +1,62 @@
+"""Locks of stacks, marks on resources, snapshots of stacks, delegations of users
+
+Every new column may be left out by a program of the version before, which may run beside this one.
+"""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0005"
+down_revision = "0004"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.add_column("resource", sa.Column("marks", sa.Text(), nullable=True))
+    op.add_column("stack", sa.Column("lock", sa.Text(), nullable=True))
+    op.add_column("stack", sa.Column("user_project", sa.Text(), nullable=True))
+    op.create_index(
+        "ix_stack_user_project",
+        "stack",
+        ["user_project"],
+        sqlite_where=sa.text("user_project IS NOT NULL"),
+        postgresql_where=sa.text("user_project IS NOT NULL"),
+    )
+    op.create_table(
+        "snapshot",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("stack_id", sa.Text(), nullable=False),
+        sa.Column("name", sa.Text(), nullable=True),
+        sa.Column("action", sa.Text(), nullable=False),
+        sa.Column("status", sa.Text(), nullable=False),
+        sa.Column("reason", sa.Text(), server_default="", nullable=False),
+        sa.Column("revision", sa.Integer(), nullable=False),
+        sa.Column("data", sa.Text(), nullable=True),
+        sa.Column("created_at", sa.Double(), nullable=False),
+        sa.ForeignKeyConstraint(["stack_id"], ["stack.id"], name=op.f("fk_snapshot_stack_id"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_snapshot")),
+    )
+    op.create_index("ix_snapshot_stack", "snapshot", ["stack_id", "created_at"])
+    op.create_table(
+        "delegation",
+        sa.Column("stack_id", sa.Text(), nullable=False),
+        sa.Column("project", sa.Text(), nullable=False),
+        sa.Column("user_id", sa.Text(), nullable=False),
+        sa.Column("trust_id", sa.Text(), nullable=False),
+        sa.Column("state", sa.Text(), nullable=False),
+        sa.Column("object", sa.Text(), nullable=False),
+        sa.Column("created_at", sa.Double(), nullable=False),
+        sa.Column("checked_at", sa.Double(), nullable=True),
+        sa.PrimaryKeyConstraint("stack_id", name=op.f("pk_delegation")),
+    )
+    op.create_index("ix_delegation_state", "delegation", ["state"])
+
+
+def downgrade() -> None:
+    op.drop_table("delegation")
+    op.drop_table("snapshot")
+    op.drop_index("ix_stack_user_project", "stack")
+    op.drop_column("stack", "user_project")
+    op.drop_column("stack", "lock")
+    op.drop_column("resource", "marks")
