@@ -31,6 +31,7 @@ from homeostat.api.middleware import (
     versions_answer,
 )
 from homeostat.api.orchestration import ROUTERS
+from homeostat.api.streaming import Tail
 from homeostat.convergence.clock import Clock
 from homeostat.convergence.signalling import Signals
 from homeostat.model.errors import Rejected, Transient
@@ -74,7 +75,7 @@ def create_app(
     )
     signals = Signals(db)
     asks = Asks(db, intake.quotas.timeout_s)
-    app.state.service = Service(db, intake, asks, clock, Graphs(), signals, limits.hidden_tags)
+    app.state.service = Service(db, intake, asks, clock, Graphs(), signals, Tail(db), limits.hidden_tags)
     for router in ROUTERS:
         app.include_router(router)
     app.include_router(signed.ROUTER)

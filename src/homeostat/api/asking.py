@@ -15,6 +15,7 @@ from homeostat.api.asks import Asks
 from homeostat.api.auth import Caller
 from homeostat.api.graphs import Graphs
 from homeostat.api.intake import Intake
+from homeostat.api.streaming import Tail
 from homeostat.clouds.outbound import Outbound
 from homeostat.convergence.clock import Clock
 from homeostat.convergence.definitions import Definitions
@@ -41,6 +42,7 @@ class Service:
     clock: Clock
     graphs: Graphs
     signals: Signals
+    tail: Tail
     hidden_tags: tuple[str, ...] = ()
     definitions: Definitions = field(default_factory=Definitions)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import uvicorn
 
 from homeostat.api.app import Limits, create_app
+from homeostat.api.asking import Service
 from homeostat.api.auth import Access
 from homeostat.api.existing import Existing
 from homeostat.api.intake import Intake, Quotas
@@ -98,7 +99,16 @@ def server(
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=GRACE_S,
     )
-    return uvicorn.Server(config)
+    return Server(config)
+
+
+class Server(uvicorn.Server):
+    """Ends what would stay open for ever when it is told to stop."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        service: Service = self.config.app.state.service  # type: ignore[union-attr]
+        service.tail.close()
+        await super().shutdown(sockets)
 
 
 def run(one: uvicorn.Server, listening: socket.socket | None = None) -> None:

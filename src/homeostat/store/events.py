@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, select, tuple_
+from sqlalchemy import Connection, Row, func, select, tuple_
 
 from homeostat.model.plan import Event
 from homeostat.store import bulk, schema
@@ -24,6 +24,7 @@ def page(
     stack_ids: Sequence[str],
     *,
     after: int | None = None,
+    until: int | None = None,
     newest_first: bool = False,
     limit: int | None = None,
     name: str | None = None,
@@ -31,7 +32,7 @@ def page(
     only: dict[str, Sequence[str]] | None = None,
 ) -> list[Row[Any]]:
     """Events of these stacks in the order they happened. after — `seq` of the last one already seen;
-    only — column (`name`, `type`, `action`, `status`) -> values wanted."""
+    until — `seq` of the last one wanted; only — column (`name`, `type`, `action`, `status`) -> values wanted."""
     table = schema.event
     chosen = select(table).where(table.c.stack_id.in_(stack_ids))
     if name is not None:
@@ -41,6 +42,8 @@ def page(
         last = [select(column).where(table.c.seq == after).scalar_subquery() for column in order[:-1]]
         here, there = tuple_(*order), tuple_(*last, after)
         chosen = chosen.where(here < there if newest_first else here > there)
+    if until is not None:
+        chosen = chosen.where(table.c.seq <= until)
     for column, values in (only or {}).items():
         chosen = chosen.where(table.c[column].in_(values))
     chosen = chosen.order_by(*(column.desc() if newest_first else column.asc() for column in order))
@@ -50,6 +53,19 @@ def page(
 def get(tx: Connection, stack_id: str, seq: int) -> Row[Any] | None:
     table = schema.event
     return tx.execute(select(table).where(table.c.stack_id == stack_id, table.c.seq == seq)).first()
+
+
+def newest(tx: Connection, stack_ids: Sequence[str]) -> int:
+    """`seq` of the newest event of these stacks, 0 if they have none."""
+    table = schema.event
+    return int(tx.execute(select(func.max(table.c.seq)).where(table.c.stack_id.in_(stack_ids))).scalar_one() or 0)
+
+
+def roots(tx: Connection, after: int, until: int) -> set[str]:
+    """Root stacks that something happened to, or to a stack nested in them, in these events."""
+    table, stack = schema.event, schema.stack
+    chosen = select(stack.c.root_id).distinct().join(table, table.c.stack_id == stack.c.id)
+    return set(tx.execute(chosen.where(table.c.seq > after, table.c.seq <= until)).scalars())
 
 
 def event_id(stack_id: str, seq: int) -> str:

@@ -5,7 +5,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
-from sqlalchemy import ColumnElement, Connection, Row, Text, and_, func, literal, or_, select, tuple_, type_coerce
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Text,
+    and_,
+    func,
+    literal,
+    or_,
+    select,
+    true,
+    tuple_,
+    type_coerce,
+)
 
 from homeostat.store import schema
 from homeostat.store.worlds import Rows, load_where
@@ -98,13 +111,13 @@ def _tagged(tag: str) -> ColumnElement[bool]:
     return func.replace(items, wanted, "") != items
 
 
-def descendants(tx: Connection, stack: Row[Any], depth: int) -> list[Row[Any]]:
-    """Live stacks below a stack, down to so many levels, parents first."""
+def descendants(tx: Connection, stack: Row[Any], depth: int, *, deleted: bool = False) -> list[Row[Any]]:
+    """Live stacks below a stack, down to so many levels, parents first. deleted — those that are deleted, too."""
     if depth <= 0:
         return []
     chosen = (
         select(_stack)
-        .where(_stack.c.root_id == stack.root_id, _stack.c.deleted_at.is_(None))
+        .where(_stack.c.root_id == stack.root_id, true() if deleted else _stack.c.deleted_at.is_(None))
         .where(_stack.c.depth > stack.depth, _stack.c.depth <= stack.depth + depth)
         .order_by(_stack.c.depth, _stack.c.created_at, _stack.c.id)
     )

@@ -1,20 +1,21 @@
-"""Events of stacks and resources, in pages."""
+"""Events of stacks and resources: in pages, and as they happen."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from fastapi import Path, Query
+from fastapi import Header, Path, Query, Request
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection, Row
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
-from homeostat.api.answers import Json
+from homeostat.api.answers import Json, nothing
 from homeostat.api.asking import COUNT_MAX, Ask, Asked, ResourceName, StackId, StackName
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.renderings import Wire, event_detail, event_item, event_seq
 from homeostat.api.orchestration.routing import STACK, answers, router
+from homeostat.api.streaming import MEDIA_TYPE, PAGE, Page
 from homeostat.model.errors import Rejected
-from homeostat.store import events, views
+from homeostat.store import events, stacks, views
 
 ROUTER = router("events")
 SORTABLE = {"event_time": "seq", "resource_type": "type"}
@@ -52,18 +53,85 @@ class EventQuery(BaseModel):
             only=self._only(),
         )
 
+    def following(self, tx: Connection, stack_ids: Sequence[str], after: int, until: int) -> list[Row[Any]]:
+        return events.page(tx, stack_ids, after=after, until=until, limit=PAGE, only=self._only())
+
     def _only(self) -> dict[str, Sequence[str]]:
         return {column: getattr(self, name) for name, column in FILTERS.items() if getattr(self, name)}
 
 
-@ROUTER.get(f"{STACK}/events", summary="List the events of a stack", responses=answers(models.Events))
-def list_events(ask: Ask, stack_name: StackName, stack_id: StackId, query: Annotated[EventQuery, Query()]) -> Response:
-    """Newest first, unless told otherwise."""
+STREAMED: dict[int | str, dict[str, Any]] = {
+    200: {
+        "model": models.Events,
+        "content": {MEDIA_TYPE: {"schema": {"type": "string"}}},
+        "description": "Done; or, where that is what the caller accepts, the events as they happen.",
+    },
+    204: {"description": "Nothing will ever be told any more: the stack is deleted. (Only where events are followed.)"},
+}
+
+
+@ROUTER.get(f"{STACK}/events", summary="List or follow the events of a stack", responses=STREAMED)
+def list_events(
+    request: Request,
+    ask: Ask,
+    stack_name: StackName,
+    stack_id: StackId,
+    query: Annotated[EventQuery, Query()],
+    last: Annotated[str | None, Header(alias="last-event-id", description="The same as `marker`.")] = None,
+) -> Response:
+    """Newest first, unless told otherwise. With `Accept: text/event-stream` the connection stays open, and events are
+    told as they happen, oldest first, from the marker on; that is an addition of this service."""
+    if MEDIA_TYPE in request.headers.get("accept", ""):
+        return _streamed(ask, stack_name, stack_id, query, last or query.marker)
     with ask.db.read() as tx:
         top = ask.stack(tx, stack_name, stack_id)
         by_id = {row.id: row for row in (top, *views.descendants(tx, top, query.nested_depth))}
         found = query.page(tx, list(by_id))
     return Json({"events": _listed(ask, found, by_id, top if query.nested_depth else None)})
+
+
+def _streamed(ask: Asked, stack_name: str, stack_id: str, query: EventQuery, last: str | None) -> Response:
+    if query.limit or query.sort_keys or query.sort_dir:
+        message = "Events that are followed come in the order they happen: leave out limit, sort_keys and sort_dir"
+        raise Rejected("HTTPBadRequest", message)
+    cursor = 0 if last is None else event_seq(last)
+    if cursor is None:
+        raise Rejected("HTTPBadRequest", f"Last-Event-ID has to be the id of an event, not {last!r}")
+    with ask.db.read() as tx:
+        top = ask.stack(tx, stack_name, stack_id)
+        if _is_over(tx, top, [each.id for each in _family(tx, top, query)], cursor):
+            return nothing()
+    tail = ask.service.tail
+    tail.check_room()
+
+    def read(after: int, until: int) -> Page:
+        with ask.db.read() as tx:
+            return _read(ask, tx, top.id, query, after, until)
+
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(tail.stream(top.root_id, read, cursor), 200, headers, MEDIA_TYPE)
+
+
+def _read(ask: Asked, tx: Connection, stack_id: str, query: EventQuery, after: int, until: int) -> Page:
+    """The events of a stack and of all that is or was nested in it, as deep as is asked for."""
+    top = stacks.get(tx, stack_id)
+    if top is None:
+        return Page([], until, more=False, over=True)
+    by_id = {row.id: row for row in _family(tx, top, query)}
+    found = query.following(tx, list(by_id), after, until)
+    told = max(after, until) if len(found) < PAGE else found[-1].seq
+    shown = _listed(ask, found, by_id, top if query.nested_depth else None)
+    return Page(shown, told, more=len(found) == PAGE, over=_is_over(tx, top, list(by_id), told))
+
+
+def _family(tx: Connection, top: Row[Any], query: EventQuery) -> list[Row[Any]]:
+    """The stack, and those that are or were nested in it."""
+    return [top, *views.descendants(tx, top, query.nested_depth, deleted=True)]
+
+
+def _is_over(tx: Connection, top: Row[Any], stack_ids: Sequence[str], told: int) -> bool:
+    """Will nothing happen any more after the event of this number?"""
+    return top.deleted_at is not None and events.newest(tx, stack_ids) <= told
 
 
 def _listed(ask: Asked, found: Sequence[Row[Any]], by_id: Mapping[str, Row[Any]], root: Row[Any] | None) -> list[Wire]:
