@@ -40,7 +40,7 @@ def revise(
 
 
 def locked(db: Database, tx: Connection, stack_id: str) -> Any:
-    row = stacks.lock(db, tx, stack_id)
+    row = stacks.for_update(db, tx, stack_id)
     assert row is not None
     return row
 

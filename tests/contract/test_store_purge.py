@@ -174,7 +174,7 @@ def test_revisions_that_nothing_goes_back_to_go(database: Database) -> None:
     stack_id = with_files(database, "web", {"a.yaml": "first"})
     for number in range(2, 8):
         with database.write() as tx:
-            row = stacks.lock(database, tx, stack_id)
+            row = stacks.for_update(database, tx, stack_id)
             assert row is not None
             desired = stacks.EMPTY if number == 7 else Desired("template", files={"a.yaml": f"text {number}"})
             stacks.revise(database, tx, row, "UPDATE", desired, long_ago, TIMEOUT_S)
@@ -192,7 +192,7 @@ def test_revisions_that_nothing_goes_back_to_go(database: Database) -> None:
 def test_a_revision_that_was_just_replaced_stays(database: Database) -> None:
     stack_id = with_files(database, "web", {})
     with database.write() as tx:
-        row = stacks.lock(database, tx, stack_id)
+        row = stacks.for_update(database, tx, stack_id)
         assert row is not None
         stacks.revise(database, tx, row, "UPDATE", Desired("template"), NOW, TIMEOUT_S)
     assert purge.purge(database, Rules(NOW, 1000)).revisions == 0

@@ -41,7 +41,7 @@ def rest(db: Database, stack_id: str, numbers: Collection[int], at: float = NOW)
     table, step_at = schema.shard, None
     for number in numbers:
         with db.write() as tx:
-            stacks.lock(db, tx, stack_id)
+            stacks.for_update(db, tx, stack_id)
             mine = (table.c.stack_id == stack_id, table.c.number == number)
             tx.execute(update(table).where(*mine).values(settled_revision=revision, wake_at=None))
             step_at = series.settle(db, tx, stack_id, revision, at)

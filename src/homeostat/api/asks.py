@@ -7,14 +7,14 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, update
 
-from homeostat.model.errors import Rejected, stack_not_found
+from homeostat.model.errors import Rejected
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource
 from homeostat.planner import hooks, outcome
 from homeostat.planner.current import current_row
 from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import is_outside, kind_of
-from homeostat.store import events, schema, shards, stacks, views
+from homeostat.store import events, locking, schema, shards, stacks, views
 from homeostat.store.database import Database
 from homeostat.templates.registry import HOOKS
 
@@ -48,7 +48,7 @@ class Asks:
         ResourceNotAvailable for a resource that has not been begun.
         """
         with self._db.write() as tx:
-            stack = self._lock(tx, stack_id)
+            stack = stacks.live(self._db, tx, stack_id)
             now = self._db.now_of(tx)
             row = self._resource(tx, stack, resource)
             if row is None:
@@ -64,17 +64,17 @@ class Asks:
         failed is tried again.
 
         Fails: Rejected — EntityNotFound; ResourceNotAvailable for a resource that has not been begun; NotSupported for
-        a suspended stack.
+        a suspended stack; StackLocked.
         """
         with self._db.write() as tx:
-            stack = self._lock(tx, stack_id)
-            if stack.action == Action.SUSPEND:
+            stack = locking.changeable(self._db, tx, stack_id)
+            if stack.suspended:
                 raise Rejected("NotSupported", "Converging a stack when it is suspended is not supported: resume it.")
             row = self._resource(tx, stack, resource)
             if row is not None and not _child(row):
                 self._converge_one(tx, stack, row)
                 return
-            whole = stack if row is None else stacks.lock(self._db, tx, row.handle)
+            whole = stack if row is None else stacks.for_update(self._db, tx, row.handle)
             if whole is not None and whole.deleted_at is None:
                 stacks.converge(self._db, tx, whole, self._db.now_of(tx), self._timeout_s)
 
@@ -91,13 +91,14 @@ class Asks:
     def clear_hook(self, stack_id: str, resource: str, hook: Any) -> None:
         """Let a resource go on that waits at a hook.
 
-        Fails: Rejected — EntityNotFound; InvalidBreakPointHook for what is none, and where it does not wait.
+        Fails: Rejected — EntityNotFound; StackLocked; InvalidBreakPointHook for what is none, and where it does not
+        wait.
         """
         if hook not in HOOKS:
             message = f"Invalid hook type {hook!r}: one of {', '.join(HOOKS)} is needed"
             raise Rejected("InvalidBreakPointHook", message)
         with self._db.write() as tx:
-            stack = self._lock(tx, stack_id)
+            stack = locking.changeable(self._db, tx, stack_id)
             now = self._db.now_of(tx)
             row = self._waiting_at(tx, stack, resource, hook)
             shards.wake(tx, stack.id, now, shards.USER, [row.shard])  # before the row, as a pass takes them
@@ -118,10 +119,10 @@ class Asks:
         """Have every resource looked at, and told whether it is as it should be; nothing is changed.
 
         Fails: Rejected — EntityNotFound; ActionInProgress while something else goes on; NotSupported for a stack whose
-        deletion has failed: nothing of it should exist.
+        deletion has failed: nothing of it should exist; StackLocked.
         """
         with self._db.write() as tx:
-            stack = self._lock(tx, stack_id)
+            stack = locking.changeable(self._db, tx, stack_id)
             if stack.status == Status.IN_PROGRESS:
                 message = f"Stack {stack.name} already has an action ({stack.action}) in progress."
                 raise Rejected("ActionInProgress", message)
@@ -133,10 +134,10 @@ class Asks:
     def switch(self, stack_id: str, switches: Switches) -> Row[Any]:
         """Change the switches of a stack and of all that is nested in it; gives its row as it is then.
 
-        Fails: Rejected — EntityNotFound; RequestLimitExceeded.
+        Fails: Rejected — EntityNotFound; RequestLimitExceeded; StackLocked.
         """
         with self._db.write() as tx:
-            stack = self._lock(tx, stack_id)
+            stack = locking.changeable(self._db, tx, stack_id)
             exceptions = {**(stack.exceptions or {}), **switches.exceptions}
             kept = {name: exception for name, exception in exceptions.items() if exception}
             if len(kept) > EXCEPTIONS_MAX:
@@ -150,7 +151,7 @@ class Asks:
                 self._set(tx, child, {**whole, **exceptions[name]})
             # What was left alone may be healed now: the look wakes the shards, and begins the new rhythm.
             shards.ask_to_look(tx, stacks.below(stack_id), self._db.now_of(tx))
-            return self._lock(tx, stack_id)
+            return stacks.live(self._db, tx, stack_id)
 
     def _children(self, tx: Connection, stack: Row[Any], names: Collection[str]) -> list[tuple[str, str]]:
         """Nested stacks among these resources, which are switched as a whole: (id, name of the resource)."""
@@ -162,12 +163,6 @@ class Asks:
     def _set(self, tx: Connection, stack_id: str, values: Mapping[str, Any]) -> None:
         tree = stacks.below(stack_id)
         tx.execute(update(schema.stack).where(schema.stack.c.id.in_(tree)).values(**values))
-
-    def _lock(self, tx: Connection, stack_id: str) -> Row[Any]:
-        stack = stacks.lock(self._db, tx, stack_id)
-        if stack is None or stack.deleted_at is not None:
-            raise stack_not_found(stack_id)
-        return stack
 
     def _resource(self, tx: Connection, stack: Row[Any], name: str | None) -> Resource | None:
         if name is None:

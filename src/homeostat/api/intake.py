@@ -33,7 +33,7 @@ from homeostat.resources.graph import Indexed
 from homeostat.resources.nested import FromTemplate, TemplateResource, facade_problem, parameters_of
 from homeostat.resources.registry import is_known, is_outside, resource_type
 from homeostat.resources.schema import UNKNOWN, coerce
-from homeostat.store import stacks, views
+from homeostat.store import locking, stacks, views
 from homeostat.store.database import Database
 from homeostat.store.stacks import Desired, NewStack
 from homeostat.templates import (
@@ -439,7 +439,8 @@ class Intake:
             row = self._live(tx, stack_id)
             said = views.described_revision(tx, stack_id)
             before = stacks.desired_of(tx, stack_id, said)
-        if row.action == Action.SUSPEND:
+        locking.check_unlocked(row)
+        if row.suspended:
             raise Rejected("NotSupported", "Updating a stack when it is suspended is not supported.")
         if before.kind != "template":
             raise Rejected("NotSupported", "Updating the stack of a group is not supported: update the group instead.")
@@ -467,11 +468,9 @@ class Intake:
             return Forecaster(tx, self._db.now_of(tx), looks=intent.look_first).of_update(row, desired, compiled)
 
     def delete(self, stack_id: str) -> None:
-        """The stack should not exist (CV12). Fails: Rejected (EntityNotFound) once it does not."""
+        """The stack should not exist (CV12). Fails: Rejected — EntityNotFound once it does not; StackLocked."""
         with self._db.write() as tx:
-            row = stacks.lock(self._db, tx, stack_id)
-            if row is None or row.deleted_at is not None:
-                raise stack_not_found(stack_id)
+            row = locking.removable(self._db, tx, stack_id)
             if row.action == Action.DELETE and row.status == Status.IN_PROGRESS:
                 return
             stacks.revise(self._db, tx, row, Action.DELETE, stacks.EMPTY, self._db.now_of(tx), self.quotas.timeout_s)
@@ -479,13 +478,11 @@ class Intake:
     def cancel(self, stack_id: str, *, roll_back: bool) -> None:
         """Stop what is going on: go back to the last COMPLETE revision, or stay as it is and be FAILED.
 
-        Fails: Rejected (NotSupported) where nothing can be cancelled.
+        Fails: Rejected — NotSupported where nothing can be cancelled; StackLocked.
         """
         cancellable = (Action.UPDATE,) if roll_back else (Action.UPDATE, Action.CREATE)
         with self._db.write() as tx:
-            row = stacks.lock(self._db, tx, stack_id)
-            if row is None or row.deleted_at is not None:
-                raise stack_not_found(stack_id)
+            row = locking.changeable(self._db, tx, stack_id)
             if row.action not in cancellable or row.status != Status.IN_PROGRESS:
                 state = joined(row.action, row.status)
                 raise Rejected("NotSupported", f"Cancelling update when stack is {state} is not supported.")
@@ -498,9 +495,7 @@ class Intake:
     def _revise(self, seen: Row[Any], desired: Desired, changes: Mapping[str, Any], *, look_first: bool) -> int | None:
         """Store it; None when the stack is not at the revision any more at which it was seen."""
         with self._db.write() as tx:
-            row = stacks.lock(self._db, tx, seen.id)
-            if row is None or row.deleted_at is not None:
-                raise stack_not_found(seen.id)
+            row = locking.changeable(self._db, tx, seen.id)
             if row.revision != seen.revision:
                 return None
             now = self._db.now_of(tx)

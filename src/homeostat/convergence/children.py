@@ -129,7 +129,7 @@ class Children:
         table = schema.stack
         mine = select(table.c.id).where(table.c.parent_key == step.row.key, table.c.deleted_at.is_(None))
         child_id = tx.execute(mine).scalar_one_or_none()
-        return None if child_id is None else stacks.lock(self._db, tx, child_id)
+        return None if child_id is None else stacks.for_update(self._db, tx, child_id)
 
     def _create(self, tx: Connection, world: World, step: Step, now: float) -> Answer:
         stack, row = world.stack, step.row

@@ -82,7 +82,7 @@ def set_aside(db: Database, lease: Lease, error: Exception) -> None:
     """A bug of ours stops one shard for a while, not its stack's deadline: no stack is in progress for ever."""
     with db.write() as tx:
         now = db.now_of(tx)
-        stack = stacks.lock(db, tx, lease.stack_id)
+        stack = stacks.for_update(db, tx, lease.stack_id)
         shards.set_aside(tx, lease, repr(error), now + SET_ASIDE_S)
         if stack is not None and stack.deadline is not None and stack.deadline <= now:
             stacks.fail(db, tx, stack.id, stack.revision, f"Timed out; a pass over it fails: {error!r}", now)

@@ -258,7 +258,7 @@ class Pass:
         now = p.clock.now()
         with p.db.write() as tx:
             if stack.status == Status.IN_PROGRESS and (self._failed or frontier.at_rest):
-                stacks.lock(p.db, tx, stack.id)  # before the shard, as everybody who takes both does
+                stacks.for_update(p.db, tx, stack.id)  # before the shard, as everybody who takes both does
             self._store(tx, now)
             failures = sum(_hinders(row) for row in self._world.rows.values())
             if failures != self._failures_before:

@@ -428,7 +428,7 @@ class RecordCloud:
         with self._db.write() as tx:
             desk = self._desk(tx)
             for handle, item in sorted(items, key=lambda each: each[0]):
-                record = records.lock(self._db, tx, handle)
+                record = records.for_update(self._db, tx, handle)
                 if record is None or record.kind != kind or record.project != self._project:
                     answers[handle] = Observation(Presence.ABSENT, handle, seen_at=desk.now)
                     continue

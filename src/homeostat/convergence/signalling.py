@@ -58,7 +58,7 @@ class Signals:
 
     def _signer(self, tx: Connection, method: str, path: str, query: Mapping[str, str]) -> Record:
         id = id_of(query.get(signing.ACCESS_KEY, ""))
-        return _checked(records.lock(self._db, tx, id) if id else None, method, path, query)
+        return _checked(records.for_update(self._db, tx, id) if id else None, method, path, query)
 
     def native(self, project: str, kind: str, handle: str, body: Body) -> Told:
         """For a resource, by whoever may act in the project. handle — of its thing.
@@ -72,7 +72,7 @@ class Signals:
         if kind not in (HANDLE, DEPLOYMENT):
             raise Rejected("ResourceActionNotSupported", "Signal resource is not supported for this type of resource.")
         with self._db.write() as tx:
-            record = records.lock(self._db, tx, handle) if handle else None
+            record = records.for_update(self._db, tx, handle) if handle else None
             if record is None or (record.kind, record.project) != (kind, project):
                 raise Rejected("ResourceNotAvailable", "The resource is not available: it has not been made yet.")
             return self._tell(tx, record, body)

@@ -36,6 +36,8 @@ FAULT_CODES: dict[str, int] = {
     "ResourceNotAvailable": 404,
     "ResourceTypeUnavailable": 400,
     "StackExists": 409,
+    "StackLocked": 409,
+    "StackNotLocked": 409,
     "StackValidationFailed": 400,
     "UnknownUserParameter": 400,
     "UserParameterMissing": 400,

@@ -106,7 +106,7 @@ def next_own_look(number: int) -> int:
 @dataclass(slots=True)
 class StackFacts:
     """What a shard must know of its stack. rollback_to — the revision a ROLLBACK goes back to, else None;
-    observe_s, exceptions, look_from, step_at, lock — see `store.schema.stack`."""
+    observe_s, exceptions, look_from, step_at, lock, suspended — see `store.schema.stack`."""
 
     id: str
     name: str
@@ -131,6 +131,7 @@ class StackFacts:
     depth: int = 0
     shards: int = 1
     lock: Mapping[str, Any] | None = None
+    suspended: bool = False
 
     @property
     def halted(self) -> bool:

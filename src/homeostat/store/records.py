@@ -82,7 +82,7 @@ def get(tx: Connection, id: str, kind: str = "", project: str = "") -> Record | 
     return found if fits else None
 
 
-def lock(db: Database, tx: Connection, id: str) -> Record | None:
+def for_update(db: Database, tx: Connection, id: str) -> Record | None:
     """The record, kept from other writers until the transaction ends."""
     row = tx.execute(db.for_update(select(*_FIELDS).where(_record.c.id == id))).first()
     return _of(row) if row is not None else None

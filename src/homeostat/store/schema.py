@@ -16,6 +16,7 @@ from sqlalchemy import (
     Table,
     Text,
     TypeDecorator,
+    false,
     text,
 )
 from sqlalchemy.engine.interfaces import Dialect
@@ -116,6 +117,7 @@ stack = Table(
     Column("updated_at", Double),
     Column("deleted_at", Double),
     Column("lock", Json),
+    Column("suspended", Boolean, nullable=False, default=False, server_default=false()),
     Column("user_project", Text),
     Index(
         "uq_stack_live_name",
@@ -139,8 +141,8 @@ stack = Table(
 """observe_s — seconds between looks at things at rest, None for the service's own; exceptions — resource name ->
 `{"converge": bool, "observe_s": seconds}`, where it differs from the stack's; look_from — nothing is at rest until it
 was looked at after this time; step_at — not before this the group goes on to its next batch;
-lock — `{"level": "all" | "stacks", "owner", "reason", "expires_at"}` while it is locked; user_project — where the users
-that its servers are live, in the identity service."""
+lock — `{"level": "all" | "stacks", "owner", "reason", "expires_at"}` while it is locked; suspended — it was suspended
+and not resumed since; user_project — where the users that its servers are live, in the identity service."""
 
 revision = Table(
     "revision",

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, and_, delete, exists, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from homeostat.model.errors import Rejected
+from homeostat.model.errors import Rejected, stack_not_found
 from homeostat.model.plan import Event
 from homeostat.model.status import Action, Status
 from homeostat.model.world import StackFacts
@@ -123,7 +123,7 @@ def revise(
 ) -> int:
     """Make `desired` the newest revision of a stack, whatever is going on (law 5). Gives its number.
 
-    Takes: stack — its row, read in this transaction by `lock`; changes — columns of `stack` to change with it;
+    Takes: stack — its row, read in this transaction by `for_update`; changes — columns of `stack` to change with it;
     touched — shards whose part of the desired state differs from before, None for all: the others, where they are at
     rest, are not even woken (law 8).
     """
@@ -248,9 +248,17 @@ def desired_of(tx: Connection, stack_id: str, number: int) -> Desired:
     return Desired(row.kind, row.template, row.parameters, row.environment, files, intent=row.intent)
 
 
-def lock(db: Database, tx: Connection, stack_id: str) -> Row[Any] | None:
+def for_update(db: Database, tx: Connection, stack_id: str) -> Row[Any] | None:
     """The stack's row, kept from other writers until the end of the transaction."""
     return tx.execute(db.for_update(select(schema.stack).where(schema.stack.c.id == stack_id))).first()
+
+
+def live(db: Database, tx: Connection, stack_id: str) -> Row[Any]:
+    """The same of a stack that is not deleted. Fails: Rejected (EntityNotFound)."""
+    row = for_update(db, tx, stack_id)
+    if row is None or row.deleted_at is not None:
+        raise stack_not_found(stack_id)
+    return row
 
 
 def get(tx: Connection, stack_id: str) -> Row[Any] | None:
@@ -325,7 +333,7 @@ def stack_event(stack_id: str, name: str, action: str, status: str, reason: str 
 
 def settled(db: Database, tx: Connection, stack_id: str, number: int) -> Row[Any] | None:
     """The stack's row, locked, if it is in progress and all its shards are at rest at revision `number`, its newest."""
-    row = lock(db, tx, stack_id)
+    row = for_update(db, tx, stack_id)
     if row is None or row.revision != number or row.status != Status.IN_PROGRESS:
         return None
     shard = schema.shard
@@ -411,7 +419,7 @@ def go_on(
 
 def fail(db: Database, tx: Connection, stack_id: str, number: int, reason: str, now: float) -> Row[Any] | None:
     """FAIL the stack at revision `number`, if that is still the newest and running. Gives its row before."""
-    row = lock(db, tx, stack_id)
+    row = for_update(db, tx, stack_id)
     if row is None or row.revision != number or row.status != Status.IN_PROGRESS:
         return None
     _finish(tx, row, Status.FAILED, reason, now)

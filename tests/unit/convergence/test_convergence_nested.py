@@ -263,7 +263,7 @@ def test_dependants_do_not_lose_what_they_read_while_the_nested_stack_is_updated
     service.rest()
     child = service.child()
     with service.db.write() as tx:
-        row = stacks.lock(service.db, tx, child.id)
+        row = stacks.for_update(service.db, tx, child.id)
         assert row is not None
         desired = stacks.desired_of(tx, child.id, child.revision)
         more = stacks.Desired("group", {**desired.template, "count": 3})

@@ -157,7 +157,7 @@ def update_deployment(ask: Ask, deployment_id: DeploymentId, body: Body) -> Resp
     """Only what is given, and is not null, changes. One of a stack moves its resource on."""
     given = _given(body)
     with ask.db.write() as tx:
-        records.lock(ask.db, tx, deployment_id)
+        records.for_update(ask.db, tx, deployment_id)
         found = _found(tx, ask, DEPLOYMENT, deployment_id)
         if given.get("config_id"):
             _found(tx, ask, CONFIG, given["config_id"])
@@ -177,7 +177,7 @@ def update_deployment(ask: Ask, deployment_id: DeploymentId, body: Body) -> Resp
 def delete_deployment(ask: Ask, deployment_id: DeploymentId) -> Response:
     """One of a stack is made anew, as everything that is gone."""
     with ask.db.write() as tx:
-        records.lock(ask.db, tx, deployment_id)
+        records.for_update(ask.db, tx, deployment_id)
         found = _found(tx, ask, DEPLOYMENT, deployment_id)
         if records.key_of(found.token):
             end_deployment(tx, found)

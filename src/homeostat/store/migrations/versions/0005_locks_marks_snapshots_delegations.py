@@ -15,6 +15,7 @@ depends_on = None
 def upgrade() -> None:
     op.add_column("resource", sa.Column("marks", sa.Text(), nullable=True))
     op.add_column("stack", sa.Column("lock", sa.Text(), nullable=True))
+    op.add_column("stack", sa.Column("suspended", sa.Boolean(), server_default=sa.false(), nullable=False))
     op.add_column("stack", sa.Column("user_project", sa.Text(), nullable=True))
     op.create_index(
         "ix_stack_user_project",
@@ -58,5 +59,6 @@ def downgrade() -> None:
     op.drop_table("snapshot")
     op.drop_index("ix_stack_user_project", "stack")
     op.drop_column("stack", "user_project")
+    op.drop_column("stack", "suspended")
     op.drop_column("stack", "lock")
     op.drop_column("resource", "marks")
