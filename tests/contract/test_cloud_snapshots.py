@@ -11,7 +11,7 @@ import pytest
 
 from homeostat.clouds.local import LocalCloud, inventory
 from homeostat.clouds.local.tree import Tree
-from homeostat.clouds.port import Answer, Cloud, Intent, Operation
+from homeostat.clouds.port import Answer, Change, Cloud, Intent, Operation, snapshots_of
 from homeostat.clouds.simulated import SimulatedCloud, Weather
 from homeostat.model.observed import Observation, Presence
 
@@ -128,6 +128,30 @@ class TestSnapshot:
         subject.until(kind, handle, lambda seen: seen.presence is Presence.ABSENT)
         assert subject.snapshot(kind, handle, "t-4").presence is Presence.ABSENT  # type: ignore[union-attr]
 
+    def test_it_is_found_by_its_token_and_deleted(self, subject: Subject, kind: str) -> None:
+        handle = subject.make(kind)
+        one, other = subject.taken(kind, handle, "t-2"), subject.taken(kind, handle, "t-3")
+        kept, cloud = snapshots_of(kind), subject.cloud
+        found, nothing = cloud.find(kept, ["t-2", "t-4"])
+        assert (found.handle, found.properties["status"]) == (one["id"], "available")
+        assert nothing.presence is Presence.ABSENT
+        for _ in range(2):
+            (answer,) = cloud.delete(kept, [one["id"]])
+            assert isinstance(answer, Observation)
+            assert answer.presence is Presence.ABSENT
+        assert cloud.find(kept, ["t-2"])[0].presence is Presence.ABSENT
+        assert [each["id"] for each in subject.look(kind, handle).properties["snapshots"]] == [other["id"]]
+        cloud.delete(kind, [handle])
+        assert cloud.observe(kept, [other["id"]])[0].present
+
+    def test_it_is_of_its_kind_alone(self, subject: Subject, kind: str) -> None:
+        handle = subject.make(kind)
+        snapshot = subject.taken(kind, handle, "t-2")
+        (other,) = set(SPECS) - {kind}
+        assert subject.cloud.find(snapshots_of(other), ["t-2"])[0].presence is Presence.ABSENT
+        subject.cloud.delete(snapshots_of(other), [snapshot["id"]])
+        assert subject.cloud.observe(snapshots_of(kind), [snapshot["id"]])[0].present
+
 
 # -- what the local cloud keeps ----------------------------------------------------------------------------------------
 
@@ -152,6 +176,43 @@ def test_a_volume_is_had_back_from_its_snapshot(here: Subject) -> None:
     again = here.make("volume", "t-9", size=None, snapshot_id=snapshot["id"])
     assert (data(here, again) / "link").read_text() == "all to the cat"
     assert here.look("volume", again).properties["size"] == 1
+
+
+def test_a_volume_gets_the_data_of_its_backup_back_as_often_as_it_is_asked(here: Subject) -> None:
+    handle = here.make("volume")
+    (data(here, handle) / "will").write_text("all to the cat")
+    backup = here.taken("volume", handle, "t-2")["id"]
+    for _ in range(2):
+        (data(here, handle) / "will").write_text("nothing to anybody")
+        (data(here, handle) / "later").touch()
+        spec = {**SPECS["volume"], "backup_id": backup}
+        present(here.cloud.update("volume", [Change(handle, spec, ("backup_id",))])[0])
+        assert [each.name for each in data(here, handle).iterdir()] == ["will"]
+        assert (data(here, handle) / "will").read_text() == "all to the cat"
+    present(here.cloud.update("volume", [Change(handle, {**spec, "name": "other"}, ("name",))])[0])
+    (data(here, handle) / "later").touch()
+    assert (data(here, handle) / "later").exists()
+
+
+def test_a_restoration_that_was_cut_off_is_done_when_it_is_asked_for_again(here: Subject) -> None:
+    handle = here.make("volume")
+    (data(here, handle) / "will").write_text("all to the cat")
+    change = Change(handle, {"backup_id": here.taken("volume", handle, "t-2")["id"]}, ("backup_id",))
+    data(here, handle).rename(data(here, handle).with_name("data.old"))  # as a crash in the middle leaves it
+    present(here.cloud.update("volume", [change])[0])
+    assert (data(here, handle) / "will").read_text() == "all to the cat"
+    assert sorted(each.name for each in data(here, handle).parent.iterdir()) == ["data", "thing.json"]
+
+
+def test_a_copy_that_is_deleted_while_it_is_made_does_not_come_back(here: Subject) -> None:
+    handle = here.make("volume")
+    for number in range(2000):
+        (data(here, handle) / str(number)).touch()
+    present(here.snapshot("volume", handle, "t-2"))
+    found = here.cloud.find("volume_snapshot", ["t-2"])[0]
+    here.cloud.delete("volume_snapshot", [found.handle])
+    here.cloud.close()  # waits for whoever copies
+    assert list((root(here) / "snapshots").iterdir()) == []
 
 
 def test_a_volume_from_a_snapshot_that_is_not_there_is_refused(here: Subject) -> None:

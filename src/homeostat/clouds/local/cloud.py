@@ -27,6 +27,8 @@ FAMILIES: tuple[type[Family], ...] = (
     storage.Volumes,
     storage.VolumeAttachments,
     storage.Keypairs,
+    snapshots.ServerSnapshots,
+    snapshots.VolumeSnapshots,
     floating.FloatingIps,
     floating.FloatingIpAssociations,
     balancing.LoadBalancers,

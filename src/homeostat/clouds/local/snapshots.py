@@ -13,16 +13,17 @@ import shutil
 import stat
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
-from homeostat.clouds.local.family import identity
+from homeostat.clouds.local.family import Family, identity
 from homeostat.clouds.local.tree import Look, Record, Tree, remove_tree
-from homeostat.clouds.port import Operation
+from homeostat.clouds.port import Change, Intent, Operation, snapshots_of
 from homeostat.model.errors import HomeostatError, Terminal
+from homeostat.model.observed import Observation
 
 LOG = logging.getLogger(__name__)
 KIND = "snapshot"
@@ -94,7 +95,10 @@ class Snapshots:
         shutil.copy2(source, target, follow_symlinks=False)
 
     def _note(self, record: Record, **facts: Any) -> None:
-        self._tree.write(replace(record, facts={**record.facts, **facts}))
+        """Unless it was deleted meanwhile."""
+        with self._tree.lock():
+            if self._tree.read(KIND, record.id) is not None:
+                self._tree.write(replace(record, facts={**record.facts, **facts}))
 
     def of(self, look: Look, source: Record) -> dict[str, Any]:
         """The field `snapshots` of a thing; nothing where there are none."""
@@ -108,6 +112,48 @@ class Snapshots:
         shown = {"id": record.id, "token": record.token, "name": record.spec["name"], "status": status}
         fault = {"fault": record.facts["fault"]} if "fault" in record.facts else {}
         return {**shown, "created_at": record.created_at, **fault}
+
+
+class SnapshotsOf(Family):
+    """The snapshots of the things of one kind, for those who want to be rid of them. source — that kind."""
+
+    source: ClassVar[str]
+
+    def observe(self, handles: Sequence[str]) -> list[Observation]:
+        look = Look(self.tree)
+        return [self._seen(look, self._mine(look, handle), handle) for handle in handles]
+
+    def carrying(self, look: Look, token: str) -> Record | None:
+        return self._mine(look, identity(KIND, token))
+
+    def _mine(self, look: Look, id: str) -> Record | None:
+        record = look.get(KIND, id)
+        return record if record is not None and record.facts["source_kind"] == self.source else None
+
+    def _delete(self, look: Look, handle: str) -> Record | None:
+        record = self._mine(look, handle)
+        if record is not None:
+            look.drop(record)
+        return record
+
+    def show(self, look: Look, record: Record) -> dict[str, Any]:
+        return {"id": record.id, "token": record.token, "name": record.spec["name"], "status": record.facts["status"]}
+
+    def begin(self, look: Look, intent: Intent) -> Record:
+        raise Terminal(f"A {self.kind} is made by the operation `snapshot` of a {self.source}")
+
+    def change(self, look: Look, change: Change) -> Record | None:
+        raise Terminal(f"A {self.kind} does not change")
+
+
+class ServerSnapshots(SnapshotsOf):
+    source = "server"
+    kind = snapshots_of(source)
+
+
+class VolumeSnapshots(SnapshotsOf):
+    source = "volume"
+    kind = snapshots_of(source)
 
 
 class _Stopped(Exception):

@@ -47,7 +47,7 @@ class Volumes(Family):
 
     def _snapshot_of(self, spec: Mapping[str, Any]) -> Record | None:
         """The snapshot that it starts from. Fails: Terminal when there is none of that id."""
-        id = spec.get("snapshot_id") or spec.get("backup_id")
+        id = spec.get("backup_id") or spec.get("snapshot_id")
         found = complete_snapshot(self.tree, str(id), "volume") if id else None
         if id and found is None:
             raise Terminal(f"There is no complete snapshot {id!r} of a volume in this cloud")
@@ -57,24 +57,37 @@ class Volumes(Family):
         size = spec.get("size") or record.facts["size"]
         if size < record.facts["size"]:
             raise Terminal(f"volume {record.id} cannot shrink from {record.facts['size']} GiB to {size} GiB")
-        return {**super().amend(look, record, spec, changed), "size": size}
+        facts = {**super().amend(look, record, spec, changed), "size": size}
+        if "backup_id" in changed and spec.get("backup_id"):
+            self._snapshot_of(spec)
+            facts["restoring"] = True
+        return facts
 
     def settle(self, look: Look, record: Record) -> None:
+        """Give it its data: once, and again when it is to have that of a backup. Who has a file open keeps the old."""
         data = volume_data(self.tree, record.id)
-        if os.path.isdir(data):
+        restoring = record.facts.get("restoring")
+        if os.path.isdir(data) and not restoring:
             return
-        partial = f"{data}.new"
+        partial, old = f"{data}.new", f"{data}.old"
         shutil.rmtree(partial, ignore_errors=True)
         source = self._source_of(record)
         if source:
             shutil.copytree(source, partial, symlinks=True)
         else:
             os.makedirs(partial)
+        if os.path.isdir(data):
+            shutil.rmtree(old, ignore_errors=True)
+            os.rename(data, old)
         os.rename(partial, data)
+        shutil.rmtree(old, ignore_errors=True)
+        if restoring:
+            facts = {name: fact for name, fact in record.facts.items() if name != "restoring"}
+            look.store(replace(record, facts=facts))
 
     def _source_of(self, record: Record) -> str:
         """Directory that it begins as a copy of; empty for none."""
-        snapshot = record.spec.get("snapshot_id") or record.spec.get("backup_id")
+        snapshot = record.spec.get("backup_id") or record.spec.get("snapshot_id")
         if snapshot:
             return snapshot_data(self.tree, str(snapshot))
         volume = record.facts.get("source_volume_id")

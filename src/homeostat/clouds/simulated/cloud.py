@@ -15,6 +15,7 @@ from homeostat.clouds.simulated.objects import (
     OWN_ID,
     READY_STATUS,
     SNAPSHOT_KINDS,
+    SNAPSHOTS,
     told_once,
 )
 from homeostat.clouds.simulated.services import refusal
@@ -119,6 +120,8 @@ class SimulatedCloud:
     def find(self, kind: str, tokens: Sequence[str]) -> list[Observation]:
         with self._lock:
             self._answering()
+            if kind in SNAPSHOTS:
+                return [self._look_at_snapshot(kind, token=token) for token in tokens]
             return [self._look(kind, self._by_token.get((kind, token), "")) for token in tokens]
 
     def resolve(self, kind: str, names: Sequence[str]) -> list[str | None]:
@@ -177,6 +180,11 @@ class SimulatedCloud:
             kept = [each for key, found in self._snapshots.items() if key[1] == handle for each in found]
             return [each.told(self._now()) for each in kept]
 
+    def all_snapshots(self) -> list[dict[str, Any]]:
+        """Those of all things, in the same form."""
+        with self._lock:
+            return [each.told(self._now()) for found in self._snapshots.values() for each in found]
+
     def lose_snapshots(self, handle: str) -> None:
         """Whoever makes them dies: nothing of them is left."""
         with self._lock:
@@ -220,7 +228,17 @@ class SimulatedCloud:
             return Uncertain("the answer was lost")
         return answer
 
+    def _look_at_snapshot(self, kind: str, handle: str = "", token: str = "") -> Observation:
+        now = self._now()
+        for (of, _), made in self._snapshots.items():
+            for each in made:
+                if of == SNAPSHOTS[kind] and (each.id == handle or each.token == token):
+                    return Observation(Presence.PRESENT, each.id, each.told(now), now)
+        return Observation(Presence.ABSENT, handle, seen_at=now, reason=f"there is no such {kind}")
+
     def _look(self, kind: str, handle: str) -> Observation:
+        if kind in SNAPSHOTS:
+            return self._look_at_snapshot(kind, handle)
         thing = self._things.get((kind, handle))
         if thing is not None and self._now() < thing.created_at + self.weather.listing_lag_s:
             return Observation(Presence.ABSENT, handle, seen_at=self._now(), reason="not listed yet")
@@ -302,6 +320,10 @@ class SimulatedCloud:
         return self._true_look(kind, change.handle)
 
     def _delete(self, kind: str, handle: str) -> Answer:
+        if kind in SNAPSHOTS:
+            for mine in (found for (of, _), found in self._snapshots.items() if of == SNAPSHOTS[kind]):
+                mine[:] = [each for each in mine if each.id != handle]
+            return self._look_at_snapshot(kind, handle)
         thing = self._present(kind, handle)
         if thing is not None and thing.gone_at is None:
             if thing.properties.get("locked"):

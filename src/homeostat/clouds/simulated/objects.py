@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from homeostat.clouds.port import snapshots_of
 from homeostat.clouds.simulated import services
 
 READY_STATUS: Mapping[str, str] = {
@@ -40,8 +41,11 @@ BUILDING_STATUS: Mapping[str, str] = {
 OWN_ID: Mapping[str, str] = {"keypair": "name", **services.OWN_ID}
 """Kind -> field that is the id of a thing of that kind, where it is given."""
 SNAPSHOT_KINDS = frozenset({"server", "volume"})
+SNAPSHOTS = {snapshots_of(kind): kind for kind in SNAPSHOT_KINDS}
+"""Kind of snapshots -> kind of what they are of."""
 KINDS = frozenset(
     {
+        *SNAPSHOTS,
         *READY_STATUS,
         *services.KINDS,
         "keypair",
