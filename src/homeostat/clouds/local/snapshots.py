@@ -95,10 +95,12 @@ class Snapshots:
         shutil.copy2(source, target, follow_symlinks=False)
 
     def _note(self, record: Record, **facts: Any) -> None:
-        """Unless it was deleted meanwhile."""
+        """What was deleted meanwhile leaves nothing behind."""
         with self._tree.lock():
             if self._tree.read(KIND, record.id) is not None:
                 self._tree.write(replace(record, facts={**record.facts, **facts}))
+            else:
+                self._tree.remove(KIND, record.id)
 
     def of(self, look: Look, source: Record) -> dict[str, Any]:
         """The field `snapshots` of a thing; nothing where there are none."""
