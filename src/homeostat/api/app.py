@@ -17,6 +17,7 @@ from homeostat.api.answers import Json, nothing
 from homeostat.api.asking import Service
 from homeostat.api.asks import Asks
 from homeostat.api.auth import Access
+from homeostat.api.enforcing import Policy
 from homeostat.api.graphs import Graphs
 from homeostat.api.intake import Intake
 from homeostat.api.middleware import (
@@ -62,8 +63,12 @@ def create_app(
     limits: Limits = Limits(),
     access_log: bool = False,
     metrics: bool = False,
+    policy: Policy | None = None,
 ) -> FastAPI:
-    """An ASGI application that answers from this database. It starts no threads of its own."""
+    """An ASGI application that answers from this database. It starts no threads of its own.
+
+    policy — who may do what; None: as the defaults say.
+    """
     app = FastAPI(
         title="Homeostat",
         version=VERSION,
@@ -74,8 +79,9 @@ def create_app(
         default_response_class=Json,
     )
     signals = Signals(db)
+    policy = Policy() if policy is None else policy
     asks = Asks(db, intake.quotas.timeout_s)
-    app.state.service = Service(db, intake, asks, clock, Graphs(), signals, Tail(db), limits.hidden_tags)
+    app.state.service = Service(db, intake, asks, clock, Graphs(), signals, Tail(db), policy, limits.hidden_tags)
     for router in ROUTERS:
         app.include_router(router)
     app.include_router(signed.ROUTER)
@@ -85,7 +91,7 @@ def create_app(
     _add_error_handlers(app)
     # The one added last is the outermost.
     app.add_middleware(BodyLimit, bytes_max=limits.body_bytes_max)
-    app.add_middleware(Guard, access=access, may_signal=signals.token)
+    app.add_middleware(Guard, access=access, policy=policy, may_signal=signals.token)
     app.add_middleware(Versions)
     app.add_middleware(Faults)
     app.add_middleware(Traced)

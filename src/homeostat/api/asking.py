@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Row
 
 from homeostat.api.asks import Asks
 from homeostat.api.auth import Caller
+from homeostat.api.enforcing import Policy
 from homeostat.api.graphs import Graphs
 from homeostat.api.intake import Intake
 from homeostat.api.streaming import Tail
@@ -33,8 +34,8 @@ COUNT_MAX = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What answers are made of. hidden_tags — stacks with one of these are listed only on demand; definitions — of
-    shards that the planner was asked about."""
+    """What answers are made of. policy — who may do what; hidden_tags — stacks with one of these are listed only on
+    demand; definitions — of shards that the planner was asked about."""
 
     db: Database
     intake: Intake
@@ -43,6 +44,7 @@ class Service:
     graphs: Graphs
     signals: Signals
     tail: Tail
+    policy: Policy
     hidden_tags: tuple[str, ...] = ()
     definitions: Definitions = field(default_factory=Definitions)
 

@@ -13,7 +13,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -25,13 +25,14 @@ from homeostat.model.errors import Rejected
 LOG = logging.getLogger(__name__)
 REMEMBERED_S = 60.0
 """How long a verified password is believed without computing its (slow) hash again."""
+IMPLIED: Mapping[str, Collection[str]] = {"admin": ("member", "reader"), "member": ("reader",)}
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """user — name of who asks, None when nobody is asked; project — the only one it may act in, None for any; user_id,
-    roles, domain — as the identity service tells, None and empty without one; token — that the caller has sent;
-    is_admin — of the whole cloud."""
+    """user — name of who asks, None when nobody is asked; project — the only one it may act in, but for an admin;
+    user_id, domain — as the identity service tells, None without one; roles — in the project; is_admin — of the whole
+    cloud; token — that the caller has sent; only_here — it has proved that it may make this one request."""
 
     user: str | None = None
     project: str | None = None
@@ -40,10 +41,16 @@ class Caller:
     roles: frozenset[str] = frozenset()
     is_admin: bool = False
     token: str | None = field(default=None, repr=False)
+    only_here: bool = False
+
+    @property
+    def is_anybody(self) -> bool:
+        """Nobody was asked who it is: it may do everything."""
+        return self.project is None and self.user is None and self.user_id is None
 
     def check_project(self, project: str) -> None:
-        """Fails: Rejected (InvalidTenant) for a project of others."""
-        if self.project is not None and self.project != project:
+        """Fails: Rejected (InvalidTenant) for a project of others, but for admins."""
+        if self.project != project and not self.is_admin and not self.is_anybody:
             message = f"The project {project} is not yours; use {self.project} in the endpoint instead."
             raise Rejected("InvalidTenant", message)
 
@@ -90,16 +97,18 @@ def _is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """One line of the password file. hash — bcrypt's, in ASCII."""
+    """One line of the password file. hash — bcrypt's, in ASCII; roles — with those that they imply."""
 
     hash: bytes
     project: str
+    roles: frozenset[str]
 
 
 class BasicAccess:
-    """HTTP basic authentication against a file of lines `user:bcrypt-hash[:project]`, read again when it changes.
+    """HTTP basic authentication against a file of lines `user:bcrypt-hash[:project[:roles]]`, read again on changes.
 
-    The project of a user is of the user's name unless the file names another. Fails: ValueError naming the line, when
+    The project of a user is of the user's name unless the file names another; roles are separated by commas, and a user
+    without any is a member. Fails: ValueError naming the line, when
     the file is wrong at the start; a file that becomes wrong later is not taken over (and that is logged).
     """
 
@@ -127,7 +136,7 @@ class BasicAccess:
         # An unknown user costs the same time as a wrong password, so that names cannot be found out.
         if not self._verified(password, account.hash if account else self._decoy) or account is None:
             raise Rejected("HTTPUnauthorized", "The user is unknown or the password is wrong.")
-        return Caller(user, account.project)
+        return Caller(user, account.project, roles=account.roles)
 
     def _current(self) -> Mapping[str, Account]:
         with self._lock:
@@ -168,12 +177,19 @@ def read_accounts(path: Path) -> dict[str, Account]:
         if not line.strip() or line.startswith("#"):
             continue
         user, _, rest = line.strip().partition(":")
-        hashed, _, project = rest.partition(":")
+        hashed, _, rest = rest.partition(":")
+        project, _, roles = rest.partition(":")
         if not user or not hashed.startswith(("$2a$", "$2b$", "$2y$")) or len(hashed) != 60:
-            remedy = "each line is user:hash or user:hash:project with a bcrypt hash, as `htpasswd -B` makes it"
+            remedy = "each line is user:hash[:project[:roles]] with a bcrypt hash, as `htpasswd -B` makes it"
             raise ValueError(f"{path}, line {number}: {remedy}")
-        accounts[user] = Account(hashed.encode(), project or user)
+        accounts[user] = Account(hashed.encode(), project or user, with_implied(roles))
     return accounts
+
+
+def with_implied(roles: str) -> frozenset[str]:
+    """Roles of a list separated by commas (none: member), and those that they imply, as an identity service has it."""
+    named = {each.strip() for each in roles.split(",") if each.strip()} or {"member"}
+    return frozenset(named.union(*(IMPLIED.get(each, ()) for each in named)))
 
 
 def _credentials(header: str) -> tuple[str, bytes] | None:

@@ -15,6 +15,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from homeostat.api import faults
 from homeostat.api.answers import Json
 from homeostat.api.auth import Access, Caller
+from homeostat.api.enforcing import Policy
+from homeostat.api.rules import STACK_USER
 from homeostat.convergence import traces
 from homeostat.model.errors import Rejected
 
@@ -130,9 +132,10 @@ class Guard:
     this the token of a handle, for this project and just this address?
     """
 
-    def __init__(self, app: ASGIApp, *, access: Access, may_signal: MaySignal) -> None:
+    def __init__(self, app: ASGIApp, *, access: Access, policy: Policy, may_signal: MaySignal) -> None:
         self._app = app
         self._access = access
+        self._policy = policy
         self._may_signal = may_signal
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -141,7 +144,7 @@ class Guard:
             try:
                 if "\0" in scope["path"] or b"%00" in scope["query_string"]:
                     raise Rejected("HTTPBadRequest", "No address and no parameter may hold a NUL character.")
-                caller = await self._caller(scope["method"], scope["path"], Headers(scope=scope))
+                caller = self._policy.known(await self._caller(scope["method"], scope["path"], Headers(scope=scope)))
                 if scope["path"] != METRICS:
                     caller.check_project(scope["path"].split("/")[2])
             except Rejected as error:
@@ -155,7 +158,7 @@ class Guard:
         if method == "POST" and path.endswith("/signal") and SIGNAL_TOKEN.match(token):
             parts = path.split("/")[2:]
             if await to_thread.run_sync(self._may_signal, token, parts[0], parts):
-                return Caller(project=parts[0])
+                return Caller(project=parts[0], roles=frozenset({STACK_USER}), only_here=True)
         if self._access.slow:
             return await to_thread.run_sync(self._access.caller, headers)
         return self._access.caller(headers)

@@ -9,6 +9,7 @@ from homeostat.api.answers import Json
 from homeostat.api.asking import Ask
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.routing import answers, router
+from homeostat.api.policy import may
 from homeostat.store import workers
 from homeostat.store.workers import VERSION, Worker
 
@@ -17,12 +18,19 @@ REPORT_INTERVAL_S = 2
 """Workers report more often than that, a quarter of a lease apart."""
 
 
-@ROUTER.get("/build_info", summary="Show what is running", responses=answers(models.BuildInfo))
+@ROUTER.get(
+    "/build_info",
+    dependencies=[may("build_info:build_info")],
+    summary="Show what is running",
+    responses=answers(models.BuildInfo),
+)
 def show_build_info(ask: Ask) -> Response:
     return Json({"api": {"revision": VERSION}, "engine": {"revision": VERSION}})
 
 
-@ROUTER.get("/services", summary="List the workers", responses=answers(models.Services))
+@ROUTER.get(
+    "/services", dependencies=[may("service:index")], summary="List the workers", responses=answers(models.Services)
+)
 def list_services(ask: Ask) -> Response:
     """One that ended without a word is `down`, and forgotten after a while."""
     with ask.db.read() as tx:

@@ -10,6 +10,7 @@ from homeostat.api.asking import Ask, Asked, Body, ResourceName, StackId, StackN
 from homeostat.api.faults import documented
 from homeostat.api.orchestration.renderings import precisely
 from homeostat.api.orchestration.routing import STACK, answers, router
+from homeostat.api.policy import may_act
 from homeostat.model.errors import Rejected
 
 ROUTER = router("actions")
@@ -54,6 +55,7 @@ def _described(example: str) -> dict[str, Any]:
 
 @ROUTER.post(
     f"{STACK}/actions",
+    dependencies=[may_act("actions")],
     summary="Act on a stack",
     responses=answers(Any, "Accepted.") | documented(409),
     openapi_extra=_described('{"check": null}'),
@@ -70,6 +72,7 @@ def act(ask: Ask, stack_name: StackName, stack_id: StackId, body: Body) -> Respo
 
 @ROUTER.post(
     f"{STACK}/resources/{{resource_name}}/actions",
+    dependencies=[may_act("resource_actions")],
     summary="Act on a resource",
     responses=answers(Any, "Accepted."),
     openapi_extra=_described('{"observe": null}'),

@@ -14,6 +14,7 @@ from homeostat.api.asking import COUNT_MAX, Ask, Asked, Body, Flag, described_bo
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.renderings import Wire, at
 from homeostat.api.orchestration.routing import answers, router
+from homeostat.api.policy import may
 from homeostat.convergence.records import deployed, end_deployment
 from homeostat.convergence.signalling import wire_config
 from homeostat.model.errors import Rejected
@@ -41,7 +42,12 @@ class ConfigQuery(BaseModel):
 # -- configs -----------------------------------------------------------------------------------------------------------
 
 
-@ROUTER.get("/software_configs", summary="List software configs", responses=answers(models.SoftwareConfigs))
+@ROUTER.get(
+    "/software_configs",
+    dependencies=[may("software_configs:index")],
+    summary="List software configs",
+    responses=answers(models.SoftwareConfigs),
+)
 def list_configs(ask: Ask, query: Annotated[ConfigQuery, Query()]) -> Response:
     """Also those that were derived for deployments, in the order they were made."""
     if query.global_tenant:
@@ -53,6 +59,7 @@ def list_configs(ask: Ask, query: Annotated[ConfigQuery, Query()]) -> Response:
 
 @ROUTER.post(
     "/software_configs",
+    dependencies=[may("software_configs:create")],
     summary="Create a software config",
     responses=answers(models.ShownSoftwareConfig),
     openapi_extra=described_body(models.NewSoftwareConfig),
@@ -64,7 +71,10 @@ def create_config(ask: Ask, body: Body) -> Response:
 
 
 @ROUTER.get(
-    "/software_configs/{config_id}", summary="Show a software config", responses=answers(models.ShownSoftwareConfig)
+    "/software_configs/{config_id}",
+    dependencies=[may("software_configs:show")],
+    summary="Show a software config",
+    responses=answers(models.ShownSoftwareConfig),
 )
 def show_config(ask: Ask, config_id: ConfigId) -> Response:
     with ask.db.read() as tx:
@@ -73,6 +83,7 @@ def show_config(ask: Ask, config_id: ConfigId) -> Response:
 
 @ROUTER.delete(
     "/software_configs/{config_id}",
+    dependencies=[may("software_configs:delete")],
     summary="Delete a software config",
     responses=answers(None, code=204),
     status_code=204,
@@ -97,7 +108,12 @@ def _refers(deployment: Record, config_id: str) -> bool:
 # -- deployments -------------------------------------------------------------------------------------------------------
 
 
-@ROUTER.get("/software_deployments", summary="List software deployments", responses=answers(models.SoftwareDeployments))
+@ROUTER.get(
+    "/software_deployments",
+    dependencies=[may("software_deployments:index")],
+    summary="List software deployments",
+    responses=answers(models.SoftwareDeployments),
+)
 def list_deployments(
     ask: Ask, server_id: Annotated[str | None, Query(description="Only those to this server.")] = None
 ) -> Response:
@@ -108,6 +124,7 @@ def list_deployments(
 
 @ROUTER.post(
     "/software_deployments",
+    dependencies=[may("software_deployments:create")],
     summary="Create a software deployment",
     responses=answers(models.ShownSoftwareDeployment),
     openapi_extra=described_body(models.NewSoftwareDeployment),
@@ -129,6 +146,7 @@ def create_deployment(ask: Ask, body: Body) -> Response:
 
 @ROUTER.get(
     "/software_deployments/metadata/{server_id}",
+    dependencies=[may("software_deployments:metadata")],
     summary="List the configs that a server is to apply",
     responses=answers(models.ServerMetadata),
 )
@@ -139,6 +157,7 @@ def show_server_metadata(ask: Ask, server_id: Annotated[str, Path(description="I
 
 @ROUTER.get(
     "/software_deployments/{deployment_id}",
+    dependencies=[may("software_deployments:show")],
     summary="Show a software deployment",
     responses=answers(models.ShownSoftwareDeployment),
 )
@@ -149,6 +168,7 @@ def show_deployment(ask: Ask, deployment_id: DeploymentId) -> Response:
 
 @ROUTER.put(
     "/software_deployments/{deployment_id}",
+    dependencies=[may("software_deployments:update")],
     summary="Update a software deployment",
     responses=answers(models.ShownSoftwareDeployment),
     openapi_extra=described_body(models.SoftwareDeploymentChanges),
@@ -170,6 +190,7 @@ def update_deployment(ask: Ask, deployment_id: DeploymentId, body: Body) -> Resp
 
 @ROUTER.delete(
     "/software_deployments/{deployment_id}",
+    dependencies=[may("software_deployments:delete")],
     summary="Delete a software deployment",
     responses=answers(None, code=204),
     status_code=204,

@@ -13,6 +13,7 @@ from homeostat.api.orchestration import models
 from homeostat.api.orchestration.actions import known
 from homeostat.api.orchestration.renderings import Wire, precisely
 from homeostat.api.orchestration.routing import STACK, answers, router
+from homeostat.api.policy import may
 from homeostat.model.errors import Rejected
 from homeostat.store import shards, stacks
 
@@ -21,7 +22,12 @@ INTERVAL_MIN_S, INTERVAL_MAX_S = 1.0, 86_400.0 * 30
 PATH = f"{STACK}/convergence"
 
 
-@ROUTER.get(PATH, summary="Show whether a stack is brought back by itself", responses=answers(models.ShownConvergence))
+@ROUTER.get(
+    PATH,
+    dependencies=[may("stacks:show_convergence")],
+    summary="Show whether a stack is brought back by itself",
+    responses=answers(models.ShownConvergence),
+)
 def show_convergence(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response:
     with ask.db.read() as tx:
         shown = _shown(tx, ask.live_stack(tx, stack_name, stack_id))
@@ -30,6 +36,7 @@ def show_convergence(ask: Ask, stack_name: StackName, stack_id: StackId) -> Resp
 
 @ROUTER.patch(
     PATH,
+    dependencies=[may("stacks:switch_convergence")],
     summary="Switch continuous convergence",
     responses=answers(models.ShownConvergence),
     openapi_extra=described_body(models.ShownConvergence),

@@ -13,6 +13,7 @@ from homeostat.api.asking import COUNT_MAX, Ask, Asked, ResourceName, StackId, S
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.renderings import Wire, event_detail, event_item, event_seq
 from homeostat.api.orchestration.routing import STACK, answers, router
+from homeostat.api.policy import may
 from homeostat.api.streaming import MEDIA_TYPE, PAGE, Page
 from homeostat.model.errors import Rejected
 from homeostat.store import events, stacks, views
@@ -70,7 +71,12 @@ STREAMED: dict[int | str, dict[str, Any]] = {
 }
 
 
-@ROUTER.get(f"{STACK}/events", summary="List or follow the events of a stack", responses=STREAMED)
+@ROUTER.get(
+    f"{STACK}/events",
+    dependencies=[may("events:index")],
+    summary="List or follow the events of a stack",
+    responses=STREAMED,
+)
 def list_events(
     request: Request,
     ask: Ask,
@@ -140,6 +146,7 @@ def _listed(ask: Asked, found: Sequence[Row[Any]], by_id: Mapping[str, Row[Any]]
 
 @ROUTER.get(
     f"{STACK}/resources/{{resource_name}}/events",
+    dependencies=[may("events:index")],
     summary="List the events of a resource",
     responses=answers(models.Events),
 )
@@ -160,6 +167,7 @@ def list_resource_events(
 
 @ROUTER.get(
     f"{STACK}/resources/{{resource_name}}/events/{{event_id}}",
+    dependencies=[may("events:show")],
     summary="Show an event",
     responses=answers(models.ShownEvent),
 )

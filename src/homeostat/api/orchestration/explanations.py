@@ -15,6 +15,7 @@ from homeostat.api.orchestration import models
 from homeostat.api.orchestration.inventory import Inventory
 from homeostat.api.orchestration.renderings import Wire, at, is_deleted, link, stack_identity
 from homeostat.api.orchestration.routing import STACK, answers, router
+from homeostat.api.policy import may
 from homeostat.convergence.explaining import BEFORE_ALL, Cause, Explaining, Outlook, Page, Place, Told
 from homeostat.model.errors import Rejected
 from homeostat.model.plan import Waiting
@@ -46,7 +47,12 @@ class ExplainQuery(BaseModel):
         return min(self.nested_depth, DEPTH_MAX)
 
 
-@ROUTER.get(f"{STACK}/explain", summary="Explain why a stack is not at rest", responses=answers(models.ExplainedStack))
+@ROUTER.get(
+    f"{STACK}/explain",
+    dependencies=[may("stacks:explain")],
+    summary="Explain why a stack is not at rest",
+    responses=answers(models.ExplainedStack),
+)
 def explain_stack(
     ask: Ask, stack_name: StackName, stack_id: StackId, query: Annotated[ExplainQuery, Query()]
 ) -> Response:
@@ -64,6 +70,7 @@ def explain_stack(
 
 @ROUTER.get(
     f"{STACK}/resources/{{resource_name}}/explain",
+    dependencies=[may("resource:explain")],
     summary="Explain why a resource is not at rest",
     responses=answers(models.ExplainedResource),
 )

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from homeostat.api.answers import nothing
 from homeostat.api.asking import Ask, Asked
 from homeostat.api.orchestration.routing import answers, router
+from homeostat.api.policy import may
 from homeostat.model.errors import stack_not_found
 from homeostat.store import stacks
 
@@ -60,6 +61,7 @@ def _add(to: APIRouter, path: str, method: str, handler: Any, summary: str) -> N
         path,
         handler,
         methods=[method],
+        dependencies=[may("stacks:lookup")],
         summary=summary,
         status_code=302,
         responses=FOUND,

@@ -14,6 +14,7 @@ from homeostat.api.orchestration import models
 from homeostat.api.orchestration.bodies import CreateRequest, UpdateRequest, read_intent, read_name, refuse_converge
 from homeostat.api.orchestration.renderings import Wire, at, link
 from homeostat.api.orchestration.routing import STACK, answers, router
+from homeostat.api.policy import may
 from homeostat.api.veil import NOT_YET
 from homeostat.model.status import Action, Status, joined
 from homeostat.planner.foresight import Fate, Foreseen, as_changed
@@ -27,6 +28,7 @@ Nested = Annotated[Flag, Query(description="Tell of the resources of nested stac
 
 @ROUTER.post(
     "/stacks/preview",
+    dependencies=[may("stacks:preview")],
     summary="Preview a stack",
     responses=answers(models.StackPreview) | documented(409),
     openapi_extra=described_body(CreateRequest),
@@ -62,6 +64,7 @@ def preview_stack(ask: Ask, body: Body) -> Response:
 
 @ROUTER.put(
     f"{STACK}/preview",
+    dependencies=[may("stacks:preview_update")],
     summary="Preview an update",
     responses=answers(models.UpdatePreview),
     openapi_extra=described_body(UpdateRequest),
@@ -75,6 +78,7 @@ def preview_update(
 
 @ROUTER.patch(
     f"{STACK}/preview",
+    dependencies=[may("stacks:preview_update_patch")],
     summary="Preview an update of parts",
     responses=answers(models.UpdatePreview),
     openapi_extra=described_body(UpdateRequest),

@@ -14,6 +14,7 @@ from homeostat.api.orchestration import models
 from homeostat.api.orchestration.inventory import Entry, Inventory
 from homeostat.api.orchestration.renderings import Wire
 from homeostat.api.orchestration.routing import STACK, answers, router
+from homeostat.api.policy import may
 from homeostat.convergence.signalling import metadata_of
 from homeostat.model.errors import Rejected
 from homeostat.model.status import joined
@@ -49,7 +50,12 @@ class ResourceQuery(BaseModel):
         )
 
 
-@ROUTER.get(f"{STACK}/resources", summary="List the resources of a stack", responses=answers(models.Resources))
+@ROUTER.get(
+    f"{STACK}/resources",
+    dependencies=[may("resource:index")],
+    summary="List the resources of a stack",
+    responses=answers(models.Resources),
+)
 def list_resources(
     ask: Ask,
     stack_name: StackName,
@@ -76,7 +82,12 @@ def _listed(ask: Asked, inventory: Inventory, query: ResourceQuery) -> list[Wire
     return [inventory.wire(ask, entry) for entry in entries]
 
 
-@ROUTER.get(f"{STACK}/resources/{{resource_name}}", summary="Show a resource", responses=answers(models.ShownResource))
+@ROUTER.get(
+    f"{STACK}/resources/{{resource_name}}",
+    dependencies=[may("resource:show")],
+    summary="Show a resource",
+    responses=answers(models.ShownResource),
+)
 def show_resource(
     ask: Ask,
     stack_name: StackName,
@@ -92,6 +103,7 @@ def show_resource(
 
 @ROUTER.get(
     f"{STACK}/resources/{{resource_name}}/metadata",
+    dependencies=[may("resource:metadata")],
     summary="Show the metadata of a resource",
     responses=answers(models.Metadata),
 )

@@ -8,6 +8,7 @@ from homeostat.api.answers import Json
 from homeostat.api.asking import Ask, MaybeBody, ResourceName, StackId, StackName
 from homeostat.api.orchestration.inventory import Inventory
 from homeostat.api.orchestration.routing import STACK, answers, router
+from homeostat.api.policy import may
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action
 from homeostat.resources.families.deployments import DEPLOYMENT
@@ -19,6 +20,7 @@ BODY: dict[str, Any] = {"requestBody": {"content": {"application/json": {"schema
 
 @ROUTER.post(
     f"{STACK}/resources/{{resource_name}}/signal",
+    dependencies=[may("resource:signal")],
     summary="Signal a resource",
     responses=answers(Any, "Taken."),
     openapi_extra=BODY,

@@ -16,13 +16,14 @@ from homeostat.api.orchestration.listing import StackQuery
 from homeostat.api.orchestration.renderings import is_deleted, link, stack_detail, stack_identity, stack_summary
 from homeostat.api.orchestration.routing import STACK, answers, router
 from homeostat.api.orchestration.texts import environment_of, template_of
+from homeostat.api.policy import may
 from homeostat.model.errors import Rejected
 from homeostat.store import stacks, views
 
 ROUTER = router("stacks")
 
 
-@ROUTER.get("/stacks", summary="List stacks", responses=answers(models.Stacks))
+@ROUTER.get("/stacks", dependencies=[may("stacks:index")], summary="List stacks", responses=answers(models.Stacks))
 def list_stacks(ask: Ask, query: Annotated[StackQuery, Query()], request: Request) -> Response:
     if query.global_tenant:
         raise Rejected("Forbidden", "You are not authorized to use global_index.")
@@ -42,7 +43,12 @@ def _next_page(ask: Asked, params: QueryParams, marker: str) -> str:
     return f"{ask.url(ask.project, 'stacks')}?{urlencode([*kept, ('marker', marker)])}"
 
 
-@ROUTER.get("/stacks/detail", summary="List stacks, as shown one by one", responses=answers(models.Stacks))
+@ROUTER.get(
+    "/stacks/detail",
+    dependencies=[may("stacks:detail")],
+    summary="List stacks, as shown one by one",
+    responses=answers(models.Stacks),
+)
 def list_stacks_detailed(ask: Ask) -> Response:
     """Live stacks that are neither nested nor hidden; parameters are not read."""
     with ask.db.read() as tx:
@@ -52,6 +58,7 @@ def list_stacks_detailed(ask: Ask) -> Response:
 
 @ROUTER.post(
     "/stacks",
+    dependencies=[may("stacks:create")],
     summary="Create a stack",
     status_code=201,
     responses=answers(models.CreatedStack, "Accepted; the stack is being created.", 201) | documented(409),
@@ -66,7 +73,7 @@ def create_stack(ask: Ask, body: Body) -> Response:
     return Json({"stack": stack_identity(ask, row)}, 201, {"Location": ask.stack_url(row)})
 
 
-@ROUTER.get(STACK, summary="Show a stack", responses=answers(models.ShownStack))
+@ROUTER.get(STACK, dependencies=[may("stacks:show")], summary="Show a stack", responses=answers(models.ShownStack))
 def show_stack(
     ask: Ask,
     stack_name: StackName,
@@ -85,6 +92,7 @@ def show_stack(
 
 @ROUTER.put(
     STACK,
+    dependencies=[may("stacks:update")],
     summary="Update a stack",
     status_code=202,
     responses=answers(None, "Accepted; the stack is being updated.", 202),
@@ -97,6 +105,7 @@ def update_stack(ask: Ask, stack_name: StackName, stack_id: StackId, body: Body)
 
 @ROUTER.patch(
     STACK,
+    dependencies=[may("stacks:update_patch")],
     summary="Update parts of a stack",
     status_code=202,
     responses=answers(None, "Accepted; the stack is being updated.", 202),
@@ -117,6 +126,7 @@ def _update(ask: Asked, stack_name: str, stack_id: str, body: Body, *, patch: bo
 
 @ROUTER.delete(
     STACK,
+    dependencies=[may("stacks:delete")],
     summary="Delete a stack",
     status_code=204,
     responses=answers(None, "Accepted; the stack is being deleted.", 204),
@@ -128,14 +138,24 @@ def delete_stack(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response
     return nothing()
 
 
-@ROUTER.get(f"{STACK}/template", summary="Show the template of a stack", responses=answers(dict[str, Any]))
+@ROUTER.get(
+    f"{STACK}/template",
+    dependencies=[may("stacks:template")],
+    summary="Show the template of a stack",
+    responses=answers(dict[str, Any]),
+)
 def show_template(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response:
     with ask.db.read() as tx:
         graph = ask.service.graphs.described(tx, ask.stack(tx, stack_name, stack_id))
     return Json(template_of(graph))
 
 
-@ROUTER.get(f"{STACK}/environment", summary="Show the environment of a stack", responses=answers(models.Environment))
+@ROUTER.get(
+    f"{STACK}/environment",
+    dependencies=[may("stacks:environment")],
+    summary="Show the environment of a stack",
+    responses=answers(models.Environment),
+)
 def show_environment(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response:
     """Values of hidden parameters are not shown."""
     with ask.db.read() as tx:
@@ -143,14 +163,24 @@ def show_environment(ask: Ask, stack_name: StackName, stack_id: StackId) -> Resp
     return Json(environment_of(graph))
 
 
-@ROUTER.get(f"{STACK}/files", summary="Show the files of a stack", responses=answers(dict[str, str]))
+@ROUTER.get(
+    f"{STACK}/files",
+    dependencies=[may("stacks:files")],
+    summary="Show the files of a stack",
+    responses=answers(dict[str, str]),
+)
 def show_files(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response:
     with ask.db.read() as tx:
         graph = ask.service.graphs.described(tx, ask.stack(tx, stack_name, stack_id))
     return Json(dict(graph.desired.files))
 
 
-@ROUTER.get(f"{STACK}/outputs", summary="List the outputs of a stack", responses=answers(models.OutputNames))
+@ROUTER.get(
+    f"{STACK}/outputs",
+    dependencies=[may("stacks:list_outputs")],
+    summary="List the outputs of a stack",
+    responses=answers(models.OutputNames),
+)
 def list_outputs(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response:
     """Names and descriptions, without values."""
     with ask.db.read() as tx:
@@ -158,7 +188,12 @@ def list_outputs(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response
     return Json({"outputs": outputs.declared(graph)})
 
 
-@ROUTER.get(f"{STACK}/outputs/{{output_key}}", summary="Show an output", responses=answers(models.ShownOutput))
+@ROUTER.get(
+    f"{STACK}/outputs/{{output_key}}",
+    dependencies=[may("stacks:show_output")],
+    summary="Show an output",
+    responses=answers(models.ShownOutput),
+)
 def show_output(ask: Ask, stack_name: StackName, stack_id: StackId, output_key: str) -> Response:
     with ask.db.read() as tx:
         row = ask.live_stack(tx, stack_name, stack_id)

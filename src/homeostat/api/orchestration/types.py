@@ -11,6 +11,7 @@ from homeostat.api.asking import Ask, Asked, Flag
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.routing import answers, router
 from homeostat.api.orchestration.typetemplates import type_template
+from homeostat.api.policy import may
 from homeostat.model.errors import Rejected
 from homeostat.resources.base import ResourceType
 from homeostat.resources.registry import listed, resource_type
@@ -26,7 +27,12 @@ class TemplateType(StrEnum):
     HOT = "hot"
 
 
-@ROUTER.get("/resource_types", summary="List resource types", responses=answers(models.ResourceTypes))
+@ROUTER.get(
+    "/resource_types",
+    dependencies=[may("stacks:list_resource_types")],
+    summary="List resource types",
+    responses=answers(models.ResourceTypes),
+)
 def list_types(
     ask: Ask,
     name: Annotated[str, Query(description="Regular expression for the beginning of the name.")] = "",
@@ -44,7 +50,12 @@ def list_types(
     )
 
 
-@ROUTER.get("/resource_types/{type_name}", summary="Show a resource type", responses=answers(models.ResourceSchema))
+@ROUTER.get(
+    "/resource_types/{type_name}",
+    dependencies=[may("stacks:resource_schema")],
+    summary="Show a resource type",
+    responses=answers(models.ResourceSchema),
+)
 def show_type(ask: Ask, type_name: TypeName) -> Response:
     return Json(_schema(_shown(ask, type_name)))
 
@@ -73,6 +84,7 @@ def _schema(kind: ResourceType) -> dict[str, Any]:
 
 @ROUTER.get(
     "/resource_types/{type_name}/template",
+    dependencies=[may("stacks:generate_template")],
     summary="Make a template that has one resource of a type",
     responses=answers(dict[str, Any]),
 )
@@ -80,7 +92,12 @@ def make_type_template(ask: Ask, type_name: TypeName, template_type: TemplateTyp
     return Json(type_template(_shown(ask, type_name), hot=template_type is TemplateType.HOT))
 
 
-@ROUTER.get("/template_versions", summary="List template versions", responses=answers(models.TemplateVersions))
+@ROUTER.get(
+    "/template_versions",
+    dependencies=[may("stacks:list_template_versions")],
+    summary="List template versions",
+    responses=answers(models.TemplateVersions),
+)
 def list_versions(ask: Ask) -> Response:
     found = [{"version": name, "type": kind, "aliases": aliases} for name, kind, aliases in versions()]
     return Json({"template_versions": found})
@@ -88,6 +105,7 @@ def list_versions(ask: Ask) -> Response:
 
 @ROUTER.get(
     "/template_versions/{version}/functions",
+    dependencies=[may("stacks:list_template_functions")],
     summary="List the functions of a template version",
     responses=answers(models.TemplateFunctions),
 )

@@ -5,19 +5,20 @@ from typing import Any
 
 from homeostat.api.asking import Ask
 from homeostat.api.orchestration.routing import STACK, router
+from homeostat.api.policy import may
 from homeostat.model.errors import Rejected
 
 ROUTER = router("not supported yet")
 
 ROUTES = (
-    ("DELETE", f"{STACK}/abandon", "Stack Abandon"),
-    ("GET", f"{STACK}/export", "Stack Export"),
-    ("PATCH", f"{STACK}/resources/{{resource_name}}", "Marking a resource unhealthy"),
-    ("POST", f"{STACK}/snapshots", "Taking a snapshot"),
-    ("GET", f"{STACK}/snapshots", "Listing snapshots"),
-    ("GET", f"{STACK}/snapshots/{{snapshot_id}}", "Showing a snapshot"),
-    ("DELETE", f"{STACK}/snapshots/{{snapshot_id}}", "Deleting a snapshot"),
-    ("POST", f"{STACK}/snapshots/{{snapshot_id}}/restore", "Restoring a snapshot"),
+    ("DELETE", f"{STACK}/abandon", "stacks:abandon", "Stack Abandon"),
+    ("GET", f"{STACK}/export", "stacks:export", "Stack Export"),
+    ("PATCH", f"{STACK}/resources/{{resource_name}}", "resource:mark_unhealthy", "Marking a resource unhealthy"),
+    ("POST", f"{STACK}/snapshots", "stacks:snapshot", "Taking a snapshot"),
+    ("GET", f"{STACK}/snapshots", "stacks:list_snapshots", "Listing snapshots"),
+    ("GET", f"{STACK}/snapshots/{{snapshot_id}}", "stacks:show_snapshot", "Showing a snapshot"),
+    ("DELETE", f"{STACK}/snapshots/{{snapshot_id}}", "stacks:delete_snapshot", "Deleting a snapshot"),
+    ("POST", f"{STACK}/snapshots/{{snapshot_id}}/restore", "stacks:restore_snapshot", "Restoring a snapshot"),
 )
 
 
@@ -28,11 +29,12 @@ def _refusal(feature: str) -> Callable[[Any], None]:
     return refuse
 
 
-for _method, _path, _feature in ROUTES:
+for _method, _path, _rule, _feature in ROUTES:
     ROUTER.add_api_route(
         _path,
         _refusal(_feature),
         methods=[_method],
+        dependencies=[may(_rule)],
         summary=f"{_feature} (not supported yet)",
         operation_id=f"{_method.lower()}_{_feature.lower().replace(' ', '_')}",
     )

@@ -13,6 +13,7 @@ from homeostat.api.orchestration import models
 from homeostat.api.orchestration.bodies import TemplateRequest, read_intent
 from homeostat.api.orchestration.renderings import NO_DESCRIPTION
 from homeostat.api.orchestration.routing import answers, router
+from homeostat.api.policy import may
 from homeostat.api.veil import Veil
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
@@ -27,6 +28,7 @@ NOBODY = "None"
 
 @ROUTER.post(
     "/validate",
+    dependencies=[may("stacks:validate_template")],
     summary="Validate a template",
     responses=answers(models.Validation),
     openapi_extra=described_body(TemplateRequest),

@@ -1,0 +1,148 @@
+"""Who may do what: the rules, their defaults and the operator's file."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from fastapi.routing import APIRoute
+
+from homeostat.api import rules
+from homeostat.api.auth import Caller, with_implied
+from homeostat.api.enforcing import Policy, read_policy
+from homeostat.api.orchestration import ROUTERS
+from homeostat.api.policy import list_rules, rule_of
+from homeostat.model.errors import Rejected
+
+
+def caller(roles: str, project: str = "p", user: str = "ada") -> Caller:
+    return Policy().known(Caller(user, project, roles=with_implied(roles)))
+
+
+STACK_USER = Caller("server", "p", roles=frozenset({rules.STACK_USER}))
+NOBODY = Caller("guest", "p", roles=frozenset({"visitor"}))
+
+
+def test_every_route_names_a_rule_that_there_is() -> None:
+    routes = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
+    assert len(routes) > 50
+    without = [f"{sorted(route.methods or ())} {route.path}" for route in routes if rule_of(route) is None]
+    assert not without, f"these routes need dependencies=[may('family:name')]: {without}"
+    unknown = {str(rule_of(route)) for route in routes} - rules.NAMES
+    assert not unknown, f"these rules need a default in api/rules.py: {sorted(unknown)}"
+
+
+def test_every_rule_tells_which_requests_it_guards() -> None:
+    without = {each.name for each in list_rules() if ":" in each.name and not getattr(each, "operations", None)}
+    without = {each for each in without if not each.startswith((rules.RESOURCE_TYPES, "cloudformation:"))}
+    assert without == {"stacks:update_no_change"}, "a rule that no route names guards nothing"
+
+
+@pytest.mark.parametrize(
+    ("rule", "admin", "member", "reader", "stack_user", "nobody"),
+    [
+        ("stacks:create", True, True, False, False, False),
+        ("stacks:show", True, True, True, False, False),
+        ("stacks:lookup", True, True, True, True, False),
+        ("resource:signal", True, True, True, True, False),
+        ("resource:metadata", True, True, True, True, False),
+        ("actions:check", True, True, True, False, False),
+        ("actions:converge", True, True, False, False, False),
+        ("actions:break_lock", True, False, False, False, False),
+        ("service:index", True, False, False, False, False),
+        ("stacks:global_index", False, False, False, False, False),
+        ("cloudformation:DescribeStackResource", True, True, True, True, False),
+    ],
+)
+def test_defaults(rule: str, admin: bool, member: bool, reader: bool, stack_user: bool, nobody: bool) -> None:
+    policy = Policy()
+    callers = [caller("admin"), caller("member"), caller("reader"), STACK_USER, NOBODY]
+    assert [policy.allows(rule, each, "p") for each in callers] == [admin, member, reader, stack_user, nobody]
+    assert not policy.allows(rule, caller("member"), "q"), "of another project"
+    assert policy.allows(rule, Caller(), "any"), "where nobody is asked who it is"
+
+
+def test_admins_have_the_same_roles_everywhere() -> None:
+    policy = Policy()
+    assert policy.allows("stacks:create", caller("admin"), "another")
+    assert not policy.allows("stacks:global_index", caller("admin"), "another")
+    assert caller("admin").is_admin
+    assert not caller("member").is_admin
+
+
+def test_defaults_of_the_past_hold_where_they_are_wanted() -> None:
+    custom = Caller("eve", "p", roles=frozenset({"heat_stack_owner"}))
+    assert not Policy().allows("stacks:create", custom, "p")
+    old = Policy(old_defaults=True)
+    assert old.allows("stacks:create", custom, "p")
+    assert not old.allows("stacks:create", STACK_USER, "p")
+    assert not old.allows("actions:converge", custom, "p"), "an addition of ours has no past"
+
+
+def test_only_admins_have_some_types() -> None:
+    policy = Policy()
+    assert policy.may_use("OS::Nova::Server", caller("member"), "p")
+    for name in ("OS::Nova::Flavor", "OS::Keystone::User", "OS::Keystone::Project"):
+        assert not policy.may_use(name, caller("member"), "p")
+        assert policy.may_use(name, caller("admin"), "p")
+        assert policy.may_use(name, Caller(), "p")
+    with pytest.raises(Rejected, match="You are not authorized to use OS::Nova::Flavor") as refused:
+        policy.check_types({"OS::Nova::Server": (), "OS::Nova::Flavor": ()}, caller("member"), "p")
+    assert (refused.value.code, refused.value.fault) == (403, "Forbidden")
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def policy_file(tmp_path: Path) -> Callable[[str], Path]:
+    def write(text: str) -> Path:
+        path = tmp_path / "policy.yaml"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def test_a_file_overrides_defaults(policy_file: Callable[[str], Path]) -> None:
+    path = policy_file(
+        '"operators": "role:operator"\n"stacks:create": "rule:operators"\n"resource_types:OS::Nova::Server": "!"\n'
+    )
+    policy = Policy(path)
+    operator = Caller("op", "p", roles=frozenset({"operator"}))
+    assert policy.allows("stacks:create", operator, "p")
+    assert not policy.allows("stacks:create", caller("member"), "p")
+    assert policy.allows("stacks:delete", caller("member"), "p")
+    assert not policy.may_use("OS::Nova::Server", caller("member"), "p")
+
+
+def test_a_file_is_read_again(policy_file: Callable[[str], Path]) -> None:
+    now = 0.0
+    policy = Policy(policy_file('"stacks:show": "role:member"\n'), monotonic=lambda: now)
+    assert not policy.allows("stacks:show", caller("reader"), "p")
+    policy_file('"stacks:show": "@"\n')
+    now = 2.0
+    assert policy.allows("stacks:show", caller("reader"), "p")
+    policy_file("- no\n- policy\n")
+    now = 4.0
+    assert policy.allows("stacks:show", caller("reader"), "p"), "a wrong file is not taken over"
+    policy_file("")
+    now = 6.0
+    assert not policy.allows("stacks:show", NOBODY, "p")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a: [\n", "line 2"),
+        ("- role:member\n", "line 1: a map of rules"),
+        ('"stacks:create": [member]\n', "line 1: a rule is a name and a text"),
+        ('# ours\n"stacks:creat": "@"\n', r"line 2: there is no rule stacks:creat; do you mean stacks:create\?"),
+        ('"x": "@"\n"stacks:show": "role:a adn role:b"\n', "line 2: stacks:show: the check .* cannot be understood"),
+        ('"stacks:show": "rule:friends"\n', "line 1: stacks:show names the rule friends, and there is none"),
+        ('"a": "rule:b"\n"b": "role:x or rule:a"\n', "line 1: a refers to itself"),
+        ('"a": "@"\n"a": "!"\n', "line 2: a is there already, in line 1"),
+    ],
+)
+def test_files_that_are_wrong(policy_file: Callable[[str], Path], text: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        read_policy(policy_file(text))
