@@ -110,7 +110,12 @@ def _add_service_routes(app: FastAPI) -> None:
     async def show_version(request: Request) -> Response:
         return Json({"version": version_of(request)})
 
-    @app.get("/healthcheck", summary="Does the service answer, and its database?", tags=["service"])
+    @app.get(
+        "/healthcheck",
+        summary="Does the service answer, and its database?",
+        tags=["service"],
+        response_class=PlainTextResponse,
+    )
     def check_health() -> Response:
         service: Service = app.state.service
         with service.db.read() as tx:
@@ -157,12 +162,12 @@ def _parameter_error(error: Any) -> str:
 
 
 def _other_method(request: Request) -> Response:
-    routes = [route for router in ROUTERS for route in router.routes]
-    allowed = sorted(_methods(routes, request))
+    routes = [*request.app.routes, *(route for router in (*ROUTERS, signed.ROUTER) for route in router.routes)]
+    allowed = ", ".join(sorted(_methods(routes, request)))
     if request.method == "OPTIONS":
-        return nothing(204, {"Allow": ", ".join(allowed)})
-    message = f"The method {request.method} is not allowed here; allowed are: {', '.join(allowed)}"
-    return faults.fault(405, "HTTPMethodNotAllowed", message)
+        return nothing(204, {"Allow": allowed})
+    message = f"The method {request.method} is not allowed here; allowed are: {allowed}"
+    return faults.fault(405, "HTTPMethodNotAllowed", message, {"Allow": allowed})
 
 
 def _methods(routes: Sequence[BaseRoute], request: Request) -> set[str]:

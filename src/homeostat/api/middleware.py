@@ -105,10 +105,12 @@ class Versions:
             return
         path = scope["path"]
         version = _VERSION.match(path)
-        if path in ("", "/", "/versions") or (version and version[1] not in ("v1", "v1.0")):
+        if version is not None and version[1] not in ("v1", "v1.0"):
             await versions_answer(Request(scope))(scope, receive, send)
             return
-        if version is None and MEDIA_TYPE.search(Headers(scope=scope).get("accept", "")):
+        if path in ("", "/", "/versions"):
+            scope = {**scope, "path": path or "/"}
+        elif version is None and MEDIA_TYPE.search(Headers(scope=scope).get("accept", "")):
             scope = {**scope, "path": f"/v1{path}"}
         elif version is not None and version[1] == "v1.0":
             scope = {**scope, "path": f"/v1{path[version.end() :]}"}

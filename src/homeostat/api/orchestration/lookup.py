@@ -64,6 +64,7 @@ def _add(to: APIRouter, path: str, method: str, handler: Any, summary: str) -> N
         dependencies=[may("stacks:lookup")],
         summary=summary,
         status_code=302,
+        response_class=Response,
         responses=FOUND,
         operation_id=f"{handler.__name__}_{place}_{method.lower()}",
     )

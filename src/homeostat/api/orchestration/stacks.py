@@ -95,6 +95,7 @@ def show_stack(
     dependencies=[may("stacks:update")],
     summary="Update a stack",
     status_code=202,
+    response_class=Response,
     responses=answers(None, "Accepted; the stack is being updated.", 202),
     openapi_extra=described_body(UpdateRequest),
 )
@@ -108,6 +109,7 @@ def update_stack(ask: Ask, stack_name: StackName, stack_id: StackId, body: Body)
     dependencies=[may("stacks:update_patch")],
     summary="Update parts of a stack",
     status_code=202,
+    response_class=Response,
     responses=answers(None, "Accepted; the stack is being updated.", 202),
     openapi_extra=described_body(UpdateRequest),
 )

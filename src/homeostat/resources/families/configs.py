@@ -67,8 +67,9 @@ def normal_inputs(given: Any) -> list[dict[str, Any]]:
 
     Fails: Rejected naming the place.
     """
-    values = {index: each.get("value") for index, each in enumerate(given or ()) if _has_value(each)}
-    plain = [_without_value(each) for each in given] if isinstance(given, list) else given
+    listed = given if isinstance(given, list) else []
+    values = {index: each["value"] for index, each in enumerate(listed) if _has_value(each)}
+    plain = [_without_value(each) for each in listed] if listed else given
     found = _normal("inputs", plain)
     for each in found:
         if not each.get("replace_on_change"):

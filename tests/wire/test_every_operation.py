@@ -1,0 +1,89 @@
+"""Every operation of the OpenAPI document, asked in all the ways that it describes and in some that it does not.
+
+schemathesis makes the requests: each answer has a code, a type and a form that are documented, and none is a 5xx.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, settings
+from schemathesis.checks import CHECKS
+
+from homeostat.api.app import create_app
+from homeostat.api.auth import NoAccess
+from homeostat.api.intake import Intake, Quotas
+from homeostat.convergence.clock import Entropy, SystemClock
+from homeostat.store.database import Database
+from tests.wire import templates
+from tests.wire.running import Running, settled
+
+EXAMPLES = int(os.environ.get("HOMEOSTAT_EXAMPLES", "15"))
+CHECKED = (
+    "not_a_server_error",
+    "status_code_conformance",
+    "content_type_conformance",
+    "response_schema_conformance",
+    "unsupported_method",
+)
+THERE: dict[str, Any] = {}
+"""Path parameters of things that are there."""
+
+
+def document() -> dict[str, Any]:
+    with contextlib.closing(Database("sqlite://", lambda: 0.0)) as nothing:
+        app = create_app(nothing, Intake(nothing, Entropy(), Quotas()), SystemClock(), access=NoAccess())
+    return app.openapi()
+
+
+SCHEMA = schemathesis.openapi.from_dict(document())
+
+
+@SCHEMA.hook
+def map_path_parameters(context: Any, path_parameters: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Two thirds of the requests are about what is there."""
+    if not path_parameters or sum(map(ord, str(sorted(path_parameters.items())))) % 3 == 0:
+        return path_parameters
+    return {name: THERE.get(name, value) for name, value in path_parameters.items()}
+
+
+@pytest.fixture(autouse=True)
+def there(http: httpx.Client, project: str) -> Iterator[None]:
+    created = http.post("stacks", json={"stack_name": "hello", "template": templates.HELLO})
+    stack_id = created.json()["stack"]["id"]
+    settled(http, stack_id, status="CREATE_COMPLETE")
+    events = http.get(f"stacks/hello/{stack_id}/resources/speaker/events").json()["events"]
+    config = http.post("software_configs", json={"name": "script", "group": "script"}).json()["software_config"]
+    given = {"config_id": config["id"], "server_id": "a-server"}
+    deployment = http.post("software_deployments", json=given).json()["software_deployment"]
+    THERE.update(
+        {
+            "project": project,
+            "arn_project": project,
+            "stack": "hello",
+            "stack_name": "hello",
+            "stack_id": stack_id,
+            "resource_name": "speaker",
+            "event_id": events[0]["id"],
+            "output_key": "said",
+            "config_id": config["id"],
+            "deployment_id": deployment["id"],
+            "server_id": "a-server",
+            "type_name": "OS::Nova::Server",
+            "template_version": "heat_template_version.2018-08-31",
+        }
+    )
+    yield
+    THERE.clear()
+
+
+@SCHEMA.exclude(lambda context: "not supported" in context.operation.definition.raw["summary"]).parametrize()
+@settings(
+    max_examples=EXAMPLES, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
+def test_an_operation_answers_as_it_is_documented(case: schemathesis.Case, service: Running) -> None:
+    case.call_and_validate(base_url=service.url, checks=CHECKS.get_by_names(CHECKED), allow_redirects=False)
