@@ -22,10 +22,12 @@ from homeostat.convergence.definitions import (
     registry_of,
     template_of,
 )
+from homeostat.convergence.exporting import Document, document
 from homeostat.convergence.sinks import Sinks
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Rejected, invalid, stack_not_found
 from homeostat.model.status import Action, Status, joined
+from homeostat.model.world import Spares
 from homeostat.resources import groups
 from homeostat.resources.base import ResourceType
 from homeostat.resources.families.grouping import Membership
@@ -74,11 +76,14 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class Quotas:
-    """stacks_max — live root stacks of a project; resources_max — in one template; timeout_s — default deadline."""
+    """stacks_max — live root stacks of a project; resources_max — in one template; timeout_s — default deadline; adopt,
+    abandon — may stacks be adopted, and exported and abandoned?"""
 
     stacks_max: int = 512
     resources_max: int = 100_000
     timeout_s: float = 3600.0
+    adopt: bool = True
+    abandon: bool = True
 
 
 class Unborn:
@@ -440,6 +445,8 @@ class Intake:
             said = views.described_revision(tx, stack_id)
             before = stacks.desired_of(tx, stack_id, said)
         locking.check_unlocked(row)
+        if row.spares == Spares.ALL:
+            raise _abandoned(row.name)
         if row.suspended:
             raise Rejected("NotSupported", "Updating a stack when it is suspended is not supported.")
         if before.kind != "template":
@@ -475,6 +482,32 @@ class Intake:
                 return
             stacks.revise(self._db, tx, row, Action.DELETE, stacks.EMPTY, self._db.now_of(tx), self.quotas.timeout_s)
 
+    def export(self, stack_id: str) -> Document:
+        """The stack as a document from which it can be adopted. Fails: Rejected (NotSupported, EntityNotFound)."""
+        self._check_switch("Stack Export", on=self.quotas.abandon)
+        with self._db.read() as tx:
+            return document(tx, self._live(tx, stack_id))
+
+    def abandon(self, stack_id: str) -> Document:
+        """Let go of the stack, and touch nothing that it has. Gives it as a document, as it is at this moment.
+
+        Fails: Rejected — EntityNotFound; NotSupported where it is switched off, and for a part of another stack.
+        """
+        self._check_switch("Stack Abandon", on=self.quotas.abandon)
+        with self._db.write() as tx:
+            row = locking.changeable(self._db, tx, stack_id)
+            if row.parent_id is not None:
+                message = f"Abandoning {row.name}, which is a part of another stack, is not supported"
+                raise Rejected("NotSupported", f"{message}: abandon the whole.")
+            last = document(tx, row)
+            stacks.abandon(self._db, tx, row, self._db.now_of(tx), self.quotas.timeout_s)
+            return last
+
+    def _check_switch(self, feature: str, *, on: bool) -> None:
+        """Fails: Rejected (NotSupported)."""
+        if not on:
+            raise Rejected("NotSupported", f"{feature} is not supported: the operator has switched it off.")
+
     def cancel(self, stack_id: str, *, roll_back: bool) -> None:
         """Stop what is going on: go back to the last COMPLETE revision, or stay as it is and be FAILED.
 
@@ -498,6 +531,8 @@ class Intake:
             row = locking.changeable(self._db, tx, seen.id)
             if row.revision != seen.revision:
                 return None
+            if row.spares == Spares.ALL:
+                raise _abandoned(row.name)
             now = self._db.now_of(tx)
             if look_first:
                 changes = {**changes, "look_from": now}
@@ -525,6 +560,10 @@ class Intake:
         environment = {**as_said(given.environment), **shared.section()}
         completed = replace(given, environment=environment, files={**shared.files, **given.files})
         return with_fetched(completed, self.outbound.fetch)
+
+
+def _abandoned(name: str) -> Rejected:
+    return Rejected("NotSupported", f"Updating stack {name} is not supported: it is being abandoned.")
 
 
 def _changes(intent: Intent, *, patch: bool) -> dict[str, Any]:

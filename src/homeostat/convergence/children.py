@@ -25,7 +25,7 @@ from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Step, Verb
 from homeostat.model.status import Action, Status
-from homeostat.model.world import Resource, Seen, World, next_look
+from homeostat.model.world import Resource, Seen, Spares, World, next_look
 from homeostat.planner import rolling
 from homeostat.planner.asked import CHECK
 from homeostat.planner.current import current_row
@@ -95,13 +95,16 @@ class Children:
         if step.verb is Verb.DELETE:
             action, desired = Action.DELETE, stacks.EMPTY
             done = child.action == Action.DELETE and child.status == Status.IN_PROGRESS
+            done = done and world.stack.spares in (None, child.spares)
         else:
             action, desired = Action.UPDATE, self._desired(tx, world, step, child, before, now)
             done = before.intent == desired.intent
         if done:
             return _observe(tx, child.id, now)
         looks = action == Action.UPDATE and world.stack.look_from is not None
-        changes = {"look_from": self._db.now_of(tx)} if looks else {}
+        changes: dict[str, Any] = {"look_from": self._db.now_of(tx)} if looks else {}
+        if step.verb is Verb.DELETE and world.stack.spares is not None:
+            changes["spares"] = Spares.ALL if child.spares == Spares.ALL else world.stack.spares
         touched = None if looks else touched_shards(before, desired)
         stacks.revise(self._db, tx, child, action, desired, now, self._time_left(world, step, now), changes, touched)
         return Observation(Presence.PRESENT, child.id, {"status": "in_progress"}, now)

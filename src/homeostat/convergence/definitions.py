@@ -13,7 +13,7 @@ from homeostat.model.errors import Rejected
 from homeostat.resources import groups
 from homeostat.resources.families.deploymentgroups import SoftwareDeploymentGroup
 from homeostat.resources.graph import Indexed
-from homeostat.resources.nested import CONTENT, FACADE, FILES, POLICY, FromTemplate, NestedStack
+from homeostat.resources.nested import CONTENT, FACADE, FILES, POLICY, FromTemplate, NestedStack, as_given
 from homeostat.resources.registry import is_known, kind_of, type_of
 from homeostat.store.stacks import Desired
 from homeostat.templates import (
@@ -320,6 +320,30 @@ def _member(each: Definition, files: Mapping[str, str]) -> Definition:
     if CONTENT not in each.properties:
         return each
     return replace(each, properties={name: value for name, value in each.properties.items() if name != CONTENT})
+
+
+def template_text(desired: Desired, definitions: Graph) -> dict[str, Any]:
+    """The template of a revision as users gave it; that of a group or chain is written out, with all its members.
+
+    definitions — of all its shards.
+    """
+    if desired.kind == "group":
+        group = desired.template
+        members: dict[str, Any] = {
+            name: groups.member_definition(one, name, group["index_var"])
+            for name, one in groups.definitions_between(group, 0, groups.names_end(group["count"], group["skip"]))
+        }
+    elif desired.kind == "chain":
+        members = {name: _member_text(each) for name, each in definitions.items()}
+    else:
+        return dict(desired.template)
+    return {"heat_template_version": "2015-04-30", "resources": members}
+
+
+def _member_text(definition: Definition) -> dict[str, Any]:
+    shown: dict[str, Any] = {"type": definition.called or definition.type}
+    shown["properties"] = as_given(definition.properties)
+    return {**shown, "depends_on": list(definition.requires)} if definition.requires else shown
 
 
 def named_desired(kind: SoftwareDeploymentGroup, values: Mapping[str, Any], *, new: bool) -> Desired:

@@ -113,7 +113,10 @@ class Observer:
         cloud = self._clouds(project)
         try:
             looks = cloud.find(kind, tokens)
-            found = [look.handle for look in looks if look.present]
+            there = {token: look.handle for token, look in zip(tokens, looks, strict=True) if look.present}
+            with self._db.read() as tx:  # somebody may have taken it over since the tokens were read
+                nobodys = forsaken.removable(tx, project, there) if there else set()
+            found = [handle for token, handle in there.items() if token in nobodys]
             if found:
                 LOG.warning("removing %d %s that nobody waits for any more: %s", len(found), kind, found)
                 cloud.delete(kind, found)

@@ -19,7 +19,7 @@ from homeostat.convergence.performing import Clouds, Performer
 from homeostat.model.errors import Superseded
 from homeostat.model.plan import Record, Step, Verb
 from homeostat.model.status import ROLLED_BACK_ON_FAILURE, Status
-from homeostat.model.world import Resource, World, look_interval
+from homeostat.model.world import Resource, Spares, World, look_interval
 from homeostat.planner import Frontier, outcome
 from homeostat.planner.asked import look_first
 from homeostat.planner.scope import thing_of
@@ -158,6 +158,8 @@ class Pass:
 
     def _time_out(self) -> None:
         stack = self._world.stack
+        if stack.abandoned:
+            return  # there is nothing to wait for
         now = self._p.clock.now()
         if stack.status == Status.IN_PROGRESS and stack.deadline is not None and now >= stack.deadline:
             self._collect(self._frontier.time_out(now))
@@ -178,6 +180,8 @@ class Pass:
                 writes.intend(row)
             if step.forsaken:
                 writes.forsaken += self._forsaken(step.row, step.forsaken)
+            if step.spared:
+                writes.spared.append(step.spared)
             if step.verb is Verb.RECORD:
                 self._notice_failure(step.row)
                 self._frontier.apply(step, Record(step.row, removed=step.removed))
@@ -249,7 +253,9 @@ class Pass:
         given_up = [each for step in self._made for each in self._forsaken(step.row, step.row.token)]
         if given_up:
             with self._p.db.write() as tx:
-                forsaken.add(self._p.db, tx, given_up, self._p.db.now_of(tx))
+                stack = stacks.lock(self._p.db, tx, self._world.stack.id)
+                if stack is not None and stack.spares != Spares.ALL:
+                    forsaken.add(self._p.db, tx, given_up, self._p.db.now_of(tx))
 
     # -- the end -----------------------------------------------------------------------------------------------------
 

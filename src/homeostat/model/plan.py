@@ -50,7 +50,7 @@ class Step:
     verb RECORD — nothing to perform, only the row's new state to store. spec, changed — for the cloud (see
     `clouds.port.Change`); operation, arguments — for OPERATE; inserted — the row is new; removed — the row goes away;
     events — to store with the intent; also — other rows that change with it; forsaken — token of a creation that is
-    given up without an answer.
+    given up without an answer; spared — token of one whose thing stays, whoever it belongs to from now on.
     """
 
     verb: Verb
@@ -65,6 +65,7 @@ class Step:
     events: list[Event] = field(default_factory=list)
     also: "list[Resource]" = field(default_factory=list)
     forsaken: str = ""
+    spared: str = ""
 
 
 @dataclass(slots=True)

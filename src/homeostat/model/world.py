@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from homeostat.model.desired import Definition
@@ -103,10 +104,19 @@ def next_own_look(number: int) -> int:
     return number + 2 - number % 2
 
 
+class Spares(StrEnum):
+    """What stays untouched when a stack goes: everything, since it is abandoned; or what it was given when it was
+    adopted, as long as that is not complete."""
+
+    ALL = "all"
+    ADOPTED = "adopted"
+
+
 @dataclass(slots=True)
 class StackFacts:
     """What a shard must know of its stack. rollback_to — the revision a ROLLBACK goes back to, else None;
-    observe_s, exceptions, look_from, step_at, lock, suspended — see `store.schema.stack`."""
+    observe_s, exceptions, look_from, step_at, lock, suspended — see `store.schema.stack`; spares — one of `Spares`, or
+    None."""
 
     id: str
     name: str
@@ -132,6 +142,7 @@ class StackFacts:
     shards: int = 1
     lock: Mapping[str, Any] | None = None
     suspended: bool = False
+    spares: str | None = None
 
     @property
     def halted(self) -> bool:
@@ -142,6 +153,16 @@ class StackFacts:
     def checking(self) -> bool:
         """It is being looked at, and nothing is to be changed."""
         return self.action == Action.CHECK and self.status == Status.IN_PROGRESS
+
+    @property
+    def adopting(self) -> bool:
+        """It is taking over what there is, as it is."""
+        return self.action == Action.ADOPT and self.status == Status.IN_PROGRESS
+
+    @property
+    def abandoned(self) -> bool:
+        """Nothing that it has had is touched any more."""
+        return self.spares == Spares.ALL
 
     def converges(self, name: str) -> bool:
         """Is a resource brought back by itself when the world changes (CV8)?"""

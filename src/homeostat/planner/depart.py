@@ -1,19 +1,22 @@
 """How a resource that should not exist goes: kept, snapshotted first, deleted, let go of (CV12, CV14). Pure."""
 
 from homeostat.model.observed import Condition, Presence, Remedy
-from homeostat.model.plan import Step, Verb, Waiting, Why
+from homeostat.model.plan import Event, Step, Verb, Waiting, Why
 from homeostat.model.status import Action, DeletionPolicy, Status
 from homeostat.model.world import Resource
-from homeostat.planner import hooks, outcome, snapshots
+from homeostat.planner import given, hooks, outcome, snapshots
 from homeostat.planner.backoff import delay_s
 from homeostat.planner.intend import Intents
 from homeostat.planner.naming import physical_name, token
 from homeostat.planner.scope import NEVER_SEEN, thing_of
+from homeostat.resources import own
 from homeostat.resources.lost import unknown
+from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import is_known, kind_of, type_of
 from homeostat.templates.registry import POST_DELETE, PRE_DELETE
 
 KEPT = "kept, as its deletion policy says"
+LET_GO = "kept: its stack lets go of it as it is"
 
 
 class Departures(Intents):
@@ -21,6 +24,8 @@ class Departures(Intents):
 
     def drop(self, row: Resource, now: float) -> Step | Waiting:
         """About a row that is a leftover of replacement or removal, nothing using it any more (CV12)."""
+        if self._is_spared(row):
+            return Step(Verb.RECORD, row, LET_GO, removed=True, events=[_gone(row, LET_GO)], spared=row.token)
         overtaken = hooks.interrupted(self.world, row)
         if overtaken is not None:
             return overtaken
@@ -34,6 +39,21 @@ class Departures(Intents):
         if row.busy and row.action == Action.CREATE and row.acted_at is None:
             return self._find(row, now) if row.token else self._forget(row, outcome.CHANGED)
         return self._stop(row, PRE_DELETE, now) or self._let_go(row, now)
+
+    def _is_spared(self, row: Resource) -> bool:
+        """Does it stay as it is, since its stack is abandoned, or was to adopt it? What was made carries a token.
+
+        What is nested is let go of by its own stack; what nobody could find any more, or delete, goes with it. What is
+        still to be taken over is not ours, whatever its stack does.
+        """
+        stack, kind = self.world.stack, kind_of(row.type)
+        mine = kind == NestedStack.kind or kind in own.KINDS - own.LISTED
+        if given.of(row) is not None and (row.action == Action.INIT or not mine):
+            return True
+        if stack.spares is None or mine:
+            return False
+        taken_over = row.action == Action.ADOPT if kind in own.LISTED else row.token == ""
+        return stack.abandoned or taken_over
 
     def _stop(self, row: Resource, hook: str, now: float) -> Step | Waiting | None:
         """At a hook of its deletion; what has never been made goes by."""
@@ -52,6 +72,8 @@ class Departures(Intents):
     def _policy_of(self, row: Resource) -> str:
         """The policy it was last given; that of a revision newer than the one which began its deletion comes before
         (CV14), and what the newest revision retains is retained in any case."""
+        if self.world.stack.abandoned and kind_of(row.type) == NestedStack.kind:
+            return DeletionPolicy.DELETE
         definition = self.world.definitions.get(row.name)
         if definition is None or not row.leaving or row.deletion_policy == DeletionPolicy.RETAIN:
             return row.deletion_policy
@@ -175,6 +197,10 @@ class Departures(Intents):
         if due_at > now:
             return Waiting(row.name, Why.SNAPSHOT, (), "nothing is seen of it yet", row.updated_at, due_at, row.key)
         return self._snapshot(row, now)
+
+
+def _gone(row: Resource, reason: str) -> Event:
+    return outcome.event_of(row, Status.COMPLETE, reason, Action.DELETE)
 
 
 def _may_exist(row: Resource) -> bool:

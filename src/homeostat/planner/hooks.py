@@ -28,7 +28,8 @@ _STACK_ACTIONS = {
 
 def holds(world: World, hook: str) -> bool:
     """Is the stack doing what the hook is about?"""
-    return world.stack.status == Status.IN_PROGRESS and world.stack.action in _STACK_ACTIONS[hook]
+    stack = world.stack
+    return stack.status == Status.IN_PROGRESS and stack.action in _STACK_ACTIONS[hook] and not stack.abandoned
 
 
 def stop(world: World, row: Resource, hook: str, now: float) -> Step | Waiting | None:

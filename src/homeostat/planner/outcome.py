@@ -168,8 +168,10 @@ def removed(world: World, row: Resource, reason: str = CHANGED) -> Record:
 
 def _lingers(world: World, row: Resource) -> bool:
     """Is there a hook at the end of its deletion (see `planner.hooks`)? What was never made goes by."""
+    if world.stack.abandoned or row.action == Action.INIT:
+        return False
     deleting = world.stack.action == Action.DELETE and world.stack.status == Status.IN_PROGRESS
-    return deleting and row.action != Action.INIT and POST_DELETE in (row.hooks or {}).get("leaving", ())
+    return deleting and POST_DELETE in (row.hooks or {}).get("leaving", ())
 
 
 def _found(world: World, row: Resource, answer: Observation, now: float) -> Record:

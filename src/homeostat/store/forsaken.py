@@ -1,6 +1,6 @@
 """Creations given up without an answer (CV18): a request still on its way may make a thing that nobody waits for."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, select, update
@@ -15,6 +15,7 @@ PATIENCE_S = 600.0
 
 _forsaken = schema.forsaken
 _resource = schema.resource
+_stack = schema.stack
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,15 @@ def has_given_up(tx: Connection, key: str) -> bool:
 def drop(tx: Connection, tokens: Sequence[str]) -> None:
     """Forget them: they belong to somebody."""
     tx.execute(delete(_forsaken).where(_forsaken.c.token.in_(tokens)))
+
+
+def removable(tx: Connection, project: str, found: Mapping[str, str]) -> set[str]:
+    """Those of these tokens whose things are nobody's, the moment before they are removed. found — token -> handle."""
+    watched = set(tx.execute(select(_forsaken.c.token).where(_forsaken.c.token.in_(found))).scalars())
+    mine = (_resource.c.handle.in_(set(found.values())), _stack.c.project == project)
+    joined = select(_resource.c.handle).join(_stack, _stack.c.id == _resource.c.stack_id)
+    held = set(tx.execute(joined.where(*mine)).scalars())
+    return {token for token in watched - owned(tx, list(found)) if found[token] not in held}
 
 
 def drop_expired(tx: Connection, tokens: Sequence[str], now: float) -> None:

@@ -119,6 +119,7 @@ stack = Table(
     Column("lock", Json),
     Column("suspended", Boolean, nullable=False, default=False, server_default=false()),
     Column("user_project", Text),
+    Column("spares", Text),
     Index(
         "uq_stack_live_name",
         "project",
@@ -142,7 +143,8 @@ stack = Table(
 `{"converge": bool, "observe_s": seconds}`, where it differs from the stack's; look_from — nothing is at rest until it
 was looked at after this time; step_at — not before this the group goes on to its next batch;
 lock — `{"level": "all" | "stacks", "owner", "reason", "expires_at"}` while it is locked; suspended — it was suspended
-and not resumed since; user_project — where the users that its servers are live, in the identity service."""
+and not resumed since; user_project — where the users that its servers are live, in the identity service; spares — what
+of its things stays when it goes, see `model.world.Spares`."""
 
 revision = Table(
     "revision",

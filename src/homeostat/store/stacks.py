@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from homeostat.model.errors import Rejected, stack_not_found
 from homeostat.model.plan import Event
 from homeostat.model.status import Action, Status
-from homeostat.model.world import StackFacts
+from homeostat.model.world import Spares, StackFacts
 from homeostat.store import events, schema, shards, sinks
 from homeostat.store.database import Database
 from homeostat.templates.environments import SINKS
@@ -431,6 +431,8 @@ def _finish(tx: Connection, row: Row[Any], status: Status, reason: str, now: flo
     values: dict[str, Any] = {"status": status, "reason": reason, "deadline": None, "step_at": None}
     if status is Status.COMPLETE:
         values["complete_revision"] = row.revision
+        if row.spares == Spares.ADOPTED:
+            values["spares"] = None
         if row.action == Action.DELETE:
             values["deleted_at"] = now
     tx.execute(update(schema.stack).where(schema.stack.c.id == row.id).values(**values))
@@ -449,3 +451,13 @@ def roll_back(db: Database, tx: Connection, stack: Row[Any], now: float, timeout
     goal = stack.complete_revision
     desired = EMPTY if goal is None else desired_of(tx, stack.id, goal)
     return revise(db, tx, stack, Action.ROLLBACK, desired, now, timeout_s, {"rollback_to": goal or 0})
+
+
+def abandon(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_s: float) -> None:
+    """The stack and all that is nested in it should not exist, and nothing that they have is touched, for good."""
+    table = schema.stack
+    tx.execute(update(table).where(table.c.id.in_(below(stack.id))).values(spares=Spares.ALL))
+    if stack.action == Action.DELETE and stack.status == Status.IN_PROGRESS:
+        shards.wake(tx, stack.id, now, shards.USER)
+        return
+    revise(db, tx, stack, Action.DELETE, EMPTY, now, timeout_s, {"spares": Spares.ALL})

@@ -58,7 +58,7 @@ class Writes:
     """What one transaction of a pass stores. A row is stored once, however often it changed since the last time.
 
     full — rows whose every column may have changed; outcomes — rows in which only what an act can change did;
-    seen, properties — observations and observed properties.
+    seen, properties — observations and observed properties; spared — tokens of things that stay.
     """
 
     inserted: dict[str, Resource] = field(default_factory=dict)
@@ -69,6 +69,7 @@ class Writes:
     properties: list[tuple[Resource, dict[str, Any]]] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     forsaken: list[Forsaken] = field(default_factory=list)
+    spared: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.inserted) + len(self.full) + len(self.outcomes) + len(self.removed)
@@ -142,6 +143,8 @@ def record(db: Database, tx: Connection, stack_id: str, writes: Writes, now: flo
     bulk.delete(tx, _resource, writes.removed)
     _record_seen(tx, stack_id, writes, now)
     forsaken.add(db, tx, writes.forsaken, now)
+    if writes.spared:
+        forsaken.drop(tx, writes.spared)
     events.append(tx, stack_id, writes.events, now)
 
 

@@ -1,9 +1,9 @@
 """The Orchestration API v1: a router for each part of it, in the order in which addresses are matched.
 
-`stacks`, `previews`, `resources`, `explanations`, `events`, `actions`, `convergence` work on stacks · `lookup` finds
-them by name · `signals` takes what servers tell, `configs` keeps what is deployed to them · `types`, `validation` are
-for writers of templates · `about` the service · `unsupported` what is refused. `inventory`, `outputs`, `renderings` and
-`texts` make the answers, `bodies` and `listing` read the requests, `models` documents both.
+`stacks`, `previews`, `resources`, `explanations`, `events`, `actions`, `convergence`, `moving` work on stacks ·
+`lookup` finds them by name · `signals` takes what servers tell, `configs` keeps what is deployed to them · `types`,
+`validation` are for writers of templates · `about` the service · `unsupported` what is refused. `inventory`, `outputs`,
+`renderings` and `texts` make the answers, `bodies` and `listing` read the requests, `models` documents both.
 """
 
 from homeostat.api.orchestration import (
@@ -14,6 +14,7 @@ from homeostat.api.orchestration import (
     events,
     explanations,
     lookup,
+    moving,
     previews,
     resources,
     signals,
@@ -27,6 +28,7 @@ ROUTERS = (
     unsupported.ROUTER,
     previews.ROUTER,
     lookup.BELOW,
+    moving.ROUTER,
     stacks.ROUTER,
     lookup.ROUTER,
     resources.ROUTER,

@@ -65,6 +65,22 @@ class ShownStack(BaseModel):
     stack: Stack
 
 
+class Exported(BaseModel):
+    """A stack as a document; the document of a stack nested in it stands in the place of its resource."""
+
+    name: str
+    id: str
+    action: str
+    status: str
+    project_id: str
+    stack_user_project_id: str
+    tags: list[str] | None
+    environment: dict[str, Any]
+    files: dict[str, str]
+    template: dict[str, Any]
+    resources: dict[str, Any]
+
+
 class Environment(BaseModel):
     parameters: dict[str, Any]
     parameter_defaults: dict[str, Any]

@@ -11,8 +11,6 @@ from homeostat.model.errors import Rejected
 ROUTER = router("not supported yet")
 
 ROUTES = (
-    ("DELETE", f"{STACK}/abandon", "stacks:abandon", "Stack Abandon"),
-    ("GET", f"{STACK}/export", "stacks:export", "Stack Export"),
     ("PATCH", f"{STACK}/resources/{{resource_name}}", "resource:mark_unhealthy", "Marking a resource unhealthy"),
     ("POST", f"{STACK}/snapshots", "stacks:snapshot", "Taking a snapshot"),
     ("GET", f"{STACK}/snapshots", "stacks:list_snapshots", "Listing snapshots"),

@@ -17,6 +17,7 @@ def upgrade() -> None:
     op.add_column("stack", sa.Column("lock", sa.Text(), nullable=True))
     op.add_column("stack", sa.Column("suspended", sa.Boolean(), server_default=sa.false(), nullable=False))
     op.add_column("stack", sa.Column("user_project", sa.Text(), nullable=True))
+    op.add_column("stack", sa.Column("spares", sa.Text(), nullable=True))
     op.create_index(
         "ix_stack_user_project",
         "stack",
@@ -58,6 +59,7 @@ def downgrade() -> None:
     op.drop_table("delegation")
     op.drop_table("snapshot")
     op.drop_index("ix_stack_user_project", "stack")
+    op.drop_column("stack", "spares")
     op.drop_column("stack", "user_project")
     op.drop_column("stack", "suspended")
     op.drop_column("stack", "lock")

@@ -1,0 +1,115 @@
+"""A stack as one document, from which another service can adopt it (reference/heat/rest-api.md section 2.3).
+
+It holds everything in plain words, secrets too: who may read it may have what the stack has.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from homeostat.convergence.definitions import compile_graph, template_text
+from homeostat.convergence.signalling import handle_metadata
+from homeostat.model.desired import Definition, Identity
+from homeostat.model.status import Action, Status
+from homeostat.model.world import Resource, Seen
+from homeostat.planner import given
+from homeostat.planner.current import current_row
+from homeostat.resources import own
+from homeostat.resources.nested import NestedStack
+from homeostat.resources.registry import kind_of, type_of
+from homeostat.store import records, stacks, views
+from homeostat.templates import environments
+
+Document = dict[str, Any]
+RECORD, SIGNALS = "record", "signals"
+"""Keys of `resource_data`: what the service keeps of a thing of its own, and what was told to it."""
+
+
+def document(tx: Connection, stack: Row[Any]) -> Document:
+    """The stack as it is, with all that is nested in it. stack — its row."""
+    desired = stacks.desired_of(tx, stack.id, views.described_revision(tx, stack.id) or stack.revision)
+    identity = Identity(stack.id, stack.name, stack.project)
+    graph: dict[str, Definition] = {}
+    for number in range(stack.shards):
+        graph |= compile_graph(desired, identity, number)
+    said = environments.as_said(desired.environment)
+    return {
+        "name": stack.name,
+        "id": stack.id,
+        "action": stack.action,
+        "status": stack.status,
+        "project_id": stack.project,
+        "stack_user_project_id": stack.user_project or stack.project,
+        "tags": stack.tags,
+        "environment": {**said, "parameters": {**(said.get("parameters") or {}), **desired.parameters}},
+        "files": dict(desired.files),
+        "template": template_text(desired, graph),
+        "resources": _resources(tx, stack, graph),
+    }
+
+
+def _resources(tx: Connection, stack: Row[Any], graph: Mapping[str, Definition]) -> dict[str, Document]:
+    rows, seen = views.resources(tx, stack.id)
+    by_name: dict[str, list[Resource]] = defaultdict(list)
+    for row in rows.values():
+        by_name[row.name].append(row)
+    facts = stacks.facts(stack)
+    found = {}
+    for name, definition in graph.items():
+        current = current_row(by_name.get(name, ()), facts)
+        found[name] = _unmade(definition)
+        if current is not None:
+            found[name] = _entry(tx, stack.project, current, seen.get(current.key))
+    return found
+
+
+def _unmade(definition: Definition) -> Document:
+    state = {"action": Action.INIT, "status": Status.COMPLETE}
+    called = definition.called or definition.type
+    return {"name": definition.name, "resource_id": None, "type": called, **state, "metadata": {}, "resource_data": {}}
+
+
+def _entry(tx: Connection, project: str, row: Resource, seen: Seen | None) -> Document:
+    told = given.of(row) if row.action == Action.INIT else None
+    if told is not None and "document" in told:
+        return dict(told["document"])
+    child = stacks.get(tx, row.handle) if row.handle and kind_of(row.type) == NestedStack.kind else None
+    if child is not None:
+        return document(tx, child)
+    return {
+        "name": row.name,
+        "resource_id": row.handle or None,
+        "type": row.shown_type,
+        "action": row.action,
+        "status": row.status,
+        "metadata": told["metadata"] if told is not None else _metadata(tx, project, row),
+        "resource_data": dict(told["data"]) if told is not None else _data(tx, project, row, seen),
+    }
+
+
+def _metadata(tx: Connection, project: str, row: Resource) -> Document:
+    """What the template says, and of a handle what it was told."""
+    record = records.get(tx, row.handle, project=project) if kind_of(row.type) in own.KINDS else None
+    return {**(row.metadata or {}), **(handle_metadata(tx, record) if record is not None else {})}
+
+
+def _data(tx: Connection, project: str, row: Resource, seen: Seen | None) -> Document:
+    """What nobody could know of the thing but this service."""
+    kind = type_of(row.type)
+    if kind.kind in own.KINDS:
+        record = records.get(tx, row.handle, kind.kind, project)
+        return _record_data(tx, record) if record is not None else {}
+    if seen is None or not seen.observation.present:
+        return {}
+    properties = seen.observation.properties
+    if kind.kind == "":
+        return dict(properties)
+    return {name: properties[name] for name in kind.told_once if name in properties}
+
+
+def _record_data(tx: Connection, record: records.Record) -> Document:
+    signals = [{**each.object, "at": each.at} for each in records.told(tx, [record.id]).get(record.id, ())]
+    kept = {"object": record.object, "secret": record.secret, "link": record.link}
+    return {RECORD: kept, SIGNALS: signals} if signals else {RECORD: kept}

@@ -1,0 +1,235 @@
+"""Abandoning stacks: everything is let go of as it is, and a document tells what there was."""
+
+import pytest
+from tests.unit.convergence.running import PROJECT, Service, condition, group, handle, server, template, volume
+
+from homeostat.api.intake import Quotas
+from homeostat.clouds.simulated import Faults, Weather
+from homeostat.model.errors import Rejected
+from homeostat.resources.families.configs import CONFIG
+from homeostat.resources.families.waiting import CONDITION, HANDLE
+from homeostat.store import stacks
+
+CONFIGURED = {"type": "OS::Heat::SoftwareConfig", "properties": {"group": "script", "config": "true"}}
+CHILD = {
+    "child.yaml": "{heat_template_version: 2018-08-31, resources: {inner: {type: OS::Cinder::Volume, "
+    "properties: {size: 1}}}}"
+}
+
+
+def test_the_document_tells_what_there_is() -> None:
+    """rest-api.md section 2.3."""
+    service = Service()
+    resources = {
+        "disk": volume(),
+        "word": {"type": "OS::Heat::RandomString"},
+        "web": server(key_name="k"),
+        "k": {"type": "OS::Nova::KeyPair", "properties": {"name": "k", "save_private_key": True}},
+    }
+    stack_id = service.create(resources, parameters={}, tags=["a"])
+    service.rest()
+
+    told = service.intake.export(stack_id)
+
+    assert (told["name"], told["id"], told["action"], told["status"]) == ("web", stack_id, "CREATE", "COMPLETE")
+    assert (told["project_id"], told["tags"], told["files"]) == (PROJECT, ["a"], {})
+    assert told["template"] == template(resources)
+    disk = service.row(stack_id, "disk")
+    state = {"action": "CREATE", "status": "COMPLETE", "metadata": {}}
+    assert told["resources"]["disk"] == {
+        "name": "disk",
+        "resource_id": disk.handle,
+        "type": "OS::Cinder::Volume",
+        "resource_data": {},
+        **state,
+    }
+    word = service.attribute(stack_id, "word", "value")
+    assert told["resources"]["word"]["resource_data"] == {"value": word}
+    assert told["resources"]["k"]["resource_data"] == {"private_key": service.seen(stack_id, "k")["private_key"]}
+    assert service.state(stack_id) == "CREATE_COMPLETE"
+
+
+def test_what_is_nested_is_a_document_in_its_place() -> None:
+    service = Service()
+    stack_id = service.create({"group": group(2), "child": {"type": "child.yaml"}}, files=CHILD)
+    service.rest()
+
+    told = service.intake.export(stack_id)["resources"]
+
+    assert sorted(each["resource_id"] for each in told["group"]["resources"].values()) == service.servers()
+    assert sorted(told["group"]["resources"]) == ["0", "1"]
+    assert told["group"]["template"]["resources"]["1"]["properties"]["name"] == "m1"
+    assert told["child"]["resources"]["inner"]["resource_id"] in service.cloud.things("volume")
+    assert told["child"]["template"]["resources"]["inner"]["type"] == "OS::Cinder::Volume"
+
+
+def test_a_handle_brings_along_what_it_was_told() -> None:
+    service = Service()
+    stack_id = service.create({"handle": handle(), "wait": condition()})
+    service.signal(stack_id, "handle", id="1", data="d", reason="r")
+    service.rest()
+
+    told = service.intake.export(stack_id)["resources"]["handle"]
+
+    assert told["metadata"] == {"1": {"status": "SUCCESS", "reason": "r", "data": "d"}}
+    assert [each["id"] for each in told["resource_data"]["signals"]] == ["1"]
+
+
+def test_abandoning_touches_nothing() -> None:
+    service = Service()
+    stack_id = service.create({"group": group(2), "disk": volume(), "child": {"type": "child.yaml"}}, files=CHILD)
+    service.rest()
+    before = {handle: dict(thing) for handle, thing in service.cloud.things().items()}
+    told = service.intake.export(stack_id)
+
+    assert service.intake.abandon(stack_id) == told
+    service.rest()
+    service.live(1000.0)
+
+    assert service.cloud.things() == before
+    assert service.state(stack_id) == "DELETE_COMPLETE"
+    assert all(each.deleted_at is not None for each in service.stacks())
+    assert not service.rows(stack_id)
+
+
+def test_only_what_has_no_address_of_its_own_goes_with_the_stack() -> None:
+    """Nobody could signal a handle of no stack, or delete it; configs are listed by the API."""
+    service = Service()
+    stack_id = service.create({"handle": handle(), "wait": condition(count=2), "config": CONFIGURED})
+
+    service.intake.abandon(stack_id)
+    service.rest()
+
+    assert service.state(stack_id) == "DELETE_COMPLETE"
+    assert not service.kept(HANDLE)
+    assert not service.kept(CONDITION)
+    assert len(service.kept(CONFIG)) == 1
+
+
+def test_what_is_being_built_is_let_go_of() -> None:
+    service = Service(Weather(build_s=50.0))
+    stack_id = service.create({"group": group(2), "disk": volume()})
+    assert service.state(stack_id) == "CREATE_IN_PROGRESS"
+
+    service.intake.abandon(stack_id)
+    service.rest()
+    service.live(1000.0)
+
+    assert service.state(stack_id) == "DELETE_COMPLETE"
+    assert len(service.cloud.things()) == 3
+
+
+def test_what_turns_up_late_stays() -> None:
+    """A creation without an answer is not swept away once its stack is abandoned."""
+    service = Service(Weather(faults=Faults(lost=1.0), listing_lag_s=30.0))
+    stack_id = service.create({"disk": volume()})
+    assert service.row(stack_id, "disk").handle == ""
+
+    service.intake.abandon(stack_id)
+    service.rest()
+    service.live(1000.0)
+
+    assert len(service.cloud.things("volume")) == 1
+
+
+def test_what_was_given_up_before_is_still_swept_away() -> None:
+    """Only what stands for a resource at that moment stays: a second volume would be nobody's."""
+    service = Service(Weather(faults=Faults(lost=1.0), listing_lag_s=5.0, idempotent=False))
+    stack_id = service.create({"disk": volume()}, timeout_mins=1)
+    service.cloud.weather.faults = Faults()
+    service.live(61.0)
+    handles = set(service.cloud.things("volume"))
+
+    service.intake.abandon(stack_id)
+    service.rest()
+    service.live(1000.0)
+
+    assert len(handles) == 1
+    assert len(service.cloud.things("volume")) <= 1
+
+
+def test_pre_delete_hooks_do_not_hold_it() -> None:
+    service = Service()
+    hooks = {"resource_registry": {"resources": {"disk": {"hooks": ["pre-delete", "post-delete"]}}}}
+    stack_id = service.create({"disk": volume()}, environment=hooks)
+
+    service.intake.abandon(stack_id)
+    service.rest()
+
+    assert service.state(stack_id) == "DELETE_COMPLETE"
+
+
+def test_abandoning_in_the_middle_of_a_deletion_keeps_what_is_left() -> None:
+    service = Service(Weather(delete_s=100.0))
+    stack_id = service.create({"first": server(), "second": {**server(), "depends_on": "first"}})
+    service.rest()
+    service.delete(stack_id)
+    (left,) = [row.handle for row in service.rows(stack_id) if row.action != "DELETE"]
+
+    told = service.intake.abandon(stack_id)
+    service.rest()
+    service.live(300.0)
+
+    assert told["resources"]["first"]["resource_id"] == left
+    assert told["resources"]["second"]["resource_id"] is None
+    assert service.servers() == [left]
+
+
+def test_an_update_after_it_is_refused_and_a_deletion_deletes_nothing() -> None:
+    service = Service()
+    stack_id = service.create({"disk": volume()})
+    service.intake.abandon(stack_id)
+
+    with pytest.raises(Rejected, match="is being abandoned"):
+        service.update(stack_id, {"disk": volume(size=2)})
+    service.delete(stack_id)
+    service.rest()
+
+    assert service.state(stack_id) == "DELETE_COMPLETE"
+    assert len(service.cloud.things("volume")) == 1
+
+
+def test_a_part_of_another_stack_is_not_abandoned() -> None:
+    service = Service()
+    service.create({"group": group(1)})
+
+    with pytest.raises(Rejected, match="abandon the whole"):
+        service.intake.abandon(service.child().id)
+
+
+def test_who_is_behind_cannot_give_up_what_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass that somebody newer has ended leaves what it made to whoever has it now."""
+    service = Service()
+    stack_id = service.begin({"disk": volume()})
+    job = service.claim()
+    create = service.cloud.create
+
+    def overtaken(kind, intents):  # type: ignore[no-untyped-def]
+        made = create(kind, intents)
+        service.intake.abandon(stack_id)
+        with service.db.write() as tx:
+            tx.exec_driver_sql("UPDATE shard SET epoch = epoch + 1, owner = NULL, lease_until = 0")
+        return made
+
+    monkeypatch.setattr(service.cloud, "create", overtaken)
+    from homeostat.convergence.conductor import run_pass
+
+    run_pass(service.passes, job)
+    service.rest()
+    service.live(1000.0)
+
+    assert service.state(stack_id) == "DELETE_COMPLETE"
+    assert len(service.cloud.things("volume")) == 1
+
+
+def test_the_operator_may_switch_it_off() -> None:
+    service = Service()
+    stack_id = service.create({"disk": volume()})
+    service.intake.quotas = Quotas(abandon=False)
+
+    for refused in (service.intake.abandon, service.intake.export):
+        with pytest.raises(Rejected, match="switched it off") as told:
+            refused(stack_id)
+        assert told.value.fault == "NotSupported"
+    with service.db.read() as tx:
+        assert stacks.get(tx, stack_id).deleted_at is None
