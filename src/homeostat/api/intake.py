@@ -495,7 +495,7 @@ class Intake:
         """
         self._check_switch("Stack Abandon", on=self.quotas.abandon)
         with self._db.write() as tx:
-            row = locking.changeable(self._db, tx, stack_id)
+            row = locking.removable(self._db, tx, stack_id)
             if row.parent_id is not None:
                 message = f"Abandoning {row.name}, which is a part of another stack, is not supported"
                 raise Rejected("NotSupported", f"{message}: abandon the whole.")

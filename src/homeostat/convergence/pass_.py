@@ -253,7 +253,7 @@ class Pass:
         given_up = [each for step in self._made for each in self._forsaken(step.row, step.row.token)]
         if given_up:
             with self._p.db.write() as tx:
-                stack = stacks.lock(self._p.db, tx, self._world.stack.id)
+                stack = stacks.for_update(self._p.db, tx, self._world.stack.id)
                 if stack is not None and stack.spares != Spares.ALL:
                     forsaken.add(self._p.db, tx, given_up, self._p.db.now_of(tx))
 
