@@ -1,4 +1,5 @@
-# Every target sets up what it needs: a virtual environment in .venv, and for the tests PostgreSQL and Redis servers.
+# Every target sets up what it needs: a virtual environment in .venv, and for the tests PostgreSQL, Redis and
+# Keystone servers.
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
@@ -24,6 +25,7 @@ demo: .venv/installed-dev ## bring up a web tier on this machine, break it, watc
 test: .venv/installed-dev ## run all tests; HOMEOSTAT_SEEDS=1000 plays more simulated histories, ARGS="-k store" chooses
 	scripts/postgresql
 	scripts/redis
+	scripts/keystone
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal $(ARGS)
 
 .PHONY: fuzz
@@ -56,7 +58,7 @@ lock: .venv/installed-dev .venv/installed-docs ## write requirements.lock from w
 
 .PHONY: clean
 clean: ## remove everything that the other targets made
-	rm -rf .venv site build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .keystone site build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests bench docs -name __pycache__ -prune -exec rm -rf {} +
 
 # The stamps are younger than the files that say what to install, or it is installed again.

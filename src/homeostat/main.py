@@ -25,6 +25,7 @@ from homeostat.cli.state import State
 if TYPE_CHECKING:
     from homeostat.api.auth import Access
     from homeostat.clouds.heat_api import Regions
+    from homeostat.clouds.identity.keystone import Keystone
     from homeostat.clouds.outbound import Rules
     from homeostat.clouds.port import Cloud
     from homeostat.convergence.performing import Clouds
@@ -54,6 +55,7 @@ def serve(arguments: Namespace) -> int:
         if not arguments.detach:
             start_logging(settings.log_level, settings.log_json)
             access(settings)
+            check_identity(settings)
             fetching(settings)
             shared(settings)
             migrate(settings)
@@ -271,15 +273,47 @@ def database(settings: ServiceSettings) -> "Database":
 
 
 def access(settings: ServiceSettings) -> "Access":
-    """Fails: Usage naming the line of the users file that is wrong."""
+    """Fails: Usage naming what is wrong with the file about users."""
     from homeostat.api.auth import BasicAccess, NoAccess
 
+    if settings.access == "keystone" and settings.keystone_config is not None:
+        from homeostat.api.keystone import KeystoneAccess
+
+        try:
+            return KeystoneAccess(settings.keystone_config)
+        except ValueError as error:
+            raise Usage(f"--keystone-config {error}") from error
     if settings.htpasswd is None or settings.access == "none":
         return NoAccess()
     try:
         return BasicAccess(settings.htpasswd)
     except (OSError, ValueError) as error:
         raise Usage(f"--htpasswd: {error}") from error
+
+
+def identity(settings: ServiceSettings) -> "Keystone | None":
+    """The way to Keystone, where there is one. Fails: Usage naming what is wrong with its file."""
+    if settings.access != "keystone" or settings.keystone_config is None:
+        return None
+    from homeostat.clouds.identity.config import read_config
+    from homeostat.clouds.identity.keystone import Keystone
+
+    try:
+        return Keystone(read_config(settings.keystone_config))
+    except ValueError as error:
+        raise Usage(f"--keystone-config {error}") from error
+
+
+def check_identity(settings: ServiceSettings) -> None:
+    """Say so when Keystone is not there, or does not know the service; it may come later."""
+    from homeostat.model.errors import HomeostatError
+
+    there = identity(settings)
+    try:
+        if there is not None:
+            there.check()
+    except HomeostatError as error:
+        LOG.warning("starting all the same, but nobody can ask for anything until this is mended: %s", error)
 
 
 def fetching(settings: ServiceSettings) -> "Rules":

@@ -1,7 +1,7 @@
 """Who may ask: the access modes. Each says who the caller is; whether a caller may do something is decided elsewhere.
 
-`none` — anybody on this machine; `basic` — users and bcrypt hashes in a file. Another mode is another class with the
-methods of `Access`.
+`none` — anybody on this machine; `basic` — users and bcrypt hashes in a file; `keystone` — tokens (see
+`api.keystone`). Another mode is another class with the methods of `Access`.
 """
 
 import base64
@@ -32,7 +32,8 @@ IMPLIED: Mapping[str, Collection[str]] = {"admin": ("member", "reader"), "member
 class Caller:
     """user — name of who asks, None when nobody is asked; project — the only one it may act in, but for an admin;
     user_id, domain — as the identity service tells, None without one; roles — in the project; is_admin — of the whole
-    cloud; token — that the caller has sent; only_here — it has proved that it may make this one request."""
+    cloud; token — that the caller has sent; trust — id of the trust that this comes from, if any; only_here — it has
+    proved that it may make this one request."""
 
     user: str | None = None
     project: str | None = None
@@ -41,6 +42,7 @@ class Caller:
     roles: frozenset[str] = frozenset()
     is_admin: bool = False
     token: str | None = field(default=None, repr=False)
+    trust: str | None = None
     only_here: bool = False
 
     @property
@@ -56,24 +58,28 @@ class Caller:
 
 
 class Access(Protocol):
-    """One access mode. slow — `caller` may compute for longer than an event loop can wait."""
+    """One access mode."""
 
     challenge: str
     """Value of WWW-Authenticate in a 401."""
-    slow: bool
 
     def check_host(self, host: str) -> None:
         """Fails: ValueError when serving on this address would be unsafe."""
 
-    def caller(self, headers: Mapping[str, str]) -> Caller:
-        """Who asks, by the headers of a request (lower-case names). Fails: Rejected (HTTPUnauthorized)."""
+    def known(self, headers: Mapping[str, str]) -> Caller | None:
+        """Who asks, where it can be told without waiting, which an event loop cannot; else None."""
+
+    def caller(self, headers: Mapping[str, str], method: str = "GET", path: str = "/") -> Caller:
+        """Who asks, by the headers of a request (lower-case names). May take its time.
+
+        Fails: Rejected (HTTPUnauthorized); Transient when nobody can tell now.
+        """
 
 
 class NoAccess:
     """Everybody may do everything in any project: for this machine alone."""
 
     challenge = ""
-    slow = False
 
     def check_host(self, host: str) -> None:
         if not _is_loopback(host):
@@ -82,7 +88,10 @@ class NoAccess:
                 "listen on 127.0.0.1, or use access mode basic"
             )
 
-    def caller(self, headers: Mapping[str, str]) -> Caller:
+    def known(self, headers: Mapping[str, str]) -> Caller:
+        return Caller()
+
+    def caller(self, headers: Mapping[str, str], method: str = "GET", path: str = "/") -> Caller:
         return Caller()
 
 
@@ -113,7 +122,6 @@ class BasicAccess:
     """
 
     challenge = 'Basic realm="homeostat", charset="UTF-8"'
-    slow = True
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -127,7 +135,10 @@ class BasicAccess:
     def check_host(self, host: str) -> None:
         """Any address will do."""
 
-    def caller(self, headers: Mapping[str, str]) -> Caller:
+    def known(self, headers: Mapping[str, str]) -> None:
+        """A hash has to be computed, or a file to be looked at."""
+
+    def caller(self, headers: Mapping[str, str], method: str = "GET", path: str = "/") -> Caller:
         given = _credentials(headers.get("authorization", ""))
         if given is None:
             raise Rejected("HTTPUnauthorized", "Authentication is needed: send user and password (HTTP basic).")

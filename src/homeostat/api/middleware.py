@@ -18,7 +18,7 @@ from homeostat.api.auth import Access, Caller
 from homeostat.api.enforcing import Policy
 from homeostat.api.rules import STACK_USER
 from homeostat.convergence import traces
-from homeostat.model.errors import Rejected
+from homeostat.model.errors import Rejected, Transient
 
 LOG = logging.getLogger(__name__)
 ACCESS_LOG = logging.getLogger("homeostat.api.access")
@@ -152,6 +152,10 @@ class Guard:
             except Rejected as error:
                 await faults.rejected(error, self._access.challenge)(scope, receive, send)
                 return
+            except Transient as error:
+                LOG.warning("%s %s put off: %s", scope["method"], scope["path"], error)
+                await faults.transient(error)(scope, receive, send)
+                return
             scope["state"]["caller"] = caller
         await self._app(scope, receive, send)
 
@@ -161,9 +165,10 @@ class Guard:
             parts = path.split("/")[2:]
             if await to_thread.run_sync(self._may_signal, token, parts[0], parts):
                 return Caller(project=parts[0], roles=frozenset({STACK_USER}), only_here=True)
-        if self._access.slow:
-            return await to_thread.run_sync(self._access.caller, headers)
-        return self._access.caller(headers)
+        known = self._access.known(headers)
+        if known is not None:
+            return known
+        return await to_thread.run_sync(self._access.caller, headers, method, path)
 
 
 class BodyLimit:

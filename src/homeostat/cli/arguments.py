@@ -225,9 +225,21 @@ def _service(commands: Commands, name: str, summary: str, example: str) -> Argum
     _option(command, "host", "127.0.0.1", "address to listen on", metavar="ADDRESS")
     _option(command, "port", PORT, "port to listen on, 0 for any free one", type=int, metavar="PORT")
     _option(
-        command, "access", "none", "who may use the API: this machine, or users with passwords", choices=ACCESS_MODES
+        command,
+        "access",
+        "none",
+        "who may use the API: this machine, users with passwords, or users of Keystone",
+        choices=ACCESS_MODES,
     )
     _option(command, "htpasswd", None, "users of --access basic (bcrypt)", type=Path, metavar="FILE")
+    _option(
+        command,
+        "keystone-config",
+        None,
+        "how --access keystone reaches Keystone: an ini file with the section [keystone_authtoken]",
+        type=Path,
+        metavar="FILE",
+    )
     command.add_argument(
         "--metrics",
         action="store_true",

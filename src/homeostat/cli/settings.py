@@ -11,7 +11,7 @@ from homeostat.cli.problems import Usage
 
 PORT = 8004
 CLOUDS = ("local", "simulated")
-ACCESS_MODES = ("none", "basic")
+ACCESS_MODES = ("none", "basic", "keystone")
 LOG_LEVELS = ("debug", "info", "warning", "error")
 SQL_BOARD = "sql"
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
@@ -26,11 +26,12 @@ def default_state() -> str:
 class ServiceSettings:
     """How a service runs. state — directory of all it keeps; database — SQLAlchemy URL, empty for SQLite in `state`;
     board — `sql`, or URL of the Redis database where workers find their jobs; port — 0 for any free one; workers —
-    worker processes; htpasswd — users file for access `basic`; metrics — shown by the API; metrics_port — of the first
-    worker, each other one has the next; 0 for any free one, None to show none; regions — `NAME=URL` of services where
-    stacks may be made; region_logins — file of the logins there; fetch_from — where templates
-    may be fetched from though it is not public; public_url — where servers reach the API, empty for where it listens;
-    plugins — directories with modules of resource types; heat_imports — such modules may import the names of Heat."""
+    worker processes; htpasswd — users file for access `basic`; keystone_config — file about Keystone, for access
+    `keystone`; metrics — shown by the API; metrics_port — of the first worker, each other one has the next; 0 for any
+    free one, None to show none; regions — `NAME=URL` of services where stacks may be made; region_logins — file of the
+    logins there; fetch_from — where templates may be fetched from though it is not public; public_url — where servers
+    reach the API, empty for where it listens; plugins — directories with modules of resource types; heat_imports —
+    such modules may import the names of Heat."""
 
     state: Path
     database: str = ""
@@ -40,6 +41,7 @@ class ServiceSettings:
     port: int = PORT
     access: str = "none"
     htpasswd: Path | None = None
+    keystone_config: Path | None = None
     workers: int = 1
     metrics: bool = False
     metrics_host: str = "127.0.0.1"
@@ -66,6 +68,7 @@ class ServiceSettings:
             port=arguments.port,
             access=arguments.access,
             htpasswd=arguments.htpasswd,
+            keystone_config=arguments.keystone_config,
             workers=arguments.workers,
             metrics=arguments.metrics,
             metrics_host=arguments.metrics_host,
@@ -97,6 +100,8 @@ class ServiceSettings:
             raise Usage("--access basic needs --htpasswd FILE (make one with: htpasswd -B -c FILE USER)")
         if self.access == "basic" and self.htpasswd is not None and not self.htpasswd.is_file():
             raise Usage(f"--htpasswd {self.htpasswd}: there is no such file")
+        if self.access == "keystone":
+            self._check_keystone()
         if self.region_logins is not None and not self.region_logins.is_file():
             raise Usage(f"--region-logins {self.region_logins}: there is no such file")
         strange = [each for each in self.plugins if not each.is_dir()]
@@ -119,6 +124,14 @@ class ServiceSettings:
         if self.traces and not _can_trace():
             raise Usage("--traces needs packages that are not installed: pip install 'homeostat[otel]'")
 
+    def _check_keystone(self) -> None:
+        if find_spec("keystonemiddleware") is None:
+            raise Usage("--access keystone needs packages that are not installed: pip install 'homeostat[keystone]'")
+        if self.keystone_config is None:
+            raise Usage("--access keystone needs --keystone-config FILE (make one with: homeostat register)")
+        if not self.keystone_config.is_file():
+            raise Usage(f"--keystone-config {self.keystone_config}: there is no such file")
+
     @property
     def redis_url(self) -> str:
         """Empty for the board that is a view of the database."""
@@ -139,6 +152,7 @@ class ServiceSettings:
             "HOMEOSTAT_PORT": str(self.port),
             "HOMEOSTAT_ACCESS": self.access,
             "HOMEOSTAT_HTPASSWD": str(self.htpasswd or ""),
+            "HOMEOSTAT_KEYSTONE_CONFIG": str(self.keystone_config or ""),
             "HOMEOSTAT_WORKERS": str(self.workers),
             "HOMEOSTAT_METRICS": "1" if self.metrics else "",
             "HOMEOSTAT_METRICS_HOST": self.metrics_host,

@@ -1,0 +1,117 @@
+"""Asks Keystone, as the service, as its domain's administrator, or on behalf of a user."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from keystoneauth1 import adapter, exceptions, plugin
+from keystoneauth1.identity import v3
+
+from homeostat.clouds.identity.config import IdentityConfig
+from homeostat.model.errors import HomeostatError, Terminal, Transient, Uncertain
+
+Wire = dict[str, Any]
+TIME = (
+    exceptions.ConnectFailure,
+    exceptions.DiscoveryFailure,
+    exceptions.RetriableConnectionFailure,
+    exceptions.HttpServerError,
+    exceptions.TooManyRequests,
+)
+
+
+AUTH_URL: Any = plugin.AUTH_INTERFACE
+"""The address of the logins, whatever the catalogue says."""
+
+
+class Missing(HomeostatError):
+    """Keystone answered that there is no such thing."""
+
+
+class Taken(HomeostatError):
+    """There is such a thing already."""
+
+
+class Denied(Terminal):
+    """Keystone does not allow it to whom it was asked as."""
+
+
+class Keystone:
+    """Safe to share between threads. Asks nothing before it is needed."""
+
+    def __init__(self, config: IdentityConfig) -> None:
+        self.config = config
+        self.service = self._as(config.service)
+        self.trustee = self._as(config.trustee)
+        self.domain = self._as(self._domain_login()) if config.has_users else None
+
+    def _as(self, login: Any) -> adapter.Adapter:
+        return adapter.Adapter(
+            self.config.connection,
+            auth=login,
+            service_type="identity",
+            interface=AUTH_URL,
+            min_version="3",
+            max_version="3.latest",
+        )
+
+    def _domain_login(self) -> Any:
+        where = {"user_domain_name": self.config.domain_name, "domain_name": self.config.domain_name}
+        if self.config.domain_id:
+            where = {"user_domain_id": self.config.domain_id, "domain_id": self.config.domain_id}
+        login: Any = v3.Password
+        who = {"username": self.config.domain_admin, "password": self.config.domain_password}
+        return login(auth_url=self.config.auth_url, **who, **where)
+
+    def ask(self, way: adapter.Adapter, method: str, path: str, **more: Any) -> Wire:
+        """The body of the answer. way — `service`, `trustee` or `domain`.
+
+        Fails: Missing, Taken, Denied, Transient; Uncertain when something may have been done; Terminal.
+        """
+        answer = self.asked(
+            lambda: way.request(f"/{path}", method, raise_exc=True, **more), looks=method in ("GET", "HEAD")
+        )
+        return dict(answer.json()) if answer.content else {}
+
+    def asked(self, call: Callable[[], Any], *, looks: bool) -> Any:
+        """What the call gives, its errors in our words."""
+        try:
+            return call()
+        except exceptions.NotFound as error:
+            raise Missing(_said(error)) from error
+        except exceptions.Conflict as error:
+            raise Taken(_said(error)) from error
+        except exceptions.Unauthorized as error:
+            login = "look at the logins in the file of --keystone-config"
+            raise Transient(f"Keystone does not let the service in, {login}: {_said(error)}") from error
+        except exceptions.Forbidden as error:
+            raise Denied(f"Keystone does not allow it: {_said(error)}") from error
+        except exceptions.RequestTimeout as error:
+            message = f"Keystone gave no answer in time: {error}"
+            raise (Transient(message) if looks else Uncertain(message)) from error
+        except TIME as error:
+            raise Transient(f"Keystone does not answer at {self.config.auth_url}: {_said(error)}") from error
+        except exceptions.ClientException as error:
+            raise Terminal(f"Keystone refuses it: {_said(error)}") from error
+
+    def check(self) -> None:
+        """Does Keystone know the service? Fails: Transient."""
+        self.token(self.service)
+
+    def token(self, way: adapter.Adapter) -> str:
+        """A token that is still good for a while. Fails: Transient, Denied."""
+        return str(self.asked(way.get_token, looks=True))
+
+    def user_id(self, way: adapter.Adapter) -> str:
+        """Whom Keystone takes this login for. Fails: Transient, Denied."""
+        return str(self.asked(way.get_user_id, looks=True))
+
+
+def _said(error: BaseException) -> str:
+    """Without the address of the request, which may hold names of users."""
+    details = getattr(error, "details", None)
+    return str(details or getattr(error, "message", None) or error)
+
+
+def named(found: Mapping[str, Any], kind: str, name: str) -> Wire | None:
+    """The one of a list that has this name."""
+    return next((dict(each) for each in found[kind] if each["name"] == name), None)
