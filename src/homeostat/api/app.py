@@ -17,6 +17,8 @@ from homeostat.api.answers import Json, nothing
 from homeostat.api.asking import Service
 from homeostat.api.asks import Asks
 from homeostat.api.auth import Access
+from homeostat.api.cloudformation import routes as cloudformation
+from homeostat.api.cloudformation.admission import Admission
 from homeostat.api.enforcing import Policy
 from homeostat.api.graphs import Graphs
 from homeostat.api.intake import Intake
@@ -28,7 +30,6 @@ from homeostat.api.middleware import (
     RequestId,
     Traced,
     Versions,
-    version_of,
     versions_answer,
 )
 from homeostat.api.orchestration import ROUTERS
@@ -82,9 +83,11 @@ def create_app(
     policy = Policy() if policy is None else policy
     asks = Asks(db, intake.quotas.timeout_s)
     app.state.service = Service(db, intake, asks, clock, Graphs(), signals, Tail(db), policy, limits.hidden_tags)
+    app.state.admission = Admission(db, clock, access)
     for router in ROUTERS:
         app.include_router(router)
     app.include_router(signed.ROUTER)
+    app.include_router(cloudformation.ROUTER)
     _add_service_routes(app)
     if metrics:
         _add_metrics(app)
@@ -104,11 +107,6 @@ def _add_service_routes(app: FastAPI) -> None:
     @app.get("/versions", summary="List API versions (also at the root)", status_code=300, tags=["service"])
     async def list_versions(request: Request) -> Response:
         return versions_answer(request)
-
-    @app.get("/v1", summary="Show the API version", tags=["service"])
-    @app.get("/v1/", include_in_schema=False)
-    async def show_version(request: Request) -> Response:
-        return Json({"version": version_of(request)})
 
     @app.get(
         "/healthcheck",

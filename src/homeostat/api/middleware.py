@@ -10,11 +10,14 @@ from typing import Any
 from anyio import to_thread
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from homeostat.api import faults
 from homeostat.api.answers import Json
 from homeostat.api.auth import Access, Caller
+from homeostat.api.cloudformation.answers import error as told
+from homeostat.api.cloudformation.problems import refused
 from homeostat.api.enforcing import Policy
 from homeostat.api.rules import STACK_USER
 from homeostat.convergence import traces
@@ -26,12 +29,16 @@ MEDIA_TYPE = re.compile(r"application/vnd\.openstack\.orchestration-v1(\.0)?\b")
 METRICS = "/metrics"
 SIGNED = re.compile(r"/v1/(waitcondition|signal|metadata)/arn:openstack:heat::")
 """Addresses below this need no account. No project has addresses of this form."""
+CLOUDFORMATION = ("/v1", "/v1/")
+"""Addresses of the CloudFormation API, which asks by itself who its callers are."""
 SIGNAL_TOKEN = re.compile(r"[0-9a-f]{32}\.[\w-]+\Z")
 MaySignal = Callable[[str, str, Sequence[str]], bool]
 _STACK_ID = re.compile(r"/stacks/(?:[^/]+/)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?=/|$)")
 _VERSION = re.compile(r"/(v\d+(?:\.\d+)?)(?=/|$)")
 DRAINED_FACTOR = 4
 """A body up to so many times the limit is read to its end and thrown away, so that the client sees the answer."""
+FORM_FACTOR = 3
+"""A form may be so much larger: what its encoding makes of a template that is no longer than others may be."""
 
 
 class RequestId:
@@ -130,8 +137,8 @@ def versions_answer(request: Request) -> Json:
 class Guard:
     """Lets requests to `/v1/{project}/…` pass for callers that may act in that project, and any caller read metrics.
 
-    Signed addresses are guarded by their signature, where they are served; nothing else is guarded. may_signal — is
-    this the token of a handle, for this project and just this address?
+    Signed addresses are guarded by their signature, and the CloudFormation API by its own rules, where they are served;
+    nothing else is guarded. may_signal — is this the token of a handle, for this project and just this address?
     """
 
     def __init__(self, app: ASGIApp, *, access: Access, policy: Policy, may_signal: MaySignal) -> None:
@@ -142,7 +149,7 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         guarded = scope["type"] == "http" and (scope["path"] == METRICS or scope["path"].startswith("/v1/"))
-        if guarded and not SIGNED.match(scope["path"]):
+        if guarded and scope["path"] not in CLOUDFORMATION and not SIGNED.match(scope["path"]):
             try:
                 if "\0" in scope["path"] or b"%00" in scope["query_string"]:
                     raise Rejected("HTTPBadRequest", "No address and no parameter may hold a NUL character.")
@@ -182,10 +189,11 @@ class BodyLimit:
         if scope["type"] != "http" or scope["method"] in ("GET", "HEAD", "OPTIONS"):
             await self._app(scope, receive, send)
             return
-        body = await self._read(int(Headers(scope=scope).get("content-length") or 0), receive)
+        bytes_max = self._bytes_max * (FORM_FACTOR if scope["path"] in CLOUDFORMATION else 1)
+        body = await self._read(int(Headers(scope=scope).get("content-length") or 0), receive, bytes_max)
         if body is None:
             message = f"Request limit exceeded: JSON body size exceeds maximum allowed size ({self._bytes_max} bytes)."
-            await faults.rejected(Rejected("RequestLimitExceeded", message))(scope, receive, send)
+            await _refusal(scope, Rejected("RequestLimitExceeded", message))(scope, receive, send)
             return
         replay = [{"type": "http.request", "body": body, "more_body": False}]
 
@@ -194,21 +202,26 @@ class BodyLimit:
 
         await self._app(scope, replayed, send)
 
-    async def _read(self, announced: int, receive: Receive) -> bytes | None:
+    async def _read(self, announced: int, receive: Receive, bytes_max: int) -> bytes | None:
         """The body; None if it is too large."""
-        if announced > self._bytes_max * DRAINED_FACTOR:
+        if announced > bytes_max * DRAINED_FACTOR:
             return None
         parts: list[bytes] = []
         size = 0
         more = True
-        while more and size <= self._bytes_max * DRAINED_FACTOR:
+        while more and size <= bytes_max * DRAINED_FACTOR:
             message = await receive()
             chunk = message.get("body", b"")
             size += len(chunk)
-            if size <= self._bytes_max:
+            if size <= bytes_max:
                 parts.append(chunk)
             more = message.get("more_body", False)
-        return b"".join(parts) if size <= self._bytes_max else None
+        return b"".join(parts) if size <= bytes_max else None
+
+
+def _refusal(scope: Scope, error: Rejected) -> Response:
+    """As the API at this address tells it."""
+    return told(refused(error)) if scope["path"] in CLOUDFORMATION else faults.rejected(error)
 
 
 class Faults:

@@ -20,6 +20,7 @@ from homeostat.convergence.definitions import (
     template_of,
     touched_shards,
 )
+from homeostat.convergence.records import stack_arn
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.observed import Observation, Presence
@@ -235,7 +236,7 @@ def _observation(stack_id: str, child: stacks.Standing | None, now: float) -> Ob
         "changes": child.passes,
         "skip": child.skip,
         "failures": child.failures,
-        "arn": f"arn:openstack:heat::{child.project}:stacks/{child.name}/{stack_id}",
+        "arn": stack_arn(child.project, child.name, stack_id),
     }
     if child.status == Status.FAILED:
         properties["fault"] = child.reason

@@ -19,7 +19,7 @@ from homeostat.model.errors import HomeostatError, Terminal
 from homeostat.model.observed import Observation, Presence
 from homeostat.resources import signing, userdata
 from homeostat.resources.families import configs, deployments
-from homeostat.resources.families.access import DEPLOYED, KEY, USER
+from homeostat.resources.families.access import DEPLOYED, KEY, USER, User
 from homeostat.resources.families.configs import CONFIG
 from homeostat.resources.families.deployments import COMPLETE, DEPLOYMENT, IN_PROGRESS, Deploying
 from homeostat.resources.families.scaling import POLICY_KIND
@@ -92,8 +92,11 @@ VERBS = {"PUT": "waitcondition", "POST": "signal", "GET": "metadata"}
 
 
 def arn(owner: Owner) -> str:
-    stack = f"{owner.project}:stacks/{owner.stack_name}/{owner.stack_id}"
-    return f"arn:openstack:heat::{stack}/resources/{owner.name}"
+    return f"{stack_arn(owner.project, owner.stack_name, owner.stack_id)}/resources/{owner.name}"
+
+
+def stack_arn(project: str, name: str, stack_id: str) -> str:
+    return f"arn:openstack:heat::{project}:stacks/{name}/{stack_id}"
 
 
 def access_key(record_id: str) -> str:
@@ -297,11 +300,16 @@ class Users(Keeper):
 
 
 class AccessKeys(Keeper):
+    """link — the user, where it is one of the same stack."""
+
     kind = KEY
     needs_owner = False
 
     def make(self, desk: Desk, intent: Intent, owner: Owner) -> list[Record]:
-        made = desk.record(self.kind, intent.token, dict(intent.spec), secret=desk.secret())
+        handles = [each.handle for each in records.owners_in(desk.tx, owner.stack_id, User.name)]
+        users = {each.object["name"]: each.id for each in records.of_ids(desk.tx, USER, handles).values()}
+        link = users.get(intent.spec["user"], "")
+        made = desk.record(self.kind, intent.token, dict(intent.spec), link=link, secret=desk.secret())
         made.object |= {"access_key": access_key(made.id), "secret_key": (made.secret or {})["key"]}
         return [made]
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, select, tuple_, update
+from sqlalchemy import Connection, Row, Select, delete, func, select, tuple_, update
 
 from homeostat.store import schema
 from homeostat.store.database import Database
@@ -178,14 +178,22 @@ def owners_of(tx: Connection, handles: Collection[str]) -> list[Owner]:
     return _owners(tx, _resource.c.handle, handles)
 
 
+def owners_in(tx: Connection, stack_id: str, type_name: str) -> list[Owner]:
+    """Resources of this type in a stack."""
+    chosen = _owner_columns().where(_resource.c.stack_id == stack_id, _resource.c.type == type_name)
+    return [Owner(*row) for row in tx.execute(chosen)]
+
+
 def _owners(tx: Connection, column: Any, values: Collection[str]) -> list[Owner]:
     wanted = sorted(value for value in values if value)
     if not wanted:
         return []
+    return [Owner(*row) for row in tx.execute(_owner_columns().where(column.in_(wanted)))]
+
+
+def _owner_columns() -> Select[Any]:
     names = ("key", "name", "type", "handle", "action", "status", "metadata", "shard")
-    chosen = (
-        select(*(_resource.c[name] for name in names), _stack.c.id, _stack.c.name, _stack.c.project)
-        .join(_stack, _stack.c.id == _resource.c.stack_id)
-        .where(column.in_(wanted))
+    columns = (_resource.c[name] for name in names)
+    return select(*columns, _stack.c.id, _stack.c.name, _stack.c.project).join(
+        _stack, _stack.c.id == _resource.c.stack_id
     )
-    return [Owner(*row) for row in tx.execute(chosen)]

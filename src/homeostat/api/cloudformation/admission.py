@@ -1,0 +1,78 @@
+"""Who asks, by the signature of a request or by what the access mode knows (cfn-api.md section 2)."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from homeostat.api.auth import Access, Caller, NoAccess
+from homeostat.api.cloudformation.problems import Refused
+from homeostat.api.cloudformation.signatures import Claim, Sent, claim_of
+from homeostat.api.rules import STACK_USER
+from homeostat.convergence.access_keys import Holder, holder_of
+from homeostat.convergence.clock import Clock
+from homeostat.store.database import Database
+
+DEFAULT_PROJECT = "default"
+"""Where nobody is asked, and no key names a project."""
+SHOWN = ("x-auth-token", "x-auth-user")
+"""Headers of requests that show who they are without a signature."""
+
+
+class Ec2(Protocol):
+    """Verifies requests that are signed with keys of an identity service."""
+
+    def caller(self, sent: Sent, access_key: str, signature: str) -> Caller:
+        """Whose request it is. Fails: Refused; Transient when the identity service does not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """Who asks. holder — of the key of ours that the request is signed with, None otherwise."""
+
+    caller: Caller
+    project: str
+    holder: Holder | None = None
+
+
+class Admission:
+    """Keys of the service are verified here; those of an identity service, by it."""
+
+    def __init__(self, db: Database, clock: Clock, access: Access, ec2: Ec2 | None = None) -> None:
+        self._db = db
+        self._clock = clock
+        self._access = access
+        self._ec2 = ec2
+
+    def admit(self, sent: Sent) -> Admitted:
+        """Fails: Refused, or Rejected (HTTPUnauthorized)."""
+        claim = claim_of(sent)
+        if claim is None:
+            return self._unsigned(sent)
+        with self._db.read() as tx:
+            holder = holder_of(tx, claim.access_key)
+        if holder is not None:
+            self._check(claim, holder)
+            caller = Caller(holder.name, holder.owner.project, roles=frozenset({STACK_USER}))
+            return Admitted(caller, holder.owner.project, holder)
+        if isinstance(self._access, NoAccess):
+            return Admitted(Caller(), claim.access_key)
+        if self._ec2 is None:
+            message = "Only keys that templates have made are known. Others: send user and password (HTTP basic)."
+            raise Refused("InvalidClientTokenId", message)
+        return _in_project(self._ec2.caller(sent, claim.access_key, claim.signature))
+
+    def _check(self, claim: Claim, holder: Holder) -> None:
+        """The signature first: who has not the secret learns nothing of times."""
+        if not claim.fits(holder.secret):
+            raise Refused("SignatureDoesNotMatch", "Look at the secret, and at the address that was signed.")
+        claim.check_time(self._clock.now())
+
+    def _unsigned(self, sent: Sent) -> Admitted:
+        headers = dict(reversed(sent.headers))
+        known = isinstance(self._access, NoAccess) or headers.get("authorization", "").lower().startswith("basic ")
+        if not known and not any(name in headers for name in SHOWN):
+            raise Refused("IncompleteSignature", "Sign the request, or send a token or password.")
+        return _in_project(self._access.caller(headers))
+
+
+def _in_project(caller: Caller) -> Admitted:
+    return Admitted(caller, caller.project or DEFAULT_PROJECT)

@@ -1,0 +1,74 @@
+"""Parameters of a request to the CloudFormation API, from its address and its form."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import parse_qsl
+
+from homeostat.api.cloudformation.problems import Refused
+
+FIELDS_MAX = 10_000
+FORM = "application/x-www-form-urlencoded"
+Pairs = Sequence[tuple[str, str]]
+
+
+def read_pairs(encoded: bytes) -> Pairs:
+    """Names and values of a query or form, decoded, in their order. Fails: Refused (MalformedQueryString)."""
+    try:
+        pairs = parse_qsl(encoded.decode("ascii"), True, errors="strict", max_num_fields=FIELDS_MAX)
+    except ValueError as error:
+        raise Refused("MalformedQueryString", f"They are no UTF-8 with per cent signs: {error}") from error
+    if any("\0" in name or "\0" in value for name, value in pairs):
+        raise Refused("InvalidParameterValue", "No parameter may hold a NUL character.")
+    return pairs
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """By name; each was given once."""
+
+    given: Mapping[str, str]
+
+    @classmethod
+    def of(cls, pairs: Pairs) -> "Parameters":
+        """Fails: Refused for a parameter given twice: which of them is meant, and signed, would be a guess."""
+        given: dict[str, str] = {}
+        for name, value in pairs:
+            if name in given:
+                raise Refused("InvalidParameterCombination", f"{name} is given more than once.")
+            given[name] = value
+        return cls(given)
+
+    def get(self, *names: str) -> str | None:
+        """The first of these that is given and not empty."""
+        return next((self.given[name] for name in names if self.given.get(name)), None)
+
+    def needed(self, name: str) -> str:
+        """Fails: Refused (MissingParameter)."""
+        value = self.get(name)
+        if value is None:
+            raise Refused("MissingParameter", f"{name} is needed.")
+        return value
+
+    def flag(self, name: str) -> bool | None:
+        """None where it is not given. Fails: Refused."""
+        value = self.get(name)
+        if value is None:
+            return None
+        if value.lower() not in ("true", "false"):
+            raise Refused("InvalidParameterValue", f"{name} is true or false, not {value!r}.")
+        return value.lower() == "true"
+
+    def members(self, name: str) -> list[dict[str, str]]:
+        """Items of a list, `<name>.member.<N>.<key>`, in the order of N."""
+        pattern = re.compile(rf"{re.escape(name)}\.member\.(\d{{1,9}})\.(\w+)\Z")
+        found: dict[int, dict[str, str]] = {}
+        for each, value in self.given.items():
+            match = pattern.match(each)
+            if match:
+                found.setdefault(int(match[1]), {})[match[2]] = value
+        return [found[number] for number in sorted(found)]
+
+    def has(self, name: str) -> bool:
+        """Is it, or anything of that list, given?"""
+        return any(each == name or each.startswith(f"{name}.") for each in self.given)

@@ -1,0 +1,162 @@
+"""Actions on the resources and events of stacks."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from homeostat.api.cloudformation.asking import Action, Asking, arn_of
+from homeostat.api.cloudformation.paging import page_of
+from homeostat.api.cloudformation.problems import Refused
+from homeostat.api.orchestration.inventory import Entry, Inventory
+from homeostat.api.orchestration.renderings import event_detail, event_seq
+from homeostat.convergence import access_keys
+from homeostat.convergence.signalling import metadata_of
+from homeostat.model.errors import Rejected
+from homeostat.model.world import Resource
+from homeostat.store import events, records, stacks, views
+from homeostat.store.events import event_id
+
+Shown = dict[str, Any]
+
+
+def describe_resource(asking: Asking) -> Any:
+    """With its metadata: what agents on servers look at."""
+    name = asking.parameters.needed("LogicalResourceId")
+    with asking.ask.db.read() as tx:
+        stack = asking.stack(tx)
+        if asking.holder is not None and not access_keys.may_read(tx, asking.holder, stack.id, name):
+            raise Rejected("Forbidden", f"The key of {asking.holder.name} does not reach {name} of {stack.name}.")
+        inventory = _inventory(asking, tx, stack, [name])
+        entry = inventory.entry(name)
+        if entry.row is None:
+            raise Rejected("ResourceNotAvailable", f"The Resource ({name}) is not available: it is not begun yet.")
+        metadata = _metadata(asking, tx, entry.row)
+        shown = _shown(asking, inventory, entry, time="LastUpdatedTimestamp")
+    return {"StackResourceDetail": {**shown, "Description": entry.description, "Metadata": json.dumps(metadata)}}
+
+
+def _metadata(asking: Asking, tx: Connection, row: Resource) -> Mapping[str, Any]:
+    """A server that is being replaced goes on reading what is for itself."""
+    holder = asking.holder
+    if holder is not None and holder.is_server:
+        return metadata_of(tx, asking.ask.project, holder.owner)
+    return metadata_of(tx, asking.ask.project, row)
+
+
+def describe_resources(asking: Asking) -> Any:
+    """Of a stack, or of the stack that the thing with a physical id is in."""
+    wanted = asking.parameters.get("LogicalResourceId")
+    with asking.ask.db.read() as tx:
+        stack = _stack_of(asking, tx)
+        inventory = _inventory(asking, tx, stack, [wanted] if wanted is not None else None)
+        entries = inventory.entries() if wanted is None else [inventory.entry(wanted)]
+        shown = [
+            {**_shown(asking, inventory, entry, time="Timestamp"), "Description": entry.description}
+            for entry in entries
+        ]
+    return {"StackResources": shown}
+
+
+def _stack_of(asking: Asking, tx: Connection) -> Row[Any]:
+    parameters = asking.parameters
+    handle = parameters.get("PhysicalResourceId")
+    if (handle is None) == (parameters.get("StackName") is None):
+        code = "MissingParameter" if handle is None else "InvalidParameterCombination"
+        raise Refused(code, "Give StackName or PhysicalResourceId, one of them.")
+    if handle is None:
+        return asking.stack(tx)
+    owners = records.owners_of(tx, [handle])
+    ids = {each.stack_id for each in owners if each.project == asking.ask.project}
+    if len(ids) > 1:
+        raise Rejected("HTTPBadRequest", f"{len(ids)} stacks have the resource {handle}: give StackName instead.")
+    row = stacks.get(tx, ids.pop()) if ids else None
+    if row is None:
+        raise Rejected("EntityNotFound", f"The Resource ({handle}) could not be found.")
+    return row
+
+
+def list_resources(asking: Asking) -> Any:
+    with asking.ask.db.read() as tx:
+        inventory = _inventory(asking, tx, asking.stack(tx))
+        entries = inventory.entries()
+        summaries = [_shown(asking, inventory, entry, time="LastUpdatedTimestamp") for entry in entries]
+    for each in summaries:
+        del each["StackId"], each["StackName"]
+    return {"StackResourceSummaries": summaries}
+
+
+def _inventory(asking: Asking, tx: Connection, stack: Row[Any], names: Sequence[str] | None = None) -> Inventory:
+    return Inventory(tx, stack, asking.ask.service.graphs.wanted(tx, stack), names)
+
+
+def _shown(asking: Asking, inventory: Inventory, entry: Entry, *, time: str) -> Shown:
+    """What all of them tell of a resource. time — name of the time of its last change."""
+    wire = inventory.wire(asking.ask, entry)
+    return {
+        "StackId": arn_of(inventory.stack),
+        "StackName": inventory.stack.name,
+        "LogicalResourceId": entry.name,
+        "PhysicalResourceId": wire["physical_resource_id"],
+        "ResourceType": entry.type,
+        "ResourceStatus": wire["resource_status"],
+        "ResourceStatusReason": wire["resource_status_reason"],
+        time: wire["updated_time"],
+    }
+
+
+def describe_events(asking: Asking) -> Any:
+    """Newest first: of a stack, or of all live ones that are not nested."""
+    by_id: dict[str, Row[Any]] = {}
+    properties: dict[str, Mapping[str, Any]] = {}
+
+    def page(tx: Connection, marker: str | None, limit: int) -> list[Row[Any]]:
+        by_id.update((row.id, row) for row in _stacks_of(asking, tx))
+        found = events.page(tx, list(by_id), after=_after(marker), newest_first=True, limit=limit)
+        for stack_id in {each.stack_id for each in found}:
+            names = {each.name for each in found if each.stack_id == stack_id}
+            rows, _ = views.resources(tx, stack_id, names)
+            properties.update((key, row.properties) for key, row in rows.items())
+        return found
+
+    found, following = page_of(asking, page, lambda each: event_id(each.stack_id, each.seq))
+    return {"StackEvents": [_event(asking, each, by_id[each.stack_id], properties) for each in found], **following}
+
+
+def _after(marker: str | None) -> int | None:
+    seq = event_seq(marker) if marker is not None else None
+    if marker is not None and seq is None:
+        raise Refused("InvalidParameterValue", "NextToken is the one of the answer before.")
+    return seq
+
+
+def _stacks_of(asking: Asking, tx: Connection) -> list[Row[Any]]:
+    if asking.parameters.get("StackName") is not None:
+        return [asking.stack(tx)]
+    hidden = asking.ask.service.hidden_tags
+    return views.stacks_page(tx, views.Listing(asking.ask.project, hidden_tags=hidden))
+
+
+def _event(asking: Asking, event: Row[Any], stack: Row[Any], properties: Mapping[str, Mapping[str, Any]]) -> Shown:
+    wire = event_detail(asking.ask, event, stack, properties.get(event.key, {}))
+    return {
+        "EventId": wire["id"],
+        "StackId": arn_of(stack),
+        "StackName": stack.name,
+        "LogicalResourceId": wire["resource_name"],
+        "PhysicalResourceId": wire["physical_resource_id"],
+        "ResourceType": wire["resource_type"],
+        "ResourceStatus": wire["resource_status"],
+        "ResourceStatusReason": wire["resource_status_reason"],
+        "ResourceProperties": json.dumps(wire["resource_properties"]),
+        "Timestamp": wire["event_time"],
+    }
+
+
+ACTIONS: Mapping[str, Action] = {
+    "DescribeStackEvents": describe_events,
+    "DescribeStackResource": describe_resource,
+    "DescribeStackResources": describe_resources,
+    "ListStackResources": list_resources,
+}

@@ -1,0 +1,110 @@
+"""One address for all actions: the parameter `Action` says which (cfn-api.md sections 1 and 3)."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from anyio import to_thread
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from homeostat.api.answers import Json
+from homeostat.api.asking import Asked, Service
+from homeostat.api.cloudformation import answers, resources, stacks
+from homeostat.api.cloudformation.admission import Admission
+from homeostat.api.cloudformation.asking import Action, Asking
+from homeostat.api.cloudformation.parameters import FORM, Parameters, read_pairs
+from homeostat.api.cloudformation.problems import Refused, refused
+from homeostat.api.cloudformation.signatures import Sent
+from homeostat.api.middleware import version_of
+from homeostat.model.errors import Rejected, Transient
+
+LOG = logging.getLogger(__name__)
+ROUTER = APIRouter(tags=["cloudformation"])
+ACTIONS: Mapping[str, Action] = {**stacks.ACTIONS, **resources.ACTIONS}
+FOR_STACK_USERS = frozenset({"DescribeStackResource"})
+"""What servers and users that a template has made may do."""
+XML: dict[int | str, dict[str, Any]] = {
+    200: {"description": "Done; as JSON with `ContentType=JSON`.", "content": {answers.XML: {}}},
+}
+QUERY = [
+    {
+        "name": name,
+        "in": "query",
+        "required": name == "Action",
+        "description": description,
+        "schema": {"type": "string"},
+    }
+    for name, description in (
+        ("Action", f"One of {', '.join(sorted(ACTIONS))}; each has parameters of its own."),
+        ("ContentType", "JSON, for an answer that is no XML."),
+    )
+]
+FORM_BODY = {"requestBody": {"content": {FORM: {"schema": {"type": "object", "additionalProperties": True}}}}}
+
+
+@ROUTER.get("/v1", summary="Show the API version, or act as the CloudFormation API", tags=["service"])
+@ROUTER.get("/v1/", include_in_schema=False)
+async def show_version_or_act(request: Request) -> Response:
+    """With the parameter `Action` this is the CloudFormation API, as for POST."""
+    if "Action" not in request.query_params:
+        return Json({"version": version_of(request)})
+    return await _answered(request)
+
+
+@ROUTER.post(
+    "/v1",
+    summary="Act as the CloudFormation API",
+    responses=XML,
+    openapi_extra={"parameters": QUERY, **FORM_BODY},
+)
+@ROUTER.post("/v1/", include_in_schema=False)
+async def act(request: Request) -> Response:
+    """Parameters are in the address or in a form. Errors have the codes of AWS, in an `ErrorResponse`."""
+    return await _answered(request)
+
+
+async def _answered(request: Request) -> Response:
+    as_json = request.query_params.get("ContentType") == "JSON"
+    try:
+        sent = await _sent(request)
+        parameters = Parameters.of((*sent.query, *sent.form))
+        as_json = parameters.get("ContentType") == "JSON"
+        return await to_thread.run_sync(_act, request, sent, parameters, as_json)
+    except (Refused, Rejected, Transient) as error:
+        problem = refused(error)
+        if isinstance(error, Transient):
+            LOG.warning("%s %s put off (%s): %s", request.method, request.url.path, request.state.request_id, error)
+    except Exception:
+        LOG.exception("%s %s failed (%s)", request.method, request.url.path, request.state.request_id)
+        problem = Refused("InternalFailure")
+    return answers.error(problem, as_json=as_json)
+
+
+async def _sent(request: Request) -> Sent:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    body = await request.body()
+    return Sent(
+        request.method,
+        request.scope.get("raw_path", request.scope["path"].encode()).decode("latin-1"),
+        read_pairs(request.scope["query_string"]),
+        read_pairs(body.strip()) if kind == FORM else (),
+        [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in request.scope["headers"]],
+        body,
+    )
+
+
+def _act(request: Request, sent: Sent, parameters: Parameters, as_json: bool) -> Response:
+    admission: Admission = request.app.state.admission
+    admitted = admission.admit(sent)
+    name = parameters.get("Action") or ""
+    if name not in ACTIONS:
+        raise Refused("InvalidAction", f"Action is one of {', '.join(sorted(ACTIONS))}, not {name!r}.")
+    if admitted.holder is not None and name not in FOR_STACK_USERS:
+        raise Refused("AccessDenied", f"The key of {admitted.holder.name} is for {', '.join(FOR_STACK_USERS)} only.")
+    service: Service = request.app.state.service
+    caller = service.policy.known(admitted.caller)
+    service.policy.check(f"cloudformation:{name}", caller, admitted.project)
+    base = f"{str(request.base_url).rstrip('/')}/v1"
+    ask = Asked(service, caller, admitted.project, base)
+    return answers.answer(name, ACTIONS[name](Asking(ask, parameters, admitted.holder)), as_json=as_json)

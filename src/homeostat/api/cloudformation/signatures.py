@@ -1,0 +1,246 @@
+"""Requests signed as AWS clients do it: signatures of version 2 and 4, in headers and in addresses. Pure.
+
+What is verified is what is carried out: a signature is computed from the decoded parameters that the action is given.
+"""
+
+import hashlib
+import hmac
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from urllib.parse import quote
+
+from homeostat.api.cloudformation.parameters import Pairs
+from homeostat.api.cloudformation.problems import Refused
+from homeostat.resources import signing
+
+SKEW_S = 900.0
+"""How far the clock of a caller may be off, and how long a request is good for."""
+EXPIRES_MAX_S = 604_800
+ALGORITHM = "AWS4-HMAC-SHA256"
+_V4_HEADER = re.compile(r"AWS4-HMAC-SHA256\s+(.*)\Z", re.DOTALL)
+_AMZ_TIME = re.compile(r"\d{8}T\d{6}Z\Z")
+_FULL_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,9})?(Z|[+-]\d\d:\d\d)?\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A request as it came. path — as it stands in the address; query, form — decoded, in order; headers — lower-case
+    names, in order; body — raw."""
+
+    method: str
+    path: str
+    query: Pairs = ()
+    form: Pairs = ()
+    headers: Pairs = ()
+    body: bytes = b""
+
+    def header(self, name: str) -> str:
+        return next((value for each, value in self.headers if each == name), "")
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        return dict((*self.query, *self.form))
+
+
+# -- version 2 ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SignedV2:
+    """Signed over all parameters."""
+
+    access_key: str
+    signature: str
+    sent: Sent
+
+    def check_time(self, now: float) -> None:
+        """Agents on servers send no time; where there is one, it counts.
+
+        now — seconds since the epoch. Fails: Refused (RequestExpired).
+        """
+        parameters = self.sent.parameters
+        if "Timestamp" in parameters:
+            _check_near(_full_time(parameters["Timestamp"], "Timestamp"), now, parameters["Timestamp"])
+        if "Expires" in parameters and now > _full_time(parameters["Expires"], "Expires"):
+            raise Refused("RequestExpired", f"It was good until {parameters['Expires']}.")
+
+    def fits(self, secret: str) -> bool:
+        """Is it signed with this secret? Takes as long whatever the signature is."""
+        signed = {name: value for name, value in self.sent.parameters.items() if name != signing.SIGNATURE}
+        host = self.sent.header("host")
+        # Some clients sign the host without its port.
+        fitting = [
+            signing.same(signing.signature(secret, self.sent.method, each, self.sent.path, signed), self.signature)
+            for each in dict.fromkeys((host, _without_port(host)))
+        ]
+        return any(fitting)
+
+
+def _version_2(sent: Sent, parameters: Mapping[str, str]) -> SignedV2:
+    if not parameters.get(signing.ACCESS_KEY):
+        raise Refused("MissingAuthenticationToken", f"{signing.ACCESS_KEY} is needed.")
+    if not parameters.get(signing.SIGNATURE):
+        raise Refused("SignatureDoesNotMatch", "Signature is needed.")
+    version, method = parameters.get("SignatureVersion"), parameters.get("SignatureMethod", "HmacSHA256")
+    if version != "2" or method != "HmacSHA256":
+        raise Refused("IncompleteSignature", "Sign with SignatureVersion 2 and HmacSHA256, or with version 4.")
+    return SignedV2(parameters[signing.ACCESS_KEY], parameters[signing.SIGNATURE], sent)
+
+
+def _without_port(host: str) -> str:
+    return host.rpartition(":")[0] if re.search(r":\d+\Z", host) else host
+
+
+# -- version 4 ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SignedV4:
+    """scope — date, region, service and the closing word; date — as it was signed; expires_s — of an address that is
+    good for so long; headers — names of those that are signed."""
+
+    access_key: str
+    signature: str
+    sent: Sent
+    scope: Sequence[str]
+    date: str
+    time: float
+    headers: Sequence[str]
+    expires_s: int | None = None
+
+    def check_time(self, now: float) -> None:
+        """As for version 2."""
+        if self.expires_s is None:
+            _check_near(self.time, now, self.date)
+        elif self.time > now + SKEW_S:
+            raise Refused("RequestExpired", f"It is good from {self.date} on.")
+        elif now > self.time + self.expires_s:
+            raise Refused("RequestExpired", f"It was good for {self.expires_s} s from {self.date} on.")
+
+    def fits(self, secret: str) -> bool:
+        """As for version 2."""
+        digest = hashlib.sha256(self._canonical().encode()).hexdigest()
+        text = "\n".join((ALGORITHM, self.date, "/".join(self.scope), digest))
+        key = f"AWS4{secret}".encode()
+        for part in self.scope:
+            key = hmac.digest(key, part.encode(), hashlib.sha256)
+        return signing.same(hmac.digest(key, text.encode(), hashlib.sha256).hex(), self.signature)
+
+    def _canonical(self) -> str:
+        """The request as it is signed. The body counts as it came, whatever a header says of it."""
+        pairs = sorted((_quoted(name), _quoted(value)) for name, value in self.sent.query if name != "X-Amz-Signature")
+        values = defaultdict(list)
+        for name, value in self.sent.headers:
+            values[name].append(" ".join(value.split()))
+        lines = [f"{name}:{','.join(values[name])}\n" for name in self.headers]
+        return "\n".join(
+            (
+                self.sent.method,
+                quote(self.sent.path, safe="/~"),
+                "&".join(f"{name}={value}" for name, value in pairs),
+                "".join(lines),
+                ";".join(self.headers),
+                hashlib.sha256(self.sent.body).hexdigest(),
+            )
+        )
+
+
+def _in_header(sent: Sent, told: str) -> SignedV4:
+    """Authorization: `AWS4-HMAC-SHA256 Credential=…, SignedHeaders=…, Signature=…`."""
+    parts = dict(each.strip().partition("=")[::2] for each in told.split(","))
+    date = sent.header("x-amz-date") or sent.parameters.get("X-Amz-Date", "") or sent.header("date")
+    return _version_4(sent, parts, date)
+
+
+def _in_address(sent: Sent, query: Mapping[str, str]) -> SignedV4:
+    parts = {name.removeprefix("X-Amz-"): value for name, value in query.items() if name.startswith("X-Amz-")}
+    if parts.get("Algorithm") != ALGORITHM:
+        raise Refused("IncompleteSignature", f"X-Amz-Algorithm is {ALGORITHM}.")
+    expires = parts.get("Expires", "")
+    if not re.fullmatch(r"\d{1,6}", expires) or not 1 <= int(expires) <= EXPIRES_MAX_S:
+        raise Refused("IncompleteSignature", f"X-Amz-Expires is a number of seconds from 1 to {EXPIRES_MAX_S}.")
+    return _version_4(sent, parts, parts.get("Date", ""), int(expires))
+
+
+def _version_4(sent: Sent, parts: Mapping[str, str], date: str, expires_s: int | None = None) -> SignedV4:
+    lacking = [name for name in ("Credential", "SignedHeaders", "Signature") if not parts.get(name)]
+    if lacking:
+        raise Refused("IncompleteSignature", f"The authorization lacks {', '.join(lacking)}.")
+    access_key, *scope = parts["Credential"].split("/")
+    if not access_key:
+        raise Refused("MissingAuthenticationToken", "The credential names no access key.")
+    if len(scope) != 4 or scope[3] != "aws4_request":
+        raise Refused("IncompleteSignature", "The credential is <access key>/<date>/<region>/<service>/aws4_request.")
+    time, date = _signing_time(date)
+    if scope[0] != date[:8]:
+        raise Refused("SignatureDoesNotMatch", f"The request is of {date[:8]}, its credential of {scope[0]}.")
+    headers = parts["SignedHeaders"].lower().split(";")
+    given = {name for name, _ in sent.headers}
+    open_ = sorted({"host", *(name for name in given if name.startswith("x-amz-"))}.difference(headers))
+    if open_:
+        raise Refused("SignatureDoesNotMatch", f"These headers have to be signed: {', '.join(open_)}.")
+    absent = sorted(set(headers) - given)
+    if absent:
+        raise Refused("SignatureDoesNotMatch", f"These headers are signed and not there: {', '.join(absent)}.")
+    return SignedV4(access_key, parts["Signature"], sent, scope, date, time, headers, expires_s)
+
+
+def _quoted(text: str) -> str:
+    return quote(text, safe="-_.~")
+
+
+# -- both --------------------------------------------------------------------------------------------------------------
+
+Claim = SignedV2 | SignedV4
+"""What a request says of itself: it is signed with the secret of its access key."""
+
+
+def claim_of(sent: Sent) -> Claim | None:
+    """None for what is not signed. Fails: Refused for what is signed by halves."""
+    authorization = _V4_HEADER.match(sent.header("authorization"))
+    if authorization:
+        return _in_header(sent, authorization[1])
+    query = dict(sent.query)
+    if "X-Amz-Signature" in query or "X-Amz-Algorithm" in query:
+        return _in_address(sent, query)
+    parameters = sent.parameters
+    if "Signature" in parameters or "AWSAccessKeyId" in parameters:
+        return _version_2(sent, parameters)
+    return None
+
+
+# -- times -------------------------------------------------------------------------------------------------------------
+
+
+def _check_near(time: float, now: float, told: str) -> None:
+    if abs(now - time) > SKEW_S:
+        here = datetime.fromtimestamp(now, UTC)
+        raise Refused("RequestExpired", f"It is of {told}, and now it is {here:%Y%m%dT%H%M%SZ}: look at the clock.")
+
+
+def _signing_time(text: str) -> tuple[float, str]:
+    """Seconds since the epoch, and the form in which it is signed."""
+    try:
+        if _AMZ_TIME.match(text):
+            at = datetime.strptime(text, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+        else:
+            at = parsedate_to_datetime(text).astimezone(UTC)
+    except (ValueError, TypeError, OverflowError, IndexError) as error:
+        raise Refused("IncompleteSignature", "X-Amz-Date is needed, like 20260131T235959Z.") from error
+    return at.timestamp(), f"{at:%Y%m%dT%H%M%SZ}"
+
+
+def _full_time(text: str, name: str) -> float:
+    """Of version 2: `2026-01-31T23:59:59Z`, with or without parts of a second and zone."""
+    match = _FULL_TIME.match(text)
+    try:
+        if match is None:
+            raise ValueError(text)
+        zone = (match[3] or "Z").replace("Z", "+00:00")
+        return datetime.fromisoformat(match[1] + zone).timestamp() + float(match[2] or 0)
+    except (ValueError, OverflowError) as error:
+        raise Refused("InvalidParameterValue", f"{name} is a time like 2026-01-31T23:59:59Z, not {text!r}.") from error

@@ -1,0 +1,258 @@
+"""Actions on stacks: list, describe, create, update, cancel, delete; templates."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from homeostat.api.cloudformation.answers import without_colons
+from homeostat.api.cloudformation.asking import Action, Asking, arn_of
+from homeostat.api.cloudformation.paging import page_of
+from homeostat.api.cloudformation.problems import Refused
+from homeostat.api.intake import Intent
+from homeostat.api.orchestration import outputs
+from homeostat.api.orchestration.bodies import read_intent, read_name
+from homeostat.api.orchestration.renderings import is_deleted, stack_detail, stack_summary
+from homeostat.api.orchestration.texts import template_of
+from homeostat.model.desired import Identity
+from homeostat.model.errors import Rejected
+from homeostat.store import views
+from homeostat.templates import declared_in, parse_template, validate_shape
+
+ROLLS_BACK = {"DO_NOTHING": False, "ROLLBACK": True, "DELETE": True}
+"""Value of OnFailure -> whether a stack that fails goes back."""
+PREVIOUS = "UsePreviousTemplate"
+COST_URL = "http://en.wikipedia.org/wiki/Gratis"
+UNSUPPORTED = (
+    "NotificationARNs",
+    "ResourceTypes",
+    "RoleARN",
+    "RollbackConfiguration",
+    "StackPolicyBody",
+    "StackPolicyURL",
+    "StackPolicyDuringUpdateBody",
+    "StackPolicyDuringUpdateURL",
+    "Tags",
+    "EnableTerminationProtection",
+    "RetainResources",
+)
+"""Parameters of AWS that would change what happens, and cannot be had here."""
+NOBODY = "None"
+
+
+def list_stacks(asking: Asking) -> Any:
+    """Live stacks that are neither nested nor hidden, newest first."""
+    rows, following = page_of(asking, lambda tx, marker, limit: views.stacks_page(tx, _listing(asking, marker, limit)))
+    shown = []
+    for row in rows:
+        summary = stack_summary(asking.ask, row)
+        shown.append(
+            {
+                "StackId": arn_of(row),
+                "StackName": row.name,
+                "StackStatus": summary["stack_status"],
+                "StackStatusReason": summary["stack_status_reason"],
+                "CreationTime": summary["creation_time"],
+                "LastUpdatedTime": summary["updated_time"],
+                "DeletionTime": summary["deletion_time"],
+            }
+        )
+    return {"StackSummaries": shown, **following}
+
+
+def _listing(asking: Asking, marker: str | None, limit: int) -> views.Listing:
+    hidden = asking.ask.service.hidden_tags
+    return views.Listing(asking.ask.project, hidden_tags=hidden, marker=marker, limit=limit)
+
+
+def describe_stacks(asking: Asking) -> Any:
+    """One stack, a deleted one by its id or ARN, or all live ones."""
+    if asking.parameters.get("StackName") is not None:
+        with asking.ask.db.read() as tx:
+            return {"Stacks": [_described(asking, tx, asking.stack(tx))]}
+    found: list[dict[str, Any]] = []
+
+    def page(tx: Any, marker: str | None, limit: int) -> Any:
+        rows = views.stacks_page(tx, _listing(asking, marker, limit))
+        found.extend(_described(asking, tx, row) for row in rows)
+        return rows
+
+    _, following = page_of(asking, page)
+    return {"Stacks": found, **following}
+
+
+def _described(asking: Asking, tx: Any, row: Any) -> dict[str, Any]:
+    graph = asking.ask.service.graphs.described(tx, row)
+    detail = stack_detail(asking.ask, row, graph)
+    shown = {
+        "StackId": arn_of(row),
+        "StackName": row.name,
+        "Description": detail["description"],
+        "Capabilities": [],
+        "NotificationARNs": [],
+        "Parameters": [{"ParameterKey": name, "ParameterValue": value} for name, value in detail["parameters"].items()],
+        "CreationTime": detail["creation_time"],
+        "LastUpdatedTime": detail["updated_time"],
+        "DeletionTime": detail["deletion_time"],
+        "StackStatus": detail["stack_status"],
+        "StackStatusReason": detail["stack_status_reason"],
+        "DisableRollback": detail["disable_rollback"],
+        "TimeoutInMinutes": detail["timeout_mins"],
+    }
+    resolved = [] if is_deleted(row) else outputs.resolved(tx, row, graph)
+    shown["Outputs"] = [_output(each) for each in resolved]
+    return shown
+
+
+def _output(shown: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "OutputKey": shown["output_key"],
+        "Description": shown["description"],
+        "OutputValue": without_colons(shown["output_value"]),
+    }
+
+
+def create_stack(asking: Asking) -> Any:
+    name = read_name({"stack_name": asking.parameters.needed("StackName")})
+    intent = _intent(asking)
+    service = asking.ask.service
+    stack_id = service.intake.create(asking.ask.project, asking.ask.caller.user, name, intent)
+    with asking.ask.db.read() as tx:
+        return {"StackId": arn_of(asking.stack(tx, stack_id))}
+
+
+def update_stack(asking: Asking) -> Any:
+    """Replaces template and parameters; keeps those that say UsePreviousTemplate and UsePreviousValue."""
+    with asking.ask.db.read() as tx:
+        row = asking.live_stack(tx)
+        declared = declared_in(template_of(asking.ask.service.graphs.described(tx, row)), "parameters")
+    kept = {
+        each.get("ParameterKey", "")
+        for each in asking.parameters.members("Parameters")
+        if each.get("UsePreviousValue", "").lower() == "true"
+    }
+    patch = bool(kept) or asking.parameters.flag(PREVIOUS) is True
+    intent = _intent(asking, without_template=asking.parameters.flag(PREVIOUS) is True, cleared=declared.keys() - kept)
+    asking.ask.service.intake.update(row.id, intent, patch=patch)
+    return {"StackId": arn_of(row)}
+
+
+def _intent(asking: Asking, *, without_template: bool = False, cleared: Any = ()) -> Intent:
+    """What is asked for, read as the Orchestration API reads it. cleared — parameters whose old values do not stay."""
+    parameters = asking.parameters
+    refused = [name for name in UNSUPPORTED if parameters.has(name)]
+    if refused:
+        raise Rejected("NotSupported", f"{refused[0]} is not supported: leave it out.")
+    template, url = _source(asking)
+    there = template is not None or url is not None
+    if without_template and there:
+        raise Refused("InvalidParameterCombination", f"{PREVIOUS} goes without another template.")
+    if not without_template and not there:
+        raise Refused("MissingParameter", "TemplateBody or TemplateUrl is needed.")
+    body = {
+        "template": template,
+        "template_url": url,
+        "parameters": _values(asking),
+        "disable_rollback": _disable_rollback(asking),
+        "timeout_mins": parameters.get("TimeoutInMinutes"),
+        "clear_parameters": sorted(cleared),
+    }
+    return read_intent(body, asking.ask.outbound)
+
+
+def _source(asking: Asking) -> tuple[Mapping[str, Any] | None, str | None]:
+    """The template, or where it is. Fails: Rejected for what is no template at all."""
+    text = asking.parameters.get("TemplateBody")
+    url = asking.parameters.get("TemplateUrl", "TemplateURL")
+    if text and url:
+        raise Refused("InvalidParameterCombination", "Give TemplateBody or TemplateUrl, not both.")
+    return (parse_template(text) if text else None), url
+
+
+def _values(asking: Asking) -> dict[str, str]:
+    """Values of the template's parameters. Fails: Refused for items by halves."""
+    values: dict[str, str] = {}
+    for each in asking.parameters.members("Parameters"):
+        name = each.get("ParameterKey")
+        if not name:
+            raise Refused("MissingParameter", "Each of Parameters needs a ParameterKey.")
+        previous = each.get("UsePreviousValue", "").lower() == "true"
+        if previous == ("ParameterValue" in each):
+            raise Refused("InvalidParameterCombination", f"{name}: give ParameterValue or UsePreviousValue.")
+        if not previous:
+            values[name] = each["ParameterValue"]
+    return values
+
+
+def _disable_rollback(asking: Asking) -> bool | None:
+    disabled = asking.parameters.flag("DisableRollback")
+    wanted = asking.parameters.get("OnFailure")
+    if wanted is None:
+        return disabled
+    if disabled is not None:
+        raise Refused("InvalidParameterCombination", "Give DisableRollback or OnFailure, not both.")
+    if wanted not in ROLLS_BACK:
+        raise Refused("InvalidParameterValue", f"OnFailure is one of {', '.join(ROLLS_BACK)}, not {wanted!r}.")
+    return not ROLLS_BACK[wanted]
+
+
+def delete_stack(asking: Asking) -> Any:
+    if asking.parameters.has("RetainResources"):
+        raise Rejected("NotSupported", "RetainResources is not supported: give the resources a DeletionPolicy.")
+    with asking.ask.db.read() as tx:
+        row = asking.live_stack(tx)
+    asking.ask.service.intake.delete(row.id)
+    return ""
+
+
+def cancel_update(asking: Asking) -> Any:
+    """Stop an update, and go back to what was before it."""
+    with asking.ask.db.read() as tx:
+        row = asking.live_stack(tx)
+    asking.ask.service.intake.cancel(row.id, roll_back=True)
+    return ""
+
+
+def get_template(asking: Asking) -> Any:
+    with asking.ask.db.read() as tx:
+        graph = asking.ask.service.graphs.described(tx, asking.stack(tx))
+    return {"TemplateBody": template_of(graph)}
+
+
+def validate_template(asking: Asking) -> Any:
+    """What a template asks for. What is wrong with it is the result, too: a text in place of the structure."""
+    intent = _intent(asking)
+    try:
+        compiled, _ = asking.ask.service.intake.validate(Identity(NOBODY, NOBODY, asking.ask.project), intent)
+    except Rejected as error:
+        return str(error)
+    shape = validate_shape(compiled)
+    return {
+        "Description": shape["Description"],
+        "Parameters": [_declared(name, each) for name, each in shape["Parameters"].items()],
+    }
+
+
+def _declared(name: str, shown: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "ParameterKey": name,
+        "DefaultValue": shown.get("Default", ""),
+        "Description": shown.get("Description", ""),
+        "NoEcho": str(shown.get("NoEcho", "false")).lower(),
+    }
+
+
+def estimate_cost(asking: Asking) -> Any:
+    """Nothing that is made here has a price that the service knows."""
+    return {"Url": COST_URL}
+
+
+ACTIONS: Mapping[str, Action] = {
+    "CancelUpdateStack": cancel_update,
+    "CreateStack": create_stack,
+    "DeleteStack": delete_stack,
+    "DescribeStacks": describe_stacks,
+    "EstimateTemplateCost": estimate_cost,
+    "GetTemplate": get_template,
+    "ListStacks": list_stacks,
+    "UpdateStack": update_stack,
+    "ValidateTemplate": validate_template,
+}
