@@ -11,12 +11,20 @@ from starlette.responses import Response
 from homeostat.api.answers import Json
 from homeostat.api.cloudformation.problems import Refused
 
-XML = "text/xml"
 TEXTS = ("Metadata", "TemplateBody")
 """Elements that hold JSON text."""
 _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NO_NAME = re.compile(r"[^\w.-]")
 _NO_FIRST = re.compile(r"[^A-Za-z_]")
+
+
+class Xml(Response):
+    """In ASCII, and so without a declaration of its encoding: agents give the text to readers that take none."""
+
+    media_type = "text/xml"
+
+    def render(self, content: ElementTree.Element) -> bytes:
+        return ElementTree.tostring(content)
 
 
 def answer(action: str, result: Any, *, as_json: bool) -> Response:
@@ -35,8 +43,7 @@ def _response(tree: Mapping[str, Any], status: int = 200, *, as_json: bool) -> R
     ((name, content),) = tree.items()
     element = ElementTree.Element(name)
     _fill(element, content)
-    # In ASCII, and so without a declaration of its encoding: agents give the text to readers that take none.
-    return Response(ElementTree.tostring(element), status, media_type=XML)
+    return Xml(element, status)
 
 
 def _fill(element: ElementTree.Element, content: Any) -> None:

@@ -12,6 +12,7 @@ from homeostat.api.answers import Json
 from homeostat.api.asking import Asked, Service
 from homeostat.api.cloudformation import answers, resources, stacks
 from homeostat.api.cloudformation.admission import Admission
+from homeostat.api.cloudformation.answers import Xml
 from homeostat.api.cloudformation.asking import Action, Asking
 from homeostat.api.cloudformation.parameters import FORM, Parameters, read_pairs
 from homeostat.api.cloudformation.problems import Refused, refused
@@ -24,8 +25,16 @@ ROUTER = APIRouter(tags=["cloudformation"])
 ACTIONS: Mapping[str, Action] = {**stacks.ACTIONS, **resources.ACTIONS}
 FOR_STACK_USERS = frozenset({"DescribeStackResource"})
 """What servers and users that a template has made may do."""
-XML: dict[int | str, dict[str, Any]] = {
-    200: {"description": "Done; as JSON with `ContentType=JSON`.", "content": {answers.XML: {}}},
+ERRORS = (400, 403, 404, 500, 503)
+
+
+def _documented(description: str) -> dict[str, Any]:
+    return {"description": description, "content": {Xml.media_type: {}, Json.media_type: {}}}
+
+
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: _documented("Done; as JSON with `ContentType=JSON`."),
+    **{code: _documented("An `ErrorResponse` with the code of AWS.") for code in ERRORS},
 }
 QUERY = [
     {
@@ -33,11 +42,11 @@ QUERY = [
         "in": "query",
         "required": name == "Action",
         "description": description,
-        "schema": {"type": "string"},
+        "schema": {"type": "string", "enum": values},
     }
-    for name, description in (
-        ("Action", f"One of {', '.join(sorted(ACTIONS))}; each has parameters of its own."),
-        ("ContentType", "JSON, for an answer that is no XML."),
+    for name, description, values in (
+        ("Action", "What to do; each has parameters of its own.", sorted(ACTIONS)),
+        ("ContentType", "For an answer that is no XML.", ["JSON"]),
     )
 ]
 FORM_BODY = {"requestBody": {"content": {FORM: {"schema": {"type": "object", "additionalProperties": True}}}}}
@@ -55,7 +64,8 @@ async def show_version_or_act(request: Request) -> Response:
 @ROUTER.post(
     "/v1",
     summary="Act as the CloudFormation API",
-    responses=XML,
+    response_class=Xml,
+    responses=RESPONSES,
     openapi_extra={"parameters": QUERY, **FORM_BODY},
 )
 @ROUTER.post("/v1/", include_in_schema=False)
