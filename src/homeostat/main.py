@@ -24,6 +24,7 @@ from homeostat.cli.state import State
 
 if TYPE_CHECKING:
     from homeostat.api.auth import Access
+    from homeostat.api.enforcing import Policy
     from homeostat.clouds.heat_api import Regions
     from homeostat.clouds.identity.keystone import Keystone
     from homeostat.clouds.outbound import Rules
@@ -56,6 +57,7 @@ def serve(arguments: Namespace) -> int:
             start_logging(settings.log_level, settings.log_json)
             access(settings)
             check_identity(settings)
+            policy(settings)
             fetching(settings)
             shared(settings)
             migrate(settings)
@@ -81,6 +83,7 @@ def api(arguments: Namespace) -> int:
         metrics=settings.metrics,
         fetching=fetching(settings),
         shared=shared(settings),
+        policy=policy(settings),
     )
     listening = None if arguments.fd is None else socket.socket(fileno=arguments.fd)
     with (
@@ -187,6 +190,25 @@ def types(arguments: Namespace) -> int:
         return operating.types(arguments.name, as_json=arguments.json)
     except Rejected as error:
         raise Usage(str(error)) from error
+
+
+def policies(arguments: Namespace) -> int:
+    from homeostat.api import policytexts
+    from homeostat.api.enforcing import read_policy
+    from homeostat.cli import operating
+
+    if arguments.what == "generate":
+        sys.stdout.write(policytexts.sample())
+        return OK
+    if arguments.what == "check" and arguments.file is None:
+        raise Usage("policy check needs the FILE to check")
+    try:
+        said = read_policy(arguments.file) if arguments.file is not None else {}
+    except (OSError, ValueError) as error:
+        raise Problem(str(error)) from error
+    if arguments.what == "check":
+        return operating.policy_changes(policytexts.changes(said), as_json=arguments.json)
+    return operating.policy_rules(policytexts.rows(said), as_json=arguments.json)
 
 
 def purge(arguments: Namespace) -> int:
@@ -316,6 +338,16 @@ def check_identity(settings: ServiceSettings) -> None:
         LOG.warning("starting all the same, but nobody can ask for anything until this is mended: %s", error)
 
 
+def policy(settings: ServiceSettings) -> "Policy":
+    """Who may do what. Fails: Usage naming the line of the policy file that is wrong."""
+    from homeostat.api.enforcing import Policy
+
+    try:
+        return Policy(settings.policy_file, old_defaults=settings.old_policy_defaults)
+    except (OSError, ValueError) as error:
+        raise Usage(f"--policy-file: {error}") from error
+
+
 def fetching(settings: ServiceSettings) -> "Rules":
     """What the service may fetch by URL. Fails: Usage naming the entry that is wrong."""
     from homeostat.clouds.outbound import read_rules
@@ -397,6 +429,7 @@ COMMANDS: Mapping[str, Callable[[Namespace], int]] = {
     "purge": purge,
     "migrate": migrate_database,
     "types": types,
+    "policy": policies,
     "up": commands.up,
     "plan": plan.plan,
     "watch": commands.watch,

@@ -70,3 +70,22 @@ def test_types_say_where_they_come_from(home: Home) -> None:
     refused = home.run("types", "(A{999}){999}", "--json")
     assert refused.code == 2
     assert "too complicated" in refused.json()["error"]["message"]
+
+
+def test_policies(home: Home, tmp_path: Path) -> None:
+    rules = {row["rule"]: row["allows"] for row in home.run("policy", "list", "--json").json()}
+    assert (rules["stacks:show"], rules["stacks:create"]) == ("readers", "members")
+    path = tmp_path / "policy.yaml"
+    path.write_text(home.run("policy", "generate").out)
+    assert home.run("policy", "check", str(path), "--json").json() == [], "a sample changes nothing"
+    path.write_text('"stacks:create": "role:operator"\n')
+    (changed,) = home.run("policy", "check", str(path), "--json").json()
+    assert (changed["rule"], changed["here"]) == ("stacks:create", "role:operator")
+    path.write_text('\n"stacks:creat": "role:operator"\n')
+    wrong = home.run("policy", "check", str(path))
+    assert wrong.code == 1
+    assert "line 2: there is no rule stacks:creat; do you mean stacks:create?" in wrong.err
+    refused = home.run("serve", "--policy-file", str(path))
+    assert refused.code == 2
+    assert "--policy-file" in refused.err
+    assert home.run("policy", "check").code == 2

@@ -1,6 +1,7 @@
 """A policy: whom each rule allows, by its default or by the operator's file."""
 
 import logging
+import os
 import re
 import threading
 import time
@@ -160,6 +161,12 @@ def _enforcer(said: Mapping[str, str], *, old_defaults: bool) -> Enforcer:
     made.load_rules()
     made.use_conf = False  # what changes is read by `Policy`, which keeps what works
     return made
+
+
+def library_enforcer() -> Enforcer:
+    """For the tools of the library (entry point `oslo.policy.enforcer`). The file is that of HOMEOSTAT_POLICY_FILE."""
+    path = os.environ.get("HOMEOSTAT_POLICY_FILE")
+    return _enforcer(read_policy(Path(path)) if path else {}, old_defaults=False)
 
 
 # -- files -------------------------------------------------------------------------------------------------------------

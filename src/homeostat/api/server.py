@@ -9,6 +9,7 @@ import uvicorn
 from homeostat.api.app import Limits, create_app
 from homeostat.api.asking import Service
 from homeostat.api.auth import Access
+from homeostat.api.enforcing import Policy
 from homeostat.api.existing import Existing
 from homeostat.api.intake import Intake, Quotas
 from homeostat.clouds.outbound import Outbound, Rules
@@ -28,7 +29,7 @@ GRACE_S = 10
 class ApiSettings:
     """host, port — where to listen, unless a socket is handed over; access_log — one line a request; metrics — shown at
     `/metrics`, which needs `prometheus_client`; fetching — what may be fetched by URL; shared — environment of all
-    stacks."""
+    stacks; policy — who may do what, None: as the defaults say."""
 
     host: str = "127.0.0.1"
     port: int = 8004
@@ -38,6 +39,7 @@ class ApiSettings:
     metrics: bool = False
     fetching: Rules = field(default_factory=Rules)
     shared: Shared = field(default_factory=Shared)
+    policy: Policy | None = None
 
 
 def run_api(
@@ -86,6 +88,7 @@ def server(
         limits=settings.limits,
         access_log=settings.access_log,
         metrics=settings.metrics,
+        policy=settings.policy,
     )
     config = uvicorn.Config(
         app,

@@ -240,6 +240,21 @@ def _service(commands: Commands, name: str, summary: str, example: str) -> Argum
         type=Path,
         metavar="FILE",
     )
+    _option(
+        command,
+        "policy-file",
+        None,
+        "who may do what, where it is not as `homeostat policy list` shows it (YAML)",
+        type=Path,
+        metavar="FILE",
+    )
+    command.add_argument(
+        "--old-policy-defaults",
+        action="store_true",
+        default=bool(os.environ.get("HOMEOSTAT_OLD_POLICY_DEFAULTS")),
+        help="allow also what was allowed before there were readers and members: everything to everybody but stack "
+        "users [HOMEOSTAT_OLD_POLICY_DEFAULTS]",
+    )
     command.add_argument(
         "--metrics",
         action="store_true",
@@ -339,6 +354,25 @@ def _add_operator_commands(commands: Commands) -> None:
     types.add_argument("--json", action="store_true", help="print JSON, and nothing else")
     for command in (doctor, types):
         _add_plugins(command)
+    _add_policy(commands)
+
+
+def _add_policy(commands: Commands) -> None:
+    policy = _command(
+        commands,
+        "policy",
+        "say who may do what, write a sample of a policy file, or check one",
+        "homeostat policy list\n  homeostat policy generate > policy.yaml\n  homeostat policy check policy.yaml",
+    )
+    policy.add_argument(
+        "what",
+        metavar="list|generate|check",
+        choices=("list", "generate", "check"),
+        help="list: the rules and whom they allow; generate: a file with all of them, as comments; check: what a file "
+        "changes, and which line of it is wrong",
+    )
+    policy.add_argument("file", metavar="FILE", nargs="?", type=Path, help="of check; of list, rules as it has them")
+    policy.add_argument("--json", action="store_true", help="print JSON, and nothing else")
 
 
 def _add_plugins(command: ArgumentParser) -> None:

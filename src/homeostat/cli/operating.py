@@ -48,6 +48,24 @@ def types(name_regex: str, *, as_json: bool) -> int:
     return OK
 
 
+def policy_rules(rows: Sequence[tuple[str, str, str]], *, as_json: bool) -> int:
+    """Print rules: name, whom it allows, what it is about."""
+    return _table(("rule", "allows", "to"), rows, as_json)
+
+
+def policy_changes(rows: Sequence[tuple[str, str, str]], *, as_json: bool) -> int:
+    """Print what a policy file changes: rule, its default, what the file says."""
+    return _table(("rule", "default", "here"), rows, as_json)
+
+
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]], as_json: bool) -> int:
+    if as_json:
+        write_json([dict(zip(head, row, strict=True)) for row in rows])
+    else:
+        console().print(picture.table(head, [list(row) for row in rows]))
+    return OK
+
+
 def _print(checks: Sequence[Check]) -> None:
     out = console()
     for check in checks:

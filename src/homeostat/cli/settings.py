@@ -27,11 +27,12 @@ class ServiceSettings:
     """How a service runs. state — directory of all it keeps; database — SQLAlchemy URL, empty for SQLite in `state`;
     board — `sql`, or URL of the Redis database where workers find their jobs; port — 0 for any free one; workers —
     worker processes; htpasswd — users file for access `basic`; keystone_config — file about Keystone, for access
-    `keystone`; metrics — shown by the API; metrics_port — of the first worker, each other one has the next; 0 for any
-    free one, None to show none; regions — `NAME=URL` of services where stacks may be made; region_logins — file of the
-    logins there; fetch_from — where templates may be fetched from though it is not public; public_url — where servers
-    reach the API, empty for where it listens; plugins — directories with modules of resource types; heat_imports —
-    such modules may import the names of Heat."""
+    `keystone`; policy_file — who may do what; old_policy_defaults — defaults of the past hold, too; metrics — shown by
+    the API; metrics_port — of the first worker, each other one has the next; 0 for any free one, None to show none;
+    regions — `NAME=URL` of services where stacks may be made; region_logins — file of the logins there; fetch_from —
+    where templates may be fetched from though it is not public; public_url — where servers reach the API, empty for
+    where it listens; plugins — directories with modules of resource types; heat_imports — such modules may import the
+    names of Heat."""
 
     state: Path
     database: str = ""
@@ -42,6 +43,8 @@ class ServiceSettings:
     access: str = "none"
     htpasswd: Path | None = None
     keystone_config: Path | None = None
+    policy_file: Path | None = None
+    old_policy_defaults: bool = False
     workers: int = 1
     metrics: bool = False
     metrics_host: str = "127.0.0.1"
@@ -69,6 +72,8 @@ class ServiceSettings:
             access=arguments.access,
             htpasswd=arguments.htpasswd,
             keystone_config=arguments.keystone_config,
+            policy_file=arguments.policy_file and arguments.policy_file.expanduser().absolute(),
+            old_policy_defaults=arguments.old_policy_defaults,
             workers=arguments.workers,
             metrics=arguments.metrics,
             metrics_host=arguments.metrics_host,
@@ -153,6 +158,8 @@ class ServiceSettings:
             "HOMEOSTAT_ACCESS": self.access,
             "HOMEOSTAT_HTPASSWD": str(self.htpasswd or ""),
             "HOMEOSTAT_KEYSTONE_CONFIG": str(self.keystone_config or ""),
+            "HOMEOSTAT_POLICY_FILE": str(self.policy_file or ""),
+            "HOMEOSTAT_OLD_POLICY_DEFAULTS": "1" if self.old_policy_defaults else "",
             "HOMEOSTAT_WORKERS": str(self.workers),
             "HOMEOSTAT_METRICS": "1" if self.metrics else "",
             "HOMEOSTAT_METRICS_HOST": self.metrics_host,
