@@ -12,6 +12,7 @@ import threading
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from homeostat.cli import asks, commands, plan
@@ -218,6 +219,14 @@ def purge(arguments: Namespace) -> int:
     with contextlib.closing(existing_database(arguments)) as db:
         rules = Rules(time.time() - arguments.older_than, arguments.events_per_stack)
         return operating.purge(db, rules, dry_run=arguments.dry_run, as_json=arguments.json)
+
+
+def register(arguments: Namespace) -> int:
+    if find_spec("keystonemiddleware") is None:
+        raise Usage("this needs packages that are not installed: pip install 'homeostat[keystone]'")
+    from homeostat.cli import registering
+
+    return registering.register(arguments)
 
 
 def migrate_database(arguments: Namespace) -> int:
@@ -430,6 +439,7 @@ COMMANDS: Mapping[str, Callable[[Namespace], int]] = {
     "migrate": migrate_database,
     "types": types,
     "policy": policies,
+    "register": register,
     "up": commands.up,
     "plan": plan.plan,
     "watch": commands.watch,

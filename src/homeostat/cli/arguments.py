@@ -344,6 +344,7 @@ def _add_operator_commands(commands: Commands) -> None:
     )
     purge.add_argument("--dry-run", action="store_true", help="only say what would be removed")
     _add_migrate(commands)
+    _add_register(commands)
     types = _command(
         commands,
         "types",
@@ -407,6 +408,36 @@ def _add_migrate(commands: Commands) -> None:
         help="expand: add what this version needs, beside older ones; contract: also take away what only older ones "
         "need, refused while their workers run; all: one after the other (default: all)",
     )
+
+
+def _add_register(commands: Commands) -> None:
+    register = _command(
+        commands,
+        "register",
+        "make the service known to Keystone: users, roles, domain, catalogue; write the file to reach it with",
+        "homeostat register --public-url https://heat.example.org:8004 \\\n"
+        "      --keystone-config /etc/homeostat/keystone.ini\n\n"
+        "An administrator's login is taken from the OS_ variables, as `openstack` takes it. Run again, it makes what\n"
+        "is missing, and moves the endpoints to another --public-url.",
+    )
+    _option(
+        register, "keystone-config", None, "the file to write, or that was written before", type=Path, metavar="FILE"
+    )
+    _option(register, "public-url", "", "where clients reach the API: http://HOST:PORT", metavar="URL")
+    register.add_argument(
+        "--region-name", default="", metavar="NAME", help="region of the endpoints (default: the only one)"
+    )
+    register.add_argument(
+        "--service-user", default="homeostat", metavar="NAME", help="user of the service (default: homeostat)"
+    )
+    register.add_argument("--domain", default="heat", metavar="NAME", help="domain for users of stacks (default: heat)")
+    register.add_argument(
+        "--domain-admin",
+        default="homeostat_domain_admin",
+        metavar="NAME",
+        help="who makes users there (default: homeostat_domain_admin)",
+    )
+    register.add_argument("--json", action="store_true", help="print errors as JSON")
 
 
 def _operator(commands: Commands, name: str, summary: str, example: str) -> ArgumentParser:

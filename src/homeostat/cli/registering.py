@@ -1,0 +1,64 @@
+"""`homeostat register`: makes the service known to Keystone, and writes the file that it needs to reach it."""
+
+import configparser
+import os
+import secrets
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+from homeostat.cli.problems import OK, Problem, Usage
+
+SECRET_BYTES = 24
+
+
+def register(arguments: Namespace) -> int:
+    """Fails: Problem saying what Keystone does not allow, or what is there already and does not fit."""
+    from keystoneauth1.exceptions import ClientException
+
+    from homeostat.clouds.identity import registering
+
+    url = arguments.public_url.rstrip("/").removesuffix("/v1")
+    if arguments.keystone_config is None or not url.startswith(("http://", "https://")):
+        raise Usage(
+            "say where clients reach the API with --public-url http://HOST:PORT, and give --keystone-config FILE"
+        )
+    path: Path = arguments.keystone_config
+    try:
+        password, domain_password = _passwords(path)
+        admin = registering.administrator(os.environ)
+        wanted = registering.Wanted(
+            public_url=url,
+            auth_url=str(admin.get_endpoint()).rstrip("/"),
+            password=password or secrets.token_urlsafe(SECRET_BYTES),
+            domain_password=domain_password or secrets.token_urlsafe(SECRET_BYTES),
+            region=arguments.region_name,
+            service_user=arguments.service_user,
+            domain=arguments.domain,
+            domain_admin=arguments.domain_admin,
+            is_new=not password,
+        )
+        made = list(registering.register(admin, wanted))
+        if not password:
+            _write(path, registering.file_of(wanted))
+            made.append(f"file {path}")
+    except (ClientException, registering.Impossible, OSError, configparser.Error) as error:
+        raise Problem(f"Keystone does not know the service yet: {error}") from error
+    sys.stdout.write("".join(f"made {each}\n" for each in made) or "all was there\n")
+    return OK
+
+
+def _passwords(path: Path) -> tuple[str, str]:
+    """Of the service and of the domain's administrator, as a file from before has them; "" where there is none."""
+    if not path.exists():
+        return "", ""
+    there = configparser.ConfigParser(interpolation=None)
+    there.read_string(path.read_text())
+    password = there.get("keystone_authtoken", "password", fallback="")
+    return password, there.get("DEFAULT", "stack_domain_admin_password", fallback="")
+
+
+def _write(path: Path, text: str) -> None:
+    """For the eyes of its owner only."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)

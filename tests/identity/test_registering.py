@@ -1,0 +1,136 @@
+"""The service in Keystone's catalogue: genuine clients find it there, with nothing but a login."""
+
+import os
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import openstack
+import pytest
+
+from homeostat.api.keystone import KeystoneAccess
+from homeostat.clouds.identity.config import read_config
+from homeostat.clouds.identity.keystone import Keystone
+from homeostat.clouds.simulated import SimulatedCloud
+from homeostat.main import main
+from tests.identity.conftest import Person
+from tests.keystone_server import PASSWORD, Admin, KeystoneServer
+from tests.wire.running import database, serving, working
+
+TEMPLATE = """
+heat_template_version: wallaby
+resources: {one: {type: OS::Heat::RandomString}}
+outputs: {one: {value: {get_attr: [one, value]}}}
+"""
+
+
+def variables(url: str, user: str, password: str, project: str) -> dict[str, str]:
+    return {
+        "OS_AUTH_URL": url,
+        "OS_USERNAME": user,
+        "OS_PASSWORD": password,
+        "OS_PROJECT_NAME": project,
+        "OS_USER_DOMAIN_ID": "default",
+        "OS_PROJECT_DOMAIN_ID": "default",
+        "OS_IDENTITY_API_VERSION": "3",
+    }
+
+
+@pytest.fixture
+def registrar(keystone: KeystoneServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in variables(keystone.url, "admin", PASSWORD, "admin").items():
+        monkeypatch.setenv(name, value)
+
+
+def register(path: Path, url: str, *more: str) -> int:
+    return main(["register", "--keystone-config", str(path), "--public-url", url, *more])
+
+
+OWN = ("--service-user", "own", "--domain", "own", "--domain-admin", "own_admin")
+
+
+@pytest.mark.usefixtures("registrar")
+def test_done_twice_it_makes_nothing_more(tmp_path: Path, admin: Admin, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "keystone.ini"
+    assert register(path, "http://127.0.0.1:1", *OWN) == 0
+    made = capsys.readouterr().out
+    assert "made user own\n" in made
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    before = path.read_text()
+    assert register(path, "http://127.0.0.1:1/v1/", *OWN) == 0
+    assert capsys.readouterr().out == "all was there\n"
+    assert path.read_text() == before
+    assert register(path, "http://127.0.0.1:2", *OWN) == 0
+    assert "made endpoint public http://127.0.0.1:2/v1/%(project_id)s" in capsys.readouterr().out
+    there = Keystone(read_config(path))
+    there.check()
+    assert there.domain is not None
+    assert there.user_id(there.domain) == admin.named("users", "own_admin")["id"]
+
+
+@pytest.mark.usefixtures("registrar")
+def test_users_of_somebody_else_are_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = ("--service-user", "admin", "--domain", "theirs", "--domain-admin", "their_admin")
+    assert register(tmp_path / "keystone.ini", "http://127.0.0.1:1", *names) == 1
+    assert "there is a user admin" in capsys.readouterr().err
+    assert not (tmp_path / "keystone.ini").exists()
+
+
+def test_without_an_administrator_it_says_what_is_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [each for each in os.environ if each.startswith("OS_")]:
+        monkeypatch.delenv(name)
+    assert register(tmp_path / "keystone.ini", "http://127.0.0.1:1") == 1
+    assert "auth_url" in capsys.readouterr().err
+
+
+@pytest.fixture
+def service(tmp_path: Path, registrar: None) -> Iterator[str]:
+    """In the catalogue."""
+    path = tmp_path / "own.ini"
+    names = ("--service-user", tmp_path.name, "--domain", tmp_path.name, "--domain-admin", f"{tmp_path.name}_admin")
+    assert register(path, "http://127.0.0.1:1", *names) == 0
+    cloud = SimulatedCloud(time.time)
+    with database(tmp_path) as db, serving(db, KeystoneAccess(path)) as url, working(db, cloud, url=url):
+        assert register(path, url, *names) == 0
+        yield url
+
+
+def openstack_client(environ: Mapping[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
+    program = Path(sys.executable).with_name("openstack")
+    return subprocess.run([program, *words], env={**plain, **environ}, capture_output=True, text=True, check=False)
+
+
+def test_the_openstack_client_needs_nothing_but_a_login(service: str, person: Person, tmp_path: Path) -> None:
+    template = tmp_path / "one.yaml"
+    template.write_text(TEMPLATE)
+    environ = variables(person.url, person.name, person.name, person.project)
+    made = openstack_client(environ, "stack", "create", "-t", str(template), "--wait", "s", "-f", "value", "-c", "id")
+    assert made.returncode == 0, made.stderr
+    listed = openstack_client(environ, "stack", "list", "-f", "value", "-c", "Stack Name", "-c", "Stack Status")
+    assert listed.stdout == "s CREATE_COMPLETE\n", listed.stderr
+
+
+def test_the_sdk_finds_the_service_in_the_catalogue(service: str, person: Person) -> None:
+    with openstack.connect(
+        load_yaml_config=False,
+        load_envvars=False,
+        auth={
+            "auth_url": person.url,
+            "username": person.name,
+            "password": person.name,
+            "project_name": person.project,
+            "user_domain_id": "default",
+            "project_domain_id": "default",
+        },
+        region_name="RegionOne",
+    ) as cloud:
+        made = cloud.orchestration.create_stack(name="s", template=TEMPLATE)
+        shown = cloud.orchestration.get(f"/stacks/s/{made.id}").json()["stack"]
+        assert shown["stack_owner"] == person.name
+        assert [each.name for each in cloud.orchestration.stacks()] == ["s"]
