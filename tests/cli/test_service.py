@@ -89,6 +89,17 @@ def test_no_request_is_refused_while_the_api_starts_again(service: Home) -> None
     assert service.running().children["api"] != before.children["api"]
 
 
+def test_several_api_processes_answer_at_one_address(home: Home) -> None:
+    assert home.run("serve", "--detach", "--port", "0", "--cloud", "simulated", "--apis", "2").code == 0
+    service = home.running()
+    assert set(service.children) == {"api-1", "api-2", "worker"}
+    os.kill(service.children["api-1"], signal.SIGSTOP)
+    try:
+        assert home.run("list").code == 0
+    finally:
+        os.kill(service.children["api-1"], signal.SIGKILL)
+
+
 def test_stopping_leaves_no_process_and_says_so(home: Home) -> None:
     started = home.run("serve", "--detach", "--port", "0", "--cloud", "simulated")
     service = home.running()
@@ -140,6 +151,7 @@ def test_settings_that_do_not_fit(home: Home) -> None:
         (["--host", "0.0.0.0"], "--access basic"),
         (["--access", "basic"], "--htpasswd"),
         (["--cloud", "simulated", "--workers", "2"], "--workers"),
+        (["--apis", "0"], "--apis 0: at least one is needed"),
         (["--database", "nonsense"], "--database"),
         (["--board", "ftp://here"], "--board"),
         (["--board", "redis://127.0.0.1:1/0"], "look at --board: Redis does not answer"),

@@ -209,6 +209,7 @@ def _add_service_commands(commands: Commands) -> None:
     )
     serve.add_argument("--detach", action="store_true", help="start it in the background and wait until it answers")
     _option(serve, "workers", 1, "worker processes", type=int, metavar="N")
+    _option(serve, "apis", 1, "API processes; all answer at the one address", type=int, metavar="N")
     api = _service(commands, "api", "run an API process alone", "homeostat api --database postgresql+psycopg://…")
     api.add_argument("--fd", type=int, help="listen on this inherited socket instead of --host and --port")
     _service(commands, "worker", "run a worker process alone", "homeostat worker --database postgresql+psycopg://…")
@@ -216,7 +217,7 @@ def _add_service_commands(commands: Commands) -> None:
 
 def _service(commands: Commands, name: str, summary: str, example: str) -> ArgumentParser:
     command = _command(commands, name, summary, example)
-    command.set_defaults(workers=1, json=False)
+    command.set_defaults(workers=1, apis=1, json=False)
     _add_state(command)
     _option(command, "database", "", "database URL (default: SQLite in the state directory)", metavar="URL")
     board = "where workers find their jobs: sql for the database itself, or redis://HOST:PORT/DB, rediss://, unix://"

@@ -29,9 +29,8 @@ def supervise(settings: ServiceSettings) -> None:
     state = State(settings.state)
     with listening(settings.host, settings.port) as server:
         url = url_of(settings.host, server.getsockname()[1])
-        commands = {"api": ["api", "--fd", str(server.fileno())]}
-        for number in range(settings.workers):
-            name = "worker" if settings.workers == 1 else f"worker-{number + 1}"
+        commands = {name: ["api", "--fd", str(server.fileno())] for name in _names("api", settings.apis)}
+        for number, name in enumerate(_names("worker", settings.workers)):
             commands[name] = ["worker", *_metrics_flags(settings, number)]
 
         def announce(children: Mapping[str, int]) -> None:
@@ -44,6 +43,11 @@ def supervise(settings: ServiceSettings) -> None:
             Supervisor(commands, known.environment(), announce, (server.fileno(),)).run()
         finally:
             state.retract()
+
+
+def _names(name: str, count: int) -> list[str]:
+    """Of so many processes of one kind."""
+    return [name] if count == 1 else [f"{name}-{number + 1}" for number in range(count)]
 
 
 def _metrics_flags(settings: ServiceSettings, worker: int) -> list[str]:

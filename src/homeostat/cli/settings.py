@@ -24,39 +24,50 @@ def default_state() -> str:
 
 @dataclass(frozen=True, slots=True)
 class ServiceSettings:
-    """How a service runs. state — directory of all it keeps; database — SQLAlchemy URL, empty for SQLite in `state`;
-    board — `sql`, or URL of the Redis database where workers find their jobs; port — 0 for any free one; workers —
-    worker processes; htpasswd — users file for access `basic`; keystone_config — file about Keystone, for access
-    `keystone`; policy_file — who may do what; old_policy_defaults — defaults of the past hold, too; metrics — shown by
-    the API; metrics_port — of the first worker, each other one has the next; 0 for any free one, None to show none;
-    regions — `NAME=URL` of services where stacks may be made; region_logins — file of the logins there; fetch_from —
-    where templates may be fetched from though it is not public; public_url — where servers reach the API, empty for
-    where it listens; plugins — directories with modules of resource types; heat_imports — such modules may import the
-    names of Heat."""
+    """How a service runs."""
 
     state: Path
+    """Directory of all it keeps."""
     database: str = ""
+    """SQLAlchemy URL, empty for SQLite in `state`."""
     board: str = SQL_BOARD
+    """`sql`, or URL of the Redis database where workers find their jobs."""
     cloud: str = "local"
     host: str = "127.0.0.1"
     port: int = PORT
+    """0 for any free one."""
     access: str = "none"
     htpasswd: Path | None = None
+    """Users file for access `basic`."""
     keystone_config: Path | None = None
+    """About Keystone, for access `keystone`."""
     policy_file: Path | None = None
+    """Who may do what."""
     old_policy_defaults: bool = False
+    """Defaults of the past hold, too."""
     workers: int = 1
+    """Worker processes."""
+    apis: int = 1
+    """API processes."""
     metrics: bool = False
+    """Shown by the API."""
     metrics_host: str = "127.0.0.1"
     metrics_port: int | None = None
+    """Of the first worker, each other one has the next; 0 for any free one, None to show none."""
     traces: bool = False
     regions: tuple[str, ...] = ()
+    """`NAME=URL` of services where stacks may be made."""
     region_logins: Path | None = None
+    """File of the logins there."""
     fetch_from: tuple[str, ...] = ()
+    """Where templates may be fetched from though it is not public."""
     environment_files: tuple[Path, ...] = ()
     plugins: tuple[Path, ...] = ()
+    """Directories with modules of resource types."""
     heat_imports: bool = False
+    """Such modules may import the names of Heat."""
     public_url: str = ""
+    """Where servers reach the API, empty for where it listens."""
     log_level: str = "info"
     log_json: bool = False
 
@@ -75,6 +86,7 @@ class ServiceSettings:
             policy_file=arguments.policy_file and arguments.policy_file.expanduser().absolute(),
             old_policy_defaults=arguments.old_policy_defaults,
             workers=arguments.workers,
+            apis=arguments.apis,
             metrics=arguments.metrics,
             metrics_host=arguments.metrics_host,
             metrics_port=arguments.metrics_port,
@@ -116,7 +128,9 @@ class ServiceSettings:
             raise Usage(f"--access none serves this machine only, not {self.host}: use --access basic --htpasswd FILE")
         if self.cloud == "simulated" and self.workers > 1:
             raise Usage("--cloud simulated lives in the memory of one worker: leave --workers at 1")
-
+        for flag, count in (("--workers", self.workers), ("--apis", self.apis)):
+            if count < 1:
+                raise Usage(f"{flag} {count}: at least one is needed")
         if self.board != SQL_BOARD and not self.board.startswith(REDIS_SCHEMES):
             raise Usage(f"--board: give {SQL_BOARD}, or a URL that begins with {', '.join(REDIS_SCHEMES)}")
         if self.redis_url and find_spec("redis") is None:
@@ -161,6 +175,7 @@ class ServiceSettings:
             "HOMEOSTAT_POLICY_FILE": str(self.policy_file or ""),
             "HOMEOSTAT_OLD_POLICY_DEFAULTS": "1" if self.old_policy_defaults else "",
             "HOMEOSTAT_WORKERS": str(self.workers),
+            "HOMEOSTAT_APIS": str(self.apis),
             "HOMEOSTAT_METRICS": "1" if self.metrics else "",
             "HOMEOSTAT_METRICS_HOST": self.metrics_host,
             "HOMEOSTAT_METRICS_PORT": "" if self.metrics_port is None else str(self.metrics_port),
