@@ -13,6 +13,7 @@ from bench.processes import created_by_workers
 from bench.reacting import latency, small_beside_large
 from bench.reading import reading
 from bench.rows import bare_rows
+from bench.serving import crowded
 from bench.shapes import SHAPES
 
 EPILOG = """
@@ -30,11 +31,15 @@ look at `cpu`, `growth_cpu` and `rate_unhindered` (without the time in which oth
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What to run: sizes — numbers of resources; repeat — runs of each, the fastest counts; databases — kinds."""
+    """What to run: sizes — numbers of resources; repeat — runs of each, the fastest counts; databases — kinds; clients,
+    seconds, pause_s — of the crowd, see `bench.crowd.Wish`."""
 
     sizes: list[int]
     repeat: int
     databases: list[str]
+    clients: int = 50
+    seconds: float = 60.0
+    pause_s: float = 0.5
 
 
 Bench = Callable[[Wanted], Iterator[Figure]]
@@ -87,6 +92,13 @@ def read(wanted: Wanted) -> Iterator[Figure]:
     yield from reading(wanted.sizes, wanted.repeat)
 
 
+def together(wanted: Wanted) -> Iterator[Figure]:
+    """A service with two API processes."""
+    for database in wanted.databases:
+        for n in wanted.sizes:
+            yield from crowded(n, database, wanted.clients, wanted.seconds, wanted.pause_s, 2)
+
+
 BENCHES: dict[str, tuple[str, Bench]] = {
     **{name: (shape.what, lifecycle_of(name)) for name, shape in SHAPES.items()},
     "read": ("reading, compiling and checking a template, and the first decisions about it", read),
@@ -94,6 +106,7 @@ BENCHES: dict[str, tuple[str, Bench]] = {
     "workers": ("1, 2 and 4 worker processes on PostgreSQL create resources in several stacks", workers),
     "latency": ("from an attribute being known to the dependant being started, on a cloud", per_size(latency)),
     "beside": ("small stacks while a large one is being created", per_size(small_beside_large)),
+    "crowd": ("many clients at once, at a service with that many resources already", together),
     "api": ("reads and accepted updates over HTTP about a group", per_size(answers)),
 }
 
@@ -110,8 +123,12 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 10_000], help="numbers of resources")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each size; the fastest counts")
     parser.add_argument("--database", choices=KINDS, nargs="+", default=["sqlite"], help="default: sqlite")
+    parser.add_argument("--clients", type=int, default=50, help="of the crowd; default: 50")
+    parser.add_argument("--seconds", type=float, default=60.0, help="how long the crowd stays; default: 60")
+    parser.add_argument("--pause", type=float, default=0.5, help="seconds between requests of one; default: 0.5")
     arguments = parser.parse_args()
-    wanted = Wanted(arguments.sizes, arguments.repeat, arguments.database)
+    of_crowd = (arguments.clients, arguments.seconds, arguments.pause)
+    wanted = Wanted(arguments.sizes, arguments.repeat, arguments.database, *of_crowd)
     print(json.dumps({**machine(), "settings": {kind: SETTINGS[kind] for kind in wanted.databases}}), flush=True)
     for name in arguments.only:
         for figure in BENCHES[name][1](wanted):

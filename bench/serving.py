@@ -1,0 +1,94 @@
+"""The whole service, as people run it, with many clients at once and a full database."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.crowd import Told, Wish, crowd
+from bench.databases import database_url
+from bench.engine import Engine
+from bench.figures import Figure, quantiles
+from bench.shapes import SHAPES
+from homeostat.cli.service import answers
+from homeostat.cli.state import State
+
+PROJECT = "bench"
+STACK = 300
+"""Resources of each large stack."""
+READ, CHANGED = 40, 10
+"""Large stacks that the clients read, and those of them that they update."""
+PATIENCE_S = 60.0
+
+
+def crowded(n: int, database: str, clients: int, seconds: float, pause_s: float, apis: int) -> list[Figure]:
+    """Clients at the API of a service whose database has n resources already. Fails: RuntimeError when something that
+    was accepted is lost."""
+    with database_url(database) as url:
+        large, changes = _filled(url, n)
+        with serving(url, apis) as state:
+            wish = Wish(clients, seconds, pause_s, large=large, changes=changes)
+            told = crowd(url_of(state), wish)
+    if told.lost:
+        raise RuntimeError(f"{len(told.lost)} lost: {told.lost[:5]}")
+    return list(_figures(told, n, database, f"{clients} clients, {apis} API processes, {pause_s} s between requests"))
+
+
+def _filled(url: str, n: int) -> tuple[tuple[str, ...], tuple[dict[str, object], ...]]:
+    """Addresses of the large stacks that are read, and what some of them are updated with."""
+    shape = SHAPES["independent"]
+    with contextlib.closing(Engine(url)) as engine:
+        addresses = []
+        for number in range(-(-n // STACK)):
+            stack_id = engine.intake.create(PROJECT, None, f"large{number}", shape.intent(STACK))
+            engine.settle(stack_id)
+            addresses.append(f"large{number}/{stack_id}")
+    chosen = addresses[:: max(1, len(addresses) // READ)][:READ]
+    changed = {"template": shape.changed(STACK).template}
+    return tuple(chosen), (changed,) * min(CHANGED, len(chosen))
+
+
+@contextlib.contextmanager
+def serving(database: str, apis: int) -> Iterator[State]:
+    """`homeostat serve` with this database, answering. Fails: RuntimeError when it does not answer in time."""
+    with tempfile.TemporaryDirectory(prefix="homeostat-bench-") as folder:
+        arguments = ["serve", "--port", "0", "--cloud", "simulated", "--apis", str(apis), "--log-level", "warning"]
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("HOMEOSTAT_")}
+        kept |= {"HOMEOSTAT_STATE_DIR": folder, "HOMEOSTAT_DATABASE": database}
+        with subprocess.Popen([sys.executable, "-m", "homeostat", *arguments], env=kept) as service:
+            try:
+                yield _answering(State(Path(folder)))
+            finally:
+                service.terminate()
+
+
+def _answering(state: State) -> State:
+    ends_at = time.monotonic() + PATIENCE_S
+    while time.monotonic() < ends_at:
+        there = state.running()
+        if there is not None and answers(there.url):
+            return state
+        time.sleep(0.1)
+    raise RuntimeError("the service does not answer")
+
+
+def url_of(state: State) -> str:
+    """Of the API below the project. Fails: RuntimeError when no service runs."""
+    there = state.running()
+    if there is None:
+        raise RuntimeError("no service runs")
+    return f"{there.url}/v1/{PROJECT}"
+
+
+def _figures(told: Told, n: int, database: str, about: str) -> Iterator[Figure]:
+    together = [each for seconds in told.seconds.values() for each in seconds]
+    yield from quantiles("crowd.all", together, n, database, about)
+    for kind, seconds in sorted(told.seconds.items()):
+        yield from quantiles(f"crowd.{kind.replace(' ', '_')}", seconds, n, database, about)
+    yield Figure("crowd.answers", told.answers, "answers", n, database, about)
+    yield Figure("crowd.refused", len(told.refused), "answers", n, database, "; ".join(told.refused[:3]))
+    yield Figure("crowd.lost", len(told.lost), "writes", n, database)
