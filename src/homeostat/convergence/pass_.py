@@ -23,6 +23,7 @@ from homeostat.model.world import Resource, Spares, World, look_interval
 from homeostat.planner import Frontier, outcome
 from homeostat.planner.asked import look_first
 from homeostat.planner.scope import thing_of
+from homeostat.planner.unhealthy import merely_marked
 from homeostat.planner.urgency import urgency
 from homeostat.resources.registry import is_outside, kind_of, type_of
 from homeostat.store import forsaken, schema, shards, stacks, worlds
@@ -220,7 +221,7 @@ class Pass:
 
         Asked of every row at the start too: a crash may have come between storing the row and failing the stack."""
         stack = self._world.stack
-        mine = _hinders(row) and row.revision == stack.revision
+        mine = row.hinders and row.revision == stack.revision and not merely_marked(row)
         if mine and not stack.checking and stack.status == Status.IN_PROGRESS and not self._failed:
             self._failed = f"Resource {row.action} failed: {row.reason}"
 
@@ -266,9 +267,9 @@ class Pass:
             if stack.status == Status.IN_PROGRESS and (self._failed or frontier.at_rest):
                 stacks.for_update(p.db, tx, stack.id)  # before the shard, as everybody who takes both does
             self._store(tx, now)
-            failures = sum(_hinders(row) for row in self._world.rows.values())
+            failures = sum(row.hinders for row in self._world.rows.values())
             if failures != self._failures_before:
-                shards.count_failures(tx, stack.id, self._lease.number, failures)
+                shards.count_failures(tx, stack.id, self._lease.number, failures - self._failures_before)
             if self._failed:
                 self._fail(tx, now)
             elif frontier.at_rest:
@@ -332,8 +333,3 @@ class Pass:
             return now + limits.look_busy_s
         interval = look_interval(stack.observe_s, stack.exceptions, limits.look_steady_s)
         return now + interval if rows and interval is not None else None
-
-
-def _hinders(row: Resource) -> bool:
-    """Has it failed so that the stack is not what it should be? What has a successor has not, unless it cannot go."""
-    return row.failed and (row.replaced_by is None or row.leaving)

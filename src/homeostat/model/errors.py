@@ -30,6 +30,7 @@ FAULT_CODES: dict[str, int] = {
     "InvalidTenant": 403,
     "NotFound": 404,
     "NotSupported": 400,
+    "PhysicalResourceIDAmbiguity": 400,
     "PhysicalResourceNameAmbiguity": 400,
     "RequestLimitExceeded": 400,
     "ResourceActionNotSupported": 400,

@@ -82,6 +82,12 @@ class Resource:
         """Its deletion has begun (or failed): it is nobody's current row any more."""
         return self.action == Action.DELETE
 
+    @property
+    def hinders(self) -> bool:
+        """Has it failed so that the stack is not what it should be? What has a successor has not, unless it cannot
+        go."""
+        return self.failed and (self.replaced_by is None or self.leaving)
+
 
 @dataclass(slots=True)
 class Seen:

@@ -7,7 +7,7 @@ from homeostat.model.observed import Condition, Verdict
 from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb, Waiting, Why
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, World
-from homeostat.planner import outcome
+from homeostat.planner import outcome, unhealthy
 from homeostat.planner.scope import thing_of
 from homeostat.resources.registry import is_outside, kind_of, type_of
 
@@ -78,7 +78,8 @@ def check(world: World, row: Resource | None, now: float) -> Decision:
     """Check one resource that is not in progress. What failed before stays as it is: it counts as a failure."""
     if row is None or row.action == Action.INIT or row.revision == world.stack.revision:
         return SETTLED
-    if row.failed and row.action != Action.CHECK:
+    mark = unhealthy.mark_of(row)
+    if (row.failed and row.action != Action.CHECK) or (mark is not None and not mark.is_over(now)):
         return SETTLED
     operation = passed_on(world, row)
     if operation:

@@ -6,11 +6,12 @@ from homeostat.model.observed import Condition, Remedy, Verdict
 from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb, Waiting, Why
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource
-from homeostat.planner import asked, hooks, outcome
+from homeostat.planner import asked, hooks, outcome, unhealthy
 from homeostat.planner.backoff import delay_s
 from homeostat.planner.external import Externals
 from homeostat.planner.intend import CALM_S
 from homeostat.planner.scope import thing_of
+from homeostat.planner.unhealthy import Mark
 from homeostat.resources.registry import type_of
 from homeostat.templates.registry import PRE_CREATE, PRE_UPDATE
 
@@ -42,6 +43,9 @@ class Decider(Externals):
             return halted or self._waiting_for_predecessor(row) or self._begin(definition, row, now)
         if row.busy:
             return self._in_progress(definition, row, now)
+        mark = unhealthy.mark_of(row)
+        if mark is not None:
+            return self._marked(definition, row, mark, now)
         if row.failed:
             return self._after_failure(definition, row, now)
         return self._at_rest(definition, row, now)
@@ -162,6 +166,23 @@ class Decider(Externals):
         if "operation" in intent:
             return Step(Verb.OPERATE, row, row.reason, operation=intent["operation"])
         return Step(Verb.UPDATE, row, row.reason, self._asked(row), changed=tuple(intent.get("changed", ())))
+
+    # -- marked by people --------------------------------------------------------------------------------------------
+
+    def _marked(self, definition: Definition, row: Resource, mark: Mark, now: float) -> Decision:
+        """Somebody says that it is unhealthy: it is replaced, or waits for an update that does it (MU2, MU7)."""
+        if mark.is_over(now):
+            return unhealthy.expire(self.world, row, now)
+        stack = self.world.stack
+        updated = stack.status == Status.IN_PROGRESS or (self.unsettled and row.revision != stack.revision)
+        restricted = "replace" in definition.restricted and row.asked_at is None
+        if not updated and (restricted or not asked.heals(self.world, row)):
+            return Waiting(row.name, Why.UNHEALTHY, (), mark.reason, mark.since, mark.expires_at, row.key)
+        halted = self._halt(row.name)
+        if halted is not None and row.asked_at is None:
+            return halted
+        row.attempts = 0
+        return self._replace(definition, row, now, f"it is marked unhealthy: {mark.reason}")
 
     # -- after a failure ---------------------------------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ SEEN_TO_END = frozenset({Why.BUILDING, Why.SNAPSHOT})
 """Reasons that end with a look at the thing."""
 
 LAST = 4
-_RANKS = {Why.FAILED: 0, Why.SET_ASIDE: 1, Why.NO_WORKER: 1, Why.LEFT_ALONE: LAST}
+_RANKS = {Why.FAILED: 0, Why.UNHEALTHY: 0, Why.SET_ASIDE: 1, Why.NO_WORKER: 1, Why.LEFT_ALONE: LAST}
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +254,7 @@ class _Explainer:
 
     def _severity(self, node: Node) -> tuple[bool, Node]:
         waiting = self._waiting.get(node)
-        return waiting is None or waiting.why is not Why.FAILED, node
+        return waiting is None or waiting.why not in (Why.FAILED, Why.UNHEALTHY), node
 
     # -- what comes next ---------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from homeostat.model.observed import Condition
 from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb, Waiting, Why
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource
-from homeostat.planner import asked, hooks, outcome
+from homeostat.planner import asked, hooks, outcome, unhealthy
 from homeostat.planner.depart import Departures
 from homeostat.planner.scope import thing_of
 from homeostat.resources.registry import type_of
@@ -85,6 +85,7 @@ class Externals(Departures):
             step.inserted = fresh
             return step
         row.handle, row.token, row.properties = row.external_id or "", "", {}
+        unhealthy.forget(row)
         goes_on = row.busy
         row.action = Action.CREATE if row.action in (Action.INIT, Action.CREATE) else Action.UPDATE
         row.status, row.reason = Status.IN_PROGRESS, outcome.CHANGED
@@ -112,6 +113,11 @@ class Externals(Departures):
 
     def _external_at_rest(self, definition: Definition, row: Resource, now: float) -> Decision:
         """What becomes of it is told, and left to whoever it belongs to."""
+        mark = unhealthy.mark_of(row)
+        if mark is not None:
+            over = mark.is_over(now)
+            waiting = Waiting(row.name, Why.UNHEALTHY, (), mark.reason, mark.since, mark.expires_at, row.key)
+            return unhealthy.expire(self.world, row, now) if over else waiting
         unseen = asked.look_first(self.world, row)
         if unseen is not None:
             return unseen

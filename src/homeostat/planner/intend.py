@@ -9,7 +9,7 @@ from homeostat.model.errors import Rejected, ResourceActionRestricted, Terminal
 from homeostat.model.plan import Step, Verb, Waiting, Why
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, World
-from homeostat.planner import hooks, outcome
+from homeostat.planner import hooks, outcome, unhealthy
 from homeostat.planner.naming import physical_name, token
 from homeostat.planner.scope import RowScope, thing_of
 from homeostat.resources.base import ResourceType
@@ -89,6 +89,7 @@ class Intents:
 
     def _begin(self, definition: Definition, row: Resource, now: float) -> Step:
         """Intend the creation of a row's thing."""
+        unhealthy.forget(row)
         row.type, row.called, row.deletion_policy = (
             definition.type,
             definition.called or None,

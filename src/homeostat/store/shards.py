@@ -343,10 +343,11 @@ def observe_at(tx: Connection, stack_id: str, number: int, at: float | None) -> 
     tx.execute(update(table).where(table.c.stack_id == stack_id, table.c.number == number).values(observe_at=sooner))
 
 
-def count_failures(tx: Connection, stack_id: str, number: int, failures: int) -> None:
-    """Keep how many resources of the shard are FAILED."""
+def count_failures(tx: Connection, stack_id: str, number: int, more: int) -> None:
+    """So many more resources of the shard are FAILED than were counted; others may count at the same time."""
     table = schema.shard
-    tx.execute(update(table).where(table.c.stack_id == stack_id, table.c.number == number).values(failures=failures))
+    mine = (table.c.stack_id == stack_id, table.c.number == number)
+    tx.execute(update(table).where(*mine).values(failures=table.c.failures + more))
 
 
 def failures_of(tx: Connection, stack_id: str) -> int:

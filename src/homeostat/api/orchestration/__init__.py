@@ -1,7 +1,7 @@
 """The Orchestration API v1: a router for each part of it, in the order in which addresses are matched.
 
-`stacks`, `previews`, `resources`, `explanations`, `events`, `actions`, `convergence`, `moving` work on stacks ·
-`lookup` finds them by name · `signals` takes what servers tell, `configs` keeps what is deployed to them · `types`,
+`stacks`, `previews`, `resources`, `marks`, `explanations`, `events`, `actions`, `convergence`, `moving` work on stacks
+· `lookup` finds them by name · `signals` takes what servers tell, `configs` keeps what is deployed to them · `types`,
 `validation` are for writers of templates · `about` the service · `unsupported` what is refused. `inventory`, `outputs`,
 `renderings` and `texts` make the answers, `bodies` and `listing` read the requests, `models` documents both.
 """
@@ -14,6 +14,7 @@ from homeostat.api.orchestration import (
     events,
     explanations,
     lookup,
+    marks,
     moving,
     previews,
     resources,
@@ -32,6 +33,7 @@ ROUTERS = (
     stacks.ROUTER,
     lookup.ROUTER,
     resources.ROUTER,
+    marks.ROUTER,
     signals.ROUTER,
     configs.ROUTER,
     explanations.ROUTER,

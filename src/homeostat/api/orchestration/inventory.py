@@ -19,6 +19,7 @@ from homeostat.model.world import Resource, World
 from homeostat.planner.asked import left_alone
 from homeostat.planner.current import current_row
 from homeostat.planner.scope import RowScope, thing_of
+from homeostat.planner.unhealthy import Mark, mark_of
 from homeostat.resources.base import ResourceType
 from homeostat.resources.registry import type_of
 from homeostat.store import stacks, views
@@ -118,6 +119,9 @@ class Inventory:
             shown["parent_resource"] = stack.parent_name
         if row is not None and row.asked_at is not None:
             shown["asked_at"] = at(row.asked_at)
+        mark = mark_of(row) if row is not None else None
+        if mark is not None:
+            shown["unhealthy"] = _mark(mark)
         waiting = self._waiting(entry)
         if waiting:
             shown["waiting"] = waiting
@@ -221,6 +225,16 @@ class Inventory:
 def _shown(definition: Definition | None) -> str:
     """The type as users know it."""
     return "" if definition is None else definition.called or definition.type
+
+
+def _mark(mark: Mark) -> Wire:
+    return {
+        "reason": mark.reason,
+        "reported_by": mark.by,
+        "reporter": mark.reporter,
+        "since": at(mark.since),
+        "expires_at": at(mark.expires_at),
+    }
 
 
 def _leftover(row: Resource) -> Wire:

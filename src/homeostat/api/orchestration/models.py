@@ -129,6 +129,42 @@ class Leftover(BaseModel):
     updated_time: str
 
 
+class Unhealthy(BaseModel):
+    """Who has marked a resource unhealthy, and why."""
+
+    reason: str
+    reported_by: str | None = Field(description="The user.")
+    reporter: str | None = Field(description="What that user calls itself, a health checker for one.")
+    since: str
+    expires_at: str | None = Field(description="When the mark ends, unless it was acted on before.")
+
+
+class Mark(BaseModel):
+    """Says that a resource is unhealthy, or well again."""
+
+    mark_unhealthy: bool
+    resource_status_reason: str | None = None
+
+
+class Marking(Mark):
+    """The same of several resources."""
+
+    resources: list[str] = Field(min_length=1, description="Names, physical ids, or paths like group/0/server.")
+    reporter: str | None = Field(None, description="What the caller calls itself, a health checker for one.")
+    expires_in: float | None = Field(None, gt=0, description="Seconds until the mark ends, unless it was acted on.")
+
+
+class MarkedResource(BaseModel):
+    resource: str = Field(description="As it was asked for.")
+    path: list[str] = Field(description="Names from the stack that was asked about down to it.")
+    resource_status: str
+    changed: bool = Field(description="Its state did; false for what is being deleted, or was well already.")
+
+
+class Marked(BaseModel):
+    resources: list[MarkedResource]
+
+
 class Resource(BaseModel):
     resource_name: str
     logical_resource_id: str
@@ -143,6 +179,7 @@ class Resource(BaseModel):
     links: list[Link]
     observed: Observed | None = None
     asked_at: str | None = Field(None, description="Somebody asked to converge it, which is still to be done.")
+    unhealthy: Unhealthy | None = Field(None, description="The mark that it carries; absent where it carries none.")
     waiting: str | None = None
     leftovers: list[Leftover] | None = None
     description: str | None = None

@@ -11,7 +11,6 @@ from homeostat.model.errors import Rejected
 ROUTER = router("not supported yet")
 
 ROUTES = (
-    ("PATCH", f"{STACK}/resources/{{resource_name}}", "resource:mark_unhealthy", "Marking a resource unhealthy"),
     ("POST", f"{STACK}/snapshots", "stacks:snapshot", "Taking a snapshot"),
     ("GET", f"{STACK}/snapshots", "stacks:list_snapshots", "Listing snapshots"),
     ("GET", f"{STACK}/snapshots/{{snapshot_id}}", "stacks:show_snapshot", "Showing a snapshot"),

@@ -1,0 +1,136 @@
+"""Marking resources unhealthy (MU): one, as upstream has it, and many at once, an addition of ours."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.responses import Response
+
+from homeostat.api.answers import Json
+from homeostat.api.asking import Ask, Asked, Body, ResourceName, StackId, StackName, described_body
+from homeostat.api.faults import documented
+from homeostat.api.marks import Marks, Outcome, Said
+from homeostat.api.orchestration import models
+from homeostat.api.orchestration.renderings import Wire
+from homeostat.api.orchestration.routing import STACK, answers, router
+from homeostat.api.policy import may
+from homeostat.model.errors import Rejected
+
+ROUTER = router("resources")
+GUARD = [may("resource:mark_unhealthy")]
+FLAG, REASON = "mark_unhealthy", "resource_status_reason"
+RESOURCES, REPORTER, LASTS = "resources", "reporter", "expires_in"
+TARGETS_MAX = 1000
+TEXT_MAX = 1000
+"""Characters of what is written to many resources."""
+LASTS_MAX_S = 86_400.0 * 365
+
+
+@ROUTER.patch(
+    f"{STACK}/resources/{{resource_name}}",
+    summary="Mark a resource unhealthy",
+    responses=answers(Any, "Marked, or as it was.") | documented(409),
+    dependencies=GUARD,
+    openapi_extra=described_body(models.Mark),
+)
+def mark(ask: Ask, stack_name: StackName, stack_id: StackId, resource_name: ResourceName, body: Body) -> Response:
+    """By name or physical id. `true` makes it CHECK_FAILED, and it is replaced: at once where its convergence is on,
+    otherwise by the next update. `false` makes what is CHECK_FAILED CHECK_COMPLETE. 409 while something else is being
+    done with it."""
+    _only(body, FLAG, REASON)
+    said = Said(_flag(body), _text(body, REASON), _by(ask))
+    _say(ask, stack_name, stack_id, said, {"": resource_name})
+    return Json(None)
+
+
+@ROUTER.patch(
+    f"{STACK}/resources",
+    summary="Mark several resources unhealthy",
+    responses=answers(models.Marked) | documented(409),
+    dependencies=GUARD,
+    openapi_extra=described_body(models.Marking),
+)
+def mark_several(ask: Ask, stack_name: StackName, stack_id: StackId, body: Body) -> Response:
+    """All of them or none: what is wrong is told with its place in the list. A resource of a nested stack is a path,
+    like `group/0/server`. An addition of this service, like reporter and expiry."""
+    _only(body, FLAG, REASON, RESOURCES, REPORTER, LASTS)
+    unhealthy = _flag(body)
+    for name in (REPORTER, LASTS):
+        if name in body and not unhealthy:
+            raise Rejected("HTTPBadRequest", f"{name}: it has no meaning where a mark is taken away; leave it out")
+    said = Said(unhealthy, _brief(body, REASON), _by(ask), _brief(body, REPORTER) or None, _lasts_s(body))
+    targets = {f"{RESOURCES}[{number}]": target for number, target in enumerate(_targets(body))}
+    outcomes = _say(ask, stack_name, stack_id, said, targets)
+    return Json({"resources": [_shown(each) for each in outcomes]})
+
+
+def _say(ask: Asked, stack_name: str, stack_id: str, said: Said, targets: Mapping[str, str]) -> list[Outcome]:
+    with ask.db.read() as tx:
+        ask.live_stack(tx, stack_name, stack_id)
+    return Marks(ask.db).say(stack_id, said, targets)
+
+
+def _by(ask: Asked) -> str | None:
+    return ask.caller.user_id or ask.caller.user
+
+
+def _shown(outcome: Outcome) -> Wire:
+    return {
+        "resource": outcome.target,
+        "path": list(outcome.path),
+        "resource_status": outcome.state,
+        "changed": outcome.changed,
+    }
+
+
+# -- bodies ------------------------------------------------------------------------------------------------------------
+
+
+def _only(body: Body, *names: str) -> None:
+    unknown = sorted(body.keys() - set(names))
+    if unknown:
+        message = f"Unexpected parameter(s) {', '.join(unknown)}; there may be {', '.join(names)}"
+        raise Rejected("HTTPBadRequest", message)
+
+
+def _flag(body: Body) -> bool:
+    if FLAG not in body:
+        raise Rejected("HTTPBadRequest", f"The body lacks {FLAG}: true or false")
+    if not isinstance(body[FLAG], bool):
+        raise Rejected("HTTPBadRequest", f"{FLAG}: it must be true or false, got {body[FLAG]!r}")
+    return bool(body[FLAG])
+
+
+def _text(body: Body, name: str) -> str:
+    given = body.get(name)
+    if given is not None and not isinstance(given, str):
+        raise Rejected("HTTPBadRequest", f"{name}: it must be a text")
+    return given or ""
+
+
+def _brief(body: Body, name: str) -> str:
+    given = _text(body, name)
+    if len(given) > TEXT_MAX:
+        raise Rejected("HTTPBadRequest", f"{name}: it has {len(given)} characters; at most {TEXT_MAX} are kept")
+    return given
+
+
+def _lasts_s(body: Body) -> float | None:
+    given = body.get(LASTS)
+    if given is None:
+        return None
+    number = isinstance(given, int | float) and not isinstance(given, bool)
+    if not number or not 0 < given <= LASTS_MAX_S:
+        raise Rejected("HTTPBadRequest", f"{LASTS}: it must be a number of seconds, at most {LASTS_MAX_S:.0f}")
+    return float(given)
+
+
+def _targets(body: Body) -> list[str]:
+    given = body.get(RESOURCES)
+    if not isinstance(given, list) or not given:
+        raise Rejected("HTTPBadRequest", f"{RESOURCES}: it must be a list of names, physical ids or paths")
+    if len(given) > TARGETS_MAX:
+        raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {RESOURCES} has more than {TARGETS_MAX} items")
+    for number, each in enumerate(given):
+        if not isinstance(each, str) or not each:
+            raise Rejected("HTTPBadRequest", f"{RESOURCES}[{number}]: it must be a name, a physical id or a path")
+    return given

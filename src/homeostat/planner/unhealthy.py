@@ -1,0 +1,76 @@
+"""Marks of people (and of their programs) that say: this resource is unhealthy, whatever is seen of it (MU). Pure.
+
+A row keeps one under the key `unhealthy` of its marks: `{"by": user or None, "reporter": text or None, "reason": text,
+"since": time, "expires_at": time or None}`, times in seconds since the epoch. It holds until the resource is replaced,
+the mark is taken away, or its time is over.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from homeostat.model.plan import Event, Step, Verb
+from homeostat.model.status import Action, Status
+from homeostat.model.world import Resource, World
+from homeostat.planner import outcome
+
+UNHEALTHY = "unhealthy"
+EXPIRED = "the time of its mark is over"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Who says so (the caller, and what the caller calls itself), why, since when and until when; None: no end."""
+
+    reason: str
+    since: float
+    by: str | None = None
+    reporter: str | None = None
+    expires_at: float | None = None
+
+    def is_over(self, now: float) -> bool:
+        return self.expires_at is not None and self.expires_at <= now
+
+
+def mark_of(row: Resource) -> Mark | None:
+    """The mark that a row carries."""
+    found: Mapping[str, object] | None = (row.marks or {}).get(UNHEALTHY)
+    return None if found is None else Mark(**found)  # type: ignore[arg-type]
+
+
+def marked(row: Resource, mark: Mark) -> Event:
+    """Put a mark on a row; gives what happened."""
+    row.marks = {**(row.marks or {}), UNHEALTHY: asdict(mark)}
+    row.action, row.status, row.reason, row.updated_at = Action.CHECK, Status.FAILED, mark.reason, mark.since
+    return outcome.event_of(row, row.status, row.reason)
+
+
+def unmarked(row: Resource, reason: str, settled_revision: int, now: float) -> Event:
+    """Take away that it failed its check, marked or not; gives what happened. It is judged anew by what is seen of it.
+
+    settled_revision — of its shard: it was never compared with a later revision at which it merely failed.
+    """
+    forget(row)
+    row.action, row.status, row.reason, row.updated_at = Action.CHECK, Status.COMPLETE, reason, now
+    row.revision = min(row.revision, settled_revision)
+    row.judged = outcome.UNJUDGED
+    return outcome.event_of(row, row.status, row.reason)
+
+
+def forget(row: Resource) -> None:
+    """What carried the mark is not there any more, or is looked at anew."""
+    row.marks = {name: mark for name, mark in (row.marks or {}).items() if name != UNHEALTHY} or None
+
+
+def expire(world: World, row: Resource, now: float) -> Step:
+    """Nobody has acted on the mark in time."""
+    if not (row.failed and row.action == Action.CHECK):
+        forget(row)
+        return Step(Verb.RECORD, row)
+    event = unmarked(row, EXPIRED, world.settled_revision, now)
+    row.changed = world.next_stamp()
+    return Step(Verb.RECORD, row, events=[event])
+
+
+def merely_marked(row: Resource) -> bool:
+    """Has it failed because somebody says so, and not of what was done about it?"""
+    return row.failed and row.action == Action.CHECK and mark_of(row) is not None
