@@ -118,7 +118,7 @@ RELEASED_BY = {
     Why.SET_ASIDE: "the next try of a worker that has the mistake mended, or an update of the stack",
     Why.LEFT_ALONE: "convergence being switched on, or asked for",
     Why.PAUSE: "the time of the next batch, or an update of the stack",
-    Why.UNHEALTHY: "an update of the stack, or converging it, which replace it; or its mark being taken away",
+    Why.UNHEALTHY: "an update of the stack, or converging it, which replaces it; or its mark being taken away",
     Why.HOOK: "its hook being cleared (openstack stack hook clear), or a newer update or deletion of the stack",
 }
 

@@ -36,6 +36,8 @@ NEW = row("a", state="INIT_COMPLETE", key="a2", handle="", replaces="a1", revisi
 KEPT = row("a", VOLUME, "DELETE_IN_PROGRESS", deletion_policy="Snapshot", changed=1, updated_at=NOW - 9,
            intent={"operation": "snapshot", "token": "t"})  # fmt: skip
 FAILED = row("a", state="CREATE_FAILED", reason="quota", updated_at=NOW - 30)
+MARK = {"reason": "it smells", "since": NOW - 30, "expires_at": NOW + 30}
+MARKED = row("a", state="CHECK_FAILED", reason="it smells", marks={"unhealthy": MARK})
 AT_HOOK = {"revision": 1, "at": "pre-create", "since": NOW - 7, "cleared": []}
 LEFT: dict[str, Any] = {"converge": False, "status": "COMPLETE", "settled_revision": 1}
 
@@ -70,6 +72,11 @@ CASES: dict[str, tuple[World, Standing, tuple[Any, ...]]] = {
         ),
         DUE,
         ("a", Why.BUILDING, (), "it takes 5 s, as its properties say", NOW - LONG_AGO, 3.0, "record", 3.0),
+    ),
+    "somebody has marked it unhealthy": (
+        world([wanted("a")], [MARKED], **LEFT),
+        DUE,
+        ("a", Why.UNHEALTHY, (), "it smells", 30.0, 30.0, "", None),
     ),
     "the cloud asked for patience": (
         world([wanted("a")], [TRYING]),
