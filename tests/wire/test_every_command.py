@@ -460,7 +460,6 @@ YET = {
     "stack abandon",
     "stack adopt",
     "stack export",
-    "stack resource mark unhealthy",
     "stack resume",
     "stack snapshot create",
     "stack snapshot delete",
