@@ -25,6 +25,7 @@ from homeostat.cli.state import State
 
 if TYPE_CHECKING:
     from homeostat.api.auth import Access
+    from homeostat.api.cloudformation.admission import Ec2
     from homeostat.api.enforcing import Policy
     from homeostat.clouds.heat_api import Regions
     from homeostat.clouds.identity.keystone import Keystone
@@ -85,6 +86,7 @@ def api(arguments: Namespace) -> int:
         fetching=fetching(settings),
         shared=shared(settings),
         policy=policy(settings),
+        ec2=ec2(settings),
     )
     listening = None if arguments.fd is None else socket.socket(fileno=arguments.fd)
     with (
@@ -333,6 +335,16 @@ def identity(settings: ServiceSettings) -> "Keystone | None":
         return Keystone(read_config(settings.keystone_config))
     except ValueError as error:
         raise Usage(f"--keystone-config {error}") from error
+
+
+def ec2(settings: ServiceSettings) -> "Ec2 | None":
+    """Who verifies what is signed with keys of users. Fails: Usage naming what is wrong with the file on Keystone."""
+    there = identity(settings)
+    if there is None:
+        return None
+    from homeostat.api.cloudformation.ec2 import KeystoneEc2
+
+    return KeystoneEc2(there)
 
 
 def check_identity(settings: ServiceSettings) -> None:

@@ -18,7 +18,7 @@ from homeostat.api.asking import Service
 from homeostat.api.asks import Asks
 from homeostat.api.auth import Access
 from homeostat.api.cloudformation import routes as cloudformation
-from homeostat.api.cloudformation.admission import Admission
+from homeostat.api.cloudformation.admission import Admission, Ec2
 from homeostat.api.enforcing import Policy
 from homeostat.api.graphs import Graphs
 from homeostat.api.intake import Intake
@@ -65,6 +65,7 @@ def create_app(
     access_log: bool = False,
     metrics: bool = False,
     policy: Policy | None = None,
+    ec2: Ec2 | None = None,
 ) -> FastAPI:
     """An ASGI application that answers from this database. It starts no threads of its own.
 
@@ -83,7 +84,7 @@ def create_app(
     policy = Policy() if policy is None else policy
     asks = Asks(db, intake.quotas.timeout_s)
     app.state.service = Service(db, intake, asks, clock, Graphs(), signals, Tail(db), policy, limits.hidden_tags)
-    app.state.admission = Admission(db, clock, access)
+    app.state.admission = Admission(db, clock, access, ec2)
     for router in ROUTERS:
         app.include_router(router)
     app.include_router(signed.ROUTER)

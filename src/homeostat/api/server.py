@@ -9,6 +9,7 @@ import uvicorn
 from homeostat.api.app import Limits, create_app
 from homeostat.api.asking import Service
 from homeostat.api.auth import Access
+from homeostat.api.cloudformation.admission import Ec2
 from homeostat.api.enforcing import Policy
 from homeostat.api.existing import Existing
 from homeostat.api.intake import Intake, Quotas
@@ -29,7 +30,8 @@ GRACE_S = 10
 class ApiSettings:
     """host, port — where to listen, unless a socket is handed over; access_log — one line a request; metrics — shown at
     `/metrics`, which needs `prometheus_client`; fetching — what may be fetched by URL; shared — environment of all
-    stacks; policy — who may do what, None: as the defaults say."""
+    stacks; policy — who may do what, None: as the defaults say; ec2 — verifies what is signed with keys of users, None:
+    there are none."""
 
     host: str = "127.0.0.1"
     port: int = 8004
@@ -40,6 +42,7 @@ class ApiSettings:
     fetching: Rules = field(default_factory=Rules)
     shared: Shared = field(default_factory=Shared)
     policy: Policy | None = None
+    ec2: Ec2 | None = None
 
 
 def run_api(
@@ -89,6 +92,7 @@ def server(
         access_log=settings.access_log,
         metrics=settings.metrics,
         policy=settings.policy,
+        ec2=settings.ec2,
     )
     config = uvicorn.Config(
         app,

@@ -61,17 +61,20 @@ def v4_presigned(method: str, parameters: dict[str, str]) -> Sent:
     return sent_of(request)
 
 
+def signed_v2(access_key: str, secret: str, method: str, url: str, parameters: dict[str, str]) -> dict[str, str]:
+    """The parameters with their signature."""
+    request = AWSRequest(method, url)
+    given = dict(parameters)
+    request.data, request.params = (given, {}) if method == "POST" else ({}, given)
+    auth.SigV2Auth(Credentials(access_key, secret)).add_auth(request)
+    return given
+
+
 def v2(method: str, parameters: dict[str, str]) -> Sent:
-    request = AWSRequest(method, URL.lower())
-    where = {"data": dict(parameters)} if method == "POST" else {"params": dict(parameters)}
-    for name, value in where.items():
-        setattr(request, name, value)
-    auth.SigV2Auth(Credentials(KEY, SECRET)).add_auth(request)
+    encoded = urlencode(signed_v2(KEY, SECRET, method, URL.lower(), parameters))
     if method == "GET":
-        return sent_of(request)
-    signed = request.data
-    assert isinstance(signed, dict)
-    return sent_of(AWSRequest("POST", URL.lower()), urlencode(signed).encode())
+        return sent_of(AWSRequest("GET", f"{URL.lower()}?{encoded}"))
+    return sent_of(AWSRequest("POST", URL.lower()), encoded.encode())
 
 
 def agents(method: str, parameters: dict[str, str]) -> Sent:

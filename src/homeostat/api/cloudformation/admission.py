@@ -58,6 +58,7 @@ class Admission:
         if self._ec2 is None:
             message = "Only keys that templates have made are known. Others: send user and password (HTTP basic)."
             raise Refused("InvalidClientTokenId", message)
+        claim.check_time(self._clock.now())
         return _in_project(self._ec2.caller(sent, claim.access_key, claim.signature))
 
     def _check(self, claim: Claim, holder: Holder) -> None:
@@ -75,4 +76,8 @@ class Admission:
 
 
 def _in_project(caller: Caller) -> Admitted:
-    return Admitted(caller, caller.project or DEFAULT_PROJECT)
+    if caller.is_anybody:
+        return Admitted(caller, DEFAULT_PROJECT)
+    if not caller.project:
+        raise Refused("AccessDenied", "The token is for no project.")
+    return Admitted(caller, caller.project)

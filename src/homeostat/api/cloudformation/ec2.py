@@ -1,0 +1,85 @@
+"""Keys of users (`openstack ec2 credentials create`): Keystone verifies what they sign (cfn-api.md section 2)."""
+
+import hashlib
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from homeostat.api.auth import Caller
+from homeostat.api.cloudformation.problems import Refused
+from homeostat.api.cloudformation.signatures import Sent
+from homeostat.clouds.identity.keystone import Keystone
+from homeostat.model.errors import Transient
+
+LOG = logging.getLogger(__name__)
+SIGNATURES = ("Signature", "X-Amz-Signature")
+UNKNOWN = "access key not found"
+UNSIGNED = "signature not supplied"
+
+
+class KeystoneEc2:
+    """Asks as the service: nobody else may."""
+
+    def __init__(self, keystone: Keystone) -> None:
+        self._keystone = keystone
+
+    def caller(self, sent: Sent, access_key: str, signature: str) -> Caller:
+        """Whose request it is. Fails: Refused; Transient when Keystone does not answer, or not us."""
+        body = {"ec2Credentials": credentials(sent, access_key, signature)}
+        service = self._keystone.service
+        answer = self._keystone.asked(lambda: service.post("/ec2tokens", json=body, raise_exc=False), looks=True)
+        if answer.status_code == 200:
+            return _caller(answer.headers["X-Subject-Token"], answer.json()["token"])
+        said = _said(answer)
+        if answer.status_code in (400, 401) or UNKNOWN in said.lower():
+            raise _refusal(said)
+        LOG.error("Keystone does not verify signatures for the service (%s): %s", answer.status_code, said)
+        raise Transient("Keystone does not verify signatures for the service; its log says why.")
+
+
+def credentials(sent: Sent, access_key: str, signature: str) -> Mapping[str, Any]:
+    """What Keystone computes the signature from: the request without it."""
+    return {
+        "access": access_key,
+        "signature": signature,
+        "host": sent.header("host"),
+        "verb": sent.method,
+        "path": sent.path,
+        "params": {name: value for name, value in sent.parameters.items() if name not in SIGNATURES},
+        "headers": {name.title(): value for name, value in sent.headers},
+        "body_hash": hashlib.sha256(sent.body).hexdigest(),
+    }
+
+
+def _refusal(said: str) -> Refused:
+    if UNKNOWN in said.lower():
+        return Refused("InvalidClientTokenId", "Neither Keystone nor a stack knows it.")
+    if UNSIGNED in said.lower():
+        return Refused("SignatureDoesNotMatch", "Signature is needed.")
+    return Refused("AccessDenied", "Keystone does not take the signature; look at the secret, and at the clock.")
+
+
+def _said(answer: Any) -> str:
+    try:
+        return str(answer.json()["error"]["message"])
+    except (ValueError, KeyError, TypeError):
+        return ""
+
+
+def _caller(token: str, told: Mapping[str, Any]) -> Caller:
+    """Fails: Refused for a key that is for no project."""
+    project = told.get("project") or {}
+    if not project.get("id"):
+        raise Refused("AccessDenied", "The key is for no project.")
+    user = told["user"]
+    roles = frozenset(str(each["name"]) for each in told.get("roles", ()))
+    return Caller(
+        user=user["name"],
+        project=project["id"],
+        user_id=user["id"],
+        domain=user["domain"]["id"],
+        roles=roles,
+        is_admin="admin" in roles and told.get("is_admin_project", True),
+        token=token,
+        trust=(told.get("OS-TRUST:trust") or {}).get("id"),
+    )
