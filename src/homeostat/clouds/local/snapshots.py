@@ -80,6 +80,7 @@ class Snapshots:
             self._note(record, status="error", fault=_told(error))
         finally:
             os.close(held)
+            self._tidy(record)
 
     def _copy_whole(self, source: Source, data: str) -> None:
         partial = f"{data}.new"
@@ -95,11 +96,15 @@ class Snapshots:
         shutil.copy2(source, target, follow_symlinks=False)
 
     def _note(self, record: Record, **facts: Any) -> None:
-        """What was deleted meanwhile leaves nothing behind."""
+        """Unless it was deleted meanwhile."""
         with self._tree.lock():
             if self._tree.read(KIND, record.id) is not None:
                 self._tree.write(replace(record, facts={**record.facts, **facts}))
-            else:
+
+    def _tidy(self, record: Record) -> None:
+        """What was deleted while it was copied leaves nothing behind."""
+        with self._tree.lock():
+            if self._tree.read(KIND, record.id) is None:
                 self._tree.remove(KIND, record.id)
 
     def of(self, look: Look, source: Record) -> dict[str, Any]:
