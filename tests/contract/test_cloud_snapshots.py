@@ -11,9 +11,10 @@ import pytest
 
 from homeostat.clouds.local import LocalCloud, inventory
 from homeostat.clouds.local.tree import Tree
-from homeostat.clouds.port import Answer, Change, Cloud, Intent, Operation, snapshots_of
+from homeostat.clouds.port import Answer, Change, Cloud, Intent, Operation
 from homeostat.clouds.simulated import SimulatedCloud, Weather
 from homeostat.model.observed import Observation, Presence
+from homeostat.model.plan import snapshots_of
 
 PATIENCE_S = 20.0
 SPECS: dict[str, dict[str, Any]] = {

@@ -152,7 +152,7 @@ def test_a_sink_goes_when_its_stack_is_deleted_and_all_is_told(database: Databas
     assert told(database, sink) == ["web", "web"]
     assert len(kept(database)) == 1, "there is more to come"
     with database.write() as tx:
-        stacks.finish(tx, locked(database, tx, "web"), NOW)
+        stacks.finish(database, tx, locked(database, tx, "web"), NOW)
     (sink,) = take(database)
     assert told(database, sink) == ["web"]
     assert kept(database) == []

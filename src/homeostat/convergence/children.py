@@ -32,6 +32,7 @@ from homeostat.planner.asked import CHECK
 from homeostat.planner.current import current_row
 from homeostat.planner.naming import physical_name
 from homeostat.planner.scope import RowScope, thing_of
+from homeostat.planner.snapshots import SNAPSHOT
 from homeostat.resources import groups
 from homeostat.resources.base import ResourceType
 from homeostat.resources.composed import Composed
@@ -92,7 +93,7 @@ class Children:
             return _observe(tx, child.id, now)
         before = stacks.desired_of(tx, child.id, child.revision)
         if step.verb is Verb.OPERATE:
-            return self._pass_on(tx, step, child, before, now, self._time_left(world, step, now))
+            return self._pass_on(tx, world, step, child, before, now)
         if step.verb is Verb.DELETE:
             action, desired = Action.DELETE, stacks.EMPTY
             done = child.action == Action.DELETE and child.status == Status.IN_PROGRESS
@@ -102,21 +103,30 @@ class Children:
             done = before.intent == desired.intent
         if done:
             return _observe(tx, child.id, now)
-        looks = action == Action.UPDATE and world.stack.look_from is not None
-        changes: dict[str, Any] = {"look_from": self._db.now_of(tx)} if looks else {}
+        changes: dict[str, Any] = {}
+        if action == Action.UPDATE and world.stack.look_from is not None:
+            changes["look_from"] = self._db.now_of(tx)
+        if action == Action.UPDATE and world.stack.restoring:
+            action = Action.RESTORE if world.stack.action == Action.RESTORE else action
+            changes["snapshot"] = world.stack.snapshot_inside(step.row.name)
+        touched = None if changes else touched_shards(before, desired)
         if step.verb is Verb.DELETE and world.stack.spares is not None:
             changes["spares"] = Spares.ALL if child.spares == Spares.ALL else world.stack.spares
-        touched = None if looks else touched_shards(before, desired)
         stacks.revise(self._db, tx, child, action, desired, now, self._time_left(world, step, now), changes, touched)
         return Observation(Presence.PRESENT, child.id, {"status": "in_progress"}, now)
 
     def _pass_on(
-        self, tx: Connection, step: Step, child: Row[Any], before: stacks.Desired, now: float, timeout_s: float
+        self, tx: Connection, world: World, step: Step, child: Row[Any], before: stacks.Desired, now: float
     ) -> Answer:
         """Ask the child stack what its parent was asked, once."""
         intent = _intent_of(step.row)
         if before.intent == intent:
             return _observe(tx, child.id, now)
+        timeout_s = self._time_left(world, step, now)
+        snapshot = world.stack.snapshot_inside(step.row.name)
+        if step.operation == SNAPSHOT and snapshot is not None:
+            stacks.take_snapshot(self._db, tx, child, snapshot, now, timeout_s, intent)
+            return Observation(Presence.PRESENT, child.id, {"status": "in_progress"}, now)
         ask = stacks.check if step.operation == CHECK else stacks.converge
         ask(self._db, tx, child, now, timeout_s, intent)
         return Observation(Presence.PRESENT, child.id, {"status": "in_progress"}, now)
@@ -151,6 +161,7 @@ class Children:
             depth=stack.depth + 1,
             converge=stack.converges(row.name),
             observe_s=stack.observe_s,
+            snapshot=stack.snapshot_inside(row.name) if stack.restoring else None,
         )
         desired = self._desired(tx, world, step, None, stacks.EMPTY, now)
         stacks.add(self._db, tx, new, desired, now, self._time_left(world, step, now))

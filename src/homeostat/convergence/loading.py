@@ -10,7 +10,7 @@ from homeostat.convergence.children import look, show_members
 from homeostat.convergence.definitions import Definitions
 from homeostat.model.desired import Identity
 from homeostat.model.world import Resource, Seen, World
-from homeostat.store import shards, stacks, worlds
+from homeostat.store import shards, snapshots, stacks, worlds
 from homeostat.templates import requires
 
 
@@ -39,6 +39,8 @@ def load(tx: Connection, definitions: Definitions, stack_id: str, number: int, n
     rows, seen = worlds.load_rows(tx, facts.id, number)
     world = World(facts, number, graph, rows, seen, shard.settled_revision, shard.looked_at or 0.0, shard.blind)
     world.stamp = max((max(r.born, r.changed, r.resolved) for r in rows.values()), default=0)
+    if facts.restoring and facts.snapshot is not None:
+        world.restored = snapshots.restored(tx, facts.snapshot["id"], facts.snapshot["place"])
     looks = look(tx, world, now)
     show_members(tx, world, _read_by_others(world))
     return Loaded(world, shard, looks)

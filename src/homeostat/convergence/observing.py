@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from homeostat.clouds.port import Cloud, Sighting
 from homeostat.convergence import metrics, traces
 from homeostat.convergence.clock import Clock
+from homeostat.convergence.disposing import Disposer
 from homeostat.convergence.log_context import about, named
 from homeostat.convergence.performing import Clouds
 from homeostat.model.errors import HomeostatError, Transient
@@ -218,10 +219,11 @@ def _news(thing: Watched, look: Observation, cloud: Cloud) -> bool:
 
 
 class ObserverThreads:
-    """Rounds in one thread, and one thread for the notices of the cloud."""
+    """Rounds in one thread, one for what is to be removed, and one for the notices of the cloud."""
 
-    def __init__(self, observer: Observer, cloud: Cloud) -> None:
+    def __init__(self, observer: Observer, disposer: Disposer, cloud: Cloud) -> None:
         self._observer = observer
+        self._disposer = disposer
         self._cloud = cloud
         self._stop = threading.Event()
         self._threads = [
@@ -253,6 +255,7 @@ class ObserverThreads:
         while not self._stop.wait(SWEEP_S):
             try:
                 self._observer.sweep()
+                self._disposer.round()
             except Exception:
                 LOG.exception("a sweep failed; the next one tries again")
 

@@ -26,7 +26,7 @@ from homeostat.planner.scope import thing_of
 from homeostat.planner.unhealthy import merely_marked
 from homeostat.planner.urgency import urgency
 from homeostat.resources.registry import is_outside, kind_of, type_of
-from homeostat.store import forsaken, schema, shards, stacks, worlds
+from homeostat.store import forsaken, schema, shards, snapshots, stacks, worlds
 from homeostat.store.database import Database
 from homeostat.store.forsaken import Forsaken
 from homeostat.store.shards import Lease
@@ -183,6 +183,8 @@ class Pass:
                 writes.forsaken += self._forsaken(step.row, step.forsaken)
             if step.spared:
                 writes.spared.append(step.spared)
+            if step.part is not None:
+                writes.parts.append(step.part)
             if step.verb is Verb.RECORD:
                 self._notice_failure(step.row)
                 self._frontier.apply(step, Record(step.row, removed=step.removed))
@@ -247,7 +249,10 @@ class Pass:
     def _store(self, tx: Connection, now: float) -> None:
         self._wakes = self.fence(tx)
         writes, self._writes = self._writes, Writes()
-        worlds.record(self._p.db, tx, self._lease.stack_id, writes, now)
+        stack = self._world.stack
+        worlds.record(self._p.db, tx, stack.id, writes, now)
+        if writes.parts and stack.snapshot is not None:
+            snapshots.keep(self._p.db, tx, stack.snapshot["id"], stack.project, stack.snapshot["place"], writes.parts, now)
 
     def disown(self) -> None:
         """Somebody else owns the shard now: what this pass has made since its last transaction may be nobody's."""

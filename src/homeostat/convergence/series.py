@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from sqlalchemy import Connection
 
+from homeostat.convergence import taking
 from homeostat.convergence.definitions import group_desired, touched_shards
 from homeostat.model.status import Action
 from homeostat.planner import rolling
@@ -23,11 +24,13 @@ def settle(db: Database, tx: Connection, stack_id: str, number: int, now: float)
     row = stacks.settled(db, tx, stack_id, number)
     if row is None:
         return None
-    goes_on = row.parent_id is not None and row.action != Action.CHECK
+    goes_on = row.parent_id is not None and row.action not in stacks.MERELY_LOOKED_AT
     group = stacks.group_of(tx, stack_id, number) if goes_on else None
     following = rolling.following(group) if group is not None else None
     if group is None or following is None:
-        stacks.finish(tx, row, now)
+        stacks.finish(db, tx, row, now)
+        if row.action == Action.SNAPSHOT:
+            taking.finish(tx, row)
         return None
     step_at = now + group["rollout"]["pause_time"] if row.step_at is None else float(row.step_at)
     if step_at > now:

@@ -16,6 +16,7 @@ from homeostat.convergence.children import Children
 from homeostat.convergence.clock import Clock, Entropy
 from homeostat.convergence.conductor import ShardConductor
 from homeostat.convergence.delivering import SINKS_MAX, Deliverer, DelivererThread
+from homeostat.convergence.disposing import Disposer
 from homeostat.convergence.observing import Observer, ObserverThreads
 from homeostat.convergence.pass_ import Limits, Passes
 from homeostat.convergence.performing import Clouds, Performer
@@ -76,7 +77,7 @@ class Worker:
         self._board = fetch_board(db, limits.lease_s, redis_url)
         self._conductor = ShardConductor(self.name, self._board, passes, passes_max)
         observer = Observer(db, clouds, clock, limits.look_steady_s, limits.look_busy_s, self._conductor.nudge)
-        self._observers = ObserverThreads(observer, cloud)
+        self._observers = ObserverThreads(observer, Disposer(db, clouds), cloud)
         self._telling = ThreadPoolExecutor(max_workers=SINKS_MAX, thread_name_prefix="telling")
         deliverer = Deliverer(db, Sinks(clouds) if sinks is None else sinks, clock, self._telling)
         self._deliverer = DelivererThread(deliverer)

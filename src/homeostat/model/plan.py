@@ -43,6 +43,21 @@ class Event:
     handle: str = ""
 
 
+def snapshots_of(kind: str) -> str:
+    """Kind of the snapshots of things of a kind, in the words of `clouds.port`."""
+    return f"{kind}_snapshot"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a cloud keeps of one resource for a snapshot of its stack; see `store.schema.snapshot_part`."""
+
+    token: str
+    name: str
+    kind: str
+    made: str = ""
+
+
 @dataclass(slots=True)
 class Step:
     """The smallest act. Its intent is already in `row` when it is performed.
@@ -50,7 +65,8 @@ class Step:
     verb RECORD — nothing to perform, only the row's new state to store. spec, changed — for the cloud (see
     `clouds.port.Change`); operation, arguments — for OPERATE; inserted — the row is new; removed — the row goes away;
     events — to store with the intent; also — other rows that change with it; forsaken — token of a creation that is
-    given up without an answer; spared — token of one whose thing stays, whoever it belongs to from now on.
+    given up without an answer; spared — token of one whose thing stays, whoever it belongs to from now on; part — of
+    the snapshot that is taken of the stack.
     """
 
     verb: Verb
@@ -66,6 +82,7 @@ class Step:
     also: "list[Resource]" = field(default_factory=list)
     forsaken: str = ""
     spared: str = ""
+    part: Part | None = None
 
 
 @dataclass(slots=True)

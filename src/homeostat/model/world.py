@@ -121,8 +121,8 @@ class Spares(StrEnum):
 @dataclass(slots=True)
 class StackFacts:
     """What a shard must know of its stack. rollback_to — the revision a ROLLBACK goes back to, else None;
-    observe_s, exceptions, look_from, step_at, lock, suspended — see `store.schema.stack`; spares — one of `Spares`, or
-    None."""
+    observe_s, exceptions, look_from, step_at, lock, suspended, snapshot — see `store.schema.stack`; spares — one of
+    `Spares`, or None."""
 
     id: str
     name: str
@@ -149,6 +149,7 @@ class StackFacts:
     lock: Mapping[str, Any] | None = None
     suspended: bool = False
     spares: str | None = None
+    snapshot: Mapping[str, Any] | None = None
 
     @property
     def halted(self) -> bool:
@@ -169,6 +170,20 @@ class StackFacts:
     def abandoned(self) -> bool:
         """Nothing that it has had is touched any more."""
         return self.spares == Spares.ALL
+
+    @property
+    def snapshotting(self) -> bool:
+        """A snapshot is being taken of it, and nothing is to be changed."""
+        return self.action == Action.SNAPSHOT and self.status == Status.IN_PROGRESS
+
+    @property
+    def restoring(self) -> bool:
+        """It goes back to a snapshot, and has not got there yet."""
+        return self.snapshot is not None and "run" in self.snapshot and self.complete_revision != self.revision
+
+    def snapshot_inside(self, name: str) -> dict[str, Any] | None:
+        """The same snapshot, as it concerns the stack inside this one that is the reality of a resource."""
+        return None if self.snapshot is None else {**self.snapshot, "place": [*self.snapshot["place"], name]}
 
     def converges(self, name: str) -> bool:
         """Is a resource brought back by itself when the world changes (CV8)?"""
@@ -192,7 +207,8 @@ class World:
 
     definitions — desired graph of this shard; settled_revision — newest revision at which the shard came to rest;
     looked_at — the newest round of looking that saw all its things; blind — why the one after that did not;
-    listing_lag_s — see `clouds.port.Cloud`.
+    listing_lag_s — see `clouds.port.Cloud`; restored — name of a resource -> id of the snapshot that it is to have its
+    data back from.
     """
 
     stack: StackFacts
@@ -205,6 +221,7 @@ class World:
     blind: str = ""
     listing_lag_s: float = 0.0
     stamp: int = 0
+    restored: Mapping[str, str] = field(default_factory=dict)
 
     def next_stamp(self) -> int:
         self.stamp += 1

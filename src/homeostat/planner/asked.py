@@ -7,7 +7,7 @@ from homeostat.model.observed import Condition, Verdict
 from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb, Waiting, Why
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, World
-from homeostat.planner import outcome, unhealthy
+from homeostat.planner import outcome, snapshots, unhealthy
 from homeostat.planner.scope import thing_of
 from homeostat.resources.registry import is_outside, kind_of, type_of
 
@@ -16,6 +16,9 @@ LEFT = "left"
 """Key of a row's intent: what is wrong with it and is left alone, since its convergence is switched off."""
 CONVERGE, CHECK = "converge", "check"
 """Operations on a child stack: what was asked of its parent."""
+
+
+_AS_ACTION = {CHECK: Action.CHECK, snapshots.SNAPSHOT: Action.SNAPSHOT}
 
 
 def unsettled(world: World) -> bool:
@@ -60,7 +63,7 @@ def passed_on(world: World, row: Resource) -> str:
 
 def pass_on(world: World, row: Resource, operation: str, now: float) -> Step:
     """Ask the child stack; the row is done when its child is."""
-    row.action = Action.CHECK if operation == CHECK else Action.UPDATE
+    row.action = _AS_ACTION.get(operation, Action.UPDATE)
     row.status, row.reason, row.revision = Status.IN_PROGRESS, outcome.CHANGED, world.stack.revision
     row.acted_at = row.due_at = row.asked_at = None
     row.retries = 0
@@ -70,8 +73,8 @@ def pass_on(world: World, row: Resource, operation: str, now: float) -> Step:
 
 
 def only_finishes(world: World) -> bool:
-    """A stack is checked that was never complete: what its resources require may be missing, so none is begun."""
-    return world.stack.checking and world.stack.complete_revision != world.stack.revision
+    """A stack is only looked at that was never complete: what its resources require may be missing, so none is begun."""
+    return (world.stack.checking or world.stack.snapshotting) and world.stack.complete_revision != world.stack.revision
 
 
 def check(world: World, row: Resource | None, now: float) -> Decision:
@@ -79,7 +82,8 @@ def check(world: World, row: Resource | None, now: float) -> Decision:
     if row is None or row.action == Action.INIT or row.revision == world.stack.revision:
         return SETTLED
     mark = unhealthy.mark_of(row)
-    if (row.failed and row.action != Action.CHECK) or (mark is not None and not mark.is_over(now)):
+    failed = row.failed and row.action not in (Action.CHECK, Action.SNAPSHOT)
+    if failed or (mark is not None and not mark.is_over(now)):
         return SETTLED
     operation = passed_on(world, row)
     if operation:

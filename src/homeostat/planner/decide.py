@@ -6,7 +6,7 @@ from homeostat.model.observed import Condition, Remedy, Verdict
 from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb, Waiting, Why
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource
-from homeostat.planner import asked, hooks, outcome, unhealthy
+from homeostat.planner import asked, hooks, outcome, restoring, taking, unhealthy
 from homeostat.planner.backoff import delay_s
 from homeostat.planner.external import Externals
 from homeostat.planner.intend import CALM_S
@@ -29,6 +29,10 @@ class Decider(Externals):
         row = self.current.get(definition.name)
         if self.world.stack.checking and not (row is not None and row.busy):
             return asked.check(self.world, row, now)
+        if row is not None and row.busy and row.action == Action.SNAPSHOT:
+            return taking.go_on(self.world, row, now)
+        if self.world.stack.snapshotting and not (row is not None and row.busy):
+            return taking.take(self.world, row, now)
         if row is not None and asked.only_finishes(self.world):
             return self._finish(definition, row, now)
         stopped = self._before(definition, row, now) or self._after(row, now)
@@ -144,7 +148,7 @@ class Decider(Externals):
         if definition.type != row.type:
             return self._halt(row.name) or self._replace(definition, row, now)
         try:
-            want = self._want(definition)
+            want = self._want(definition, row)
         except (Rejected, Terminal) as error:
             return self._failed_step(row, error, now)
         if not self._changed(want, row) or row.acted_at is None:
@@ -203,17 +207,19 @@ class Decider(Externals):
             return self._update_again(definition, row, now)
         if row.action == Action.CREATE:
             return self._delete_first(definition, row, now)
-        if row.action == Action.UPDATE and same:
+        if row.action in (Action.UPDATE, Action.SNAPSHOT) and same:
             return self._after_failed_update(definition, row, now)
         return self._replace(definition, row, now)
 
     def _failed(self, definition: Definition, row: Resource, now: float) -> Decision:
         """Nobody has asked for another try. What failed a check may still be brought back, or have come back (CV13)."""
         waiting = Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
-        if row.action != Action.CHECK or row.handle == "" or definition.type != row.type:
+        if row.action not in (Action.CHECK, Action.SNAPSHOT) or row.handle == "" or definition.type != row.type:
             return waiting
         verdict = type_of(row.type).judge(thing_of(self.world, row), now)
         if verdict.condition in (Condition.READY, Condition.DRIFTED):
+            if row.action == Action.SNAPSHOT:
+                return waiting
             row.judged = self.world.seen[row.key].number
             # It was never compared with a revision at which it merely failed.
             row.revision = min(row.revision, self.world.settled_revision)
@@ -230,7 +236,7 @@ class Decider(Externals):
     def _update_again(self, definition: Definition, row: Resource, now: float) -> Decision:
         """What mends its own parts is told again what it should be, whatever failed before."""
         try:
-            return self._update(self._want(definition), row, {}, now)
+            return self._update(self._want(definition, row), row, {}, now)
         except (Rejected, Terminal) as error:
             return self._failed_step(row, error, now)
 
@@ -244,16 +250,25 @@ class Decider(Externals):
         if verdict.condition not in (Condition.READY, Condition.DRIFTED):
             return self._replace(definition, row, now)
         try:
-            want = self._want(definition)
+            want = self._want(definition, row)
         except (Rejected, Terminal) as error:
             return self._failed_step(row, error, now)
         if self._changed(want, row):
             return self._update_or_replace(want, row, now)
+        if row.action == Action.SNAPSHOT:
+            return self._well_again(row, now)
         if row.acted_at is None:
             return self._update(want, row, want.kind.complete(row.properties), now)
         if verdict.condition is Condition.DRIFTED:
             return self._repair(row, verdict, now)
         return Step(Verb.RECORD, row, events=outcome.complete(self.world, row, now).events)
+
+    def _well_again(self, row: Resource, now: float) -> Step:
+        """Nothing was wrong with it but that no snapshot of it could be made."""
+        row.action, row.status, row.intent = Action.UPDATE, Status.IN_PROGRESS, None
+        row.revision = self.world.stack.revision
+        begun = outcome.event_of(row, row.status, outcome.CHANGED)
+        return Step(Verb.RECORD, row, events=[begun, *outcome.complete(self.world, row, now).events])
 
     def _recreate(self, definition: Definition, row: Resource, verdict: Verdict, now: float) -> Decision:
         """Make a missing or broken one anew, at growing intervals, and ask for help after too many attempts (CV13)."""
@@ -359,7 +374,7 @@ class Decider(Externals):
         if definition.type != row.type:
             return self._halt(row.name) or self._replace(definition, row, now)
         try:
-            want = self._want(definition)
+            want = self._want(definition, row)
         except (Rejected, Terminal) as error:
             return self._halt(row.name) or self._failed_step(row, error, now, Action.UPDATE)
         if self._changed(want, row):
@@ -372,7 +387,7 @@ class Decider(Externals):
         operation = asked.passed_on(self.world, row)
         if operation:
             return self._halt(row.name) or asked.pass_on(self.world, row, operation, now)
-        if self._has_failed_parts(row):
+        if self._has_failed_parts(row) or restoring.goes_down(self.world, row):
             return self._halt(row.name) or self._update(want, row, {}, now)
         called, remembered = definition.called or None, hooks.with_leaving(row.hooks, definition.hooks)
         moved = row.requires != want.requires or row.metadata != want.metadata

@@ -11,6 +11,7 @@ from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, World
 from homeostat.planner import hooks, outcome, unhealthy
 from homeostat.planner.naming import physical_name, token
+from homeostat.planner.restoring import marked, restoration
 from homeostat.planner.scope import RowScope, thing_of
 from homeostat.resources.base import ResourceType
 from homeostat.resources.registry import resource_type, type_of
@@ -22,13 +23,15 @@ CALM_S = 60.0
 
 @dataclass(slots=True)
 class Wanted:
-    """The desired state of one resource with all functions resolved."""
+    """The desired state of one resource with all functions resolved. mark, renewed — see `planner.restoring`."""
 
     definition: Definition
     kind: ResourceType
     values: dict[str, Any]
     metadata: Any
     requires: list[str]
+    mark: Mapping[str, Any] | None = None
+    renewed: frozenset[str] = frozenset()
 
 
 class Intents:
@@ -46,8 +49,9 @@ class Intents:
         self.halted = stack.halted
         self.unsettled = world.settled_revision < stack.revision
 
-    def _want(self, definition: Definition) -> Wanted:
-        """Resolve. Fails: Rejected, Terminal — what it depends on gave values that do not fit."""
+    def _want(self, definition: Definition, row: Resource | None = None) -> Wanted:
+        """Resolve. row — that is to be so, None for a new one. Fails: Rejected, Terminal — what it depends on gave
+        values that do not fit."""
         kind = resource_type(definition.type)
         tree = definition.properties
         values = kind.check(tree if definition.static else evaluate(tree, self.scope), ("resources", definition.name))
@@ -55,7 +59,8 @@ class Intents:
         if metadata:
             metadata = evaluate(metadata, self.scope)
         requires = [self.current[name].key for name in definition.requires if name in self.current]
-        return Wanted(definition, kind, values, metadata, requires)
+        found = restoration(self.world, definition.name, kind, values, row)
+        return Wanted(definition, kind, found.values, metadata, requires, found.mark, found.renewed)
 
     def _new_row(self, definition: Definition, now: float, replaces: Resource | None = None) -> Resource:
         stack = self.world.stack
@@ -131,6 +136,8 @@ class Intents:
         row.revision = self.world.stack.revision
         row.properties, row.metadata, row.requires = want.values, want.metadata, want.requires
         row.deletion_policy, row.called = want.definition.deletion_policy, want.definition.called or None
+        if want.mark is not None or row.marks is not None:
+            row.marks = marked(row, want.mark)
         row.acted_at = row.due_at = row.asked_at = None
         row.retries = 0
         row.intent = {"changed": list(step.changed), "stamp": self.world.next_stamp()}
@@ -173,9 +180,9 @@ class Intents:
     def _changed(self, want: Wanted, row: Resource) -> frozenset[str]:
         """Names of properties whose desired value differs from what was last asked for."""
         if want.values == row.properties:
-            return frozenset()
+            return want.renewed
         before, after = want.kind.complete(row.properties), want.kind.complete(want.values)
-        return frozenset(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+        return want.renewed | frozenset(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
 
     def _update_or_replace(self, want: Wanted, row: Resource, now: float) -> Step:
         before, after = want.kind.complete(row.properties), want.kind.complete(want.values)
@@ -207,7 +214,9 @@ class Intents:
         spec = self._spec(want, row)
         refused = set((row.intent or {}).get("changed", ())) if row.acted_at is None else set()
         fields = sorted(
-            refused | {field for field in asked.keys() | spec.keys() if asked.get(field) != spec.get(field)}
+            refused
+            | {want.kind.renamed.get(name, name) for name in want.renewed}
+            | {field for field in asked.keys() | spec.keys() if asked.get(field) != spec.get(field)}
         )
         step = Step(Verb.UPDATE, row, spec=spec, changed=tuple(fields))
         row.attempts = 0

@@ -13,3 +13,8 @@ def physical_name(stack_name: str, resource: str, key: str) -> str:
 def token(key: str, attempt: int) -> str:
     """What the cloud's object carries to be found again: one for each creation that is tried (CV18)."""
     return f"{key}-{attempt}"
+
+
+def snapshot_token(key: str, revision: int) -> str:
+    """What the cloud's snapshot of a thing carries that is made for one of its whole stack."""
+    return f"{key}-r{revision}"

@@ -45,7 +45,7 @@ def conclude(world: World, step: Step, answer: Observation | HomeostatError, now
     if isinstance(answer, HomeostatError):
         way_out = f". {snapshots.WAY_OUT}" if snapshots.asked(row) else ""
         return fail(world, row, failure_text(row, answer) + way_out, now)
-    if snapshots.asked(row):
+    if snapshots.asked(row) or snapshots.taken(row):
         return _snapshot_asked(world, row, answer, now)
     if step.verb is Verb.OBSERVE:
         return _taken(world, row, answer, now)
@@ -146,8 +146,8 @@ def _deleted(world: World, row: Resource, answer: Observation, now: float) -> Re
 
 
 def _snapshot_asked(world: World, row: Resource, answer: Observation, now: float) -> Record:
-    """The thing goes on leaving once its snapshot is seen complete."""
-    if answer.presence is Presence.ABSENT:
+    """The row goes on once its snapshot is seen complete."""
+    if answer.presence is Presence.ABSENT and row.leaving:
         return removed(world, row, snapshots.TOO_LATE)
     row.acted_at = now
     row.due_at = None

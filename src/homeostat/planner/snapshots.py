@@ -1,12 +1,12 @@
-"""Deletion policy Snapshot: what the row of a leaving thing remembers of its snapshot, and what was seen of it. Pure.
+"""What a row remembers of the snapshot of its thing, and what was seen of that. Pure.
 
-The intent goes from `{"operation": "snapshot", "token": …}` to `{"snapshot": id}`: only then may the thing be deleted.
+With the deletion policy Snapshot the intent of a leaving thing goes from `{"operation": "snapshot", "token": …}` to `{"snapshot": id}`: only then may the thing be deleted.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-from homeostat.model.status import DeletionPolicy
+from homeostat.model.status import Action, DeletionPolicy
 from homeostat.model.world import Resource, World
 from homeostat.resources.registry import type_of
 
@@ -28,10 +28,20 @@ def needed(row: Resource, policy: str) -> bool:
     return policy == DeletionPolicy.SNAPSHOT and type_of(row.type).can_snapshot and row.changed > 0
 
 
-def asked(row: Resource) -> str:
+def token_of(row: Resource) -> str:
     """Token of the snapshot that is being made; empty when none is."""
     intent = row.intent or {}
-    return str(intent["token"]) if row.leaving and intent.get("operation") == SNAPSHOT else ""
+    return str(intent.get("token", "")) if intent.get("operation") == SNAPSHOT else ""
+
+
+def asked(row: Resource) -> str:
+    """The same of a thing that leaves."""
+    return token_of(row) if row.leaving else ""
+
+
+def taken(row: Resource) -> bool:
+    """Is it made for a snapshot of the whole stack?"""
+    return row.action == Action.SNAPSHOT and row.busy and token_of(row) != ""
 
 
 def made(row: Resource) -> str:
@@ -43,7 +53,7 @@ def seen(world: World, row: Resource) -> Mapping[str, Any] | None:
     """What was last seen of the snapshot that was asked for; None when nothing was."""
     look = world.seen.get(row.key)
     known = look.observation.properties.get("snapshots") if look is not None and look.observation.present else None
-    return next((each for each in known or () if each.get("token") == asked(row)), None)
+    return next((each for each in known or () if each.get("token") == token_of(row)), None)
 
 
 def farewell(row: Resource, usual: str) -> str:

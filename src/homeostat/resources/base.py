@@ -178,6 +178,11 @@ class ResourceType:
         """Does each update of the stack update it in place, also where nothing of it differs?"""
         return False
 
+    def kept_as(self, values: Props) -> str:
+        """The property that takes the id of a snapshot, so that the thing has its data; "" where there is none. With
+        defaults."""
+        return ""
+
     def outgrown(self, thing: Thing, after: Props) -> str:
         """Why what is there, by what was seen of it, cannot become this; "" where it can. after — with defaults."""
         return ""

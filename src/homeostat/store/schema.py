@@ -120,6 +120,7 @@ stack = Table(
     Column("suspended", Boolean, nullable=False, default=False, server_default=false()),
     Column("user_project", Text),
     Column("spares", Text),
+    Column("snapshot", Json),
     Index(
         "uq_stack_live_name",
         "project",
@@ -144,7 +145,10 @@ stack = Table(
 was looked at after this time; step_at — not before this the group goes on to its next batch;
 lock — `{"level": "all" | "stacks", "owner", "reason", "expires_at"}` while it is locked; suspended — it was suspended
 and not resumed since; user_project — where the users that its servers are live, in the identity service; spares — what
-of its things stays when it goes, see `model.world.Spares`."""
+of its things stays when it goes, see `model.world.Spares`;
+snapshot — the one that is taken of it or of a stack around it, or that it goes back to: `{"id", "place": [names of the
+resources on the way down to it], "run"}`, where run is new each time that somebody asks to go back, and is missing
+where it is taken."""
 
 revision = Table(
     "revision",
@@ -376,10 +380,27 @@ snapshot = Table(
     Column("revision", Integer, nullable=False),
     Column("data", Json),
     Column("created_at", Double, nullable=False),
+    Column("due_at", Double),
     Index("ix_snapshot_stack", "stack_id", "created_at"),
+    Index("ix_snapshot_due_at", "due_at"),
 )
 """Snapshots of stacks. action — `CREATE` or `DELETE`; revision — of the stack, that it was taken at; data — how the
-stack was, with what was kept of each resource."""
+resources of the stack were, see `convergence.taking`; due_at — when its deletion goes on."""
+
+snapshot_part = Table(
+    "snapshot_part",
+    metadata,
+    Column("token", Text, primary_key=True),
+    Column("snapshot_id", Text, ForeignKey("snapshot.id", ondelete="CASCADE"), nullable=False),
+    Column("place", Json, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("made", Text, nullable=False),
+    Index("ix_snapshot_part_snapshot", "snapshot_id"),
+)
+"""What the clouds keep for a snapshot of a stack. token — that the cloud's own snapshot carries; place — see
+`stack.snapshot`; name — of the resource; kind — of its thing, see `clouds.port`; made — id of the cloud's snapshot once
+it is complete."""
 
 delegation = Table(
     "delegation",

@@ -12,7 +12,7 @@ from homeostat.model.errors import Rejected, stack_not_found
 from homeostat.model.plan import Event
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Spares, StackFacts
-from homeostat.store import events, schema, shards, sinks
+from homeostat.store import events, schema, shards, sinks, snapshots
 from homeostat.store.database import Database
 from homeostat.templates.environments import SINKS
 
@@ -40,6 +40,8 @@ class Desired:
 
 
 EMPTY = Desired()
+MERELY_LOOKED_AT = frozenset({Action.CHECK, Action.SNAPSHOT})
+"""Actions that change nothing of what is there."""
 ASKED_MAX = 500
 """Stacks that one query is about."""
 
@@ -64,6 +66,7 @@ class NewStack:
     parent_shard: int | None = None
     root_id: str = ""
     depth: int = 0
+    snapshot: Mapping[str, Any] | None = None
 
 
 def add(db: Database, tx: Connection, new: NewStack, desired: Desired, now: float, timeout_s: float) -> None:
@@ -85,6 +88,7 @@ def add(db: Database, tx: Connection, new: NewStack, desired: Desired, now: floa
             "observe_s",
             "exceptions",
             "depth",
+            "snapshot",
         )
     }
     values |= {name: getattr(new, name) for name in ("parent_id", "parent_name", "parent_key", "parent_shard")}
@@ -142,10 +146,11 @@ def revise(
             deadline=now + _seconds(timeout_mins, timeout_s),
             shards=max(int(stack.shards), desired.shards),
             updated_at=now,
-            **{"rollback_to": None, "look_from": None, "step_at": None, **columns},
+            **{"rollback_to": None, "look_from": None, "step_at": None, "snapshot": None, **columns},
         )
     )
     _set_to_work(db, tx, stack, desired, number, now, touched)
+    _interrupt_snapshot(tx, stack, f"Stack {action} came in between")
     if columns.get("look_from") is not None:
         shards.ask_to_look(tx, [stack.id], columns["look_from"])
     if stack.parent_id is None and desired.kind != EMPTY.kind:  # who is told of the stack is told of its end
@@ -178,7 +183,7 @@ def converge(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_
 
     What is in progress goes on, under the same action. Takes: stack — see `revise`; intent — see `Desired`.
     """
-    going_on = stack.status == Status.IN_PROGRESS and stack.action != Action.CHECK
+    going_on = stack.status == Status.IN_PROGRESS and stack.action not in MERELY_LOOKED_AT
     action = stack.action if going_on or stack.action == Action.DELETE else Action.UPDATE
     return _ask_again(db, tx, stack, action, now, timeout_s, intent)
 
@@ -188,15 +193,45 @@ def check(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_s: 
     return _ask_again(db, tx, stack, Action.CHECK, now, timeout_s, intent)
 
 
-def _ask_again(
-    db: Database, tx: Connection, stack: Row[Any], action: str, now: float, timeout_s: float, intent: str
+def take_snapshot(
+    db: Database,
+    tx: Connection,
+    stack: Row[Any],
+    snapshot: Mapping[str, Any],
+    now: float,
+    timeout_s: float,
+    intent: str = "",
 ) -> int:
-    """The same desired state as another revision: complete from the start where the one before is."""
+    """Have the data of every resource kept. snapshot — see `schema.stack`. Gives the new revision."""
+    changes = {"look_from": None, "snapshot": snapshot}
+    return _ask_again(db, tx, stack, Action.SNAPSHOT, now, timeout_s, intent, changes)
+
+
+def _ask_again(
+    db: Database,
+    tx: Connection,
+    stack: Row[Any],
+    action: str,
+    now: float,
+    timeout_s: float,
+    intent: str,
+    changes: Mapping[str, Any] | None = None,
+) -> int:
+    """The same desired state as another revision: complete from the start where the one before is. A stack on its way
+    back to a snapshot stays on it."""
     desired = replace(desired_of(tx, stack.id, stack.revision), intent=intent)
-    changes: dict[str, Any] = {"look_from": db.now_of(tx), "rollback_to": stack.rollback_to}
+    goes_back = stack.snapshot if facts(stack).restoring else None
+    columns = {"look_from": db.now_of(tx), "rollback_to": stack.rollback_to, "snapshot": goes_back, **(changes or {})}
     if stack.complete_revision == stack.revision:
-        changes["complete_revision"] = stack.revision + 1
-    return revise(db, tx, stack, action, desired, now, timeout_s, changes)
+        columns["complete_revision"] = stack.revision + 1
+    return revise(db, tx, stack, action, desired, now, timeout_s, columns)
+
+
+def _interrupt_snapshot(tx: Connection, stack: Row[Any], reason: str) -> None:
+    """Whatever ends the action of a stack ends the snapshot that is being taken of it."""
+    if stack.action == Action.SNAPSHOT and stack.status == Status.IN_PROGRESS and stack.snapshot is not None:
+        if not stack.snapshot["place"]:
+            snapshots.fail(tx, stack.snapshot["id"], reason)
 
 
 def below(stack_id: str) -> Any:
@@ -338,7 +373,7 @@ def settled(db: Database, tx: Connection, stack_id: str, number: int) -> Row[Any
         return None
     shard = schema.shard
     unfinished = shard.c.settled_revision < number
-    if row.action != Action.CHECK:
+    if row.action not in MERELY_LOOKED_AT:
         unfinished = or_(unfinished, shard.c.failures > 0)
     mine = (shard.c.stack_id == stack_id, shard.c.number < row.shards)
     return None if tx.execute(select(exists().where(*mine, unfinished))).scalar_one() else row
@@ -351,21 +386,27 @@ def settle(db: Database, tx: Connection, stack_id: str, number: int, now: float)
     """
     row = settled(db, tx, stack_id, number)
     if row is not None:
-        finish(tx, row, now)
+        finish(db, tx, row, now)
     return row
 
 
-def finish(tx: Connection, row: Row[Any], now: float) -> None:
+def finish(db: Database, tx: Connection, row: Row[Any], now: float) -> None:
     """The end of the action of a stack that is `settled`: COMPLETE, but for a check that found something wrong."""
     failure = _failed_check(tx, row) if row.action == Action.CHECK else ""
+    if row.action == Action.SNAPSHOT and row.complete_revision != row.revision:
+        failure = NEVER_COMPLETE
     if failure:
         _finish(tx, row, Status.FAILED, failure, now)
+        _interrupt_snapshot(tx, row, failure)
     else:
         _finish(tx, row, Status.COMPLETE, f"Stack {row.action} completed successfully", now)
-    if row.action == Action.CHECK:  # what was merely told may be mended now
+    if row.action in MERELY_LOOKED_AT:  # what was merely told may be mended now
         shards.wake(tx, row.id, now, shards.HEAL)
+    if row.action == Action.DELETE:
+        snapshots.remove_of_stack(db, tx, row.id, row.project, now)
 
 
+NEVER_COMPLETE = "Some resources were never created: the last update did not complete"
 TOLD_MAX = 10
 """Failed resources that the reason of a failed check names."""
 
@@ -381,7 +422,7 @@ def _failed_check(tx: Connection, stack: Row[Any]) -> str:
         rest = f"; and {failures - TOLD_MAX} more" if failures > TOLD_MAX else ""
         return f"Resource CHECK failed: {told}{rest}"
     if stack.complete_revision != stack.revision:
-        return "Some resources were never created: the last update did not complete"
+        return NEVER_COMPLETE
     return ""
 
 
@@ -424,6 +465,7 @@ def fail(db: Database, tx: Connection, stack_id: str, number: int, reason: str, 
         return None
     _finish(tx, row, Status.FAILED, reason, now)
     shards.wake(tx, stack_id, now, shards.USER)
+    _interrupt_snapshot(tx, row, reason)
     return row
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, select
 
 from homeostat.model.errors import Superseded
 from homeostat.model.observed import Observation, Presence
-from homeostat.model.plan import Event
+from homeostat.model.plan import Event, Part
 from homeostat.model.status import Status
 from homeostat.model.world import Resource, Seen
 from homeostat.store import bulk, events, forsaken, schema
@@ -58,7 +58,8 @@ class Writes:
     """What one transaction of a pass stores. A row is stored once, however often it changed since the last time.
 
     full — rows whose every column may have changed; outcomes — rows in which only what an act can change did;
-    seen, properties — observations and observed properties; spared — tokens of things that stay.
+    seen, properties — observations and observed properties; spared — tokens of things that stay; parts — of the
+    snapshot that is taken of the stack.
     """
 
     inserted: dict[str, Resource] = field(default_factory=dict)
@@ -70,6 +71,7 @@ class Writes:
     events: list[Event] = field(default_factory=list)
     forsaken: list[Forsaken] = field(default_factory=list)
     spared: list[str] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.inserted) + len(self.full) + len(self.outcomes) + len(self.removed)

@@ -18,6 +18,7 @@ from homeostat.convergence.children import Children
 from homeostat.convergence.clock import Entropy
 from homeostat.convergence.conductor import run_pass
 from homeostat.convergence.delivering import Deliverer
+from homeostat.convergence.disposing import Disposer
 from homeostat.convergence.furnishing import Furnished
 from homeostat.convergence.observing import Observer
 from homeostat.convergence.pass_ import Limits, Passes
@@ -64,6 +65,7 @@ class Service:
         self.performer = Performer(self.clouds, self.children, self.clock, entropy, executor)
         self.passes = Passes(self.db, self.clouds, self.performer, self.children, self.clock, entropy.keys(), LIMITS)
         self.observer = Observer(self.db, self.clouds, self.clock, LIMITS.look_steady_s, LIMITS.look_busy_s)
+        self.disposer = Disposer(self.db, self.clouds)
         self.board = ShardBoard("shards", {"database": self.db, "lease_s": LIMITS.lease_s})
 
     def clouds(self, project: str) -> JoinedCloud:
@@ -136,6 +138,7 @@ class Service:
             self.work()
             self.observer.round()
             self.observer.sweep()
+            self.disposer.round()
             self.deliverer.round()
             self.work()
             at = self._next()

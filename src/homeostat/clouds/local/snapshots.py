@@ -21,9 +21,10 @@ from typing import Any, ClassVar
 
 from homeostat.clouds.local.family import Family, identity
 from homeostat.clouds.local.tree import Look, Record, Tree, remove_tree
-from homeostat.clouds.port import Change, Intent, Operation, snapshots_of
+from homeostat.clouds.port import Change, Intent, Operation
 from homeostat.model.errors import HomeostatError, Terminal
 from homeostat.model.observed import Observation
+from homeostat.model.plan import snapshots_of
 
 LOG = logging.getLogger(__name__)
 KIND = "snapshot"

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from homeostat.clouds.port import snapshots_of
 from homeostat.clouds.simulated import services
+from homeostat.model.plan import snapshots_of
 
 READY_STATUS: Mapping[str, str] = {
     "server": "active",

@@ -102,14 +102,20 @@ class Volume(VolumeKind):
         return spec
 
     def replaced_by(self, before: Props, after: Props, changed: frozenset[str]) -> str:
-        """Fails: Terminal for a smaller size, since a replacement would lose the data unasked."""
+        """Fails: Terminal for a smaller size, since a replacement would lose the data unasked; but not where it gets
+        other data anyway."""
         reason = super().replaced_by(before, after, changed)
+        if not reason and {"size", "backup_id"} <= changed and after["backup_id"]:
+            return "a smaller volume is made from the backup" if (after["size"] or 0) < (before["size"] or 0) else ""
         if not reason and "size" in changed and (after["size"] or 0) < (before["size"] or 0):
             raise Terminal(
                 f"Shrinking a volume is not supported (from {before['size']} to {after['size']} GiB): "
                 "keep the size, or make a new volume under another name"
             )
         return reason
+
+    def kept_as(self, values: Props) -> str:
+        return "backup_id"
 
     def attribute(self, thing: Thing, name: str) -> Any:
         value = super().attribute(thing, name)

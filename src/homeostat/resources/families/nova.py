@@ -258,6 +258,10 @@ class Server(ServerType):
                 return f"{name} changed and {policy} is REPLACE"
         return ""
 
+    def kept_as(self, values: Props) -> str:
+        """What boots from a volume has its data there."""
+        return "image" if values.get("image") else ""
+
     def attribute(self, thing: Thing, name: str) -> Any:
         if name == "addresses":
             return _by_network(thing)

@@ -18,6 +18,7 @@ def upgrade() -> None:
     op.add_column("stack", sa.Column("suspended", sa.Boolean(), server_default=sa.false(), nullable=False))
     op.add_column("stack", sa.Column("user_project", sa.Text(), nullable=True))
     op.add_column("stack", sa.Column("spares", sa.Text(), nullable=True))
+    op.add_column("stack", sa.Column("snapshot", sa.Text(), nullable=True))
     op.create_index(
         "ix_stack_user_project",
         "stack",
@@ -36,10 +37,26 @@ def upgrade() -> None:
         sa.Column("revision", sa.Integer(), nullable=False),
         sa.Column("data", sa.Text(), nullable=True),
         sa.Column("created_at", sa.Double(), nullable=False),
+        sa.Column("due_at", sa.Double(), nullable=True),
         sa.ForeignKeyConstraint(["stack_id"], ["stack.id"], name=op.f("fk_snapshot_stack_id"), ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_snapshot")),
     )
     op.create_index("ix_snapshot_stack", "snapshot", ["stack_id", "created_at"])
+    op.create_index("ix_snapshot_due_at", "snapshot", ["due_at"])
+    op.create_table(
+        "snapshot_part",
+        sa.Column("token", sa.Text(), nullable=False),
+        sa.Column("snapshot_id", sa.Text(), nullable=False),
+        sa.Column("place", sa.Text(), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("made", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["snapshot_id"], ["snapshot.id"], name=op.f("fk_snapshot_part_snapshot_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("token", name=op.f("pk_snapshot_part")),
+    )
+    op.create_index("ix_snapshot_part_snapshot", "snapshot_part", ["snapshot_id"])
     op.create_table(
         "delegation",
         sa.Column("stack_id", sa.Text(), nullable=False),
@@ -57,8 +74,10 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     op.drop_table("delegation")
+    op.drop_table("snapshot_part")
     op.drop_table("snapshot")
     op.drop_index("ix_stack_user_project", "stack")
+    op.drop_column("stack", "snapshot")
     op.drop_column("stack", "spares")
     op.drop_column("stack", "user_project")
     op.drop_column("stack", "suspended")
