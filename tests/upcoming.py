@@ -27,3 +27,9 @@ def next_observation(tx: Connection) -> float | None:
     """Earliest time at which any shard is to be looked at."""
     at = tx.execute(select(func.min(schema.shard.c.observe_at))).scalar_one()
     return None if at is None else float(at)
+
+
+def next_deletion(tx: Connection) -> float | None:
+    """Earliest time at which the deletion of any snapshot goes on."""
+    at = tx.execute(select(func.min(schema.snapshot.c.due_at))).scalar_one()
+    return None if at is None else float(at)

@@ -76,11 +76,12 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class Quotas:
-    """stacks_max — live root stacks of a project; resources_max — in one template; timeout_s — default deadline; adopt,
-    abandon — may stacks be adopted, and exported and abandoned?"""
+    """stacks_max — live root stacks of a project; resources_max — in one template; snapshots_max — of one stack;
+    timeout_s — default deadline; adopt, abandon — may stacks be adopted, and exported and abandoned?"""
 
     stacks_max: int = 512
     resources_max: int = 100_000
+    snapshots_max: int = 32
     timeout_s: float = 3600.0
     adopt: bool = True
     abandon: bool = True
@@ -347,7 +348,7 @@ class Intake:
         self.existing = Existing(None) if existing is None else existing
         self.outbound = outbound
         self._db = db
-        self._entropy = entropy
+        self.entropy = entropy
         self.quotas = quotas
 
     def compile(self, identity: Identity, desired: Desired) -> Compiled:
@@ -400,7 +401,7 @@ class Intake:
         """Store a new stack and set the engine to work. Gives its id."""
         if intent.template is None:
             raise Rejected("HTTPBadRequest", "No template specified")
-        stack_id = self._entropy.stack_id()
+        stack_id = self.entropy.stack_id()
         traces.note(stack_id=stack_id)
         desired = self._desired(intent.template, intent)
         compiled = self.compile(Identity(stack_id, name, project), desired)

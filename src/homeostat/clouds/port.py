@@ -148,8 +148,8 @@ snapshot; a server: an image of its disk) and answers at once. It is idempotent 
 with the snapshot that carries it, or begins anew where that is lost. The thing, as long as it exists, tells of those
 that carry a token: `snapshots: [{id, token, name, status: creating|available|error, fault, created_at}]`; the field is
 left out where there are none. A snapshot stays when the thing is deleted. Deleting a thing whose snapshot is being made
-may spoil the snapshot. Snapshots are of a kind of their own (`model.plan.snapshots_of`), of which only `observe`, `find` and
-`delete` can be asked: {id, token, name, status}. An unfinished one is given up when it is deleted.
+may spoil the snapshot. Snapshots are of a kind of their own (`model.plan.snapshots_of`), of which only `observe`,
+`find` and `delete` can be asked: {id, token, name, status}. An unfinished one is given up when it is deleted.
 A server whose `image` is the id of a snapshot has the disk that was kept; a volume whose `backup_id` is one has its
 data, whatever other source the volume has, and also where an update changes `backup_id`, or names it as changed.
 """

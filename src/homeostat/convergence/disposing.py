@@ -44,7 +44,7 @@ class Disposer:
         for each in parts:
             by_kind[snapshots_of(each.kind)].append(each.token)
         try:
-            gone = all([self._delete(project, kind, tokens) for kind, tokens in by_kind.items()])
+            gone = [self._delete(project, kind, tokens) for kind, tokens in by_kind.items()]
         except (Rejected, Terminal) as error:
             return self._ended(id, project, str(error))
         except HomeostatError as error:
@@ -53,7 +53,7 @@ class Disposer:
         except Exception:
             LOG.exception("cannot delete snapshot %s of project %s: the adapter failed", id, project)
             return False
-        return gone and self._ended(id, project)
+        return all(gone) and self._ended(id, project)
 
     def _delete(self, project: str, kind: str, tokens: list[str]) -> bool:
         """Is nothing left that carries these tokens? Fails: what the cloud says against deleting one."""

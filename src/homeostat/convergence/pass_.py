@@ -252,7 +252,9 @@ class Pass:
         stack = self._world.stack
         worlds.record(self._p.db, tx, stack.id, writes, now)
         if writes.parts and stack.snapshot is not None:
-            snapshots.keep(self._p.db, tx, stack.snapshot["id"], stack.project, stack.snapshot["place"], writes.parts, now)
+            snapshots.keep(
+                self._p.db, tx, stack.snapshot["id"], stack.project, stack.snapshot["place"], writes.parts, now
+            )
 
     def disown(self) -> None:
         """Somebody else owns the shard now: what this pass has made since its last transaction may be nobody's."""

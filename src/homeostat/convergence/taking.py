@@ -34,8 +34,8 @@ def _resources(tx: Connection, stack: Row[Any], kept: Kept, place: Sequence[str]
     for row in views.resources(tx, stack.id)[0].values():
         by_name[row.name].append(row)
     facts = stacks.facts(stack)
-    current = {name: row for name, alike in by_name.items() if (row := current_row(alike, facts)) is not None}
-    return {name: _entry(tx, row, kept, place) for name, row in current.items()}
+    standing = [current_row(alike, facts) for alike in by_name.values()]
+    return {row.name: _entry(tx, row, kept, place) for row in standing if row is not None}
 
 
 def _entry(tx: Connection, row: Resource, kept: Kept, place: Sequence[str]) -> dict[str, Any]:

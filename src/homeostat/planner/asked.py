@@ -73,7 +73,7 @@ def pass_on(world: World, row: Resource, operation: str, now: float) -> Step:
 
 
 def only_finishes(world: World) -> bool:
-    """A stack is only looked at that was never complete: what its resources require may be missing, so none is begun."""
+    """A stack is looked at that was never complete: what its resources require may be missing, so none is begun."""
     return (world.stack.checking or world.stack.snapshotting) and world.stack.complete_revision != world.stack.revision
 
 

@@ -182,7 +182,9 @@ class Intents:
         if want.values == row.properties:
             return want.renewed
         before, after = want.kind.complete(row.properties), want.kind.complete(want.values)
-        return want.renewed | frozenset(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+        return want.renewed | frozenset(
+            name for name in before.keys() | after.keys() if before.get(name) != after.get(name)
+        )
 
     def _update_or_replace(self, want: Wanted, row: Resource, now: float) -> Step:
         before, after = want.kind.complete(row.properties), want.kind.complete(want.values)

@@ -1,7 +1,7 @@
 """Going back to a snapshot of a stack: resources have their data back from what was kept of it. Pure.
 
-The template goes on saying what it said; a mark on the row remembers what that was, and what stands in its place: as long
-as the template says the same, what was restored stays.
+The template goes on saying what it said; a mark on the row remembers what that was, and what stands in its place: as
+long as the template says the same, what was restored stays.
 """
 
 from collections.abc import Mapping
@@ -26,9 +26,7 @@ class Restoration:
     renewed: frozenset[str] = field(default_factory=frozenset)
 
 
-def restoration(
-    world: World, name: str, kind: ResourceType, said: dict[str, Any], row: Resource | None
-) -> Restoration:
+def restoration(world: World, name: str, kind: ResourceType, said: dict[str, Any], row: Resource | None) -> Restoration:
     """said — properties as the template says them; row — that is to have them, None for a new one."""
     mark = (row.marks or {}).get(RESTORED) if row is not None else None
     kept = world.restored.get(name)

@@ -1,6 +1,7 @@
 """What a row remembers of the snapshot of its thing, and what was seen of that. Pure.
 
-With the deletion policy Snapshot the intent of a leaving thing goes from `{"operation": "snapshot", "token": …}` to `{"snapshot": id}`: only then may the thing be deleted.
+With the deletion policy Snapshot the intent of a leaving thing goes from `{"operation": "snapshot", "token": …}` to
+`{"snapshot": id}`: only then may the thing be deleted.
 """
 
 from collections.abc import Mapping

@@ -98,7 +98,9 @@ def _remove_of(tx: Connection, table: Table, stack_ids: Sequence[str]) -> int:
 
 def _replaced(rules: Rules) -> Select[tuple[str, int]]:
     """Revisions of live stacks that nothing goes back to: neither the newest, nor the last COMPLETE one, nor the one
-    that a rollback is about, nor the newest that says something."""
+    that a rollback is about, nor the newest that says something, nor one that a snapshot was taken of."""
+    snapshot = schema.snapshot
+    kept_for = (snapshot.c.stack_id == _revision.c.stack_id, snapshot.c.revision == _revision.c.number)
     other = _revision.alias()
     described = select(func.max(other.c.number)).where(other.c.stack_id == _stack.c.id, other.c.kind != "empty")
     kept = (_stack.c.complete_revision, _stack.c.rollback_to, described.scalar_subquery())
@@ -109,6 +111,7 @@ def _replaced(rules: Rules) -> Select[tuple[str, int]]:
             _stack.c.deleted_at.is_(None),
             _revision.c.created_at < rules.deleted_before - UNDER_WAY_S,
             _revision.c.number < _stack.c.revision,
+            ~select(snapshot.c.id).where(*kept_for).exists(),
             *(_revision.c.number != func.coalesce(number, -1) for number in kept),
         )
     )

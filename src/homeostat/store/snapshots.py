@@ -25,9 +25,7 @@ def add(tx: Connection, id: str, stack_id: str, revision: int, name: str | None,
     """Store one that is about to be taken."""
     values = {"id": id, "stack_id": stack_id, "revision": revision, "name": name, "created_at": now}
     started = f"Stack {Action.SNAPSHOT} started"
-    tx.execute(
-        insert(_snapshot), {**values, "action": Action.CREATE, "status": Status.IN_PROGRESS, "reason": started}
-    )
+    tx.execute(insert(_snapshot), {**values, "action": Action.CREATE, "status": Status.IN_PROGRESS, "reason": started})
 
 
 def get(tx: Connection, stack_id: str, id: str) -> Row[Any] | None:
@@ -70,7 +68,7 @@ def _change(tx: Connection, id: str, **values: Any) -> None:
 def keep(
     db: Database, tx: Connection, id: str, project: str, place: Sequence[str], parts: Sequence[Part], now: float
 ) -> None:
-    """Store what is asked of a cloud, or has been made by it. Of a snapshot that was deleted meanwhile it is nobody's."""
+    """Store what is asked of a cloud, or was made by it. Of a snapshot that was deleted meanwhile it is nobody's."""
     if for_update(db, tx, id) is None:
         forsaken.add(db, tx, [Forsaken(each.token, snapshots_of(each.kind), project) for each in parts], now)
         return
@@ -96,7 +94,7 @@ def parts(tx: Connection, id: str) -> list[Row[Any]]:
 def restored(tx: Connection, id: str, place: Sequence[str]) -> dict[str, str]:
     """Name of a resource of the stack at this place -> id of the complete snapshot of its thing."""
     mine = (_part.c.snapshot_id == id, _part.c.place == list(place), _part.c.made != "")
-    return {name: made for name, made in tx.execute(select(_part.c.name, _part.c.made).where(*mine))}
+    return {row.name: row.made for row in tx.execute(select(_part.c.name, _part.c.made).where(*mine))}
 
 
 # -- deleting ----------------------------------------------------------------------------------------------------------
@@ -135,10 +133,13 @@ def remove(db: Database, tx: Connection, id: str, project: str, now: float) -> N
     tx.execute(delete(_snapshot).where(_snapshot.c.id == id))
 
 
-def remove_of_stack(db: Database, tx: Connection, stack_id: str, project: str, now: float) -> None:
-    """The stack is gone, and so are its snapshots; what the clouds keep for them is swept away."""
+def remove_of_stack(
+    db: Database, tx: Connection, stack_id: str, project: str, now: float, *, spared: bool = False
+) -> None:
+    """The stack is gone, and so are its snapshots; what the clouds keep for them is swept away, unless it is spared."""
     mine = select(_part).join(_snapshot, _snapshot.c.id == _part.c.snapshot_id).where(_snapshot.c.stack_id == stack_id)
-    _forsake(db, tx, [(each, project) for each in tx.execute(mine)], now)
+    if not spared:
+        _forsake(db, tx, [(each, project) for each in tx.execute(mine)], now)
     tx.execute(delete(_snapshot).where(_snapshot.c.stack_id == stack_id))
 
 

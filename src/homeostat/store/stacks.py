@@ -229,9 +229,9 @@ def _ask_again(
 
 def _interrupt_snapshot(tx: Connection, stack: Row[Any], reason: str) -> None:
     """Whatever ends the action of a stack ends the snapshot that is being taken of it."""
-    if stack.action == Action.SNAPSHOT and stack.status == Status.IN_PROGRESS and stack.snapshot is not None:
-        if not stack.snapshot["place"]:
-            snapshots.fail(tx, stack.snapshot["id"], reason)
+    taken = stack.snapshot if stack.action == Action.SNAPSHOT and stack.status == Status.IN_PROGRESS else None
+    if taken is not None and not taken["place"]:
+        snapshots.fail(tx, taken["id"], reason)
 
 
 def below(stack_id: str) -> Any:
@@ -403,7 +403,7 @@ def finish(db: Database, tx: Connection, row: Row[Any], now: float) -> None:
     if row.action in MERELY_LOOKED_AT:  # what was merely told may be mended now
         shards.wake(tx, row.id, now, shards.HEAL)
     if row.action == Action.DELETE:
-        snapshots.remove_of_stack(db, tx, row.id, row.project, now)
+        snapshots.remove_of_stack(db, tx, row.id, row.project, now, spared=row.spares == Spares.ALL)
 
 
 NEVER_COMPLETE = "Some resources were never created: the last update did not complete"

@@ -11,6 +11,7 @@ from tests.simulation.actors import VirtualClock
 
 from homeostat.api.existing import Existing
 from homeostat.api.intake import Intake, Intent, Quotas
+from homeostat.api.snapshots import Snapshots
 from homeostat.clouds.joined import JoinedCloud
 from homeostat.clouds.simulated import SimulatedCloud, Weather
 from homeostat.convergence.board import ShardBoard, ShardJob
@@ -58,6 +59,7 @@ class Service:
         sinks = Sinks(self.clouds, installed=installed)
         existing = Existing(self.clouds, self.clock.now, self.clock.now)
         self.intake = Intake(self.db, entropy, Quotas(), existing=existing, sinks=sinks)
+        self.snapshots = Snapshots(self.db, self.intake)
         self.deliverer = Deliverer(self.db, sinks, self.clock)
         self.records = Records(self.db, entropy, URL)
         self.signals = Signals(self.db)
@@ -157,7 +159,12 @@ class Service:
 
     def _next(self) -> float | None:
         with self.db.read() as tx:
-            times = (upcoming.next_wake(tx), upcoming.next_observation(tx), upcoming.next_telling(tx))
+            times = (
+                upcoming.next_wake(tx),
+                upcoming.next_observation(tx),
+                upcoming.next_telling(tx),
+                upcoming.next_deletion(tx),
+            )
         return min((at for at in times if at is not None), default=None)
 
     # -- looking -----------------------------------------------------------------------------------------------------
