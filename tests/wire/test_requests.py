@@ -281,7 +281,6 @@ def test_short_addresses(http: httpx.Client, hello: str) -> None:
         ("GET", "stacks/%00", None, 400, "HTTPBadRequest"),
         ("GET", "stacks?show_deleted=1", None, 400, "HTTPBadRequest"),
         ("GET", "stacks?timeout_mins=x", None, 400, "HTTPBadRequest"),
-        ("GET", "stacks?global_tenant=true", None, 403, "Forbidden"),
         ("POST", "validate", {}, 400, "HTTPBadRequest"),
         ("POST", "validate?ignore_errors=1", {"template": HEAD}, 400, "HTTPBadRequest"),
         ("GET", "resource_types?support_status=NICE", None, 400, "HTTPBadRequest"),

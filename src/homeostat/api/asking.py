@@ -11,13 +11,15 @@ from fastapi import Depends, Path, Request
 from pydantic import BaseModel, BeforeValidator
 from sqlalchemy import Connection, Row
 
+from homeostat.api import typed
 from homeostat.api.asks import Asks
 from homeostat.api.auth import Caller
-from homeostat.api.enforcing import Policy
+from homeostat.api.enforcing import Policy, forbidden
 from homeostat.api.graphs import Graphs
 from homeostat.api.intake import Intake
 from homeostat.api.streaming import Tail
 from homeostat.clouds.outbound import Outbound
+from homeostat.convergence import access_keys
 from homeostat.convergence.clock import Clock
 from homeostat.convergence.definitions import Definitions
 from homeostat.convergence.signalling import Signals
@@ -69,9 +71,45 @@ class Asked:
     def stack(self, tx: Connection, name: str, stack_id: str) -> Row[Any]:
         """The stack with this name and id (a deleted one too). Fails: Rejected (EntityNotFound)."""
         row = stacks.get(tx, stack_id)
-        if row is None or row.name != name or row.project != self.project:
+        if row is None or row.name != name or not self.reaches(row):
             raise stack_not_found(f"{name}/{stack_id}")
         return row
+
+    def reaches(self, stack: Row[Any]) -> bool:
+        """Is it of the project, of its stack users, or the caller an admin?"""
+        return self.project in (stack.project, stack.user_project) or self.caller.is_admin
+
+    def find(self, tx: Connection, name_or_id: str) -> Row[Any] | None:
+        """By id (a deleted one too), else the oldest live one of that name."""
+        return stacks.find(tx, self.project, name_or_id, everywhere=self.caller.is_admin)
+
+    @property
+    def listed_project(self) -> str | None:
+        """Whose things a list is of: None for those of all projects, as an admin has it."""
+        return None if self.caller.is_admin else self.project
+
+    def check(self, rule: str) -> None:
+        """Fails: Rejected (Forbidden) unless the caller may do what the rule guards, here."""
+        self.service.policy.check(rule, self.caller, self.project)
+
+    def check_types(self, types: Mapping[str, tuple[str | int, ...]]) -> None:
+        """Fails: Rejected (Forbidden) naming the first of these types that the caller may not have."""
+        self.service.policy.check_types(types, self.caller, self.project)
+
+    def check_types_of(self, tx: Connection, stack: Row[Any]) -> None:
+        """The same for the types that a stack has, and those nested in it."""
+        denied = self.service.policy.denied_types(self.caller, self.project)
+        found = typed.found_in(tx, stack, denied) if denied else None
+        if found is not None:
+            raise forbidden(found)
+
+    def check_meant(self, tx: Connection, stack: Row[Any], resource: str) -> None:
+        """Fails: Rejected (Forbidden) for a stack user that is not meant for this resource."""
+        if not self.caller.is_stack_user:
+            return
+        holder = access_keys.holder_of_user(tx, self.caller.user_id or "")
+        if holder is None or not access_keys.may_read(tx, holder, stack.id, resource):
+            raise forbidden(resource)
 
     def live_stack(self, tx: Connection, name: str, stack_id: str) -> Row[Any]:
         row = self.stack(tx, name, stack_id)

@@ -25,21 +25,26 @@ from homeostat.model.errors import Rejected
 LOG = logging.getLogger(__name__)
 REMEMBERED_S = 60.0
 """How long a verified password is believed without computing its (slow) hash again."""
+STACK_USER = "heat_stack_user"
+"""Role of the users that the service makes for servers and handles."""
 IMPLIED: Mapping[str, Collection[str]] = {"admin": ("member", "reader"), "member": ("reader",)}
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
     """user — name of who asks, None when nobody is asked; project — the only one it may act in, but for an admin;
-    user_id, domain — as the identity service tells, None without one; roles — in the project; is_admin — of the whole
-    cloud; token — that the caller has sent; trust — id of the trust that this comes from, if any; only_here — it has
-    proved that it may make this one request."""
+    user_id, domain — as the identity service tells, None without one; roles — in the project, or in the whole cloud
+    where it is of_system; of_admin_project — nothing says that its project is none for admins; is_admin — of the whole
+    cloud, as the policy says; token — that the caller has sent; trust — id of the trust that this comes from, if any;
+    only_here — it has proved that it may make this one request."""
 
     user: str | None = None
     project: str | None = None
     user_id: str | None = None
     domain: str | None = None
     roles: frozenset[str] = frozenset()
+    of_system: bool = False
+    of_admin_project: bool = True
     is_admin: bool = False
     token: str | None = field(default=None, repr=False)
     trust: str | None = None
@@ -49,6 +54,11 @@ class Caller:
     def is_anybody(self) -> bool:
         """Nobody was asked who it is: it may do everything."""
         return self.project is None and self.user is None and self.user_id is None
+
+    @property
+    def is_stack_user(self) -> bool:
+        """One that was made for a server or handle, and reaches what is meant for it alone."""
+        return self.roles == {STACK_USER} and not self.only_here
 
     def check_project(self, project: str) -> None:
         """Fails: Rejected (InvalidTenant) for a project of others, but for admins."""

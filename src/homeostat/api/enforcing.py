@@ -5,7 +5,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import lru_cache
@@ -33,11 +33,13 @@ Place = tuple[str | int, ...]
 
 
 class Holding:
-    """The rules that hold at one time, and what they were asked. said — the operator's, which override the defaults."""
+    """The rules that hold at one time, and what they were asked. said — the operator's, which override the defaults;
+    typed — resource types that have a rule."""
 
     def __init__(self, said: Mapping[str, str], *, old_defaults: bool) -> None:
         self._enforcer = _enforcer(said, old_defaults=old_defaults)
-        self.names = frozenset(self._enforcer.rules)
+        names = [name for name in self._enforcer.rules if name.startswith(rules.RESOURCE_TYPES)]
+        self.typed = frozenset(name.removeprefix(rules.RESOURCE_TYPES) for name in names)
         asks_others = any(REMOTE.search(text) for text in said.values())
         self._ask = self._asked if asks_others else lru_cache(VERDICTS_MAX)(self._asked)
 
@@ -90,14 +92,21 @@ class Policy:
             return caller
         return replace(caller, is_admin=self.allows("context_is_admin", caller, caller.project or ""))
 
+    def denied_types(self, caller: Caller, project: str) -> Collection[str]:
+        """Types that the stacks of this caller may not have; `NS::*` are all of a service. Types without a rule are for
+        everybody."""
+        if caller.is_anybody:
+            return ()
+        typed = self._current().typed
+        return frozenset(each for each in typed if not self.allows(rules.RESOURCE_TYPES + each, caller, project))
+
     def may_use(self, type_name: str, caller: Caller, project: str) -> bool:
-        """May stacks of this caller have resources of this type? Types without a rule are for everybody."""
+        """May stacks of this caller have resources of this type?"""
         if caller.is_anybody:
             return True
-        known = self._current().names
-        wildcard = type_name.rpartition("::")[0] + "::*"
-        found = [name for name in (rules.RESOURCE_TYPES + type_name, rules.RESOURCE_TYPES + wildcard) if name in known]
-        return all(self.allows(name, caller, project) for name in found)
+        typed = self._current().typed
+        guarded = (each for each in (type_name, wildcard_of(type_name)) if each in typed)
+        return all(self.allows(rules.RESOURCE_TYPES + each, caller, project) for each in guarded)
 
     def check_types(self, types: Mapping[str, Place], caller: Caller, project: str) -> None:
         """Fails: Rejected (Forbidden) naming the first type that is not for this caller. types — and where they are."""
@@ -122,6 +131,11 @@ class Policy:
             return self._holding
 
 
+def wildcard_of(type_name: str) -> str:
+    """`OS::Nova::Flavor` -> `OS::Nova::*`."""
+    return type_name.rpartition("::")[0] + "::*"
+
+
 def forbidden(what: str) -> Rejected:
     return Rejected("Forbidden", f"You are not authorized to use {what}.")
 
@@ -137,7 +151,14 @@ def _credentials(caller: Caller) -> dict[str, Any]:
         "user_domain_id": caller.domain,
     }
     told = {name: value for name, value in known.items() if value is not None}
-    return {**told, "roles": list(caller.roles), "is_admin": caller.is_admin, "is_admin_project": True}
+    if caller.of_system:
+        told["system_scope"] = "all"
+    return {
+        **told,
+        "roles": list(caller.roles),
+        "is_admin": caller.is_admin,
+        "is_admin_project": caller.of_admin_project,
+    }
 
 
 def _stamp(path: Path | None) -> tuple[int, int] | None:

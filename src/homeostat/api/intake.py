@@ -1,6 +1,6 @@
 """The single write path of the APIs: load -> check -> commit a revision. Never waits for the engine (law 5)."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -32,6 +32,7 @@ from homeostat.resources import groups
 from homeostat.resources.base import ResourceType
 from homeostat.resources.families.grouping import Membership
 from homeostat.resources.graph import Indexed
+from homeostat.resources.named import Path
 from homeostat.resources.nested import FromTemplate, TemplateResource, facade_problem, parameters_of
 from homeostat.resources.registry import is_known, is_outside, resource_type
 from homeostat.resources.schema import UNKNOWN, coerce
@@ -54,13 +55,17 @@ from homeostat.templates.merging import parameter_types
 from homeostat.templates.registry import is_template, without_nulls
 from homeostat.templates.shared import Shared
 
+CheckTypes = Callable[[Mapping[str, Path]], None]
+"""Fails: Rejected (Forbidden) naming the first of the types that is not for somebody."""
+
 
 @dataclass(frozen=True, slots=True)
 class Intent:
     """What a user asks of a stack. Options that are None stay as they are (or take their default on create).
 
     clear_parameters — names whose stored values are dropped (PATCH only); look_first — nothing is at rest until it was
-    looked at, however little the template changes.
+    looked at, however little the template changes; check_types — refuses types that are not
+    for this user; None: all are for everybody.
     """
 
     template: Mapping[str, Any] | str | None = None
@@ -72,6 +77,7 @@ class Intent:
     tags: list[str] | None = None
     clear_parameters: Collection[str] = ()
     look_first: bool = False
+    check_types: CheckTypes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,15 +357,21 @@ class Intake:
         self.entropy = entropy
         self.quotas = quotas
 
-    def compile(self, identity: Identity, desired: Desired) -> Compiled:
-        """The desired graph of a revision, checked.
+    def compile(self, identity: Identity, desired: Desired, check_types: CheckTypes | None = None) -> Compiled:
+        """The desired graph of a revision, checked. check_types — see `Intent`.
 
         Fails: Rejected naming the place and the remedy; Transient when the cloud does not answer.
         """
-        return self._checked(identity, desired)[0]
+        return self._checked(identity, desired, check_types)[0]
 
     def _checked(
-        self, identity: Identity, desired: Desired, *, strict: bool = True, ignored: Collection[str] = ()
+        self,
+        identity: Identity,
+        desired: Desired,
+        check_types: CheckTypes | None,
+        *,
+        strict: bool = True,
+        ignored: Collection[str] = (),
     ) -> tuple[Compiled, Needs]:
         """The same, and what it needs. strict — parameters must have values, and what the template names must exist;
         ignored — codes of errors that are none."""
@@ -372,6 +384,8 @@ class Intake:
             raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
         needs = Needs()
         check(compiled, desired, needs=needs)
+        if check_types is not None:
+            check_types(needs.types)
         try:
             self._check_outside(identity.project, needs, strict=strict, ignored=ignored)
         except Rejected as error:
@@ -394,7 +408,9 @@ class Intake:
 
         ignored — codes of errors that are none. Fails: like `compile`.
         """
-        compiled, needs = self._checked(identity, self._replacing(intent), strict=False, ignored=ignored)
+        compiled, needs = self._checked(
+            identity, self._replacing(intent), intent.check_types, strict=False, ignored=ignored
+        )
         return compiled, needs.nested
 
     def create(self, project: str, owner: str | None, name: str, intent: Intent) -> str:
@@ -404,7 +420,7 @@ class Intake:
         stack_id = self.entropy.stack_id()
         traces.note(stack_id=stack_id)
         desired = self._desired(intent.template, intent)
-        compiled = self.compile(Identity(stack_id, name, project), desired)
+        compiled = self.compile(Identity(stack_id, name, project), desired, intent.check_types)
         desired = replace(desired, template=compiled.raw)
         new = NewStack(
             stack_id,
@@ -454,7 +470,7 @@ class Intake:
             raise Rejected("NotSupported", "Updating the stack of a group is not supported: update the group instead.")
         desired = self._completed(_patched(before, intent)) if patch else self._replacing(intent)
         identity = Identity(row.id, row.name, row.project)
-        compiled = self.compile(identity, desired)
+        compiled = self.compile(identity, desired, intent.check_types)
         if said == row.revision:
             check_immutable(compile_desired(before, identity, strict=False).parameters, compiled.parameters)
         return row, replace(desired, template=compiled.raw), compiled
@@ -462,7 +478,7 @@ class Intake:
     def foresee_new(self, project: str, name: str, intent: Intent) -> Forecast:
         """What would be created. Fails: like `create`."""
         desired = self._replacing(intent)
-        compiled = self.compile(Identity(UNBORN, name, project), desired)
+        compiled = self.compile(Identity(UNBORN, name, project), desired, intent.check_types)
         with self._db.read() as tx:
             there = stacks.find(tx, project, name)
             if there is not None and there.deleted_at is None:

@@ -102,7 +102,8 @@ def _caller(token: str, who: Any) -> Caller:
         user_id=who.user_id,
         domain=who.user_domain_id,
         roles=roles,
-        is_admin="admin" in roles and who.is_admin_project,
+        of_system=who.system_scoped,
+        of_admin_project=who.is_admin_project and bool(who.project_id),
         token=token,
         trust=who.trust_id,
     )

@@ -15,11 +15,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from homeostat.api import faults
 from homeostat.api.answers import Json
-from homeostat.api.auth import Access, Caller
+from homeostat.api.auth import STACK_USER, Access, Caller
 from homeostat.api.cloudformation.answers import error as told
 from homeostat.api.cloudformation.problems import refused
 from homeostat.api.enforcing import Policy
-from homeostat.api.rules import STACK_USER
 from homeostat.convergence import traces
 from homeostat.model.errors import Rejected, Transient
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from oslo_policy.policy import DeprecatedRule, DocumentedRuleDefault, RuleDefault
 
-STACK_USER = "heat_stack_user"
-"""Role of the users that the service makes for servers and handles."""
+from homeostat.api.auth import STACK_USER
+
 NOBODY = "rule:deny_everybody"
 ADMIN = "rule:project_admin"
 PROJECT_ADMIN = "role:admin and project_id:%(project_id)s"

@@ -10,10 +10,12 @@ from sqlalchemy import Connection
 
 from homeostat.convergence.furnishing import AGENT
 from homeostat.convergence.records import id_of
-from homeostat.resources.families.access import DEPLOYED, KEY, USER, AccessPolicy, allowed
+from homeostat.resources.families.access import DEPLOYED, KEY, USER, AccessPolicy, User, allowed
 from homeostat.store import records, views
 from homeostat.store.records import Owner
 
+STACK_USER = "stack_user"
+"""Kind of the record of a user that the identity service has for a resource."""
 KINDS = (AGENT, DEPLOYED, KEY)
 
 
@@ -43,6 +45,20 @@ def holder_of(tx: Connection, access_key: str) -> Holder | None:
     if record.kind == KEY:
         return Holder(str(record.object["user"]), owner, False, record.link, secret)
     return Holder(owner.name, owner, True, secret=secret)
+
+
+def holder_of_user(tx: Connection, user_id: str) -> Holder | None:
+    """Whom the identity service's user of that id was made for; None when it was made for none of our resources.
+
+    The record of such a user has the kind `STACK_USER`, the user's id as its link, and a token of its resource's row.
+    """
+    for record in records.linked(tx, [user_id], STACK_USER) if user_id else ():
+        key = records.key_of(record.token)
+        owner = records.owners(tx, [key]).get(key)
+        if owner is not None:
+            of_itself = owner.type != User.name
+            return Holder(owner.name, owner, of_itself, user_id="" if of_itself else owner.handle)
+    return None
 
 
 def may_read(tx: Connection, holder: Holder, stack_id: str, resource: str) -> bool:

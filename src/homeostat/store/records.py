@@ -113,13 +113,21 @@ def _of(row: Row[Any]) -> Record:
 
 
 def listed(
-    tx: Connection, kind: str, project: str, *, link: str | None = None, after: str = "", limit: int | None = None
+    tx: Connection,
+    kind: str,
+    project: str | None,
+    *,
+    link: str | None = None,
+    after: str = "",
+    limit: int | None = None,
 ) -> list[Record]:
-    """Of a project, oldest first; after the one with that id, where it is one of them."""
-    chosen = select(*_FIELDS).where(_record.c.kind == kind, _record.c.project == project)
+    """Of a project (None: of all), oldest first; after the one with that id, where it is one of them."""
+    chosen = select(*_FIELDS).where(_record.c.kind == kind)
+    if project is not None:
+        chosen = chosen.where(_record.c.project == project)
     if link is not None:
         chosen = chosen.where(_record.c.link == link)
-    last = get(tx, after, kind, project) if after else None
+    last = get(tx, after, kind, project or "") if after else None
     if last is not None:
         chosen = chosen.where(tuple_(_record.c.created_at, _record.c.id) > tuple_(last.created_at, last.id))
     return [_of(row) for row in tx.execute(chosen.order_by(_record.c.created_at, _record.c.id).limit(limit))]

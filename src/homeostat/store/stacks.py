@@ -340,15 +340,19 @@ def _standing(tx: Connection, stack_ids: Sequence[str]) -> dict[str, Standing]:
     return found
 
 
-def find(tx: Connection, project: str, name_or_id: str) -> Row[Any] | None:
-    """By id first (also a deleted stack), then the oldest live one of that name."""
+def find(tx: Connection, project: str, name_or_id: str, *, everywhere: bool = False) -> Row[Any] | None:
+    """By id first (also a deleted stack), then the oldest live one of that name; last of all by the project of its
+    stack users. everywhere — an id finds stacks of other projects, too."""
     table = schema.stack
-    mine = table.c.project == project
-    by_id = tx.execute(select(table).where(mine, table.c.id == name_or_id)).first()
-    if by_id is not None:
+    by_id = get(tx, name_or_id)
+    if by_id is not None and (everywhere or project in (by_id.project, by_id.user_project)):
         return by_id
-    live = and_(mine, table.c.name == name_or_id, table.c.deleted_at.is_(None))
-    return tx.execute(select(table).where(live).order_by(table.c.created_at)).first()
+    for mine in (table.c.project, table.c.user_project):
+        live = and_(mine == project, table.c.name == name_or_id, table.c.deleted_at.is_(None))
+        named = tx.execute(select(table).where(live).order_by(table.c.created_at)).first()
+        if named is not None:
+            return named
+    return None
 
 
 def count_live(tx: Connection, project: str) -> int:

@@ -42,14 +42,14 @@ class Tags:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Which stacks, in which order.
+    """Which stacks, in which order. project — None for those of all.
 
     only — column -> values of which the stack has one; order — columns, the id decides what they leave open;
     marker — id of the stack after which to begin (an unknown one counts as none); hidden_tags — stacks with one of
     these are left out; deleted, nested — include such stacks.
     """
 
-    project: str
+    project: str | None
     only: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     tags: Tags = Tags()
     hidden_tags: Collection[str] = ()
@@ -84,7 +84,7 @@ def _orderable(column: ColumnElement[Any]) -> ColumnElement[Any]:
 
 
 def _conditions(listing: Listing) -> list[ColumnElement[bool]]:
-    found = [_stack.c.project == listing.project]
+    found = [_stack.c.project == listing.project] if listing.project is not None else []
     if not listing.deleted:
         found.append(_stack.c.deleted_at.is_(None))
     if not listing.nested:

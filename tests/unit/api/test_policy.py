@@ -7,6 +7,7 @@ import pytest
 from fastapi.routing import APIRoute
 
 from homeostat.api import rules
+from homeostat.api.auth import STACK_USER as SERVER_ROLE
 from homeostat.api.auth import Caller, with_implied
 from homeostat.api.enforcing import Policy, read_policy
 from homeostat.api.orchestration import ROUTERS
@@ -18,7 +19,7 @@ def caller(roles: str, project: str = "p", user: str = "ada") -> Caller:
     return Policy().known(Caller(user, project, roles=with_implied(roles)))
 
 
-STACK_USER = Caller("server", "p", roles=frozenset({rules.STACK_USER}))
+STACK_USER = Caller("server", "p", roles=frozenset({SERVER_ROLE}))
 NOBODY = Caller("guest", "p", roles=frozenset({"visitor"}))
 
 

@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from homeostat.api.auth import Access, Caller, NoAccess
+from homeostat.api.auth import STACK_USER, Access, Caller, NoAccess
 from homeostat.api.cloudformation.problems import Refused
 from homeostat.api.cloudformation.signatures import Claim, Sent, claim_of
-from homeostat.api.rules import STACK_USER
 from homeostat.convergence.access_keys import Holder, holder_of
 from homeostat.convergence.clock import Clock
 from homeostat.store.database import Database

@@ -12,7 +12,6 @@ from homeostat.api.cloudformation.parameters import Parameters
 from homeostat.convergence.access_keys import Holder
 from homeostat.convergence.records import stack_arn
 from homeostat.model.errors import stack_not_found
-from homeostat.store import stacks
 
 _ARN = re.compile(r"arn:openstack:heat::([^:]*):stacks/([^/]+)/([^/]+)\Z")
 
@@ -32,7 +31,7 @@ class Asking:
         """
         wanted = name or self.parameters.needed("StackName")
         match = _ARN.match(wanted)
-        row = stacks.find(tx, self.ask.project, match[3] if match else wanted)
+        row = self.ask.find(tx, match[3] if match else wanted)
         if row is None or (match and (match[1], match[2], match[3]) != (row.project, row.name, row.id)):
             raise stack_not_found(wanted)
         return row

@@ -155,7 +155,7 @@ def _intent(asking: Asking, *, without_template: bool = False, cleared: Any = ()
         "timeout_mins": parameters.get("TimeoutInMinutes"),
         "clear_parameters": sorted(cleared),
     }
-    return read_intent(body, asking.ask.outbound)
+    return read_intent(body, asking.ask)
 
 
 def _source(asking: Asking) -> tuple[Mapping[str, Any] | None, str | None]:
@@ -199,6 +199,7 @@ def delete_stack(asking: Asking) -> Any:
         raise Rejected("NotSupported", "RetainResources is not supported: give the resources a DeletionPolicy.")
     with asking.ask.db.read() as tx:
         row = asking.live_stack(tx)
+        asking.ask.check_types_of(tx, row)
     asking.ask.service.intake.delete(row.id)
     return ""
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from homeostat.api.asking import COUNT_MAX, flag
+from homeostat.api.asking import COUNT_MAX, Asked, flag
 from homeostat.api.intake import Intent
 from homeostat.clouds.outbound import Outbound
 from homeostat.model.errors import Rejected
@@ -69,13 +69,14 @@ def read_name(body: Mapping[str, Any]) -> str:
     return name
 
 
-def read_intent(body: Mapping[str, Any], outbound: Outbound) -> Intent:
-    """Fails: Rejected naming the key that is wrong. outbound — fetches the template where only its URL is given."""
+def read_intent(body: Mapping[str, Any], ask: Asked) -> Intent:
+    """Fails: Rejected naming the key that is wrong. ask — who may have which types, and fetches the template where only
+    its URL is given."""
     for key, feature in NOT_YET.items():
         if body.get(key):
             raise Rejected("NotSupported", f"{feature} is not supported.")
     files = _files(body)
-    template = _template(body, outbound)
+    template = _template(body, ask.outbound)
     merged = _optional(body, "environment_files", _names) or ()
     return Intent(
         template=template,
@@ -87,6 +88,7 @@ def read_intent(body: Mapping[str, Any], outbound: Outbound) -> Intent:
         tags=_optional(body, "tags", _tags),
         clear_parameters=tuple(_optional(body, "clear_parameters", _names) or ()),
         look_first=bool(_optional(body, "converge", flag)),
+        check_types=ask.check_types,
     )
 
 

@@ -11,10 +11,12 @@ from starlette.responses import Response
 
 from homeostat.api.answers import Json, nothing
 from homeostat.api.asking import COUNT_MAX, Ask, Asked, Body, Flag, described_body
+from homeostat.api.enforcing import forbidden
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.renderings import Wire, at
 from homeostat.api.orchestration.routing import answers, router
 from homeostat.api.policy import may
+from homeostat.convergence import access_keys
 from homeostat.convergence.records import deployed, end_deployment
 from homeostat.convergence.signalling import wire_config
 from homeostat.model.errors import Rejected
@@ -36,7 +38,7 @@ GIVEN = ("config_id", "input_values", "output_values", "action", "status", "stat
 class ConfigQuery(BaseModel):
     limit: int | None = Field(None, ge=0, le=COUNT_MAX, description="Length of a page; 0 for all.")
     marker: str = Field("", description="Id of the last config of the page before.")
-    global_tenant: Flag = Field(False, description="Of all projects; nobody may yet.")
+    global_tenant: Flag = Field(False, description="Of all projects, for whom software_configs:global_index is.")
 
 
 # -- configs -----------------------------------------------------------------------------------------------------------
@@ -51,10 +53,11 @@ class ConfigQuery(BaseModel):
 def list_configs(ask: Ask, query: Annotated[ConfigQuery, Query()]) -> Response:
     """Also those that were derived for deployments, in the order they were made."""
     if query.global_tenant:
-        raise Rejected("Forbidden", "You are not authorized to use global_index.")
+        ask.check("software_configs:global_index")
+    project = None if query.global_tenant else ask.listed_project
     with ask.db.read() as tx:
-        found = records.listed(tx, CONFIG, ask.project, after=query.marker, limit=query.limit or None)
-    return Json({"software_configs": [_config_item(each) for each in found]})
+        found = records.listed(tx, CONFIG, project, after=query.marker, limit=query.limit or None)
+    return Json({"software_configs": [_config_item(each, project) for each in found]})
 
 
 @ROUTER.post(
@@ -91,8 +94,8 @@ def show_config(ask: Ask, config_id: ConfigId) -> Response:
 def delete_config(ask: Ask, config_id: ConfigId) -> Response:
     """Refused while a deployment refers to it."""
     with ask.db.write() as tx:
-        _found(tx, ask, CONFIG, config_id)
-        users = [each.id for each in records.listed(tx, DEPLOYMENT, ask.project) if _refers(each, config_id)]
+        project = _found(tx, ask, CONFIG, config_id).project
+        users = [each.id for each in records.listed(tx, DEPLOYMENT, project) if _refers(each, config_id)]
         if users:
             message = f"The config {config_id} cannot be deleted: it is used by deployment {', '.join(users)}"
             raise Rejected("HTTPBadRequest", message)
@@ -118,7 +121,7 @@ def list_deployments(
     ask: Ask, server_id: Annotated[str | None, Query(description="Only those to this server.")] = None
 ) -> Response:
     with ask.db.read() as tx:
-        found = records.listed(tx, DEPLOYMENT, ask.project, link=server_id)
+        found = records.listed(tx, DEPLOYMENT, ask.listed_project, link=server_id)
     return Json({"software_deployments": [_deployment(each) for each in found]})
 
 
@@ -152,7 +155,18 @@ def create_deployment(ask: Ask, body: Body) -> Response:
 )
 def show_server_metadata(ask: Ask, server_id: Annotated[str, Path(description="Id of the server.")]) -> Response:
     with ask.db.read() as tx:
-        return Json({"metadata": [wire_config(each) for each in deployed(tx, ask.project, server_id)]})
+        project = _project_of(tx, ask, server_id)
+        return Json({"metadata": [wire_config(each) for each in deployed(tx, project, server_id)]})
+
+
+def _project_of(tx: Connection, ask: Asked, server_id: str) -> str:
+    """Where the configs of a server are. Fails: Rejected (Forbidden) for a stack user that is not the server's own."""
+    if not ask.caller.is_stack_user:
+        return ask.project
+    holder = access_keys.holder_of_user(tx, ask.caller.user_id or "")
+    if holder is None or holder.owner.handle != server_id:
+        raise forbidden(server_id)
+    return holder.owner.project
 
 
 @ROUTER.get(
@@ -244,14 +258,17 @@ NAMES = {CONFIG: "Software Config", DEPLOYMENT: "Software Deployment"}
 
 
 def _found(tx: Connection, ask: Asked, kind: str, id: str) -> Record:
-    found = records.get(tx, id, kind, ask.project)
+    found = records.get(tx, id, kind, "" if ask.caller.is_admin else ask.project)
     if found is None:
         raise Rejected("EntityNotFound", f"The {NAMES[kind]} ({id}) could not be found.")
     return found
 
 
-def _config_item(found: Record) -> Wire:
+def _config_item(found: Record, project: str | None) -> Wire:
+    """With its project, in a list of the configs of all projects."""
     shown = {name: found.object[name] for name in ("name", "group")}
+    if project is None:
+        shown["project"] = found.project
     return {"id": found.id, **shown, "creation_time": at(found.created_at)}
 
 

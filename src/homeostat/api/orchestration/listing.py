@@ -42,7 +42,7 @@ class StackQuery(BaseModel):
     show_deleted: Flag = Field(False)
     show_nested: Flag = Field(False)
     show_hidden: Flag = Field(False)
-    global_tenant: Flag = Field(False, description="Of all projects; nobody may yet.")
+    global_tenant: Flag = Field(False, description="Of all projects, for whom stacks:global_index is.")
     with_count: Flag = Field(False, description="Say how many there are on all pages.")
     tags: str | None = Field(None, description="Separated by commas: with all of these.")
     tags_any: str | None = Field(None, description="With one of these.")
@@ -65,8 +65,8 @@ class StackQuery(BaseModel):
     disable_rollback: list[str] = []
     timeout_mins: list[str] = []
 
-    def listing(self, project: str, hidden_tags: Sequence[str]) -> Listing:
-        """Fails: Rejected naming the parameter that is wrong."""
+    def listing(self, project: str | None, hidden_tags: Sequence[str]) -> Listing:
+        """project — None for all. Fails: Rejected naming the parameter that is wrong."""
         order = [SORTABLE[key] for key in self.sort_keys if key in SORTABLE]
         descending = self.sort_dir == "desc" if self.sort_dir or order else True
         return Listing(

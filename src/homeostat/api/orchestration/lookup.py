@@ -33,7 +33,7 @@ def _found(ask: Asked, row: Row[Any], request: Request, *below: str) -> Response
 
 def _find(ask: Asked, name_or_id: str) -> Row[Any]:
     with ask.db.read() as tx:
-        row = stacks.find(tx, ask.project, name_or_id)
+        row = ask.find(tx, name_or_id)
     if row is None:
         raise stack_not_found(name_or_id)
     return row
@@ -50,7 +50,7 @@ def look_up_below(ask: Ask, stack: Stack, request: Request) -> Response:
 def look_up_arn(ask: Ask, arn_project: str, stack_name: str, stack_id: str, request: Request) -> Response:
     with ask.db.read() as tx:
         row = stacks.get(tx, stack_id)
-    if row is None or (row.project, row.project, row.name) != (ask.project, arn_project, stack_name):
+    if row is None or (row.project, row.name) != (arn_project, stack_name) or not ask.reaches(row):
         raise stack_not_found(f"{stack_name}/{stack_id}")
     return _found(ask, row, request)
 

@@ -39,7 +39,7 @@ def preview_stack(ask: Ask, body: Body) -> Response:
     Nothing is created."""
     name = read_name(body)
     refuse_converge(body)
-    intent = read_intent(body, ask.outbound)
+    intent = read_intent(body, ask)
     forecast = ask.service.intake.foresee_new(ask.project, name, intent)
     stack = {
         **_identity(ask, forecast),
@@ -93,7 +93,7 @@ def preview_patch(
 def _preview(
     ask: Asked, stack_name: str, stack_id: str, body: Mapping[str, Any], *, patch: bool, show_nested: bool
 ) -> Response:
-    intent = read_intent(body, ask.outbound)
+    intent = read_intent(body, ask)
     with ask.db.read() as tx:
         ask.live_stack(tx, stack_name, stack_id)
     forecast = ask.service.intake.foresee_update(stack_id, intent, patch=patch)

@@ -109,8 +109,10 @@ def show_resource(
 )
 def show_metadata(ask: Ask, stack_name: StackName, stack_id: StackId, resource_name: ResourceName) -> Response:
     with ask.db.read() as tx:
-        entry = _inventory(ask, tx, stack_name, stack_id, resource_name).entry(resource_name)
-        shown = metadata_of(tx, ask.project, entry.row) if entry.row is not None else {}
+        stack = ask.stack(tx, stack_name, stack_id)
+        ask.check_meant(tx, stack, resource_name)
+        entry = Inventory(tx, stack, ask.service.graphs.wanted(tx, stack), [resource_name]).entry(resource_name)
+        shown = metadata_of(tx, stack.project, entry.row) if entry.row is not None else {}
     return Json({"metadata": shown})
 
 

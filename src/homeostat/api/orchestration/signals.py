@@ -31,6 +31,7 @@ def signal(
     """What the body may have depends on the type; `{"unset_hook": hook}` lets any resource go on that waits there."""
     with ask.db.read() as tx:
         stack = ask.live_stack(tx, stack_name, stack_id)
+        ask.check_meant(tx, stack, resource_name)
         entry = Inventory(tx, stack, ask.service.graphs.wanted(tx, stack), [resource_name]).entry(resource_name)
     if body is not None and "unset_hook" in body:
         ask.service.asks.clear_hook(stack.id, resource_name, body["unset_hook"])
@@ -41,5 +42,5 @@ def signal(
     row, kind = rows[0], kind_of(rows[0].type)
     if row.action in (Action.SUSPEND, Action.DELETE) and kind != DEPLOYMENT:
         raise Rejected("NotSupported", f"Signal resource during {row.action} is not supported.")
-    ask.service.signals.native(ask.project, kind, row.handle, body)
+    ask.service.signals.native(stack.project, kind, row.handle, body)
     return Json(None)

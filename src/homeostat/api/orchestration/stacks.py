@@ -4,6 +4,7 @@ from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import Query, Request
+from sqlalchemy import Row
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
@@ -17,7 +18,6 @@ from homeostat.api.orchestration.renderings import is_deleted, link, stack_detai
 from homeostat.api.orchestration.routing import STACK, answers, router
 from homeostat.api.orchestration.texts import environment_of, template_of
 from homeostat.api.policy import may
-from homeostat.model.errors import Rejected
 from homeostat.store import stacks, views
 
 ROUTER = router("stacks")
@@ -26,11 +26,12 @@ ROUTER = router("stacks")
 @ROUTER.get("/stacks", dependencies=[may("stacks:index")], summary="List stacks", responses=answers(models.Stacks))
 def list_stacks(ask: Ask, query: Annotated[StackQuery, Query()], request: Request) -> Response:
     if query.global_tenant:
-        raise Rejected("Forbidden", "You are not authorized to use global_index.")
-    listing = query.listing(ask.project, ask.service.hidden_tags)
+        ask.check("stacks:global_index")
+    project = None if query.global_tenant else ask.listed_project
+    listing = query.listing(project, ask.service.hidden_tags)
     with ask.db.read() as tx:
         rows = views.stacks_page(tx, listing)
-        body: dict[str, Any] = {"stacks": [stack_summary(ask, row) for row in rows]}
+        body: dict[str, Any] = {"stacks": [_item(ask, row, project) for row in rows]}
         if query.with_count:
             body["count"] = views.stacks_count(tx, listing)
     if listing.limit and len(rows) == listing.limit:
@@ -52,8 +53,13 @@ def _next_page(ask: Asked, params: QueryParams, marker: str) -> str:
 def list_stacks_detailed(ask: Ask) -> Response:
     """Live stacks that are neither nested nor hidden; parameters are not read."""
     with ask.db.read() as tx:
-        rows = views.stacks_page(tx, views.Listing(ask.project, hidden_tags=ask.service.hidden_tags))
-    return Json({"stacks": [stack_summary(ask, row) for row in rows]})
+        rows = views.stacks_page(tx, views.Listing(ask.listed_project, hidden_tags=ask.service.hidden_tags))
+    return Json({"stacks": [_item(ask, row, ask.listed_project) for row in rows]})
+
+
+def _item(ask: Asked, row: Row[Any], project: str | None) -> dict[str, Any]:
+    """With its project, in a list of the stacks of all projects."""
+    return stack_summary(ask, row) if project is not None else {**stack_summary(ask, row), "project": row.project}
 
 
 @ROUTER.post(
@@ -67,7 +73,7 @@ def list_stacks_detailed(ask: Ask) -> Response:
 def create_stack(ask: Ask, body: Body) -> Response:
     name = read_name(body)
     refuse_converge(body)
-    stack_id = ask.service.intake.create(ask.project, ask.caller.user, name, read_intent(body, ask.outbound))
+    stack_id = ask.service.intake.create(ask.project, ask.caller.user, name, read_intent(body, ask))
     with ask.db.read() as tx:
         row = stacks.get(tx, stack_id)
     return Json({"stack": stack_identity(ask, row)}, 201, {"Location": ask.stack_url(row)})
@@ -119,7 +125,7 @@ def patch_stack(ask: Ask, stack_name: StackName, stack_id: StackId, body: Body) 
 
 
 def _update(ask: Asked, stack_name: str, stack_id: str, body: Body, *, patch: bool) -> Response:
-    intent = read_intent(body, ask.outbound)
+    intent = read_intent(body, ask)
     with ask.db.read() as tx:
         ask.live_stack(tx, stack_name, stack_id)
     ask.service.intake.update(stack_id, intent, patch=patch)
@@ -135,7 +141,7 @@ def _update(ask: Asked, stack_name: str, stack_id: str, body: Body, *, patch: bo
 )
 def delete_stack(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response:
     with ask.db.read() as tx:
-        ask.live_stack(tx, stack_name, stack_id)
+        ask.check_types_of(tx, ask.live_stack(tx, stack_name, stack_id))
     ask.service.intake.delete(stack_id)
     return nothing()
 

@@ -40,9 +40,14 @@ def list_types(
     version: Annotated[str, Query(description="Release since which its support status holds.")] = "",
     with_description: Flag = False,
 ) -> Response:
-    """Those whose service the project's cloud does not have are left out."""
+    """Those whose service the project's cloud does not have, and those that are not for the caller, are left out."""
     existing = ask.service.intake.existing
-    names = [each for each in listed(name, support_status, version) if existing.has(ask.project, each)]
+    policy = ask.service.policy
+    names = [
+        each
+        for each in listed(name, support_status, version)
+        if existing.has(ask.project, each) and policy.may_use(each, ask.caller, ask.project)
+    ]
     if not with_description:
         return Json({"resource_types": names})
     return Json(
@@ -61,9 +66,11 @@ def show_type(ask: Ask, type_name: TypeName) -> Response:
 
 
 def _shown(ask: Asked, type_name: str) -> ResourceType:
-    """Fails: Rejected — EntityNotFound, NotSupported for a type that only old templates may have,
+    """Fails: Rejected — EntityNotFound, Forbidden for a type that is not for the caller,
+    NotSupported for one that only old templates may have,
     ResourceTypeUnavailable where the project's cloud has no such service."""
     kind = resource_type(type_name)
+    ask.check_types({kind.name: ()})
     if kind.support.hidden:
         instead = f": {kind.support.message}" if kind.support.message else ""
         raise Rejected("NotSupported", f"The hidden resource type {type_name} is not supported{instead}.")

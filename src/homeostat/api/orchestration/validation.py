@@ -44,7 +44,7 @@ def validate(
     unknown = sorted(ignored - IGNORABLE)
     if unknown:
         raise Rejected("HTTPBadRequest", f"ignore_errors: unknown error codes {', '.join(unknown)}")
-    intent = read_intent(body, ask.outbound)
+    intent = read_intent(body, ask)
     compiled, nested = ask.service.intake.validate(Identity(NOBODY, NOBODY, ask.project), intent, ignored)
     shape = validate_shape(compiled)
     return Json(shape | {"NestedParameters": _inside(nested, Veil().of(compiled))} if show_nested else shape)
