@@ -1,0 +1,116 @@
+"""Two projects with the same things in them, and callers of every role, asked over ASGI: no sockets, no waiting."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, select, update
+from starlette.testclient import TestClient
+from tests.unit.convergence.running import Service
+
+from homeostat.api.app import create_app
+from homeostat.api.auth import STACK_USER, Caller, with_implied
+from homeostat.api.enforcing import Policy
+from homeostat.api.intake import Intent
+from homeostat.convergence import access_keys
+from homeostat.model.errors import Rejected
+from homeostat.resources.families.configs import CONFIG
+from homeostat.resources.families.deployments import DEPLOYMENT
+from homeostat.store import records, schema
+from homeostat.store.records import Record
+
+OWN, OTHER = "own", "other"
+TEMPLATE: Mapping[str, Any] = {
+    "heat_template_version": "2021-04-16",
+    "resources": {
+        "handle": {"type": "OS::Heat::WaitConditionHandle"},
+        "text": {"type": "OS::Heat::RandomString"},
+        "group": {
+            "type": "OS::Heat::ResourceGroup",
+            "properties": {"count": 1, "resource_def": {"type": "OS::Heat::RandomString"}},
+        },
+    },
+    "outputs": {"text": {"value": {"get_attr": ["text", "value"]}}},
+}
+
+
+class Named:
+    """An access mode for tests: the header `x-caller` is `ROLES@PROJECT`, and nothing needs to be proved."""
+
+    challenge = "Named"
+
+    def check_host(self, host: str) -> None:
+        """Any address will do."""
+
+    def known(self, headers: Mapping[str, str]) -> Caller:
+        return self.caller(headers)
+
+    def caller(self, headers: Mapping[str, str], method: str = "GET", path: str = "/") -> Caller:
+        roles, at, project = headers.get("x-caller", "").partition("@")
+        if not at:
+            raise Rejected("HTTPUnauthorized", "Say who you are.")
+        if roles.startswith(STACK_USER):  # STACK_USER/USER_ID
+            return Caller("server", project, roles.partition("/")[2], roles=frozenset({STACK_USER}))
+        return Caller("ada", project, "ada-id", roles=with_implied(roles))
+
+
+@dataclass(frozen=True, slots=True)
+class Things:
+    """Ids of what there is in a project. users — the project of its stack's users."""
+
+    project: str
+    users: str
+    stack_id: str
+    handle: str
+    config_id: str
+    deployment_id: str
+    event_id: str
+
+
+class Neighbours:
+    """policy — who may do what. `again` brings back what there was at first."""
+
+    def __init__(self, policy: Policy | None = None) -> None:
+        self.service = Service()
+        app = create_app(
+            self.service.db, self.service.intake, self.service.clock, access=Named(), policy=policy or Policy()
+        )
+        self.client = TestClient(app, raise_server_exceptions=False, follow_redirects=False)
+        self.things = {project: self._furnish(project) for project in (OWN, OTHER)}
+
+    def ask(self, method: str, path: str, caller: str, project: str, body: Any = None) -> Any:
+        """path — below the project. Gives the response."""
+        return self.client.request(method, f"/v1/{project}{path}", headers={"x-caller": caller}, json=body)
+
+    def create(self, project: str, resources: Mapping[str, Any], name: str = "more", **options: Any) -> str:
+        """A stack of the project, made by somebody who may do everything."""
+        template = {**TEMPLATE, "resources": resources, "outputs": {}}
+        stack_id = self.service.intake.create(project, None, name, Intent(template, **options))
+        self.service.work()
+        return stack_id
+
+    def _furnish(self, project: str) -> Things:
+        service, users = self.service, f"{project}-users"
+        stack_id = service.intake.create(project, "ada", "web", Intent(TEMPLATE))
+        service.work()
+        config = Record(f"{project}-config", CONFIG, project, f"{project}-config", {"name": "c", "group": "script"})
+        config.object |= {"config": "", "inputs": [], "outputs": [], "options": {}}
+        with service.db.write() as tx:
+            handle = self._made_for(tx, stack_id, "handle", f"{project}-server")
+            tx.execute(update(schema.stack).where(schema.stack.c.id == stack_id).values(user_project=users))
+            made = {"config_id": config.id, "server_id": handle, "action": "INIT", "status": "COMPLETE"}
+            made |= {"name": "", "input_values": {}, "output_values": {}, "status_reason": ""}
+            deployment = Record(f"{project}-deployment", DEPLOYMENT, project, f"{project}-d", made, handle)
+            records.add(service.db, tx, [config, deployment])
+        events = self.ask("GET", f"/stacks/web/{stack_id}/resources/text/events", f"reader@{project}", project)
+        event_id = events.json()["events"][0]["id"]
+        return Things(project, users, stack_id, handle, config.id, deployment.id, event_id)
+
+    def _made_for(self, tx: Connection, stack_id: str, name: str, user_id: str) -> str:
+        """Let an identity service have a user for a resource. Gives the handle of the resource."""
+        table = schema.resource
+        chosen = select(table.c.token, table.c.handle).where(table.c.stack_id == stack_id, table.c.name == name)
+        token, handle = tx.execute(chosen).one()
+        user = Record(f"record-of-{user_id}", access_keys.STACK_USER, OWN, token, {}, user_id)
+        records.add(self.service.db, tx, [user])
+        return str(handle)
