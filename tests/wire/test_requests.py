@@ -173,7 +173,7 @@ def test_creation(http: httpx.Client) -> None:
         ),
         ({"stack_name": "s", "template_url": "file:///etc/passwd"}, "HTTPBadRequest", "only http and https"),
         ({"stack_name": "s", "template_url": 7}, "HTTPBadRequest", "template_url: it must be text"),
-        ({"stack_name": "s", "template": HEAD, "adopt_stack_data": "{}"}, "NotSupported", "Stack Adopt"),
+        ({"stack_name": "s", "template": HEAD, "adopt_stack_data": "['Test']"}, "HTTPBadRequest", "Adopt data"),
         (
             {
                 "stack_name": "s",

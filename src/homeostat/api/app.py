@@ -32,6 +32,7 @@ from homeostat.api.middleware import (
     Versions,
     versions_answer,
 )
+from homeostat.api.moving import Moving
 from homeostat.api.orchestration import ROUTERS
 from homeostat.api.streaming import Tail
 from homeostat.convergence.clock import Clock
@@ -83,7 +84,9 @@ def create_app(
     signals = Signals(db)
     policy = Policy() if policy is None else policy
     asks = Asks(db, intake.quotas.timeout_s)
-    app.state.service = Service(db, intake, asks, clock, Graphs(), signals, Tail(db), policy, limits.hidden_tags)
+    moving = Moving(db, intake)
+    graphs, tail = Graphs(), Tail(db)
+    app.state.service = Service(db, intake, asks, moving, clock, graphs, signals, tail, policy, limits.hidden_tags)
     app.state.admission = Admission(db, clock, access, ec2)
     for router in ROUTERS:
         app.include_router(router)

@@ -17,6 +17,7 @@ from homeostat.api.auth import Caller
 from homeostat.api.enforcing import Policy, forbidden
 from homeostat.api.graphs import Graphs
 from homeostat.api.intake import Intake
+from homeostat.api.moving import Moving
 from homeostat.api.streaming import Tail
 from homeostat.clouds.outbound import Outbound
 from homeostat.convergence import access_keys
@@ -42,6 +43,7 @@ class Service:
     db: Database
     intake: Intake
     asks: Asks
+    moving: Moving
     clock: Clock
     graphs: Graphs
     signals: Signals

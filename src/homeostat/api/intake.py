@@ -11,7 +11,7 @@ from homeostat.api.existing import UNAVAILABLE, Existing, Needs, Nested
 from homeostat.api.fetching import with_fetched
 from homeostat.api.foresight import UNBORN, Forecast, Forecaster
 from homeostat.clouds.outbound import Outbound
-from homeostat.convergence import traces
+from homeostat.convergence import adopting, traces
 from homeostat.convergence.children import DEPTH_MAX, STACK
 from homeostat.convergence.clock import Entropy
 from homeostat.convergence.definitions import (
@@ -22,12 +22,11 @@ from homeostat.convergence.definitions import (
     registry_of,
     template_of,
 )
-from homeostat.convergence.exporting import Document, document
 from homeostat.convergence.sinks import Sinks
 from homeostat.model.desired import Definition, Identity
-from homeostat.model.errors import Rejected, invalid, stack_not_found
+from homeostat.model.errors import Rejected, Terminal, invalid, stack_not_found
 from homeostat.model.status import Action, Status, joined
-from homeostat.model.world import Spares
+from homeostat.model.world import Resource, Spares
 from homeostat.resources import groups
 from homeostat.resources.base import ResourceType
 from homeostat.resources.families.grouping import Membership
@@ -413,8 +412,19 @@ class Intake:
         )
         return compiled, needs.nested
 
-    def create(self, project: str, owner: str | None, name: str, intent: Intent) -> str:
-        """Store a new stack and set the engine to work. Gives its id."""
+    def create(
+        self,
+        project: str,
+        owner: str | None,
+        name: str,
+        intent: Intent,
+        document: adopting.Document | None = None,
+    ) -> str:
+        """Store a new stack and set the engine to work. Gives its id.
+
+        document — what there is already, to be taken over. Fails: Rejected naming the place, also where another stack
+        has a thing of the document.
+        """
         if intent.template is None:
             raise Rejected("HTTPBadRequest", "No template specified")
         stack_id = self.entropy.stack_id()
@@ -430,6 +440,7 @@ class Intake:
             disable_rollback=intent.disable_rollback is not False,
             timeout_mins=intent.timeout_mins,
             tags=intent.tags,
+            action=Action.CREATE if document is None else Action.ADOPT,
         )
         with self._db.write() as tx:
             if stacks.count_live(tx, project) >= self.quotas.stacks_max:
@@ -437,8 +448,25 @@ class Intake:
                     f"You have reached the maximum stacks per project, {self.quotas.stacks_max}. Delete some first."
                 )
                 raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
-            stacks.add(self._db, tx, new, desired, self._db.now_of(tx), self.quotas.timeout_s)
+            now = self._db.now_of(tx)
+            rows = [] if document is None else self._rows(new, desired, compiled, document, now)
+            stacks.add(self._db, tx, new, desired, now, self.quotas.timeout_s)
+            try:
+                adopting.add(self._db, tx, project, rows)
+            except Terminal as error:
+                raise Rejected("StackValidationFailed", str(error)) from error
         return stack_id
+
+    def _rows(
+        self, new: NewStack, desired: Desired, compiled: Compiled, document: adopting.Document, now: float
+    ) -> list[Resource]:
+        """What the stack is to take over. Fails: Rejected for a resource that the template does not have."""
+        entries, graph = adopting.entries_of(document), graph_of(compiled, desired)
+        strange = sorted(entries.keys() - graph.keys())
+        if strange:
+            message = f"the template has no such resource: {adopting.REMEDY}"
+            raise Rejected("StackValidationFailed", message, path=("resources", strange[0]))
+        return adopting.rows_among(graph, entries, new.id, 0, self.entropy.keys(), now)
 
     def update(self, stack_id: str, intent: Intent, *, patch: bool = False) -> int:
         """Store a new revision; the newest intent wins, whatever is going on, deleting too (CV2). Gives its number.
@@ -498,32 +526,6 @@ class Intake:
             if row.action == Action.DELETE and row.status == Status.IN_PROGRESS:
                 return
             stacks.revise(self._db, tx, row, Action.DELETE, stacks.EMPTY, self._db.now_of(tx), self.quotas.timeout_s)
-
-    def export(self, stack_id: str) -> Document:
-        """The stack as a document from which it can be adopted. Fails: Rejected (NotSupported, EntityNotFound)."""
-        self._check_switch("Stack Export", on=self.quotas.abandon)
-        with self._db.read() as tx:
-            return document(tx, self._live(tx, stack_id))
-
-    def abandon(self, stack_id: str) -> Document:
-        """Let go of the stack, and touch nothing that it has. Gives it as a document, as it is at this moment.
-
-        Fails: Rejected — EntityNotFound; NotSupported where it is switched off, and for a part of another stack.
-        """
-        self._check_switch("Stack Abandon", on=self.quotas.abandon)
-        with self._db.write() as tx:
-            row = locking.removable(self._db, tx, stack_id)
-            if row.parent_id is not None:
-                message = f"Abandoning {row.name}, which is a part of another stack, is not supported"
-                raise Rejected("NotSupported", f"{message}: abandon the whole.")
-            last = document(tx, row)
-            stacks.abandon(self._db, tx, row, self._db.now_of(tx), self.quotas.timeout_s)
-            return last
-
-    def _check_switch(self, feature: str, *, on: bool) -> None:
-        """Fails: Rejected (NotSupported)."""
-        if not on:
-            raise Rejected("NotSupported", f"{feature} is not supported: the operator has switched it off.")
 
     def cancel(self, stack_id: str, *, roll_back: bool) -> None:
         """Stop what is going on: go back to the last COMPLETE revision, or stay as it is and be FAILED.

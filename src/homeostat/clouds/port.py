@@ -132,7 +132,8 @@ Objects by kind (fields beyond these are allowed; `status` words in lower case)
   lease: {id, name, status: pending|active|terminated|error, start_date, end_date, reservations, events, …}
   baremetal_port: {id, node_uuid, address, portgroup_uuid, local_link_connection, pxe_enabled, …}
   signal_handle: {id, name, form: native|aws, transport, token?, endpoint?, url?}; the service itself keeps it
-  wait_condition: {id, handle, signals: [{id, status, reason, data, at}]}; asked for with {handle, timeout, count}
+  wait_condition: {id, handle, signals: [{id, status, reason, data, at}], met (before it came here)}; asked for with
+    {handle, timeout, count}
   software_config: {id, name, group, config, inputs, outputs, options}
   software_deployment: {id, name, server_id, config_id (the derived one), input_values, output_values, action, status,
     status_reason, replace_on_change}; also by the service: iam_user: {id, name, policies}; access_key: {id, name, user,
@@ -140,8 +141,9 @@ Objects by kind (fields beyond these are allowed; `status` words in lower case)
     A deployment is asked for with {name, config, server_id, input_values, actions, transport}
 
 Operations by kind: server — start, stop, reboot, pause, unpause, lock, unlock, rebuild, snapshot; volume — snapshot;
-queue — post with {messages: [{body, ttl (seconds)}]}; app_container — start, unpause; load_balancer and floating_ip —
-start (where a process of theirs can die: their status is then `stopped`).
+what the service keeps itself — adopt with {token, spec, id, status, metadata, data}, see `convergence.records`; queue —
+post with {messages: [{body, ttl (seconds)}]}; app_container — start, unpause; load_balancer and floating_ip — start
+(where a process of theirs can die: their status is then `stopped`).
 
 Snapshots: `snapshot` with the arguments {token, name} begins to copy the data of a thing (a volume: a backup or
 snapshot; a server: an image of its disk) and answers at once. It is idempotent on the token: asked again, it goes on

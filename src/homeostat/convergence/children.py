@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from sqlalchemy import Connection, Row, select
 
 from homeostat.clouds.port import Answer
+from homeostat.convergence import adopting
 from homeostat.convergence.clock import Clock, Entropy
 from homeostat.convergence.definitions import (
     chain_desired,
@@ -164,7 +165,15 @@ class Children:
             snapshot=stack.snapshot_inside(row.name) if stack.restoring else None,
         )
         desired = self._desired(tx, world, step, None, stacks.EMPTY, now)
+        document = step.arguments.get("document")
+        if document is not None:
+            new = replace(new, action=Action.ADOPT)
+            sized = isinstance(type_of(row.type), ScalingGroup)
+            desired, entries = adopting.arranged(desired, document, sized=sized)
+            rows = adopting.rows_of(desired, new, entries, self._entropy.keys(), now)
         stacks.add(self._db, tx, new, desired, now, self._time_left(world, step, now))
+        if document is not None:
+            adopting.add(self._db, tx, stack.project, rows)
         return Observation(Presence.PRESENT, new.id, {"status": "in_progress"}, now)
 
     def _desired(

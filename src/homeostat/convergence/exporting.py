@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from homeostat.convergence.definitions import compile_graph, template_text
+from homeostat.convergence.records import RECORD, SIGNALS
 from homeostat.convergence.signalling import handle_metadata
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.status import Action, Status
@@ -23,8 +24,6 @@ from homeostat.store import records, stacks, views
 from homeostat.templates import environments
 
 Document = dict[str, Any]
-RECORD, SIGNALS = "record", "signals"
-"""Keys of `resource_data`: what the service keeps of a thing of its own, and what was told to it."""
 
 
 def document(tx: Connection, stack: Row[Any]) -> Document:

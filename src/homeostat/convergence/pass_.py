@@ -200,7 +200,10 @@ class Pass:
             if record.removed:
                 writes.remove(record.row)
             else:
-                writes.conclude(record.row)
+                if record.whole:
+                    writes.intend(record.row)
+                else:
+                    writes.conclude(record.row)
                 if record.observation is not None:
                     self._observed(record.row)
                 self._notice_failure(record.row)

@@ -105,6 +105,7 @@ class Performer:
             lingers = kind.judge(thing, now).condition is Condition.PENDING
             return thing.seen if lingers else Observation(Presence.ABSENT, row.handle, seen_at=now)
         body = kind.embody(kind.complete(row.properties), row.token, self._entropy.read)
+        body |= {name: value for name, value in step.arguments.get("data", {}).items() if name in body}
         return Observation(Presence.PRESENT, row.key, body, now)
 
     def _call(self, cloud: Cloud, verb: Verb, kind: str, steps: list[Step], guard: Guard) -> Sequence[Answer]:

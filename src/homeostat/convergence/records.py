@@ -6,7 +6,7 @@ record is made, a record is found again by its token, and observers look at it.
 
 import base64
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from itertools import pairwise
 from typing import Any, ClassVar, TypeVar
 from urllib.parse import quote, urlsplit
@@ -17,7 +17,8 @@ from homeostat.clouds.port import Answer, Change, Intent, Operation, Sighting
 from homeostat.convergence.clock import Entropy
 from homeostat.model.errors import HomeostatError, Terminal
 from homeostat.model.observed import Observation, Presence
-from homeostat.resources import signing, userdata
+from homeostat.planner.takeover import ADOPT
+from homeostat.resources import signals, signing, userdata
 from homeostat.resources.families import configs, deployments
 from homeostat.resources.families.access import DEPLOYED, KEY, USER, User
 from homeostat.resources.families.configs import CONFIG
@@ -112,6 +113,22 @@ def id_of(access_key: str) -> str:
     return "-".join(access_key[start:end] for start, end in pairwise(places))
 
 
+@dataclass(frozen=True, slots=True)
+class OldDesk(Desk):
+    """One that gives the first record its old id and key, so that what was handed out before still fits. old — what is
+    left of `{"id", "key"}`."""
+
+    old: dict[str, str] = field(default_factory=dict)
+
+    def id(self) -> str:
+        return self.old.pop("id", "") or Desk.id(self)
+
+    def secret(self) -> Fields:
+        key = self.old.pop("key", "")
+        fresh = Desk.secret(self)
+        return {**fresh, "key": key} if key else fresh
+
+
 class Keeper:
     """What is done with the records of one kind. needs_owner — it cannot be made for a resource that is not there."""
 
@@ -121,6 +138,14 @@ class Keeper:
     def make(self, desk: Desk, intent: Intent, owner: Owner) -> list[Record]:
         """The new record, and then others that go with it. Fails: Terminal."""
         return [desk.record(self.kind, intent.token, dict(intent.spec))]
+
+    def restore(self, desk: Desk, intent: Intent, owner: Owner, told: Fields) -> list[Record]:
+        """The same for what was kept elsewhere before. told — `{id, status, metadata, data}`, see `planner.given`; the
+        desk gives its old id and key, where they are known. Fails: Terminal."""
+        return self.make(desk, intent, owner)
+
+    def recall(self, desk: Desk, record: Record, told: Fields) -> None:
+        """Tell a restored record, now stored, what it was told before."""
 
     def change(self, desk: Desk, record: Record, spec: Mapping[str, Any]) -> None:
         """Bring a record, which is locked, to a new spec. Fails: Terminal."""
@@ -165,6 +190,13 @@ class Handles(Keeper):
             made.object["url"] = desk.signed(made.id, secret, SIGNED_BY[transport], owner)
         return [made]
 
+    def recall(self, desk: Desk, record: Record, told: Fields) -> None:
+        """Its signals; of a document from elsewhere, those that its metadata tell of."""
+        kept = told["data"].get(SIGNALS) or signals.of_metadata(record.object["form"], told["metadata"])
+        for each in kept:
+            signal = {name: each.get(name) for name in ("id", "status", "reason", "data")}
+            records.tell(desk.tx, record.id, records.Signal(signal, float(each.get("at") or desk.now)))
+
 
 class Policies(Keeper):
     kind = POLICY_KIND
@@ -191,6 +223,13 @@ class Conditions(Keeper):
             raise Terminal(f"{handle} is no handle of this project: give the reference of a wait condition handle")
         return [desk.record(self.kind, intent.token, dict(intent.spec), link=handle_id)]
 
+    def restore(self, desk: Desk, intent: Intent, owner: Owner, told: Fields) -> list[Record]:
+        """What was met stays met: nobody will signal for it once more."""
+        made = self.make(desk, intent, owner)
+        if told["status"] == COMPLETE:
+            made[0].object["met"] = True
+        return made
+
     def end(self, desk: Desk, record: Record) -> bool:
         """The handle forgets what it was told, unless another condition waits for the same."""
         if len(records.linked(desk.tx, [record.link], CONDITION)) == 1:
@@ -202,7 +241,8 @@ class Conditions(Keeper):
         shown = {}
         for each in found:
             came = [{**signal.object, "at": signal.at} for signal in told.get(each.link, ())]
-            shown[each.id] = {"id": each.id, "handle": each.link, "signals": came}
+            met = {"met": True} if each.object.get("met") else {}
+            shown[each.id] = {"id": each.id, "handle": each.link, "signals": came, **met}
         return shown
 
 
@@ -217,6 +257,18 @@ class Deployments(Keeper):
         object = {"server_known": server_known, "output_values": {}, "config_id": None, "action": "CREATE"}
         made = desk.record(self.kind, intent.token, object, link=spec["server_id"], secret=desk.secret())
         return [made, *self._deploy(desk, made, spec, "CREATE", owner)]
+
+    def restore(self, desk: Desk, intent: Intent, owner: Owner, told: Fields) -> list[Record]:
+        """What was applied stays applied, with the outputs as far as they are known."""
+        if told["status"] != COMPLETE:
+            return self.make(desk, intent, owner)
+        spec = dict(intent.spec)
+        object = {"server_known": bool(records.owners_of(desk.tx, [spec["server_id"]])), "spec": spec}
+        object |= {name: spec[name] for name in ("name", "server_id", "input_values")}
+        kept = _kept(told).get("object") or {}
+        object |= {"output_values": kept.get("output_values") or {}, "config_id": None}
+        object |= {"action": kept.get("action") or "CREATE", "status": COMPLETE, "status_reason": "adopted"}
+        return [desk.record(self.kind, intent.token, object, link=spec["server_id"], secret=desk.secret())]
 
     def change(self, desk: Desk, record: Record, spec: Mapping[str, Any]) -> None:
         """What was asked for already is not deployed once more: a server must not apply it twice."""
@@ -343,6 +395,16 @@ class DeployedServers(Keeper):
         }
 
 
+RECORD, SIGNALS = "record", "signals"
+"""Keys of a record's data in a document: what is kept of it, and what was told to it."""
+
+
+def _kept(told: Fields) -> Fields:
+    """`{object, secret, link}` of a record that another service of this sort has kept; {} where it was none."""
+    kept = told["data"].get(RECORD)
+    return kept if isinstance(kept, dict) else {}
+
+
 def _derived_of(record: Record) -> list[str]:
     return [record.object["config_id"]] if record.object.get("config_id") else []
 
@@ -451,7 +513,46 @@ class RecordCloud:
         return [answers[handle] for handle, _ in items]
 
     def operate(self, kind: str, operations: Sequence[Operation]) -> list[Answer]:
-        return [Terminal(f"A {kind} knows no operation {each.verb!r}") for each in operations]
+        return [
+            self._adopt(kind, each.arguments)
+            if each.verb == ADOPT
+            else Terminal(f"A {kind} knows no operation {each.verb!r}")
+            for each in operations
+        ]
+
+    def _adopt(self, kind: str, told: Mapping[str, Any]) -> Answer:
+        """Take over the record of that id, or make it anew from what is told of it; once, however often it is asked."""
+        token = told["token"]
+        with self._db.write() as tx:
+            desk = self._desk(tx)
+            if token not in records.of_tokens(tx, kind, [token]):
+                try:
+                    self._take(desk, kind, dict(told))
+                except Terminal as error:
+                    return error
+            return dict(_carrying(desk, kind, [token]))[token]
+
+    def _take(self, desk: Desk, kind: str, told: Fields) -> None:
+        """Fails: Terminal when a resource has it."""
+        id = str(told["id"] or "")
+        there = records.for_update(self._db, desk.tx, id) if id else None
+        if there is not None and (there.kind, there.project) == (kind, self._project):
+            owners = records.owners(desk.tx, [records.key_of(there.token)])
+            for other in owners.values():
+                place = f"{id} is {other.name} of stack {other.stack_name}"
+                raise Terminal(f"resource_id: {place} already: abandon that first, or take it out of the document")
+            records.hand_over(desk.tx, id, told["token"])
+            return
+        keeper, kept = KEEPERS[kind], _kept(told)
+        old = {"key": (kept.get("secret") or {}).get("key", "")}
+        if kept and there is None and id_of(access_key(id)) == id:
+            old["id"] = id
+        same = {each.name: getattr(desk, each.name) for each in fields(desk)}
+        owner = records.owners(desk.tx, [records.key_of(told["token"])]).get(records.key_of(told["token"]))
+        intent = Intent(told["token"], told["spec"])
+        made = keeper.restore(OldDesk(**same, old=old), intent, _owned(keeper, owner), told)
+        records.add(self._db, desk.tx, made)
+        keeper.recall(desk, made[0], told)
 
     def watch(self, stop: Callable[[], bool]) -> Iterator[Sighting]:
         """Signals wake whom they concern in the transaction that stores them."""

@@ -89,7 +89,8 @@ class Step:
 class Record:
     """Outcome of a step, ready to be stored: the row is already changed in memory.
 
-    forsaken — token of a creation that was given up without an answer, if any.
+    forsaken — token of a creation that was given up without an answer, if any; whole — more of the row has changed than
+    an act usually changes.
     """
 
     row: Resource
@@ -97,6 +98,7 @@ class Record:
     observation: Observation | None = None
     removed: bool = False
     forsaken: str = ""
+    whole: bool = False
 
 
 class Why(StrEnum):

@@ -46,9 +46,11 @@ LATER = frozenset(Action) - {Action.INIT, Action.CREATE, Action.ADOPT, Action.RO
 RESOURCE_ACTIONS: Mapping[str, frozenset[Action]] = {
     Action.INIT: frozenset({Action.CREATE, Action.ADOPT, Action.DELETE}),
     **dict.fromkeys(LATER | {Action.CREATE, Action.ADOPT}, LATER),
+    Action.ADOPT: LATER | {Action.CREATE},
     Action.DELETE: frozenset({Action.DELETE}),
 }
-"""Which other actions may come after one, for a resource. What is being deleted never comes back: a new row does."""
+"""Which other actions may come after one, for a resource. What is being deleted never comes back: a new row does.
+What was to be taken over, and is not there, is made."""
 
 STACK_ACTIONS: Mapping[str, frozenset[Action]] = {
     **dict.fromkeys(Action, LATER | {Action.ROLLBACK}),
@@ -58,7 +60,7 @@ STACK_ACTIONS: Mapping[str, frozenset[Action]] = {
 """The same for a stack: rolled back once at most; an update that comes while it is being deleted wins (CV2)."""
 
 GONE: State = (Action.DELETE, Status.COMPLETE)
-UNBEGUN = frozenset({Action.CREATE, Action.UPDATE, Action.CHECK})
+UNBEGUN = frozenset({Action.CREATE, Action.ADOPT, Action.UPDATE, Action.CHECK})
 """Actions of a resource that may fail before they begin: values that do not fit, trouble that is merely noticed."""
 
 

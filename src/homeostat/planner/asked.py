@@ -37,7 +37,12 @@ def look_first(world: World, row: Resource) -> Waiting | None:
 
 
 def heals(world: World, row: Resource) -> bool:
-    """Is it to be brought back when it is not as it should be: by itself, or because somebody asked?"""
+    """Is it to be brought back when it is not as it should be: by itself, or because somebody asked?
+
+    What is adopted is left as it is until all of it is adopted.
+    """
+    if world.stack.adopting and row.asked_at is None:
+        return False
     rolled_out = unsettled(world) and not world.stack.halted
     return world.stack.converges(row.name) or row.asked_at is not None or rolled_out
 

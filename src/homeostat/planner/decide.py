@@ -6,11 +6,11 @@ from homeostat.model.observed import Condition, Remedy, Verdict
 from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb, Waiting, Why
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource
-from homeostat.planner import asked, hooks, outcome, restoring, taking, unhealthy
+from homeostat.planner import asked, given, hooks, outcome, restoring, taking, unhealthy
 from homeostat.planner.backoff import delay_s
-from homeostat.planner.external import Externals
 from homeostat.planner.intend import CALM_S
 from homeostat.planner.scope import thing_of
+from homeostat.planner.takeover import Takeovers
 from homeostat.planner.unhealthy import Mark
 from homeostat.resources.registry import type_of
 from homeostat.templates.registry import PRE_CREATE, PRE_UPDATE
@@ -19,7 +19,7 @@ ATTEMPTS_MAX = 5
 """Creations tried for one resource before its failure is the user's (engine-semantics.md section 3)."""
 
 
-class Decider(Externals):
+class Decider(Takeovers):
     """Decides about single resources of one world."""
 
     # -- what should exist -------------------------------------------------------------------------------------------
@@ -44,6 +44,8 @@ class Decider(Externals):
             return self._halt(definition.name) or self._create(definition, now)
         if row.action == Action.INIT:
             halted = self._halt(row.name) if row.replaces is None else None
+            if given.of(row) is not None:
+                return halted or self.take_over(definition, row, now)
             return halted or self._waiting_for_predecessor(row) or self._begin(definition, row, now)
         if row.busy:
             return self._in_progress(definition, row, now)
@@ -94,6 +96,8 @@ class Decider(Externals):
 
     def _finish(self, definition: Definition, row: Resource, now: float) -> Decision:
         """What is in progress comes to its end; nothing is begun for it."""
+        if row.action == Action.ADOPT:
+            return self._taking_over(row, now)
         if row.handle == "" and row.action == Action.CREATE:
             return self._find(row, now) if row.token else SETTLED
         if row.acted_at is None:
@@ -108,6 +112,8 @@ class Decider(Externals):
         return self._building(row, verdict, due_at)
 
     def _in_progress(self, definition: Definition, row: Resource, now: float) -> Decision:
+        if row.action == Action.ADOPT:
+            return self._taking_over(row, now)
         if row.revision != self.world.stack.revision:
             changed = self._redirected(definition, row, now)
             if changed is not None:
@@ -200,6 +206,8 @@ class Decider(Externals):
         if halted is not None and row.asked_at is None:
             return halted
         row.attempts = 0
+        if given.of(row) is not None:
+            return self.take_over(definition, row, now)
         if row.handle == "":
             return self._begin(definition, row, now)
         same = definition.type == row.type

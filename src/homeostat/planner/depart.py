@@ -36,7 +36,7 @@ class Departures(Intents):
             return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, row.due_at, row.key)
         if row.leaving:
             return self._leaving(row, now)
-        if row.busy and row.action == Action.CREATE and row.acted_at is None:
+        if row.busy and row.action in (Action.CREATE, Action.ADOPT) and row.acted_at is None:
             return self._find(row, now) if row.token else self._forget(row, outcome.CHANGED)
         return self._stop(row, PRE_DELETE, now) or self._let_go(row, now)
 

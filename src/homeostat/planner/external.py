@@ -9,7 +9,7 @@ from homeostat.model.observed import Condition
 from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb, Waiting, Why
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource
-from homeostat.planner import asked, hooks, outcome, unhealthy
+from homeostat.planner import asked, given, hooks, outcome, unhealthy
 from homeostat.planner.depart import Departures
 from homeostat.planner.scope import thing_of
 from homeostat.resources.registry import type_of
@@ -86,6 +86,7 @@ class Externals(Departures):
             return step
         row.handle, row.token, row.properties = row.external_id or "", "", {}
         unhealthy.forget(row)
+        given.forget(row)
         goes_on = row.busy
         row.action = Action.CREATE if row.action in (Action.INIT, Action.CREATE) else Action.UPDATE
         row.status, row.reason = Status.IN_PROGRESS, outcome.CHANGED

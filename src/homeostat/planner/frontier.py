@@ -121,7 +121,7 @@ class Frontier:
         row = self.leftovers.get(node[1:])
         if row is None:
             return Settled()
-        unanswered = row.busy and row.action == Action.CREATE and row.acted_at is None
+        unanswered = row.busy and row.action in (Action.CREATE, Action.ADOPT) and row.acted_at is None
         begun = row.leaving or unanswered  # what it may have made is found also where nothing new is begun
         if self.world.stack.halted and not begun and self.world.stack.action != Action.DELETE:
             return Waiting(row.name, Why.HALTED, reason=self.world.stack.reason, key=row.key)

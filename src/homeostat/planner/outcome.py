@@ -1,16 +1,18 @@
 """What an answer of the cloud means for a row: the second half of deciding, as pure as the first."""
 
 import re
+from dataclasses import replace
 
 from homeostat.model.errors import HomeostatError, NotFound, Transient, Uncertain
 from homeostat.model.observed import Condition, Observation, Presence, Remedy, Verdict
 from homeostat.model.plan import Event, Record, Step, Verb
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, Seen, World, next_own_look
-from homeostat.planner import snapshots
+from homeostat.planner import given, snapshots
 from homeostat.planner.backoff import delay_s
 from homeostat.planner.scope import thing_of
-from homeostat.resources.registry import type_of
+from homeostat.resources import own
+from homeostat.resources.registry import is_outside, kind_of, type_of
 from homeostat.templates.registry import POST_DELETE
 
 CHANGED = "state changed"
@@ -45,6 +47,8 @@ def conclude(world: World, step: Step, answer: Observation | HomeostatError, now
     if isinstance(answer, HomeostatError):
         way_out = f". {snapshots.WAY_OUT}" if snapshots.asked(row) else ""
         return fail(world, row, failure_text(row, answer) + way_out, now)
+    if row.action == Action.ADOPT and step.verb is not Verb.FIND:
+        return _seen_there(world, row, answer, now)
     if snapshots.asked(row) or snapshots.taken(row):
         return _snapshot_asked(world, row, answer, now)
     if step.verb is Verb.OBSERVE:
@@ -132,6 +136,60 @@ def _taken(world: World, row: Resource, answer: Observation, now: float) -> Reco
     record = judged(world, row, now)
     row.judged = world.seen[row.key].number
     record.observation = answer
+    return record
+
+
+def _seen_there(world: World, row: Resource, answer: Observation, now: float) -> Record:
+    """An answer about what is to be taken over. What is not there is told, and forgotten: it is made when somebody asks
+    for it once more."""
+    if answer.presence is Presence.UNKNOWN:
+        return _try_again(row, Transient(answer.reason or "nobody can tell whether it is there"), now)
+    if answer.presence is Presence.ABSENT:
+        missing = NotFound(f"The {row.shown_type} ({row.handle}) could not be found. {TO_BE_MADE}")
+        return _not_there(world, row, failure_text(row, missing), now)
+    row.acted_at = now
+    row.due_at = None
+    row.retries = 0
+    row.handle = answer.handle or row.handle
+    kind = type_of(row.type)
+    known = (given.of(row) or {}).get("data") or {}
+    once = {name: known[name] for name in kind.told_once if name in known and name not in answer.properties}
+    if once:
+        answer = replace(answer, properties={**answer.properties, **once})
+    look(world, row, answer)
+    record = taken_over(world, row, kind.judge(thing_of(world, row, kind), now), now)
+    record.observation = answer
+    return record
+
+
+TO_BE_MADE = "Update the stack, or ask it to converge, to have it made; abandon the stack if this is the wrong project"
+
+
+def _not_there(world: World, row: Resource, reason: str, now: float) -> Record:
+    row.handle = row.token = ""
+    given.forget(row)
+    record = fail(world, row, reason, now)
+    record.whole = True
+    return record
+
+
+def taken_over(world: World, row: Resource, verdict: Verdict, now: float) -> Record:
+    """COMPLETE a row whose thing is there, whatever it is like: what is wrong with a thing of the cloud is mended
+    later. What the service has made anew FAILS if it is of no use; what is not settled yet goes on."""
+    if verdict.condition is Condition.ABSENT:
+        return _not_there(world, row, failure_text(row, f"{verdict.reason}. {TO_BE_MADE}"), now)
+    broken = verdict.condition is Condition.BROKEN
+    if broken and (not is_outside(row.type) or kind_of(row.type) in own.KINDS):
+        given.forget(row)
+        record = fail(world, row, failure_text(row, verdict.reason), now)
+    elif broken or verdict.condition in (Condition.READY, Condition.DRIFTED):
+        given.forget(row)
+        judge_at_rest(world, row, verdict)
+        record = complete(world, row, now)
+    else:
+        row.reason, row.due_at = verdict.reason, verdict.due_at
+        record = Record(row)
+    record.whole = True
     return record
 
 

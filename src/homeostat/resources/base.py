@@ -187,6 +187,10 @@ class ResourceType:
         """Why what is there, by what was seen of it, cannot become this; "" where it can. after — with defaults."""
         return ""
 
+    def adopted_handle(self, id: str, values: Props) -> str:
+        """The handle of a thing that another service knew by this id. values — with defaults."""
+        return id
+
     # -- looking ---------------------------------------------------------------------------------------------
 
     def judge(self, thing: Thing, now: float) -> Verdict:

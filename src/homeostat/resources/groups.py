@@ -108,6 +108,25 @@ def resized(before: Group, resource_def: Mapping[str, Any], count: int, failed: 
     return {"resource_def": resource_def, "index_var": None, "count": count, "skip": [*skip, *leaving]}
 
 
+def numbered(names: Collection[str]) -> dict[str, str]:
+    """Names that another service gave to members -> names of ours: numbers stay, others get the lowest ones in their
+    order."""
+    if all(name.isdecimal() for name in names):
+        return {name: str(int(name)) for name in names}
+    return {name: str(number) for number, name in enumerate(sorted(names))}
+
+
+def of_members(group: Group, names: Collection[str], *, sized: bool) -> dict[str, Any]:
+    """The group with members of these names, which are numbers; those left out between them stay out.
+
+    sized — it keeps their number, too, whatever its definition says.
+    """
+    end = max((int(name) + 1 for name in names), default=0)
+    out = [str(number) for number in range(end) if str(number) not in names]
+    skip = list(dict.fromkeys([*group.get("skip", ()), *out]))
+    return {**group, "skip": skip, "count": len(names) if sized and names else group["count"]}
+
+
 def size_of(group: Group) -> int:
     """How many members there will be once its batches are over."""
     target = (group.get("rollout") or {}).get("target")

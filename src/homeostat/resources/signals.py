@@ -58,6 +58,14 @@ def as_metadata(form: str, signals: Sequence[Mapping[str, Any]]) -> dict[str, An
     return {each["id"]: {words[name]: each.get(name) for name in names} for each in signals}
 
 
+def of_metadata(form: str, metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What a handle with such metadata was told: `as_metadata` the other way round. Anything else is left out."""
+    words = {word: kept for word, kept in FORMS[form].items() if kept != "id"}
+    told = {id: each for id, each in metadata.items() if isinstance(each, Mapping)}
+    found = [{"id": id, **{kept: each.get(word) for word, kept in words.items()}} for id, each in told.items()]
+    return [each for each in found if each["status"] in (SUCCESS, FAILURE)]
+
+
 def data_of(signals: Sequence[Mapping[str, Any]]) -> str:
     """JSON of id -> data."""
     return json.dumps({each["id"]: each.get("data") for each in signals})

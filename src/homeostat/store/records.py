@@ -145,6 +145,11 @@ def keep(tx: Connection, changed: Record, now: float) -> None:
     tx.execute(update(_record).where(_record.c.id == changed.id).values(**values))
 
 
+def hand_over(tx: Connection, id: str, token: str) -> None:
+    """The record, which is locked, is that of another resource from now on: what carries this token."""
+    tx.execute(update(_record).where(_record.c.id == id).values(token=token))
+
+
 def remove(tx: Connection, ids: Collection[str]) -> None:
     """Records go, with their signals."""
     if ids:

@@ -48,12 +48,14 @@ ASKED_MAX = 500
 
 @dataclass(frozen=True, slots=True)
 class NewStack:
-    """A stack about to exist. parent_* — the resource row that it is the reality of, for nested stacks."""
+    """A stack about to exist. action — CREATE, or ADOPT where it is given what is there already; parent_* — the
+    resource row that it is the reality of, for nested stacks."""
 
     id: str
     project: str
     name: str
     owner: str | None = None
+    action: str = Action.CREATE
     disable_rollback: bool = True
     timeout_mins: int | None = None
     tags: list[str] | None = None
@@ -95,9 +97,10 @@ def add(db: Database, tx: Connection, new: NewStack, desired: Desired, now: floa
     values |= {
         "root_id": new.root_id or new.id,
         "revision": 1,
-        "action": Action.CREATE,
+        "action": new.action,
         "status": Status.IN_PROGRESS,
-        "reason": "Stack CREATE started",
+        "reason": f"Stack {new.action} started",
+        "spares": Spares.ADOPTED if new.action == Action.ADOPT else None,
         "deadline": now + _seconds(new.timeout_mins, timeout_s),
         "shards": desired.shards,
         "created_at": now,
@@ -111,7 +114,7 @@ def add(db: Database, tx: Connection, new: NewStack, desired: Desired, now: floa
     shards.wake(tx, new.id, now, shards.USER)
     if new.parent_id is None and desired.sinks:
         sinks.follow(tx, new.id, desired.sinks)
-    events.append(tx, new.id, [stack_event(new.id, new.name, Action.CREATE, Status.IN_PROGRESS)], now)
+    events.append(tx, new.id, [stack_event(new.id, new.name, new.action, Status.IN_PROGRESS)], now)
 
 
 def revise(
@@ -404,7 +407,7 @@ def finish(db: Database, tx: Connection, row: Row[Any], now: float) -> None:
         _interrupt_snapshot(tx, row, failure)
     else:
         _finish(tx, row, Status.COMPLETE, f"Stack {row.action} completed successfully", now)
-    if row.action in MERELY_LOOKED_AT:  # what was merely told may be mended now
+    if row.action in MERELY_LOOKED_AT or row.action == Action.ADOPT:  # what was merely told may be mended now
         shards.wake(tx, row.id, now, shards.HEAL)
     if row.action == Action.DELETE:
         snapshots.remove_of_stack(db, tx, row.id, row.project, now, spared=row.spares == Spares.ALL)

@@ -1,12 +1,12 @@
 """Loading the rows of one shard, and recording what became of them, each in one go."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import chain
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, select
+from sqlalchemy import ColumnElement, Connection, Row, select
 
 from homeostat.model.errors import Superseded
 from homeostat.model.observed import Observation, Presence
@@ -125,6 +125,21 @@ def load_where(tx: Connection, *where: ColumnElement[bool]) -> Rows:
         if presence is not None:
             seen[row.key] = Seen(Observation(Presence(presence), handle, thing, seen_at, reason), number)
     return rows, seen
+
+
+def add(tx: Connection, rows: Iterable[Resource]) -> None:
+    """New rows of a new stack."""
+    bulk.insert(tx, _resource, COLUMNS, map(_values_of, rows))
+
+
+def held(tx: Connection, project: str, handles: Sequence[str]) -> list[Row[Any]]:
+    """Who has things with these handles, by the rows of live stacks: handle, type, and names of resource and stack.
+    What merely stands for somebody else's thing does not have it."""
+    stack = schema.stack
+    columns = (_resource.c.handle, _resource.c.type, _resource.c.name, stack.c.name.label("stack_name"))
+    mine = (stack.c.project == project, stack.c.deleted_at.is_(None), _resource.c.external_id.is_(None))
+    chosen = select(*columns).join(stack, stack.c.id == _resource.c.stack_id)
+    return list(tx.execute(chosen.where(_resource.c.handle.in_(handles), *mine)))
 
 
 def failed_names(tx: Connection, stack_id: str) -> set[str]:

@@ -13,7 +13,7 @@ the tree as a `Function` node until they can answer. All that is wrong with a te
 
 from homeostat.templates.compile import Compiled, compile_template, validate_shape
 from homeostat.templates.parameters import HIDDEN, Parameter, ParameterSchema, check_immutable
-from homeostat.templates.parse import parse_environment, parse_template
+from homeostat.templates.parse import parse_document, parse_environment, parse_template
 from homeostat.templates.tree import (
     UNKNOWN,
     DynamicList,
@@ -48,6 +48,7 @@ __all__ = [
     "functions_of",
     "is_dynamic",
     "nodes",
+    "parse_document",
     "parse_environment",
     "parse_template",
     "requires",

@@ -35,6 +35,14 @@ def parse_template(source: str | bytes | Mapping[str, Any], *, size_max: int = S
     return document
 
 
+def parse_document(source: str | Mapping[str, Any], what: str, *, size_max: int = 32 * SIZE_MAX) -> dict[str, Any]:
+    """Any map as plain data. what — its name, for errors. Fails: Rejected, like `parse_template`."""
+    document = _parse(source, what, size_max)
+    if not isinstance(document, dict):
+        raise _malformed(what, f"it is not a JSON object or YAML mapping but {type(document).__name__}")
+    return document
+
+
 def parse_environment(source: str | bytes | Mapping[str, Any] | None, *, size_max: int = SIZE_MAX) -> dict[str, Any]:
     """The environment as plain data with known sections only; nothing given is an empty one.
 

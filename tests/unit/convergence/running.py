@@ -11,6 +11,7 @@ from tests.simulation.actors import VirtualClock
 
 from homeostat.api.existing import Existing
 from homeostat.api.intake import Intake, Intent, Quotas
+from homeostat.api.moving import Moving
 from homeostat.api.snapshots import Snapshots
 from homeostat.clouds.joined import JoinedCloud
 from homeostat.clouds.simulated import SimulatedCloud, Weather
@@ -60,6 +61,7 @@ class Service:
         existing = Existing(self.clouds, self.clock.now, self.clock.now)
         self.intake = Intake(self.db, entropy, Quotas(), existing=existing, sinks=sinks)
         self.snapshots = Snapshots(self.db, self.intake)
+        self.moving = Moving(self.db, self.intake)
         self.deliverer = Deliverer(self.db, sinks, self.clock)
         self.records = Records(self.db, entropy, URL)
         self.signals = Signals(self.db)
@@ -84,6 +86,12 @@ class Service:
     def create(self, resources: dict[str, Any], **options: Any) -> str:
         """The same; what can be done at once is done."""
         stack_id = self.begin(resources, **options)
+        self.work()
+        return stack_id
+
+    def adopt(self, document: Any, name: str = "moved", **options: Any) -> str:
+        """A stack of what a document names; what can be done at once is done."""
+        stack_id = self.moving.adopt(PROJECT, None, name, Intent(**options), document)
         self.work()
         return stack_id
 

@@ -29,7 +29,7 @@ def test_the_document_tells_what_there_is() -> None:
     stack_id = service.create(resources, parameters={}, tags=["a"])
     service.rest()
 
-    told = service.intake.export(stack_id)
+    told = service.moving.export(stack_id)
 
     assert (told["name"], told["id"], told["action"], told["status"]) == ("web", stack_id, "CREATE", "COMPLETE")
     assert (told["project_id"], told["tags"], told["files"]) == (PROJECT, ["a"], {})
@@ -54,7 +54,7 @@ def test_what_is_nested_is_a_document_in_its_place() -> None:
     stack_id = service.create({"group": group(2), "child": {"type": "child.yaml"}}, files=CHILD)
     service.rest()
 
-    told = service.intake.export(stack_id)["resources"]
+    told = service.moving.export(stack_id)["resources"]
 
     assert sorted(each["resource_id"] for each in told["group"]["resources"].values()) == service.servers()
     assert sorted(told["group"]["resources"]) == ["0", "1"]
@@ -69,7 +69,7 @@ def test_a_handle_brings_along_what_it_was_told() -> None:
     service.signal(stack_id, "handle", id="1", data="d", reason="r")
     service.rest()
 
-    told = service.intake.export(stack_id)["resources"]["handle"]
+    told = service.moving.export(stack_id)["resources"]["handle"]
 
     assert told["metadata"] == {"1": {"status": "SUCCESS", "reason": "r", "data": "d"}}
     assert [each["id"] for each in told["resource_data"]["signals"]] == ["1"]
@@ -80,9 +80,9 @@ def test_abandoning_touches_nothing() -> None:
     stack_id = service.create({"group": group(2), "disk": volume(), "child": {"type": "child.yaml"}}, files=CHILD)
     service.rest()
     before = {handle: dict(thing) for handle, thing in service.cloud.things().items()}
-    told = service.intake.export(stack_id)
+    told = service.moving.export(stack_id)
 
-    assert service.intake.abandon(stack_id) == told
+    assert service.moving.abandon(stack_id) == told
     service.rest()
     service.live(1000.0)
 
@@ -97,7 +97,7 @@ def test_only_what_has_no_address_of_its_own_goes_with_the_stack() -> None:
     service = Service()
     stack_id = service.create({"handle": handle(), "wait": condition(count=2), "config": CONFIGURED})
 
-    service.intake.abandon(stack_id)
+    service.moving.abandon(stack_id)
     service.rest()
 
     assert service.state(stack_id) == "DELETE_COMPLETE"
@@ -111,7 +111,7 @@ def test_what_is_being_built_is_let_go_of() -> None:
     stack_id = service.create({"group": group(2), "disk": volume()})
     assert service.state(stack_id) == "CREATE_IN_PROGRESS"
 
-    service.intake.abandon(stack_id)
+    service.moving.abandon(stack_id)
     service.rest()
     service.live(1000.0)
 
@@ -125,7 +125,7 @@ def test_what_turns_up_late_stays() -> None:
     stack_id = service.create({"disk": volume()})
     assert service.row(stack_id, "disk").handle == ""
 
-    service.intake.abandon(stack_id)
+    service.moving.abandon(stack_id)
     service.rest()
     service.live(1000.0)
 
@@ -140,7 +140,7 @@ def test_what_was_given_up_before_is_still_swept_away() -> None:
     service.live(61.0)
     handles = set(service.cloud.things("volume"))
 
-    service.intake.abandon(stack_id)
+    service.moving.abandon(stack_id)
     service.rest()
     service.live(1000.0)
 
@@ -153,7 +153,7 @@ def test_pre_delete_hooks_do_not_hold_it() -> None:
     hooks = {"resource_registry": {"resources": {"disk": {"hooks": ["pre-delete", "post-delete"]}}}}
     stack_id = service.create({"disk": volume()}, environment=hooks)
 
-    service.intake.abandon(stack_id)
+    service.moving.abandon(stack_id)
     service.rest()
 
     assert service.state(stack_id) == "DELETE_COMPLETE"
@@ -166,7 +166,7 @@ def test_abandoning_in_the_middle_of_a_deletion_keeps_what_is_left() -> None:
     service.delete(stack_id)
     (left,) = [row.handle for row in service.rows(stack_id) if row.action != "DELETE"]
 
-    told = service.intake.abandon(stack_id)
+    told = service.moving.abandon(stack_id)
     service.rest()
     service.live(300.0)
 
@@ -178,7 +178,7 @@ def test_abandoning_in_the_middle_of_a_deletion_keeps_what_is_left() -> None:
 def test_an_update_after_it_is_refused_and_a_deletion_deletes_nothing() -> None:
     service = Service()
     stack_id = service.create({"disk": volume()})
-    service.intake.abandon(stack_id)
+    service.moving.abandon(stack_id)
 
     with pytest.raises(Rejected, match="is being abandoned"):
         service.update(stack_id, {"disk": volume(size=2)})
@@ -194,7 +194,7 @@ def test_a_part_of_another_stack_is_not_abandoned() -> None:
     service.create({"group": group(1)})
 
     with pytest.raises(Rejected, match="abandon the whole"):
-        service.intake.abandon(service.child().id)
+        service.moving.abandon(service.child().id)
 
 
 def test_who_is_behind_cannot_give_up_what_stays(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,7 +206,7 @@ def test_who_is_behind_cannot_give_up_what_stays(monkeypatch: pytest.MonkeyPatch
 
     def overtaken(kind, intents):  # type: ignore[no-untyped-def]
         made = create(kind, intents)
-        service.intake.abandon(stack_id)
+        service.moving.abandon(stack_id)
         with service.db.write() as tx:
             tx.exec_driver_sql("UPDATE shard SET epoch = epoch + 1, owner = NULL, lease_until = 0")
         return made
@@ -227,7 +227,7 @@ def test_the_operator_may_switch_it_off() -> None:
     stack_id = service.create({"disk": volume()})
     service.intake.quotas = Quotas(abandon=False)
 
-    for refused in (service.intake.abandon, service.intake.export):
+    for refused in (service.moving.abandon, service.moving.export):
         with pytest.raises(Rejected, match="switched it off") as told:
             refused(stack_id)
         assert told.value.fault == "NotSupported"

@@ -19,7 +19,6 @@ TAG_MAX = 80
 
 NOT_YET = {
     "files_container": "Reading files from an object store container (send them as files)",
-    "adopt_stack_data": "Stack Adopt",
 }
 
 
@@ -54,6 +53,11 @@ class CreateRequest(UpdateRequest):
     """A stack that should exist. Unknown keys are ignored."""
 
     stack_name: str
+    adopt_stack_data: dict[str, Any] | str | None = Field(
+        None,
+        description="A document of export: the stack takes over what that names, and makes the rest. Template, files, "
+        "environment and parameters are those of the document where they are not given.",
+    )
 
 
 def read_name(body: Mapping[str, Any]) -> str:

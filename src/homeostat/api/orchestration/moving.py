@@ -21,7 +21,7 @@ def export_stack(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response
     """All that another service needs to adopt it, secrets too. Nothing changes."""
     with ask.db.read() as tx:
         ask.live_stack(tx, stack_name, stack_id)
-    return Json(ask.service.intake.export(stack_id))
+    return Json(ask.service.moving.export(stack_id))
 
 
 @ROUTER.delete(
@@ -34,4 +34,4 @@ def abandon_stack(ask: Ask, stack_name: StackName, stack_id: StackId) -> Respons
     """Let go of everything that it has, without touching it. The answer is the only copy of the document."""
     with ask.db.read() as tx:
         ask.live_stack(tx, stack_name, stack_id)
-    return Json(ask.service.intake.abandon(stack_id))
+    return Json(ask.service.moving.abandon(stack_id))

@@ -73,7 +73,11 @@ def _item(ask: Asked, row: Row[Any], project: str | None) -> dict[str, Any]:
 def create_stack(ask: Ask, body: Body) -> Response:
     name = read_name(body)
     refuse_converge(body)
-    stack_id = ask.service.intake.create(ask.project, ask.caller.user, name, read_intent(body, ask))
+    intent, document = read_intent(body, ask), body.get("adopt_stack_data") or None
+    if document is None:
+        stack_id = ask.service.intake.create(ask.project, ask.caller.user, name, intent)
+    else:
+        stack_id = ask.service.moving.adopt(ask.project, ask.caller.user, name, intent, document)
     with ask.db.read() as tx:
         row = stacks.get(tx, stack_id)
     return Json({"stack": stack_identity(ask, row)}, 201, {"Location": ask.stack_url(row)})

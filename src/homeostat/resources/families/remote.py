@@ -81,6 +81,10 @@ class RemoteStack(ResourceType):
             return "a stack cannot move to another region"
         return super().replaced_by(before, after, changed - {FILES})
 
+    def adopted_handle(self, id: str, values: Props) -> str:
+        """With its region, where it is in one of its own."""
+        return f"{_region(values)}/{id}" if _region(values) and "/" not in id else id
+
     def drift(self, thing: Thing) -> tuple[str, ...]:
         """The stack is converged where it is; only its presence and status count here."""
         return ()

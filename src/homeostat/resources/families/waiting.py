@@ -155,6 +155,8 @@ class WaitCondition(ResourceType):
         leaving = settling(thing, self.lifecycle)
         if leaving is not None:
             return leaving
+        if thing.seen.properties.get("met"):
+            return READY
         _, timeout_s, count = (thing.properties[word] for word in self.words)
         due_at = thing.acted_at + timeout_s
         reached = signals.standing(thing.seen.properties.get("signals") or [], count, due_at)
