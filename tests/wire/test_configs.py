@@ -70,7 +70,10 @@ def test_a_signed_address(heat: HeatClient, http: httpx.Client, transport: str, 
     first = httpx.request(method, url, json={"id": "a"})
     assert first.status_code == 200, first.text
     wrong = httpx.request(method, url.replace("handle?", "wait?"), json={"id": "a"})
-    assert (wrong.status_code, wrong.json()["error"]["type"]) == (403, "Forbidden")
+    assert (wrong.status_code, "<Code>AccessDenied</Code>" in wrong.text) == (403, True)
+    for body in (b'{"status": "FINE"}', b'{"colour": "red"}', b'{"status"'):
+        strange = httpx.request(method, f"{url}&ContentType=JSON", content=body)
+        assert (strange.status_code, strange.json()["ErrorResponse"]["Error"]["Code"]) == (400, "InvalidParameterValue")
     again = httpx.request(method, url, content=b'{"id": "b"}', headers={"content-type": ""})
     if method == "PUT":
         assert first.text == "<resource>handle</resource>"

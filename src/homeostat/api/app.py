@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Match, Route
 
-from homeostat.api import faults, signed
+from homeostat.api import faults, refusals, signed
 from homeostat.api.answers import Json, nothing
 from homeostat.api.asking import Service
 from homeostat.api.asks import Asks
@@ -137,16 +137,16 @@ def _add_metrics(app: FastAPI) -> None:
 def _add_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(Rejected)
     async def refuse(request: Request, error: Rejected) -> Response:
-        return faults.rejected(error)
+        return refusals.rejected(request.scope, error)
 
     @app.exception_handler(Transient)
     async def put_off(request: Request, error: Transient) -> Response:
         LOG.warning("%s %s put off (%s): %s", request.method, request.url.path, request.state.request_id, error)
-        return faults.transient(error)
+        return refusals.transient(request.scope, error)
 
     @app.exception_handler(RequestValidationError)
     async def refuse_parameter(request: Request, error: RequestValidationError) -> Response:
-        return faults.rejected(Rejected("HTTPBadRequest", _parameter_error(error.errors()[0])))
+        return refusals.rejected(request.scope, Rejected("HTTPBadRequest", _parameter_error(error.errors()[0])))
 
     @app.exception_handler(HTTPException)
     async def refuse_address(request: Request, error: HTTPException) -> Response:
@@ -154,7 +154,7 @@ def _add_error_handlers(app: FastAPI) -> None:
             return _other_method(request)
         if error.status_code == 404:
             return PlainTextResponse("404 Not Found: there is nothing at this address.\n", 404)
-        return faults.rejected(Rejected("HTTPBadRequest", str(error.detail)))
+        return refusals.rejected(request.scope, Rejected("HTTPBadRequest", str(error.detail)))
 
 
 def _parameter_error(error: Any) -> str:

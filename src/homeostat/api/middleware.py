@@ -10,15 +10,13 @@ from typing import Any
 from anyio import to_thread
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
-from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from homeostat.api import faults
+from homeostat.api import refusals
 from homeostat.api.answers import Json
 from homeostat.api.auth import STACK_USER, Access, Caller
-from homeostat.api.cloudformation.answers import error as told
-from homeostat.api.cloudformation.problems import refused
 from homeostat.api.enforcing import Policy
+from homeostat.api.refusals import CLOUDFORMATION
 from homeostat.convergence import traces
 from homeostat.model.errors import Rejected, Transient
 
@@ -28,8 +26,6 @@ MEDIA_TYPE = re.compile(r"application/vnd\.openstack\.orchestration-v1(\.0)?\b")
 METRICS = "/metrics"
 SIGNED = re.compile(r"/v1/(waitcondition|signal|metadata)/arn:openstack:heat::")
 """Addresses below this need no account. No project has addresses of this form."""
-CLOUDFORMATION = ("/v1", "/v1/")
-"""Addresses of the CloudFormation API, which asks by itself who its callers are."""
 SIGNAL_TOKEN = re.compile(r"[0-9a-f]{32}\.[\w-]+\Z")
 MaySignal = Callable[[str, str, Sequence[str]], bool]
 _STACK_ID = re.compile(r"/stacks/(?:[^/]+/)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?=/|$)")
@@ -156,11 +152,11 @@ class Guard:
                 if scope["path"] != METRICS:
                     caller.check_project(scope["path"].split("/")[2])
             except Rejected as error:
-                await faults.rejected(error, self._access.challenge)(scope, receive, send)
+                await refusals.rejected(scope, error, self._access.challenge)(scope, receive, send)
                 return
             except Transient as error:
                 LOG.warning("%s %s put off: %s", scope["method"], scope["path"], error)
-                await faults.transient(error)(scope, receive, send)
+                await refusals.transient(scope, error)(scope, receive, send)
                 return
             scope["state"]["caller"] = caller
         await self._app(scope, receive, send)
@@ -192,7 +188,7 @@ class BodyLimit:
         body = await self._read(int(Headers(scope=scope).get("content-length") or 0), receive, bytes_max)
         if body is None:
             message = f"Request limit exceeded: JSON body size exceeds maximum allowed size ({self._bytes_max} bytes)."
-            await _refusal(scope, Rejected("RequestLimitExceeded", message))(scope, receive, send)
+            await refusals.rejected(scope, Rejected("RequestLimitExceeded", message))(scope, receive, send)
             return
         replay = [{"type": "http.request", "body": body, "more_body": False}]
 
@@ -218,11 +214,6 @@ class BodyLimit:
         return b"".join(parts) if size <= bytes_max else None
 
 
-def _refusal(scope: Scope, error: Rejected) -> Response:
-    """As the API at this address tells it."""
-    return told(refused(error)) if scope["path"] in CLOUDFORMATION else faults.rejected(error)
-
-
 class Faults:
     """The last resort: what no handler expected is logged and answered with a 500; the service goes on."""
 
@@ -243,4 +234,4 @@ class Faults:
             if scope["type"] != "http" or begun:
                 raise
             LOG.exception("%s %s failed (%s)", scope["method"], scope["path"], scope["state"]["request_id"])
-            await faults.unexpected()(scope, receive, send)
+            await refusals.unexpected(scope)(scope, receive, send)

@@ -8,14 +8,18 @@ from starlette.responses import Response
 
 from homeostat.api.answers import Json
 from homeostat.api.asking import MaybeBody, Service
+from homeostat.api.cloudformation import answers
+from homeostat.api.cloudformation.answers import Xml
 from homeostat.api.faults import documented
 from homeostat.convergence.signalling import Told
 
 ROUTER = APIRouter(prefix="/v1", tags=["signals"], responses=documented(400, 401, 403, 404, 405, 500, 503))
+SIGNALS: dict[str, Any] = {"response_class": Xml, "responses": answers.documented("Taken.")}
+"""These addresses are of the CloudFormation API, and so are their errors."""
 Arn = Annotated[str, Path(description="`arn:openstack:heat::<project>:stacks/<name>/<id>/resources/<name>`.")]
 
 
-@ROUTER.put("/waitcondition/{arn:path}", summary="Signal a wait condition's handle at its signed address")
+@ROUTER.put("/waitcondition/{arn:path}", summary="Signal a wait condition's handle at its signed address", **SIGNALS)
 def put_signal(request: Request, arn: Arn, body: MaybeBody) -> Response:
     """Answered as soon as the signal is kept; with `ContentType=JSON` the answer has the metadata of the handle."""
     told = _told(request, body)
@@ -23,10 +27,10 @@ def put_signal(request: Request, arn: Arn, body: MaybeBody) -> Response:
         return Json({"resource": told.name, "metadata": told.metadata})
     element = ElementTree.Element("resource")
     element.text = told.name
-    return Response(ElementTree.tostring(element), media_type="text/xml")
+    return Xml(element)
 
 
-@ROUTER.post("/signal/{arn:path}", summary="Signal a resource at its signed address")
+@ROUTER.post("/signal/{arn:path}", summary="Signal a resource at its signed address", **SIGNALS)
 def post_signal(request: Request, arn: Arn, body: MaybeBody) -> Response:
     _told(request, body)
     return Response(media_type="text/plain")

@@ -27,6 +27,17 @@ class Xml(Response):
         return ElementTree.tostring(content)
 
 
+ERRORS = (400, 403, 404, 500, 503)
+
+
+def documented(description: str) -> dict[int | str, dict[str, Any]]:
+    """For a route's `responses`: this answer, and the errors."""
+    content: dict[str, Any] = {Xml.media_type: {}, Json.media_type: {}}
+    failed = {"description": "An `ErrorResponse` with the code of AWS.", "content": content}
+    done = {"description": f"{description} As JSON with `ContentType=JSON`.", "content": content}
+    return {200: done, **dict.fromkeys(ERRORS, failed)}
+
+
 def answer(action: str, result: Any, *, as_json: bool) -> Response:
     """What an action gives. result — maps and lists of plain values; a text stands for itself."""
     return _response({f"{action}Response": {f"{action}Result": result}}, as_json=as_json)

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Mapping
-from typing import Any
 
 from anyio import to_thread
 from fastapi import APIRouter, Request
@@ -25,17 +24,6 @@ ROUTER = APIRouter(tags=["cloudformation"])
 ACTIONS: Mapping[str, Action] = {**stacks.ACTIONS, **resources.ACTIONS}
 FOR_STACK_USERS = frozenset({"DescribeStackResource"})
 """What servers and users that a template has made may do."""
-ERRORS = (400, 403, 404, 500, 503)
-
-
-def _documented(description: str) -> dict[str, Any]:
-    return {"description": description, "content": {Xml.media_type: {}, Json.media_type: {}}}
-
-
-RESPONSES: dict[int | str, dict[str, Any]] = {
-    200: _documented("Done; as JSON with `ContentType=JSON`."),
-    **{code: _documented("An `ErrorResponse` with the code of AWS.") for code in ERRORS},
-}
 QUERY = [
     {
         "name": name,
@@ -65,7 +53,7 @@ async def show_version_or_act(request: Request) -> Response:
     "/v1",
     summary="Act as the CloudFormation API",
     response_class=Xml,
-    responses=RESPONSES,
+    responses=answers.documented("Done."),
     openapi_extra={"parameters": QUERY, **FORM_BODY},
 )
 @ROUTER.post("/v1/", include_in_schema=False)
@@ -85,9 +73,6 @@ async def _answered(request: Request) -> Response:
         problem = refused(error)
         if isinstance(error, Transient):
             LOG.warning("%s %s put off (%s): %s", request.method, request.url.path, request.state.request_id, error)
-    except Exception:
-        LOG.exception("%s %s failed (%s)", request.method, request.url.path, request.state.request_id)
-        problem = Refused("InternalFailure")
     return answers.error(problem, as_json=as_json)
 
 

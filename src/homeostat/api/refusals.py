@@ -1,0 +1,39 @@
+"""Errors as the API at their address tells them: faults, or errors of the CloudFormation API."""
+
+import re
+from urllib.parse import parse_qs
+
+from starlette.responses import Response
+from starlette.types import Scope
+
+from homeostat.api import faults
+from homeostat.api.cloudformation import answers
+from homeostat.api.cloudformation.problems import Refused, refused
+from homeostat.model.errors import Rejected, Transient
+
+CLOUDFORMATION = ("/v1", "/v1/")
+"""Addresses of the CloudFormation API, which asks by itself who its callers are."""
+_SIGNALS = re.compile(r"/v1/(waitcondition|signal)/arn:openstack:heat::")
+"""Signed addresses of the same API."""
+
+
+def rejected(scope: Scope, error: Rejected, challenge: str = "") -> Response:
+    """challenge — value of WWW-Authenticate that goes with a 401."""
+    return _told(scope, refused(error)) if _of_cloudformation(scope) else faults.rejected(error, challenge)
+
+
+def transient(scope: Scope, error: Transient) -> Response:
+    return _told(scope, refused(error)) if _of_cloudformation(scope) else faults.transient(error)
+
+
+def unexpected(scope: Scope) -> Response:
+    return _told(scope, Refused("InternalFailure")) if _of_cloudformation(scope) else faults.unexpected()
+
+
+def _of_cloudformation(scope: Scope) -> bool:
+    return scope["path"] in CLOUDFORMATION or _SIGNALS.match(scope["path"]) is not None
+
+
+def _told(scope: Scope, error: Refused) -> Response:
+    query = parse_qs(scope["query_string"].decode("latin-1"))
+    return answers.error(error, as_json=query.get("ContentType") == ["JSON"])
