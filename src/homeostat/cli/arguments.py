@@ -257,6 +257,18 @@ def _service(commands: Commands, name: str, summary: str, example: str) -> Argum
         "users [HOMEOSTAT_OLD_POLICY_DEFAULTS]",
     )
     command.add_argument(
+        "--no-adopt",
+        action="store_true",
+        default=bool(os.environ.get("HOMEOSTAT_NO_ADOPT")),
+        help="refuse to adopt stacks [HOMEOSTAT_NO_ADOPT]",
+    )
+    command.add_argument(
+        "--no-abandon",
+        action="store_true",
+        default=bool(os.environ.get("HOMEOSTAT_NO_ABANDON")),
+        help="refuse to export and to abandon stacks [HOMEOSTAT_NO_ABANDON]",
+    )
+    command.add_argument(
         "--metrics",
         action="store_true",
         default=bool(os.environ.get("HOMEOSTAT_METRICS")),
