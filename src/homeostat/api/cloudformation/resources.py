@@ -26,23 +26,28 @@ def describe_resource(asking: Asking) -> Any:
     name = asking.parameters.needed("LogicalResourceId")
     with asking.ask.db.read() as tx:
         stack = asking.stack(tx)
-        if asking.holder is not None and not access_keys.may_read(tx, asking.holder, stack.id, name):
-            raise Rejected("Forbidden", f"The key of {asking.holder.name} does not reach {name} of {stack.name}.")
+        _check_meant(asking, tx, stack, name)
         inventory = _inventory(asking, tx, stack, [name])
         entry = inventory.entry(name)
         if entry.row is None:
             raise Rejected("ResourceNotAvailable", f"The Resource ({name}) is not available: it is not begun yet.")
-        metadata = _metadata(asking, tx, entry.row)
+        metadata = _metadata(asking, tx, stack, entry.row)
         shown = _shown(asking, inventory, entry, time="LastUpdatedTimestamp")
     return {"StackResourceDetail": {**shown, "Description": entry.description, "Metadata": json.dumps(metadata)}}
 
 
-def _metadata(asking: Asking, tx: Connection, row: Resource) -> Mapping[str, Any]:
+def _check_meant(asking: Asking, tx: Connection, stack: Row[Any], name: str) -> None:
+    """Fails: Rejected (Forbidden) for those whom a template has made, and does not let read this resource."""
+    if asking.holder is None:
+        asking.ask.check_meant(tx, stack, name)
+    elif not access_keys.may_read(tx, asking.holder, stack.id, name):
+        raise Rejected("Forbidden", f"The key of {asking.holder.name} does not reach {name} of {stack.name}.")
+
+
+def _metadata(asking: Asking, tx: Connection, stack: Row[Any], row: Resource) -> Mapping[str, Any]:
     """A server that is being replaced goes on reading what is for itself."""
     holder = asking.holder
-    if holder is not None and holder.is_server:
-        return metadata_of(tx, asking.ask.project, holder.owner)
-    return metadata_of(tx, asking.ask.project, row)
+    return metadata_of(tx, stack.project, holder.owner if holder is not None and holder.is_server else row)
 
 
 def describe_resources(asking: Asking) -> Any:
@@ -67,14 +72,13 @@ def _stack_of(asking: Asking, tx: Connection) -> Row[Any]:
         raise Refused(code, "Give StackName or PhysicalResourceId, one of them.")
     if handle is None:
         return asking.stack(tx)
-    owners = records.owners_of(tx, [handle])
-    ids = {each.stack_id for each in owners if each.project == asking.ask.project}
-    if len(ids) > 1:
-        raise Rejected("HTTPBadRequest", f"{len(ids)} stacks have the resource {handle}: give StackName instead.")
-    row = stacks.get(tx, ids.pop()) if ids else None
-    if row is None:
+    found = [stacks.get(tx, id) for id in {each.stack_id for each in records.owners_of(tx, [handle])}]
+    mine = [row for row in found if row is not None and asking.ask.reaches(row)]
+    if len(mine) > 1:
+        raise Rejected("HTTPBadRequest", f"{len(mine)} stacks have the resource {handle}: give StackName instead.")
+    if not mine:
         raise Rejected("EntityNotFound", f"The Resource ({handle}) could not be found.")
-    return row
+    return mine[0]
 
 
 def list_resources(asking: Asking) -> Any:
