@@ -73,6 +73,7 @@ def serve(arguments: Namespace) -> int:
 
 def api(arguments: Namespace) -> int:
     """One API process, until SIGTERM or SIGINT."""
+    from homeostat.api.intake import Quotas
     from homeostat.api.server import ApiSettings, run_api
     from homeostat.convergence.clock import AgreedClock, Entropy
 
@@ -82,6 +83,7 @@ def api(arguments: Namespace) -> int:
     there = ApiSettings(
         host=settings.host,
         port=settings.port,
+        quotas=Quotas(adopt=not settings.no_adopt, abandon=not settings.no_abandon),
         metrics=settings.metrics,
         fetching=fetching(settings),
         shared=shared(settings),

@@ -457,9 +457,6 @@ def build_info(openstack: OpenStack) -> None:
 
 
 YET = {
-    "stack abandon",
-    "stack adopt",
-    "stack export",
     "stack resume",
     "stack snapshot create",
     "stack snapshot delete",

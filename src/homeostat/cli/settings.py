@@ -55,6 +55,10 @@ class ServiceSettings:
     metrics_port: int | None = None
     """Of the first worker, each other one has the next; 0 for any free one, None to show none."""
     traces: bool = False
+    no_adopt: bool = False
+    """Stacks are not adopted."""
+    no_abandon: bool = False
+    """Stacks are not exported, and not abandoned."""
     regions: tuple[str, ...] = ()
     """`NAME=URL` of services where stacks may be made."""
     region_logins: Path | None = None
@@ -91,6 +95,8 @@ class ServiceSettings:
             metrics_host=arguments.metrics_host,
             metrics_port=arguments.metrics_port,
             traces=arguments.traces,
+            no_adopt=arguments.no_adopt,
+            no_abandon=arguments.no_abandon,
             regions=tuple(arguments.region),
             region_logins=arguments.region_logins,
             fetch_from=tuple(arguments.fetch_from),
@@ -180,6 +186,8 @@ class ServiceSettings:
             "HOMEOSTAT_METRICS_HOST": self.metrics_host,
             "HOMEOSTAT_METRICS_PORT": "" if self.metrics_port is None else str(self.metrics_port),
             "HOMEOSTAT_TRACES": "1" if self.traces else "",
+            "HOMEOSTAT_NO_ADOPT": "1" if self.no_adopt else "",
+            "HOMEOSTAT_NO_ABANDON": "1" if self.no_abandon else "",
             "HOMEOSTAT_REGION": " ".join(self.regions),
             "HOMEOSTAT_REGION_LOGINS": str(self.region_logins or ""),
             "HOMEOSTAT_FETCH_FROM": " ".join(self.fetch_from),

@@ -1,0 +1,81 @@
+"""Stacks that are abandoned and adopted beside real servers."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from homeostat.clouds.local.processes import life
+from tests.cli.conftest import Home, lives, until
+
+WEB = """
+heat_template_version: rocky
+resources:
+  web: {type: OS::Nova::Server, properties: {image: local, flavor: m1.tiny}}
+  members:
+    type: OS::Heat::ResourceGroup
+    properties: {count: 2, resource_def: {type: OS::Nova::Server, properties: {image: local, flavor: m1.tiny}}}
+"""
+
+
+@contextmanager
+def calling(home: Home) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=f"{home.running().url}/v1/default", timeout=30.0) as client:
+        yield client
+
+
+def shown(http: httpx.Client, stack_id: str) -> dict[str, Any]:
+    found: dict[str, Any] = http.get(f"stacks/{stack_id}", follow_redirects=True).json()["stack"]
+    return found
+
+
+def pids(home: Home, document: dict[str, Any]) -> set[int]:
+    """Processes of the servers that a document names."""
+    found = set()
+    for each in document["resources"].values():
+        if "resources" in each:
+            found |= pids(home, each)
+        elif each["resource_id"]:
+            alive = life(str(home.state.cloud / "servers" / each["resource_id"]))
+            assert alive is not None
+            found.add(alive.pid)
+    return found
+
+
+def test_servers_keep_their_processes_from_one_stack_to_the_next(home: Home, tmp_path: Path) -> None:
+    template = tmp_path / "web.yaml"
+    template.write_text(WEB)
+    assert home.run("up", str(template), "web").code == 0
+    with calling(home) as http:
+        web = shown(http, "web")["id"]
+        told = http.delete(f"stacks/web/{web}/abandon").json()
+        before = pids(home, told)
+        until(lambda: shown(http, web)["stack_status"] == "DELETE_COMPLETE")
+        assert len(before) == 3
+        assert all(map(lives, before))
+
+        made = http.post("stacks", json={"stack_name": "again", "adopt_stack_data": told})
+        assert made.status_code == 201, made.text
+        until(lambda: shown(http, "again")["stack_status"] == "ADOPT_COMPLETE")
+        again = http.get(f"stacks/again/{made.json()['stack']['id']}/export").json()
+
+    assert pids(home, again) == before
+    assert all(map(lives, before))
+    assert home.run("down", "again", "-y").code == 0
+    until(lambda: not any(map(lives, before)))
+
+
+def test_the_operator_may_switch_it_off(home: Home) -> None:
+    started = home.run("serve", "--detach", "--port", "0", "--cloud", "simulated", "--no-adopt", "--no-abandon")
+    assert started.code == 0, started.err
+    with calling(home) as http:
+        made = http.post("stacks", json={"stack_name": "web", "template": "heat_template_version: rocky"}).json()
+        address = f"stacks/web/{made['stack']['id']}"
+        refused = [
+            http.get(f"{address}/export"),
+            http.delete(f"{address}/abandon"),
+            http.post("stacks", json={"stack_name": "other", "adopt_stack_data": "{}"}),
+        ]
+    assert [answer.json()["error"]["type"] for answer in refused] == ["NotSupported"] * 3
