@@ -56,7 +56,7 @@ STACK: dict[str, Any] = {
         "one_of_it": {"type": "OS::Heat::AccessPolicy", "properties": {"AllowedResources": ["b", "c"]}},
         **{name: {"type": "OS::Heat::TestResource", "metadata": metadata} for name, metadata in READ.items()},
         "free": {"type": "AWS::IAM::User"},
-        "bound": {"type": "AWS::IAM::User", "properties": {"Policies": ["all_of_it", "one_of_it"]}},
+        "bound": {"type": "AWS::IAM::User", "properties": {"Policies": ["all_of_it", {"get_resource": "one_of_it"}]}},
         "free_key": {"type": "AWS::IAM::AccessKey", "properties": {"UserName": {"get_resource": "free"}}},
         "bound_key": {"type": "AWS::IAM::AccessKey", "properties": {"UserName": {"get_resource": "bound"}}},
         "stray_key": {"type": "AWS::IAM::AccessKey", "properties": {"UserName": "nobody"}},

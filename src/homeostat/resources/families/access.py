@@ -48,6 +48,10 @@ class AccessPolicy(ResourceType):
     description = "Names the resources that a user may describe."
     properties = {"AllowedResources": listing("Names of resources of this stack.", required=True)}
 
+    def reference(self, thing: Thing) -> Any:
+        """Its name in the template: so users name their policies."""
+        return thing.name
+
     def validate_among(self, properties: Props, graph: Graph, path: tuple[str | int, ...]) -> None:
         _check_names(properties, "AllowedResources", graph, path)
 
