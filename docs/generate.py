@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from docs.type_pages import row  # noqa: E402
 
-from docs import functions, policy_page, type_pages  # noqa: E402 - found from wherever this program is started
+from docs import access_page, functions, policy_page, type_pages  # noqa: E402 - found from wherever this program is started
 from homeostat.api import policytexts  # noqa: E402 - the same
 from homeostat.cli.arguments import parser  # noqa: E402 - its defaults come from the environment
 
@@ -108,6 +108,7 @@ def family_page(page: str) -> str:
 PAGES: Mapping[str, Callable[[], str]] = {
     "commands.md": commands_page,
     "configuration.md": configuration_page,
+    "access.md": lambda: GENERATED + access_page.page(),
     "policy.md": lambda: GENERATED + policy_page.page(),
     "policy.yaml": policytexts.sample,
     "resource-types.md": lambda: GENERATED + type_pages.index_page(),

@@ -56,7 +56,8 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Things:
-    """Ids of what there is in a project. users — the project of its stack's users."""
+    """Ids of what there is in a project. users — the project of its stack's users; config_id — of one that nothing
+    refers to."""
 
     project: str
     users: str
@@ -65,6 +66,11 @@ class Things:
     config_id: str
     deployment_id: str
     event_id: str
+
+
+def _config(project: str, name: str) -> Record:
+    object = {"name": name, "group": "script", "config": "", "inputs": [], "outputs": [], "options": {}}
+    return Record(f"{project}-{name}", CONFIG, project, f"{project}-{name}", object)
 
 
 class Neighbours:
@@ -93,16 +99,15 @@ class Neighbours:
         service, users = self.service, f"{project}-users"
         stack_id = service.intake.create(project, "ada", "web", Intent(TEMPLATE))
         service.work()
-        config = Record(f"{project}-config", CONFIG, project, f"{project}-config", {"name": "c", "group": "script"})
-        config.object |= {"config": "", "inputs": [], "outputs": [], "options": {}}
+        config, deployed = (_config(project, each) for each in ("config", "deployed"))
         with service.db.write() as tx:
             handle = self._made_for(tx, stack_id, "handle", f"{project}-server")
             tx.execute(update(schema.stack).where(schema.stack.c.id == stack_id).values(user_project=users))
-            made = {"config_id": config.id, "server_id": handle, "action": "INIT", "status": "COMPLETE"}
+            made = {"config_id": deployed.id, "server_id": handle, "action": "INIT", "status": "COMPLETE"}
             made |= {"name": "", "input_values": {}, "output_values": {}, "status_reason": ""}
             deployment = Record(f"{project}-deployment", DEPLOYMENT, project, f"{project}-d", made, handle)
-            records.add(service.db, tx, [config, deployment])
-        events = self.ask("GET", f"/stacks/web/{stack_id}/resources/text/events", f"reader@{project}", project)
+            records.add(service.db, tx, [config, deployed, deployment])
+        events = self.ask("GET", f"/stacks/web/{stack_id}/resources/handle/events", f"reader@{project}", project)
         event_id = events.json()["events"][0]["id"]
         return Things(project, users, stack_id, handle, config.id, deployment.id, event_id)
 

@@ -80,7 +80,7 @@ def test_stack_users_reach_their_resource_alone(both: Neighbours) -> None:
     assert both.ask("GET", f"{stack}/resources/handle/metadata", me, mine.users).status_code == 200
     assert both.ask("POST", f"{stack}/resources/handle/signal", me, mine.users, {"id": "1"}).status_code == 200
     metadata = both.ask("GET", f"/software_deployments/metadata/{mine.handle}", me, mine.users)
-    assert [each["id"] for each in metadata.json()["metadata"]] == [mine.config_id]
+    assert [each["id"] for each in metadata.json()["metadata"]] == [f"{OWN}-deployed"]
     assert refused(both.ask("GET", f"{stack}/resources/text/metadata", me, mine.users), "text")
     assert refused(both.ask("POST", f"{stack}/resources/text/signal", me, mine.users), "text")
     assert refused(both.ask("GET", f"{stack}/resources/handle", me, mine.users), "show")
