@@ -12,6 +12,7 @@ import threading
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -27,10 +28,12 @@ if TYPE_CHECKING:
     from homeostat.api.auth import Access
     from homeostat.api.cloudformation.admission import Ec2
     from homeostat.api.enforcing import Policy
+    from homeostat.clouds.credentials import Credentials
     from homeostat.clouds.heat_api import Regions
     from homeostat.clouds.identity.keystone import Keystone
     from homeostat.clouds.outbound import Rules
     from homeostat.clouds.port import Cloud
+    from homeostat.convergence.delegating import Delegations
     from homeostat.convergence.performing import Clouds
     from homeostat.store.database import Database
     from homeostat.templates.shared import Shared
@@ -97,7 +100,8 @@ def api(arguments: Namespace) -> int:
         clouds(settings, db) as (_, of_project),
     ):
         check_schema(db)
-        run_api(db, AgreedClock(db.agreed_now), Entropy(), access(settings), there, listening, of_project)
+        known = delegations(settings, db)
+        run_api(db, AgreedClock(db.agreed_now), Entropy(), access(settings), there, listening, of_project, known)
     return OK
 
 
@@ -124,6 +128,7 @@ def worker(arguments: Namespace) -> int:
         if settings.metrics_port is not None:
             serve_metrics(db, settings.metrics_host, settings.metrics_port)
         check_schema(db)
+        known = delegations(settings, db)
         each = Worker(
             db,
             there,
@@ -133,6 +138,7 @@ def worker(arguments: Namespace) -> int:
             redis_url=settings.redis_url,
             clouds=of_project,
             sinks=Sinks(of_project, Outbound(fetching(settings)), installed_sinks().kinds),
+            tidying=[known.tidy] if known is not None else [],
         )
         try:
             each.start()
@@ -326,6 +332,7 @@ def access(settings: ServiceSettings) -> "Access":
         raise Usage(f"--htpasswd: {error}") from error
 
 
+@cache
 def identity(settings: ServiceSettings) -> "Keystone | None":
     """The way to Keystone, where there is one. Fails: Usage naming what is wrong with its file."""
     if settings.access != "keystone" or settings.keystone_config is None:
@@ -347,6 +354,18 @@ def ec2(settings: ServiceSettings) -> "Ec2 | None":
     from homeostat.api.cloudformation.ec2 import KeystoneEc2
 
     return KeystoneEc2(there)
+
+
+def delegations(settings: ServiceSettings, db: "Database") -> "Delegations | None":
+    """Of users to the service, where there are users."""
+    keystone = identity(settings)
+    if keystone is None:
+        return None
+    from homeostat.clouds.identity.trusts import Trusts
+    from homeostat.convergence.clock import Entropy
+    from homeostat.convergence.delegating import Delegations
+
+    return Delegations(db, Trusts(keystone), Entropy(), frozenset(keystone.config.roles))
 
 
 def check_identity(settings: ServiceSettings) -> None:
@@ -404,7 +423,7 @@ def clouds(settings: ServiceSettings, db: "Database") -> "Iterator[tuple[Cloud, 
 
     with (
         contextlib.closing(cloud(settings)) as there,
-        contextlib.closing(regions(settings)) as others,
+        contextlib.closing(regions(settings, delegations(settings, db))) as others,
         contextlib.closing(installed_clouds()) as installed,
         contextlib.closing(HandledClouds(db, classes(), monotonic=time.monotonic)) as handled,
     ):
@@ -429,7 +448,7 @@ def cloud(settings: ServiceSettings) -> "Cloud":
     return adapters[settings.cloud]()
 
 
-def regions(settings: ServiceSettings) -> "Regions":
+def regions(settings: ServiceSettings, credentials: "Credentials | None") -> "Regions":
     """Where OS::Heat::Stack may make stacks. Fails: Usage saying which setting is wrong."""
     from homeostat.clouds.heat_api import Regions, read_logins, read_regions
 
@@ -439,7 +458,7 @@ def regions(settings: ServiceSettings) -> "Regions":
         raise Usage(f"--region-logins {settings.region_logins}: {error}") from error
     own = url_of(settings.host, settings.port)
     try:
-        return Regions(read_regions(with_own_region(settings.regions, own), logins))
+        return Regions(read_regions(with_own_region(settings.regions, own), logins), credentials=credentials)
     except ValueError as error:
         raise Usage(f"--region {error}") from error
 

@@ -1,15 +1,32 @@
 """A Keystone for the tests that need one, and a service that asks it."""
 
+import contextlib
 import itertools
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx
 import pytest
 
+from homeostat.api.keystone import KeystoneAccess
+from homeostat.clouds.heat_api import OWN, Region, Regions
+from homeostat.clouds.identity.config import read_config
+from homeostat.clouds.identity.keystone import Keystone
+from homeostat.clouds.identity.trusts import Trusts
+from homeostat.clouds.joined import JoinedCloud
+from homeostat.clouds.simulated import SimulatedCloud
+from homeostat.convergence.clock import Entropy
+from homeostat.convergence.delegating import Delegations
+from homeostat.convergence.furnishing import Furnished
+from homeostat.convergence.records import Records
+from homeostat.main import main
+from homeostat.store.database import Database
 from tests import keystone_server
 from tests.keystone_server import PASSWORD, Admin, KeystoneServer
+from tests.wire.running import database, serving, working
 
 _NUMBERS = itertools.count()
 
@@ -65,6 +82,66 @@ def settings(keystone: KeystoneServer, admin: Admin, tmp_path_factory: pytest.Te
     path = tmp_path_factory.mktemp("keystone") / "keystone.ini"
     path.write_text(login(keystone.url, "-1"))
     return path
+
+
+@pytest.fixture(scope="session")
+def registered(keystone: KeystoneServer, admin: Admin, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file about Keystone of a service that has registered itself, and asks about each token each time."""
+    path = tmp_path_factory.mktemp("registered") / "keystone.ini"
+    with pytest.MonkeyPatch.context() as environ:
+        for name, value in variables(keystone.url, "admin", PASSWORD, "admin").items():
+            environ.setenv(name, value)
+        assert main(["register", "--keystone-config", str(path), "--public-url", "http://127.0.0.1:1"]) == 0
+    path.write_text(f"{path.read_text()}token_cache_time = -1\nhttp_request_max_retries = 0\n")
+    return path
+
+
+@dataclass(frozen=True, slots=True)
+class Entrusted:
+    """A service that acts for its users. url — of the API, without version."""
+
+    url: str
+    db: Database
+    keystone: Keystone
+    trusts: Trusts
+    delegations: Delegations
+
+    def client(self, who: Person) -> httpx.Client:
+        headers = {"x-auth-token": who.token()}
+        return httpx.Client(base_url=f"{self.url}/v1/{who.project_id}", headers=headers, timeout=30.0)
+
+
+@pytest.fixture
+def service(registered: Path, tmp_path: Path) -> Iterator[Entrusted]:
+    keystone = Keystone(read_config(registered))
+    trusts = Trusts(keystone)
+    cloud = SimulatedCloud(time.time)
+    with database(tmp_path) as db:
+        delegations = Delegations(db, trusts, Entropy())
+        with serving(db, KeystoneAccess(registered), delegations=delegations) as url:
+            own = Records(db, Entropy(), url)
+            regions = Regions([Region(OWN, url)], credentials=delegations)
+
+            def clouds(project: str) -> JoinedCloud:
+                return JoinedCloud(regions.of(project), Furnished(cloud, own, db, project), own.of(project))
+
+            with (
+                contextlib.closing(regions),
+                working(db, cloud, clouds, look_steady_s=0.5, tidying=[delegations.tidy]),
+            ):
+                yield Entrusted(url, db, keystone, trusts, delegations)
+
+
+def variables(url: str, user: str, password: str, project: str) -> dict[str, str]:
+    return {
+        "OS_AUTH_URL": url,
+        "OS_USERNAME": user,
+        "OS_PASSWORD": password,
+        "OS_PROJECT_NAME": project,
+        "OS_USER_DOMAIN_ID": "default",
+        "OS_PROJECT_DOMAIN_ID": "default",
+        "OS_IDENTITY_API_VERSION": "3",
+    }
 
 
 def login(url: str, believed_s: str) -> str:

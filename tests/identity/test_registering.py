@@ -16,7 +16,7 @@ from homeostat.clouds.identity.config import read_config
 from homeostat.clouds.identity.keystone import Keystone
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.main import main
-from tests.identity.conftest import Person
+from tests.identity.conftest import Person, variables
 from tests.keystone_server import PASSWORD, Admin, KeystoneServer
 from tests.wire.running import database, serving, working
 
@@ -25,18 +25,6 @@ heat_template_version: wallaby
 resources: {one: {type: OS::Heat::RandomString}}
 outputs: {one: {value: {get_attr: [one, value]}}}
 """
-
-
-def variables(url: str, user: str, password: str, project: str) -> dict[str, str]:
-    return {
-        "OS_AUTH_URL": url,
-        "OS_USERNAME": user,
-        "OS_PASSWORD": password,
-        "OS_PROJECT_NAME": project,
-        "OS_USER_DOMAIN_ID": "default",
-        "OS_PROJECT_DOMAIN_ID": "default",
-        "OS_IDENTITY_API_VERSION": "3",
-    }
 
 
 @pytest.fixture
@@ -89,7 +77,7 @@ def test_without_an_administrator_it_says_what_is_missing(
 
 
 @pytest.fixture
-def service(tmp_path: Path, registrar: None) -> Iterator[str]:
+def in_catalogue(tmp_path: Path, registrar: None) -> Iterator[str]:
     """In the catalogue."""
     path = tmp_path / "own.ini"
     names = ("--service-user", tmp_path.name, "--domain", tmp_path.name, "--domain-admin", f"{tmp_path.name}_admin")
@@ -106,7 +94,7 @@ def openstack_client(environ: Mapping[str, str], *words: str) -> subprocess.Comp
     return subprocess.run([program, *words], env={**plain, **environ}, capture_output=True, text=True, check=False)
 
 
-def test_the_openstack_client_needs_nothing_but_a_login(service: str, person: Person, tmp_path: Path) -> None:
+def test_the_openstack_client_needs_nothing_but_a_login(in_catalogue: str, person: Person, tmp_path: Path) -> None:
     template = tmp_path / "one.yaml"
     template.write_text(TEMPLATE)
     environ = variables(person.url, person.name, person.name, person.project)
@@ -116,7 +104,7 @@ def test_the_openstack_client_needs_nothing_but_a_login(service: str, person: Pe
     assert listed.stdout == "s CREATE_COMPLETE\n", listed.stderr
 
 
-def test_the_sdk_finds_the_service_in_the_catalogue(service: str, person: Person) -> None:
+def test_the_sdk_finds_the_service_in_the_catalogue(in_catalogue: str, person: Person) -> None:
     with openstack.connect(
         load_yaml_config=False,
         load_envvars=False,

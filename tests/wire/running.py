@@ -4,7 +4,7 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from homeostat.clouds.outbound import Outbound, Rules
 from homeostat.clouds.port import Cloud
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.convergence.clock import Entropy, SystemClock
+from homeostat.convergence.delegating import Delegations
 from homeostat.convergence.furnishing import Furnished
 from homeostat.convergence.pass_ import Limits
 from homeostat.convergence.performing import Clouds
@@ -49,12 +50,13 @@ def serving(
     settings: ApiSettings | None = None,
     port: int = 0,
     cloud: Cloud | None = None,
+    delegations: Delegations | None = None,
 ) -> Iterator[str]:
     """The API on this port, or on a free one. Gives its address. cloud — where what templates name is looked for."""
     listening = socket.create_server(("127.0.0.1", port))
     own = Records(db, Entropy(), f"http://127.0.0.1:{listening.getsockname()[1]}")
     clouds: Clouds | None = None if cloud is None else lambda project: JoinedCloud(cloud, own.of(project))
-    one = server(db, SystemClock(), Entropy(), access, settings or ApiSettings(), clouds)
+    one = server(db, SystemClock(), Entropy(), access, settings or ApiSettings(), clouds, delegations)
     thread = threading.Thread(target=run, args=(one, listening), name="api")
     thread.start()
     try:
@@ -80,13 +82,23 @@ def working(
     look_steady_s: float = 60.0,
     url: str = "http://127.0.0.1:1",
     fetching: Rules = Rules(),
+    tidying: Sequence[Callable[[], int]] = (),
 ) -> Iterator[None]:
     """A worker. clouds — what each project sees, where that is not `cloud` and the service's own things; url — where
     servers reach the API; fetching — where event sinks may post to."""
     limits = Limits(look_busy_s=0.1, look_steady_s=look_steady_s)
     own = Records(db, Entropy(), url)
     clouds = clouds or (lambda project: JoinedCloud(Furnished(cloud, own, db, project), own.of(project)))
-    worker = Worker(db, cloud, SystemClock(), Entropy(), limits, clouds=clouds, sinks=Sinks(clouds, Outbound(fetching)))
+    worker = Worker(
+        db,
+        cloud,
+        SystemClock(),
+        Entropy(),
+        limits,
+        clouds=clouds,
+        sinks=Sinks(clouds, Outbound(fetching)),
+        tidying=tidying,
+    )
     worker.start()
     try:
         yield

@@ -1,12 +1,14 @@
 """The single write path of the APIs: load -> check -> commit a revision. Never waits for the engine (law 5)."""
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
 from sqlalchemy import Connection, Row
 
+from homeostat.api.auth import Caller
 from homeostat.api.existing import UNAVAILABLE, Existing, Needs, Nested
 from homeostat.api.fetching import with_fetched
 from homeostat.api.foresight import UNBORN, Forecast, Forecaster
@@ -22,6 +24,7 @@ from homeostat.convergence.definitions import (
     registry_of,
     template_of,
 )
+from homeostat.convergence.delegating import Accept, Asker, Delegations
 from homeostat.convergence.sinks import Sinks
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Rejected, Terminal, invalid, stack_not_found
@@ -347,7 +350,9 @@ class Intake:
         existing: Existing | None = None,
         shared: Shared = Shared(),
         sinks: Sinks | None = None,
+        delegations: Delegations | None = None,
     ) -> None:
+        self._delegations = delegations
         self._sinks = Sinks(outbound=outbound) if sinks is None else sinks
         self._shared = shared
         self.existing = Existing(None) if existing is None else existing
@@ -419,11 +424,12 @@ class Intake:
         name: str,
         intent: Intent,
         document: adopting.Document | None = None,
+        by: Caller | None = None,
     ) -> str:
         """Store a new stack and set the engine to work. Gives its id.
 
-        document — what there is already, to be taken over. Fails: Rejected naming the place, also where another stack
-        has a thing of the document.
+        document — what there is already, to be taken over; by — on whose behalf the service acts then. Fails: Rejected
+        naming the place, also where another stack has a thing of the document.
         """
         if intent.template is None:
             raise Rejected("HTTPBadRequest", "No template specified")
@@ -442,7 +448,7 @@ class Intake:
             tags=intent.tags,
             action=Action.CREATE if document is None else Action.ADOPT,
         )
-        with self._db.write() as tx:
+        with self._entrusted(stack_id, project, by) as accept, self._db.write() as tx:
             if stacks.count_live(tx, project) >= self.quotas.stacks_max:
                 message = (
                     f"You have reached the maximum stacks per project, {self.quotas.stacks_max}. Delete some first."
@@ -455,6 +461,7 @@ class Intake:
                 adopting.add(self._db, tx, project, rows)
             except Terminal as error:
                 raise Rejected("StackValidationFailed", str(error)) from error
+            accept(tx)
         return stack_id
 
     def _rows(
@@ -468,20 +475,29 @@ class Intake:
             raise Rejected("StackValidationFailed", message, path=("resources", strange[0]))
         return adopting.rows_among(graph, entries, new.id, 0, self.entropy.keys(), now)
 
-    def update(self, stack_id: str, intent: Intent, *, patch: bool = False) -> int:
+    def _entrusted(self, root_id: str, project: str, by: Caller | None) -> AbstractContextManager[Accept]:
+        """With the trust of who asks, where the service needs any, and they can give it: not of one who asks from
+        another project. Fails: Rejected (Forbidden), Transient."""
+        if self._delegations is None or by is None or not by.token or not by.user_id or by.project != project:
+            return nullcontext(lambda _: None)
+        asker = Asker(by.user_id, by.user or "", project, by.roles, by.token, by.trust)
+        return self._delegations.entrusted(root_id, asker)
+
+    def update(self, stack_id: str, intent: Intent, *, patch: bool = False, by: Caller | None = None) -> int:
         """Store a new revision; the newest intent wins, whatever is going on, deleting too (CV2). Gives its number.
 
         patch — keep what `intent` leaves out; otherwise it replaces everything.
         """
         while True:
-            number = self._try_update(stack_id, intent, patch=patch)
+            number = self._try_update(stack_id, intent, patch=patch, by=by)
             if number is not None:
                 return number
 
-    def _try_update(self, stack_id: str, intent: Intent, *, patch: bool) -> int | None:
+    def _try_update(self, stack_id: str, intent: Intent, *, patch: bool, by: Caller | None) -> int | None:
         """One try; None when somebody else's revision came in between, on which this one must build."""
         row, desired, _ = self._proposed(stack_id, intent, patch=patch)
-        return self._revise(row, desired, _changes(intent, patch=patch), look_first=intent.look_first)
+        with self._entrusted(row.root_id, row.project, by) as accept:
+            return self._revise(row, desired, _changes(intent, patch=patch), accept, look_first=intent.look_first)
 
     def _proposed(self, stack_id: str, intent: Intent, *, patch: bool) -> tuple[Row[Any], Desired, Compiled]:
         """The stack as it is, and what an update would make of it, checked."""
@@ -519,10 +535,13 @@ class Intake:
         with self._db.read() as tx:
             return Forecaster(tx, self._db.now_of(tx), looks=intent.look_first).of_update(row, desired, compiled)
 
-    def delete(self, stack_id: str) -> None:
+    def delete(self, stack_id: str, by: Caller | None = None) -> None:
         """The stack should not exist (CV12). Fails: Rejected — EntityNotFound once it does not; StackLocked."""
-        with self._db.write() as tx:
+        with self._db.read() as tx:
+            seen = self._live(tx, stack_id)
+        with self._entrusted(seen.root_id, seen.project, by) as accept, self._db.write() as tx:
             row = locking.removable(self._db, tx, stack_id)
+            accept(tx)
             if row.action == Action.DELETE and row.status == Status.IN_PROGRESS:
                 return
             stacks.revise(self._db, tx, row, Action.DELETE, stacks.EMPTY, self._db.now_of(tx), self.quotas.timeout_s)
@@ -544,7 +563,9 @@ class Intake:
             else:
                 stacks.fail(self._db, tx, stack_id, row.revision, f"Stack {row.action} cancelled", now)
 
-    def _revise(self, seen: Row[Any], desired: Desired, changes: Mapping[str, Any], *, look_first: bool) -> int | None:
+    def _revise(
+        self, seen: Row[Any], desired: Desired, changes: Mapping[str, Any], accept: Accept, *, look_first: bool
+    ) -> int | None:
         """Store it; None when the stack is not at the revision any more at which it was seen."""
         with self._db.write() as tx:
             row = locking.changeable(self._db, tx, seen.id)
@@ -555,6 +576,7 @@ class Intake:
             now = self._db.now_of(tx)
             if look_first:
                 changes = {**changes, "look_from": now}
+            accept(tx)
             return stacks.revise(self._db, tx, row, Action.UPDATE, desired, now, self.quotas.timeout_s, changes)
 
     def _live(self, tx: Connection, stack_id: str) -> Row[Any]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from sqlalchemy import Row
 
+from homeostat.api.auth import Caller
 from homeostat.api.documents import Document, completed, read_document
 from homeostat.api.intake import Intake, Intent
 from homeostat.convergence.exporting import document
@@ -20,15 +21,24 @@ class Moving:
         self._db = db
         self._intake = intake
 
-    def adopt(self, project: str, owner: str | None, name: str, intent: Intent, given: Mapping[str, Any] | str) -> str:
+    def adopt(
+        self,
+        project: str,
+        owner: str | None,
+        name: str,
+        intent: Intent,
+        given: Mapping[str, Any] | str,
+        by: Caller | None = None,
+    ) -> str:
         """Store a new stack that takes over what a document names. Gives its id.
 
-        given — the document, or its text. Fails: Rejected, like a creation, naming the place in the document.
+        given — the document, or its text; by — see `Intake.create`.
+        Fails: Rejected, like a creation, naming the place in the document.
         """
         quotas = self._intake.quotas
         _check_switch("Stack Adopt", on=quotas.adopt)
         told = read_document(given, quotas.resources_max)
-        return self._intake.create(project, owner, name, completed(intent, told), told)
+        return self._intake.create(project, owner, name, completed(intent, told), told, by)
 
     def export(self, stack_id: str) -> Document:
         """The stack as a document from which it can be adopted. Fails: Rejected (NotSupported, EntityNotFound)."""

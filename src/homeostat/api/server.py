@@ -15,6 +15,7 @@ from homeostat.api.existing import Existing
 from homeostat.api.intake import Intake, Quotas
 from homeostat.clouds.outbound import Outbound, Rules
 from homeostat.convergence.clock import Clock, Entropy
+from homeostat.convergence.delegating import Delegations
 from homeostat.convergence.performing import Clouds
 from homeostat.convergence.sinks import Sinks, installed_sinks
 from homeostat.store.database import Database
@@ -53,15 +54,16 @@ def run_api(
     settings: ApiSettings = ApiSettings(),
     listening: socket.socket | None = None,
     clouds: Clouds | None = None,
+    delegations: Delegations | None = None,
 ) -> None:
     """Answer until SIGTERM or SIGINT; running requests are finished then.
 
     Takes: db — migrated; listening — a bound socket to serve instead of host and port; clouds — where things that
-    templates name are looked for, None for nowhere.
+    templates name are looked for, None for nowhere; delegations — of users to the service, None where it needs none.
     Fails: ValueError when the access mode does not allow this address.
     """
     access.check_host(listening.getsockname()[0] if listening is not None else settings.host)
-    run(server(db, clock, entropy, access, settings, clouds), listening)
+    run(server(db, clock, entropy, access, settings, clouds, delegations), listening)
 
 
 def server(
@@ -71,6 +73,7 @@ def server(
     access: Access,
     settings: ApiSettings,
     clouds: Clouds | None = None,
+    delegations: Delegations | None = None,
 ) -> uvicorn.Server:
     """The server, not yet running."""
     existing = Existing(clouds, clock.now)
@@ -85,6 +88,7 @@ def server(
             existing=existing,
             sinks=Sinks(clouds, outbound, installed_sinks().kinds),
             shared=settings.shared,
+            delegations=delegations,
         ),
         clock,
         access=access,

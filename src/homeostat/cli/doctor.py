@@ -18,7 +18,7 @@ from homeostat.convergence.sinks import installed_sinks
 from homeostat.model.errors import Transient
 from homeostat.resources.discovery import BUILT_IN
 from homeostat.resources.registry import of_kind, register, type_of
-from homeostat.store import health, schema, sinks, workers
+from homeostat.store import delegations, health, schema, sinks, workers
 from homeostat.store.database import Database
 
 LAG_S = 10.0
@@ -188,6 +188,15 @@ def _sinks(db: Database, tx: Connection) -> Check:
     return Check("event sinks", Level.WARN, f"cannot be told: {found}", remedy)
 
 
+def _delegations(db: Database, tx: Connection) -> Check:
+    rows = delegations.gone(tx, _SHOWN + 1)
+    if not rows:
+        return Check("trusts", Level.OK, "none is gone that a stack goes by")
+    found = _listed([f"{row.stack} ({row.stack_id}), of {row.object['user']}: {row.object['reason']}" for row in rows])
+    remedy = "whoever has a role in the project updates the stack: the service acts for them from then on"
+    return Check("trusts", Level.WARN, f"gone: {found}", remedy)
+
+
 def _rows(db: Database, tx: Connection) -> Check:
     live = sum(health.live_stacks(tx).values())
     deleted, events = health.deleted_stacks(tx), health.count(tx, schema.event)
@@ -205,6 +214,7 @@ LOOKS: tuple[Callable[[Database, Connection], Check], ...] = (
     _set_aside,
     _overdue,
     _sinks,
+    _delegations,
     _rows,
 )
 

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 import httpx
 
+from homeostat.clouds.credentials import Credentials
 from homeostat.clouds.port import Answer, Change, Intent, Operation, Sighting
 from homeostat.model.errors import HomeostatError, Rejected, Terminal, Transient, Uncertain, ambiguous
 from homeostat.model.observed import Observation, Presence
@@ -27,6 +28,9 @@ OUTPUTS_S = 60.0
 PAGE = 500
 REQUEST_S = 30.0
 BUSY = (httpx.codes.TOO_MANY_REQUESTS, httpx.codes.SERVICE_UNAVAILABLE, httpx.codes.CONFLICT)
+NOT_TAKEN = (httpx.codes.UNAUTHORIZED, httpx.codes.SERVICE_UNAVAILABLE)
+"""Answers to a token that may be worth nothing any more: Keystone does not tell a service so of one whose user has lost
+every role, and the service says that it cannot answer."""
 Wire = dict[str, Any]
 
 
@@ -58,9 +62,16 @@ class NotThere(HomeostatError):
 
 
 class Regions:
-    """All regions that the service knows. Safe to share between threads."""
+    """All regions that the service knows. Safe to share between threads. credentials — for those without logins, None
+    where nothing is needed there."""
 
-    def __init__(self, regions: Sequence[Region], monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        regions: Sequence[Region],
+        monotonic: Callable[[], float] = time.monotonic,
+        credentials: Credentials | None = None,
+    ) -> None:
+        self._credentials = credentials
         self.by_name = {each.name: each for each in regions}
         self.monotonic = monotonic
         self._http = httpx.Client(timeout=REQUEST_S)
@@ -70,12 +81,16 @@ class Regions:
         """Their stacks as one project sees them."""
         return self._projects.setdefault(project, RemoteStacks(self, project))
 
-    def ask(self, region: Region, project: str, method: str, path: str, **more: Any) -> Wire:
-        """One request. Fails: NotThere, Transient, Terminal; Uncertain when something may have been done."""
+    def ask(self, region: Region, project: str, method: str, path: str, of: str = "", **more: Any) -> Wire:
+        """One request. of — token or handle of the stack that it is about, "" for all.
+
+        Fails: NotThere, Transient, Terminal; Uncertain when something may have been done.
+        """
         url = f"{region.url}/v1/{quote(project, safe='')}/{path}"
         looks = method == "GET"
+        login = region.login_for(project)
         try:
-            answer = self._http.request(method, url, auth=region.login_for(project), **more)
+            answer = self._asked(method, url, login, project, of, **more)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
             raise Transient(f"region {region.name} does not answer at {region.url}: {error}") from error
         except httpx.TransportError as error:
@@ -84,6 +99,22 @@ class Regions:
         if answer.is_success:
             return dict(answer.json()) if answer.content else {}
         raise _fault(region, project, answer, looks=looks)
+
+    def _asked(
+        self, method: str, url: str, login: tuple[str, str] | None, project: str, of: str, **more: Any
+    ) -> httpx.Response:
+        """With the login for there, or else with a token; with another one where that was not taken."""
+        if login is not None or self._credentials is None:
+            return self._http.request(method, url, auth=login, **more)
+        token = self._credentials.token(project, of)
+        answer = self._http.request(method, url, headers={"X-Auth-Token": token}, **more)
+        if answer.status_code not in NOT_TAKEN:
+            return answer
+        self._credentials.refused(token)
+        token = self._credentials.token(project, of)  # fails, where there is no trust any more
+        if answer.status_code != httpx.codes.UNAUTHORIZED:
+            return answer
+        return self._http.request(method, url, headers={"X-Auth-Token": token}, **more)
 
     def close(self) -> None:
         self._http.close()
@@ -220,7 +251,7 @@ class RemoteStacks:
         if known is not None and known.news == news and now < known.asked_at + OUTPUTS_S:
             return known.values
         try:
-            shown = self._ask(self._region(region), "GET", _path(entry))["stack"].get("outputs") or []
+            shown = self._ask(self._region(region), "GET", _path(entry), of=key)["stack"].get("outputs") or []
         except NotThere:
             return {}
         values = {each["output_key"]: each.get("output_value") for each in shown}
@@ -243,7 +274,7 @@ class RemoteStacks:
         region, spec = self._region(intent.spec.get("region") or OWN), intent.spec
         body = {"stack_name": spec["name"], **_wanted(spec), "tags": f"{OWNED},{_tag_of(intent.token)}"}
         try:
-            made = self._ask(region, "POST", "stacks", json=body)["stack"]
+            made = self._ask(region, "POST", "stacks", of=intent.token, json=body)["stack"]
         except Transient:
             there = self._of_name(region, spec["name"])
             if there is None or _tag_of(intent.token) not in (there["tags"] or ()):
@@ -260,14 +291,14 @@ class RemoteStacks:
 
     def _update(self, region: Region, entry: Wire, change: Change) -> Answer:
         body = {**_wanted(change.spec), "tags": ",".join(entry["tags"] or ())}
-        self._ask(region, "PUT", _path(entry), json=body)
+        self._ask(region, "PUT", _path(entry), of=change.handle, json=body)
         return self._begun(region.name, entry["id"], entry["stack_name"], "UPDATE")
 
     def delete(self, kind: str, handles: Sequence[str]) -> list[Answer]:
         return self._of_handles(handles, self._delete, handles)
 
     def _delete(self, region: Region, entry: Wire, handle: str) -> Answer:
-        self._ask(region, "DELETE", _path(entry))
+        self._ask(region, "DELETE", _path(entry), of=handle)
         return self._begun(region.name, entry["id"], entry["stack_name"], "DELETE")
 
     def operate(self, kind: str, operations: Sequence[Operation]) -> list[Answer]:

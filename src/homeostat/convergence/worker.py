@@ -5,6 +5,7 @@ import logging
 import os
 import socket
 import threading
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -29,6 +30,9 @@ LOG = logging.getLogger(__name__)
 SQL_BOARD = "homeostat"
 REDIS_BOARD = "homeostat-redis"
 """Names of the job boards in the register of plug-ins."""
+TIDYING_S = 1.0
+TIDYING_END_S = 5.0
+"""So long an end waits for what is being tidied up, which may be with a service that does not answer."""
 
 
 def spare_the_collector() -> None:
@@ -48,7 +52,7 @@ class Worker:
 
     Takes: cloud — tells of changes, and serves every project unless `clouds` says what each sees; passes_max — passes
     side by side; redis_url — where the job board is, empty for the board that is a view of the database; sinks — kinds
-    of event sinks, None for those of the service.
+    of event sinks, None for those of the service; tidying — what is to be done again and again beside all that.
     """
 
     def __init__(
@@ -62,6 +66,7 @@ class Worker:
         redis_url: str = "",
         clouds: Clouds | None = None,
         sinks: Sinks | None = None,
+        tidying: Sequence[Callable[[], int]] = (),
     ) -> None:
         self._host = socket.gethostname()
         self.name = f"{self._host}:{os.getpid()}:{entropy.read(3).hex()}"
@@ -85,6 +90,7 @@ class Worker:
         self._threads = [
             threading.Thread(target=self._conduct, name="conductor", daemon=True),
             threading.Thread(target=self._heartbeat, name="heartbeat", daemon=True),
+            *(threading.Thread(target=self._tidy, args=(each,), name="tidying", daemon=True) for each in tidying),
         ]
 
     def start(self) -> None:
@@ -108,7 +114,8 @@ class Worker:
         self._threads[0].join()
         self._conductor.close()
         self._stop.set()
-        self._threads[1].join()
+        for thread in self._threads[1:]:
+            thread.join(timeout=TIDYING_END_S)
         self._pool.shutdown()
         self._telling.shutdown(wait=False, cancel_futures=True)
         LOG.info("worker %s stopped", self.name)
@@ -121,6 +128,13 @@ class Worker:
             except Exception:
                 LOG.exception("the conductor broke; it starts again")
                 self._stop.wait(1.0)
+
+    def _tidy(self, tidy: Callable[[], int]) -> None:
+        while not self._stop.wait(TIDYING_S):
+            try:
+                tidy()
+            except Exception:
+                LOG.exception("tidying up failed; it is tried again")
 
     def _heartbeat(self) -> None:
         """Keep the leases of passes that run. One that ended without giving its shard back is not kept."""

@@ -405,16 +405,21 @@ it is complete."""
 delegation = Table(
     "delegation",
     metadata,
-    Column("stack_id", Text, primary_key=True),
+    Column("id", Text, primary_key=True),
+    Column("stack_id", Text, nullable=False),
     Column("project", Text, nullable=False),
     Column("user_id", Text, nullable=False),
     Column("trust_id", Text, nullable=False),
     Column("state", Text, nullable=False),
     Column("object", Json, nullable=False),
     Column("created_at", Double, nullable=False),
-    Column("checked_at", Double),
-    Index("ix_delegation_state", "state"),
+    Column("due_at", Double),
+    Index("ix_delegation_stack", "stack_id"),
+    Index("ix_delegation_project", "project", "state"),
+    Index("ix_delegation_state", "state", "due_at"),
+    Index("ix_delegation_trust", "trust_id"),
 )
-"""On whose behalf the service goes on with a root stack, when that user has gone home. state — `good`, `gone` (the
-trust is not worth anything any more), or `leaving` (it is to be deleted, since the stack is); object — what else is to
-be remembered of it."""
+"""Trusts of users: on whose behalf the service goes on with a root stack, when that user has gone home. state — `asked`
+(the intent is stored, the answer is not), `good`, `gone` (Keystone does not honour it any more), or `leaving` (it is to
+be deleted); trust_id — "" until it is known; object — `end`, by which it is found, `user`, and `reason` why it is gone;
+due_at — not before this it is looked after again."""

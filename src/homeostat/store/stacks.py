@@ -12,7 +12,7 @@ from homeostat.model.errors import Rejected, stack_not_found
 from homeostat.model.plan import Event
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Spares, StackFacts
-from homeostat.store import events, schema, shards, sinks, snapshots
+from homeostat.store import delegations, events, schema, shards, sinks, snapshots
 from homeostat.store.database import Database
 from homeostat.templates.environments import SINKS
 
@@ -484,6 +484,8 @@ def _finish(tx: Connection, row: Row[Any], status: Status, reason: str, now: flo
             values["spares"] = None
         if row.action == Action.DELETE:
             values["deleted_at"] = now
+            if row.parent_id is None:
+                delegations.leave(tx, row.id)
     tx.execute(update(schema.stack).where(schema.stack.c.id == row.id).values(**values))
     events.append(tx, row.id, [stack_event(row.id, row.name, row.action, status, reason)], now)
     wake_parent(tx, row, now)

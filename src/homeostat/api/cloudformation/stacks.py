@@ -114,7 +114,7 @@ def create_stack(asking: Asking) -> Any:
     name = read_name({"stack_name": asking.parameters.needed("StackName")})
     intent = _intent(asking)
     service = asking.ask.service
-    stack_id = service.intake.create(asking.ask.project, asking.ask.caller.user, name, intent)
+    stack_id = service.intake.create(asking.ask.project, asking.ask.caller.user, name, intent, by=asking.ask.caller)
     with asking.ask.db.read() as tx:
         return {"StackId": arn_of(asking.stack(tx, stack_id))}
 
@@ -131,7 +131,7 @@ def update_stack(asking: Asking) -> Any:
     }
     patch = bool(kept) or asking.parameters.flag(PREVIOUS) is True
     intent = _intent(asking, without_template=asking.parameters.flag(PREVIOUS) is True, cleared=declared.keys() - kept)
-    asking.ask.service.intake.update(row.id, intent, patch=patch)
+    asking.ask.service.intake.update(row.id, intent, patch=patch, by=asking.ask.caller)
     return {"StackId": arn_of(row)}
 
 
@@ -200,7 +200,7 @@ def delete_stack(asking: Asking) -> Any:
     with asking.ask.db.read() as tx:
         row = asking.live_stack(tx)
         asking.ask.check_types_of(tx, row)
-    asking.ask.service.intake.delete(row.id)
+    asking.ask.service.intake.delete(row.id, asking.ask.caller)
     return ""
 
 

@@ -75,9 +75,9 @@ def create_stack(ask: Ask, body: Body) -> Response:
     refuse_converge(body)
     intent, document = read_intent(body, ask), body.get("adopt_stack_data") or None
     if document is None:
-        stack_id = ask.service.intake.create(ask.project, ask.caller.user, name, intent)
+        stack_id = ask.service.intake.create(ask.project, ask.caller.user, name, intent, by=ask.caller)
     else:
-        stack_id = ask.service.moving.adopt(ask.project, ask.caller.user, name, intent, document)
+        stack_id = ask.service.moving.adopt(ask.project, ask.caller.user, name, intent, document, ask.caller)
     with ask.db.read() as tx:
         row = stacks.get(tx, stack_id)
     return Json({"stack": stack_identity(ask, row)}, 201, {"Location": ask.stack_url(row)})
@@ -132,7 +132,7 @@ def _update(ask: Asked, stack_name: str, stack_id: str, body: Body, *, patch: bo
     intent = read_intent(body, ask)
     with ask.db.read() as tx:
         ask.live_stack(tx, stack_name, stack_id)
-    ask.service.intake.update(stack_id, intent, patch=patch)
+    ask.service.intake.update(stack_id, intent, patch=patch, by=ask.caller)
     return nothing(202)
 
 
@@ -146,7 +146,7 @@ def _update(ask: Asked, stack_name: str, stack_id: str, body: Body, *, patch: bo
 def delete_stack(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response:
     with ask.db.read() as tx:
         ask.check_types_of(tx, ask.live_stack(tx, stack_name, stack_id))
-    ask.service.intake.delete(stack_id)
+    ask.service.intake.delete(stack_id, ask.caller)
     return nothing()
 
 

@@ -3,7 +3,7 @@
 A `heat.conf` will do; sections and options that are not of Keystone are left alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,15 +30,16 @@ _USERS = (
 
 @dataclass(frozen=True, slots=True)
 class IdentityConfig:
-    """path — of the file; service, trustee — logins, as plug-ins of keystoneauth; connection — options of a session;
-    roles — that users delegate, empty for all they have; domain_id, domain_name — where the users of stacks live, at
-    most one of them is needed; domain_admin, domain_password — who makes them there, "" where nobody does; user_role —
-    what they may do in their project; region — of the catalogue, "" for any; public_url — of Keystone, as clients and
-    servers reach it."""
+    """path — of the file; service, trustee — logins, as plug-ins of keystoneauth; trusting — the login of the trustee
+    with a trust; connection — options of a session; roles — that users delegate, empty for all they have; domain_id,
+    domain_name — where the users of stacks live, at most one of them is needed; domain_admin, domain_password — who
+    makes them there, "" where nobody does; user_role — what they may do in their project; region — of the catalogue, ""
+    for any; public_url — of Keystone, as clients and servers reach it."""
 
     path: Path
     service: Any = field(repr=False)
     trustee: Any = field(repr=False)
+    trusting: Callable[[str], Any] = field(repr=False)
     connection: Any = field(repr=False)
     auth_url: str = ""
     public_url: str = ""
@@ -72,6 +73,7 @@ def read_config(path: Path) -> IdentityConfig:
             path,
             service,
             trustee=_login(conf, TRUSTEE) or service,
+            trusting=lambda trust_id: _login(conf, TRUSTEE, trust_id) or _login(conf, SERVICE, trust_id),
             connection=_connection(conf),
             auth_url=str(service.auth_url).rstrip("/"),
             public_url=_public_url(conf, str(service.auth_url)),
@@ -96,8 +98,13 @@ def _check(conf: Any) -> None:
         raise cfg.Error(f"deferred_auth_method: it is {TRUSTS} here, not {conf.deferred_auth_method}")
 
 
-def _login(conf: Any, section: str) -> Any:
-    return loading.load_auth_from_conf_options(conf, section)
+SCOPES = ("project_id", "project_name", "project_domain_id", "project_domain_name")
+"""Options of a login that a trust stands in for."""
+
+
+def _login(conf: Any, section: str, trust_id: str = "") -> Any:
+    with_trust: dict[str, Any] = {"trust_id": trust_id, **dict.fromkeys(SCOPES)} if trust_id else {}
+    return loading.load_auth_from_conf_options(conf, section, **with_trust)
 
 
 def _connection(conf: Any) -> Any:

@@ -7,7 +7,8 @@ from keystoneauth1 import adapter, exceptions, plugin
 from keystoneauth1.identity import v3
 
 from homeostat.clouds.identity.config import IdentityConfig
-from homeostat.model.errors import HomeostatError, Terminal, Transient, Uncertain
+from homeostat.clouds.identity.errors import Denied, Missing, NotLetIn, Taken
+from homeostat.model.errors import Terminal, Transient, Uncertain
 
 Wire = dict[str, Any]
 TIME = (
@@ -21,18 +22,6 @@ TIME = (
 
 AUTH_URL: Any = plugin.AUTH_INTERFACE
 """The address of the logins, whatever the catalogue says."""
-
-
-class Missing(HomeostatError):
-    """Keystone answered that there is no such thing."""
-
-
-class Taken(HomeostatError):
-    """There is such a thing already."""
-
-
-class Denied(Terminal):
-    """Keystone does not allow it to whom it was asked as."""
 
 
 class Keystone:
@@ -72,6 +61,18 @@ class Keystone:
         )
         return dict(answer.json()) if answer.content else {}
 
+    def ask_as(self, token: str, method: str, path: str, **more: Any) -> Wire:
+        """The same, as whom this token is of. Fails: Denied also when the token is good no more."""
+        headers = {"X-Auth-Token": token}
+        try:
+            return self.ask(self.service, method, path, authenticated=False, headers=headers, **more)
+        except NotLetIn as error:
+            raise Denied("the token is good no more: ask for a new one") from error
+
+    def trusted(self, trust_id: str) -> adapter.Adapter:
+        """Asks on behalf of whoever has given this trust."""
+        return self._as(self.config.trusting(trust_id))
+
     def asked(self, call: Callable[[], Any], *, looks: bool) -> Any:
         """What the call gives, its errors in our words."""
         try:
@@ -82,7 +83,7 @@ class Keystone:
             raise Taken(_said(error)) from error
         except exceptions.Unauthorized as error:
             login = "look at the logins in the file of --keystone-config"
-            raise Transient(f"Keystone does not let the service in, {login}: {_said(error)}") from error
+            raise NotLetIn(f"Keystone does not let the service in, {login}: {_said(error)}") from error
         except exceptions.Forbidden as error:
             raise Denied(f"Keystone does not allow it: {_said(error)}") from error
         except exceptions.RequestTimeout as error:

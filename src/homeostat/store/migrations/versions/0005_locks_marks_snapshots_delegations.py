@@ -59,6 +59,7 @@ def upgrade() -> None:
     op.create_index("ix_snapshot_part_snapshot", "snapshot_part", ["snapshot_id"])
     op.create_table(
         "delegation",
+        sa.Column("id", sa.Text(), nullable=False),
         sa.Column("stack_id", sa.Text(), nullable=False),
         sa.Column("project", sa.Text(), nullable=False),
         sa.Column("user_id", sa.Text(), nullable=False),
@@ -66,10 +67,13 @@ def upgrade() -> None:
         sa.Column("state", sa.Text(), nullable=False),
         sa.Column("object", sa.Text(), nullable=False),
         sa.Column("created_at", sa.Double(), nullable=False),
-        sa.Column("checked_at", sa.Double(), nullable=True),
-        sa.PrimaryKeyConstraint("stack_id", name=op.f("pk_delegation")),
+        sa.Column("due_at", sa.Double(), nullable=True),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_delegation")),
     )
-    op.create_index("ix_delegation_state", "delegation", ["state"])
+    op.create_index("ix_delegation_stack", "delegation", ["stack_id"])
+    op.create_index("ix_delegation_project", "delegation", ["project", "state"])
+    op.create_index("ix_delegation_state", "delegation", ["state", "due_at"])
+    op.create_index("ix_delegation_trust", "delegation", ["trust_id"])
 
 
 def downgrade() -> None:

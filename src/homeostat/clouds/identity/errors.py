@@ -1,0 +1,19 @@
+"""What Keystone answers, sorted by who must act."""
+
+from homeostat.model.errors import HomeostatError, Terminal, Transient
+
+
+class Missing(HomeostatError):
+    """Keystone answered that there is no such thing."""
+
+
+class Taken(HomeostatError):
+    """There is such a thing already."""
+
+
+class Denied(Terminal):
+    """Keystone does not allow it to whom it was asked as."""
+
+
+class NotLetIn(Transient):
+    """Keystone does not know who asks; the operator, or time, may mend it."""

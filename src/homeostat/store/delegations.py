@@ -1,0 +1,109 @@
+"""On whose behalf the service acts: one row a trust, from the intent to ask for it until it is deleted again."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, insert, select, update
+
+from homeostat.store import schema
+
+ASKED, GOOD, GONE, LEAVING = "asked", "good", "gone", "leaving"
+ASKING_S = 120.0
+"""Whoever asks has stored the answer after this time, or has died."""
+_table = schema.delegation
+
+
+@dataclass(slots=True)
+class Delegation:
+    """Fields are the columns of table `delegation`, see there; times are seconds since the epoch."""
+
+    id: str
+    stack_id: str
+    project: str
+    user_id: str
+    state: str
+    trust_id: str = ""
+    object: dict[str, Any] = field(default_factory=dict)
+    created_at: float = 0.0
+    due_at: float | None = None
+
+
+def add(tx: Connection, asked: Delegation) -> None:
+    tx.execute(insert(_table), {name: getattr(asked, name) for name in Delegation.__dataclass_fields__})
+
+
+def current(tx: Connection, stack_id: str) -> Delegation | None:
+    """The one that a root stack goes by."""
+    chosen = select(_table).where(_table.c.stack_id == stack_id, _table.c.state.in_((GOOD, GONE)))
+    row = tx.execute(chosen.order_by(_table.c.created_at.desc()).limit(1)).first()
+    return _of(row) if row is not None else None
+
+
+def of_project(tx: Connection, project: str, limit: int) -> list[Delegation]:
+    """Good ones, the newest first."""
+    chosen = select(_table).where(_table.c.project == project, _table.c.state == GOOD)
+    return [_of(row) for row in tx.execute(chosen.order_by(_table.c.created_at.desc()).limit(limit))]
+
+
+def gone(tx: Connection, limit: int) -> list[Row[Any]]:
+    """Those that are not worth anything any more, with the names of their stacks."""
+    stack = schema.stack
+    chosen = select(_table.c.stack_id, _table.c.object, stack.c.name.label("stack"))
+    chosen = chosen.join(stack, stack.c.id == _table.c.stack_id)
+    return list(tx.execute(chosen.where(_table.c.state == GONE).order_by(_table.c.created_at).limit(limit)))
+
+
+def accept(tx: Connection, asked: Delegation, trust_id: str) -> None:
+    """The stack goes by this one from now on, and those before it are not needed any more."""
+    tx.execute(update(_table).where(_table.c.id == asked.id).values(state=GOOD, trust_id=trust_id, due_at=None))
+    leave(tx, asked.stack_id, but=asked.id)
+
+
+def leave(tx: Connection, stack_id: str, but: str = "") -> None:
+    """Those of a stack are not needed any more; those that are only just asked for are left to who asks."""
+    mine = (_table.c.stack_id == stack_id, _table.c.state.in_((GOOD, GONE)), _table.c.id != but)
+    tx.execute(update(_table).where(*mine).values(state=LEAVING, due_at=0.0))
+
+
+def give_up(tx: Connection, id: str) -> None:
+    """One that was asked for is not needed."""
+    tx.execute(update(_table).where(_table.c.id == id).values(state=LEAVING, due_at=0.0))
+
+
+def lose(tx: Connection, lost: Delegation, reason: str) -> None:
+    """Keystone does not honour it any more."""
+    mine = (_table.c.id == lost.id, _table.c.state == GOOD)
+    tx.execute(update(_table).where(*mine).values(state=GONE, object={**lost.object, "reason": reason}))
+
+
+def any_due(tx: Connection, now: float) -> bool:
+    due = (_table.c.state.in_((ASKED, LEAVING)), _table.c.due_at <= now)
+    return tx.execute(select(_table.c.id).where(*due).limit(1)).first() is not None
+
+
+def take_due(tx: Connection, now: float, again_s: float, limit: int) -> list[Delegation]:
+    """Those that are to be deleted now; the next try is set."""
+    due = (_table.c.state.in_((ASKED, LEAVING)), _table.c.due_at <= now)
+    found = [_of(row) for row in tx.execute(select(_table).where(*due).order_by(_table.c.due_at).limit(limit))]
+    put_off(tx, [each.id for each in found], now + again_s)
+    return found
+
+
+def put_off(tx: Connection, ids: Sequence[str], until: float) -> None:
+    if ids:
+        tx.execute(update(_table).where(_table.c.id.in_(ids)).values(due_at=until))
+
+
+def known(tx: Connection, trust_ids: Sequence[str], but: str) -> set[str]:
+    """Those trusts that a row other than this one is about."""
+    chosen = select(_table.c.trust_id).where(_table.c.trust_id.in_(trust_ids), _table.c.id != but)
+    return set(tx.execute(chosen).scalars())
+
+
+def remove(tx: Connection, id: str) -> None:
+    tx.execute(delete(_table).where(_table.c.id == id))
+
+
+def _of(row: Row[Any]) -> Delegation:
+    return Delegation(**{name: getattr(row, name) for name in Delegation.__dataclass_fields__})

@@ -1,0 +1,196 @@
+"""The service acts for users who have gone home, with their trusts: a real Keystone, a real service."""
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import select
+
+from homeostat.cli.doctor import Level, examine
+from homeostat.clouds.identity.errors import Denied
+from homeostat.convergence.delegating import Asker
+from homeostat.store import delegations, schema
+from homeostat.store.database import Database
+from homeostat.store.delegations import ASKED, GONE, GOOD, Delegation
+from tests.identity.conftest import Entrusted, Person
+from tests.keystone_server import Admin, KeystoneServer
+from tests.wire.running import settled, until
+
+TEXT = """
+heat_template_version: wallaby
+parameters: {word: {type: string, default: one}}
+resources: {a: {type: OS::Heat::TestResource, properties: {value: {get_param: word}}}}
+outputs: {word: {value: {get_attr: [a, output]}}}
+"""
+
+
+def remote(word: str = "one") -> dict[str, Any]:
+    """A stack in this service's own region, made by a stack."""
+    properties = {"template": TEXT, "parameters": {"word": word}}
+    reader = {"type": "OS::Heat::Value", "properties": {"value": {"get_attr": ["r", "outputs", "word"]}}}
+    return {
+        "heat_template_version": "wallaby",
+        "resources": {"r": {"type": "OS::Heat::Stack", "properties": properties}, "reads": reader},
+        "outputs": {"word": {"value": {"get_attr": ["reads", "value"]}}},
+    }
+
+
+def create(http: httpx.Client, template: Any = TEXT, name: str = "s") -> str:
+    answer = http.post("stacks", json={"stack_name": name, "template": template})
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["stack"]["id"])
+
+
+def rows(db: Database) -> list[Delegation]:
+    with db.read() as tx:
+        found = tx.execute(select(schema.delegation).order_by(schema.delegation.c.created_at))
+        names = Delegation.__dataclass_fields__
+        return [Delegation(**{name: getattr(row, name) for name in names}) for row in found]
+
+
+def given_by(service: Entrusted, user_id: str) -> list[str]:
+    """Ids of the trusts of this user in the service, as Keystone has them."""
+    trustee = service.keystone.user_id(service.keystone.trustee)
+    found = service.keystone.ask(
+        service.keystone.trustee, "GET", "OS-TRUST/trusts", params={"trustee_user_id": trustee}
+    )
+    return [each["id"] for each in found["trusts"] if each["trustor_user_id"] == user_id]
+
+
+def gone(http: httpx.Client, stack_id: str) -> Callable[[], bool]:
+    return lambda: http.get(f"stacks/s/{stack_id}").json()["stack"]["stack_status"] == "DELETE_COMPLETE"
+
+
+def test_a_stack_comes_with_a_trust_that_goes_with_it(service: Entrusted, person: Person) -> None:
+    with service.client(person) as http:
+        stack_id = create(http)
+        (trust,) = given_by(service, person.id)
+        (row,) = rows(service.db)
+        assert (row.stack_id, row.trust_id, row.state, row.user_id) == (stack_id, trust, GOOD, person.id)
+        assert service.trusts.token(trust)
+        http.delete(f"stacks/s/{stack_id}")
+        until(gone(http, stack_id), "the stack to be deleted")
+    until(lambda: not rows(service.db), "the trust to be done with")
+    assert given_by(service, person.id) == []
+
+
+def test_a_stack_makes_stacks_in_the_own_region_without_a_login(service: Entrusted, person: Person) -> None:
+    with service.client(person) as http:
+        stack_id = create(http, remote())
+        stack = settled(http, stack_id, status="CREATE_COMPLETE")
+        assert stack["outputs"][0]["output_value"] == "one"
+        inner = [each for each in http.get("stacks").json()["stacks"] if each["id"] != stack_id]
+        assert [each["stack_owner"] for each in inner] == [person.name]
+        assert len(given_by(service, person.id)) == 1  # the inner one goes by the same
+        http.put(f"stacks/s/{stack_id}", json={"template": remote("two")})
+        stack = settled(http, stack_id, status="UPDATE_COMPLETE")
+        assert stack["outputs"][0]["output_value"] == "two"
+        http.delete(f"stacks/s/{stack_id}")
+        until(gone(http, stack_id), "the stack to be deleted")
+        until(lambda: not rows(service.db), "the trust to be done with")
+        assert http.get("stacks").json() == {"stacks": []}
+    assert given_by(service, person.id) == []
+
+
+@pytest.fixture
+def colleague(admin: Admin, person: Person) -> Person:
+    """Somebody else with a role in the same project."""
+    name = f"{person.name}-colleague"
+    return Person(name, admin.user(name, person.project_id, "member"), person.project, person.project_id, person.url)
+
+
+def test_an_update_by_somebody_else_is_on_their_behalf(service: Entrusted, person: Person, colleague: Person) -> None:
+    with service.client(person) as http, service.client(colleague) as other:
+        stack_id = create(http)
+        assert other.put(f"stacks/s/{stack_id}", json={"template": TEXT}).status_code == 202
+        until(lambda: given_by(service, person.id) == [], "the first trust to be given back")
+        (trust,) = given_by(service, colleague.id)
+        assert [(row.trust_id, row.state) for row in rows(service.db)] == [(trust, GOOD)]
+        assert other.put(f"stacks/s/{stack_id}", json={"template": TEXT}).status_code == 202
+        assert given_by(service, colleague.id) == [trust]
+
+
+def test_a_trust_whose_user_has_no_role_any_more_is_told_and_mended_by_an_update(
+    service: Entrusted, person: Person, colleague: Person, admin: Admin
+) -> None:
+    with service.client(person) as http, service.client(colleague) as other:
+        stack_id = create(http, remote())
+        settled(http, stack_id, status="CREATE_COMPLETE")
+        admin.withdraw(person.id, person.project_id, "member")
+        until(lambda: {row.state for row in rows(service.db)} == {GONE}, "the trust to be missed")
+        told = [each for each in examine(service.db, None) if each.name == "trusts"]
+        assert [each.level for each in told] == [Level.WARN]
+        assert person.name in told[0].found
+        explained = other.get(f"stacks/s/{stack_id}/explain", follow_redirects=True).text
+        assert "nobody's trust" in explained
+        assert other.put(f"stacks/s/{stack_id}", json={"template": remote("two")}).status_code == 202
+        stack = settled(other, stack_id, status="UPDATE_COMPLETE")
+        assert stack["outputs"][0]["output_value"] == "two"
+        assert next(each for each in examine(service.db, None) if each.name == "trusts").level is Level.OK
+
+
+def test_the_user_is_deleted_and_another_one_deletes_the_stack(
+    service: Entrusted, person: Person, colleague: Person, admin: Admin
+) -> None:
+    with service.client(person) as http, service.client(colleague) as other:
+        stack_id = create(http, remote())
+        settled(http, stack_id, status="CREATE_COMPLETE")
+        admin.ask("DELETE", f"users/{person.id}")
+        assert other.delete(f"stacks/s/{stack_id}").status_code == 204
+        until(gone(other, stack_id), "the stack to be deleted")
+    until(lambda: not rows(service.db), "all trusts to be done with")
+
+
+def asked(service: Entrusted, person: Person, stack_id: str = "nowhere") -> Delegation:
+    """What is left of a service that has died while it asked."""
+    row = Delegation("d", stack_id, person.project_id, person.id, ASKED, object={"end": service.trusts.end_of(7)})
+    row.due_at = 0.0
+    with service.db.write() as tx:
+        delegations.add(tx, row)
+    return row
+
+
+def test_what_was_asked_for_by_one_who_died_is_given_back(service: Entrusted, person: Person) -> None:
+    end = service.trusts.end_of(7)
+    made = service.trusts.make(person.id, person.project_id, ["member"], person.token(), end)
+    assert service.trusts.make(person.id, person.project_id, ["member"], person.token(), end) == made
+    asked(service, person)
+    until(lambda: not rows(service.db), "the row to be done with")
+    assert given_by(service, person.id) == []
+
+
+def test_a_stack_that_is_refused_leaves_no_trust(service: Entrusted, person: Person) -> None:
+    with service.client(person) as http:
+        create(http)
+        assert http.post("stacks", json={"stack_name": "s", "template": TEXT}).status_code == 409
+        until(lambda: len(rows(service.db)) == 1, "the second trust to be given back")
+    assert len(given_by(service, person.id)) == 1
+
+
+def test_while_keystone_is_down_nothing_is_begun_and_nothing_is_lost(
+    service: Entrusted, person: Person, keystone: KeystoneServer
+) -> None:
+    with service.client(person) as http:
+        stack_id = create(http, remote())
+        settled(http, stack_id, status="CREATE_COMPLETE")
+        asker = Asker(person.id, person.name, person.project_id, frozenset({"member"}), person.token())
+        keystone.stop()
+        try:
+            with pytest.raises(Exception, match="Keystone does not answer"), service.delegations.entrusted("n", asker):
+                pass
+            assert http.get("stacks").status_code == 503
+        finally:
+            keystone.start()
+        until(lambda: len(rows(service.db)) == 2, "what was in vain to be done with")
+        assert {row.state for row in rows(service.db)} == {GOOD}
+        assert http.get(f"stacks/s/{stack_id}").json()["stack"]["stack_status"] == "CREATE_COMPLETE"
+
+
+def test_who_cannot_be_acted_for_is_told(service: Entrusted, person: Person) -> None:
+    asker = Asker(person.id, person.name, person.project_id, frozenset({"admin"}), person.token())
+    with pytest.raises(Exception, match="cannot act for"), service.delegations.entrusted("n", asker):
+        pass
+    with pytest.raises(Denied, match="nobody's trust"):
+        service.delegations.token(person.project_id)
+    until(lambda: not rows(service.db), "the row to be done with")
