@@ -458,11 +458,6 @@ def build_info(openstack: OpenStack) -> None:
 
 YET = {
     "stack resume",
-    "stack snapshot create",
-    "stack snapshot delete",
-    "stack snapshot list",
-    "stack snapshot restore",
-    "stack snapshot show",
     "stack suspend",
 }
 """What the service cannot do yet."""

@@ -34,6 +34,7 @@ from homeostat.api.middleware import (
 )
 from homeostat.api.moving import Moving
 from homeostat.api.orchestration import ROUTERS
+from homeostat.api.snapshots import Snapshots
 from homeostat.api.streaming import Tail
 from homeostat.convergence.clock import Clock
 from homeostat.convergence.signalling import Signals
@@ -84,9 +85,11 @@ def create_app(
     signals = Signals(db)
     policy = Policy() if policy is None else policy
     asks = Asks(db, intake.quotas.timeout_s)
-    moving = Moving(db, intake)
+    moving, snapshots = Moving(db, intake), Snapshots(db, intake)
     graphs, tail = Graphs(), Tail(db)
-    app.state.service = Service(db, intake, asks, moving, clock, graphs, signals, tail, policy, limits.hidden_tags)
+    app.state.service = Service(
+        db, intake, asks, moving, snapshots, clock, graphs, signals, tail, policy, limits.hidden_tags
+    )
     app.state.admission = Admission(db, clock, access, ec2)
     for router in ROUTERS:
         app.include_router(router)

@@ -18,6 +18,7 @@ from homeostat.api.enforcing import Policy, forbidden
 from homeostat.api.graphs import Graphs
 from homeostat.api.intake import Intake
 from homeostat.api.moving import Moving
+from homeostat.api.snapshots import Snapshots
 from homeostat.api.streaming import Tail
 from homeostat.clouds.outbound import Outbound
 from homeostat.convergence import access_keys
@@ -44,6 +45,7 @@ class Service:
     intake: Intake
     asks: Asks
     moving: Moving
+    snapshots: Snapshots
     clock: Clock
     graphs: Graphs
     signals: Signals

@@ -57,6 +57,10 @@ class Graphs:
         number = views.described_revision(tx, stack.id)
         return self._get(tx, stack, number) if number else wanted
 
+    def of_revision(self, tx: Connection, stack: Row[Any], number: int) -> Graph:
+        """What was wanted by an earlier one. Fails: LookupError when there is none."""
+        return self._get(tx, stack, number)
+
     def _get(self, tx: Connection, stack: Row[Any], number: int) -> Graph:
         key = (stack.id, number)
         with self._lock:

@@ -83,7 +83,11 @@ class Snapshots:
             busy = stack.status == Status.IN_PROGRESS and stack.snapshot is not None
             if busy and stack.snapshot["id"] == id:
                 raise Rejected("NotSupported", f"Deleting snapshot {id} while it is restored is not supported.")
-            snapshots.begin_deletion(tx, id, self._db.now_of(tx))
+            now = self._db.now_of(tx)
+            if snapshots.parts(tx, id):
+                snapshots.begin_deletion(tx, id, now)
+            else:
+                snapshots.remove(self._db, tx, id, stack.project, now)
 
     def _get(self, tx: Connection, stack_id: str, id: str) -> Row[Any]:
         found = snapshots.get(tx, stack_id, id)

@@ -1,9 +1,9 @@
 """The Orchestration API v1: a router for each part of it, in the order in which addresses are matched.
 
-`stacks`, `previews`, `resources`, `marks`, `explanations`, `events`, `actions`, `convergence`, `moving` work on stacks
-· `lookup` finds them by name · `signals` takes what servers tell, `configs` keeps what is deployed to them · `types`,
-`validation` are for writers of templates · `about` the service · `unsupported` what is refused. `inventory`, `outputs`,
-`renderings` and `texts` make the answers, `bodies` and `listing` read the requests, `models` documents both.
+`stacks`, `previews`, `resources`, `marks`, `explanations`, `events`, `actions`, `snapshots`, `convergence`, `moving`
+work on stacks · `lookup` finds them by name · `signals` takes what servers tell, `configs` keeps what is deployed to
+them · `types`, `validation` are for writers of templates · `about` the service. `inventory`, `outputs`, `renderings`
+and `texts` make the answers, `bodies` and `listing` read the requests, `models` documents both.
 """
 
 from homeostat.api.orchestration import (
@@ -19,14 +19,13 @@ from homeostat.api.orchestration import (
     previews,
     resources,
     signals,
+    snapshots,
     stacks,
     types,
-    unsupported,
     validation,
 )
 
 ROUTERS = (
-    unsupported.ROUTER,
     previews.ROUTER,
     lookup.BELOW,
     moving.ROUTER,
@@ -39,6 +38,7 @@ ROUTERS = (
     explanations.ROUTER,
     events.ROUTER,
     actions.ROUTER,
+    snapshots.ROUTER,
     convergence.ROUTER,
     validation.ROUTER,
     types.ROUTER,

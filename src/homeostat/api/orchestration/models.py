@@ -81,6 +81,26 @@ class Exported(BaseModel):
     resources: dict[str, Any]
 
 
+class Snapshot(BaseModel):
+    id: str
+    name: str | None
+    action: str = Field(description="CREATE, or DELETE while what the cloud keeps for it is deleted.")
+    status: str
+    status_reason: str
+    creation_time: str
+    data: Exported | None = Field(
+        description="The stack as it was, with the ids of what the cloud keeps in `resource_data`; none until complete."
+    )
+
+
+class Snapshots(BaseModel):
+    snapshots: list[Snapshot]
+
+
+class ShownSnapshot(BaseModel):
+    snapshot: Snapshot
+
+
 class Environment(BaseModel):
     parameters: dict[str, Any]
     parameter_defaults: dict[str, Any]

@@ -1,0 +1,146 @@
+"""Snapshots of a stack: take, list, show, delete, restore."""
+
+from typing import Annotated, Any
+
+from fastapi import Path
+from pydantic import BaseModel, Field
+from sqlalchemy import Connection, Row
+from starlette.responses import Response
+
+from homeostat.api.answers import Json, nothing
+from homeostat.api.asking import Ask, Asked, Body, StackId, StackName, described_body
+from homeostat.api.faults import documented
+from homeostat.api.orchestration import models
+from homeostat.api.orchestration.renderings import Wire, at
+from homeostat.api.orchestration.routing import STACK, answers, router
+from homeostat.api.orchestration.texts import environment_of, template_of
+from homeostat.api.policy import may
+from homeostat.api.snapshots import not_found
+from homeostat.model.errors import Rejected
+from homeostat.model.status import Action, Status
+from homeostat.store import snapshots
+
+ROUTER = router("snapshots")
+SnapshotId = Annotated[str, Path(description="Id of the snapshot.")]
+ONE = f"{STACK}/snapshots/{{snapshot_id}}"
+NAME_MAX = 255
+
+
+class SnapshotRequest(BaseModel):
+    name: str | None = Field(None, description="What to call it; names need not differ.", max_length=NAME_MAX)
+
+
+def _name(body: Body) -> str | None:
+    name = body.get("name")
+    if name is not None and (not isinstance(name, str) or len(name) > NAME_MAX):
+        raise Rejected("HTTPBadRequest", f"name: a text of at most {NAME_MAX} characters is needed, got {name!r}")
+    return name
+
+
+@ROUTER.post(
+    f"{STACK}/snapshots",
+    dependencies=[may("stacks:snapshot")],
+    summary="Take a snapshot of a stack",
+    responses=answers(models.Snapshot, "Accepted; the snapshot is being taken.") | documented(409),
+    openapi_extra=described_body(SnapshotRequest),
+)
+def take_snapshot(ask: Ask, stack_name: StackName, stack_id: StackId, body: Body) -> Response:
+    """The stack must be at rest. What its servers and volumes hold is kept, those of nested stacks too."""
+    name = _name(body)
+    with ask.db.read() as tx:
+        ask.live_stack(tx, stack_name, stack_id)
+    row = ask.service.snapshots.take(stack_id, name, unlimited=ask.caller.is_admin)
+    return Json(_summary(row) | {"data": None})
+
+
+@ROUTER.get(
+    f"{STACK}/snapshots",
+    dependencies=[may("stacks:list_snapshots")],
+    summary="List the snapshots of a stack",
+    responses=answers(models.Snapshots),
+)
+def list_snapshots(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response:
+    """Oldest first."""
+    with ask.db.read() as tx:
+        stack = ask.live_stack(tx, stack_name, stack_id)
+        listed = [_rendered(ask, tx, stack, row) for row in snapshots.of_stack(tx, stack_id)]
+    return Json({"snapshots": listed})
+
+
+@ROUTER.get(
+    ONE,
+    dependencies=[may("stacks:show_snapshot")],
+    summary="Show a snapshot",
+    responses=answers(models.ShownSnapshot),
+)
+def show_snapshot(ask: Ask, stack_name: StackName, stack_id: StackId, snapshot_id: SnapshotId) -> Response:
+    with ask.db.read() as tx:
+        stack = ask.live_stack(tx, stack_name, stack_id)
+        row = snapshots.get(tx, stack_id, snapshot_id)
+        if row is None:
+            raise not_found(snapshot_id)
+        body = _rendered(ask, tx, stack, row)
+    return Json({"snapshot": body})
+
+
+@ROUTER.delete(
+    ONE,
+    dependencies=[may("stacks:delete_snapshot")],
+    summary="Delete a snapshot",
+    status_code=204,
+    responses=answers(None, "Accepted; the snapshot is being deleted.", 204),
+)
+def delete_snapshot(ask: Ask, stack_name: StackName, stack_id: StackId, snapshot_id: SnapshotId) -> Response:
+    """What the cloud keeps for it goes too; the snapshot is shown until that is gone."""
+    with ask.db.read() as tx:
+        ask.live_stack(tx, stack_name, stack_id)
+    ask.service.snapshots.delete(stack_id, snapshot_id)
+    return nothing()
+
+
+@ROUTER.post(
+    f"{ONE}/restore",
+    dependencies=[may("stacks:restore_snapshot")],
+    summary="Restore a snapshot",
+    status_code=202,
+    responses=answers(None, "Accepted; the stack goes back to the snapshot.", 202) | documented(409),
+)
+def restore_snapshot(ask: Ask, stack_name: StackName, stack_id: StackId, snapshot_id: SnapshotId) -> Response:
+    """Template, parameters, environment and files are those of then, and what was kept of servers and volumes is had
+    back. What came later goes."""
+    with ask.db.read() as tx:
+        ask.live_stack(tx, stack_name, stack_id)
+    ask.service.snapshots.restore(stack_id, snapshot_id)
+    return nothing(202)
+
+
+def _summary(row: Row[Any]) -> Wire:
+    return {
+        "id": row.id,
+        "name": row.name,
+        "action": row.action,
+        "status": row.status,
+        "status_reason": row.reason,
+        "creation_time": at(row.created_at),
+    }
+
+
+def _rendered(ask: Asked, tx: Connection, stack: Row[Any], row: Row[Any]) -> Wire:
+    """With all that was kept, once there is anything; hidden values hidden."""
+    if row.data is None:
+        return _summary(row) | {"data": None}
+    graph = ask.service.graphs.of_revision(tx, stack, int(row.revision))
+    data = {
+        "name": stack.name,
+        "id": stack.id,
+        "action": Action.SNAPSHOT,
+        "status": Status.COMPLETE,
+        "project_id": stack.project,
+        "stack_user_project_id": stack.user_project or stack.project,
+        "tags": stack.tags,
+        "environment": environment_of(graph),
+        "files": dict(graph.desired.files),
+        "template": template_of(graph),
+        **row.data,
+    }
+    return _summary(row) | {"data": data}
