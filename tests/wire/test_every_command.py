@@ -250,7 +250,8 @@ def snapshot_list(openstack: OpenStack) -> None:
 @proves("stack snapshot show")
 def snapshot_show(openstack: OpenStack) -> None:
     snapshot = _snapshot(openstack)
-    assert openstack.shown("stack", "snapshot", "show", "hello", snapshot)["id"] == snapshot
+    shown = openstack.shown("stack", "snapshot", "show", "hello", snapshot)["snapshot"]
+    assert (shown["id"], shown["data"]["resources"].keys()) == (snapshot, {"name", "speaker"})
 
 
 @proves("stack snapshot restore")
