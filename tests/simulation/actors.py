@@ -12,6 +12,7 @@ from taskflow.exceptions import JobFailure, UnclaimableJob
 
 from homeostat.api.asks import Asks
 from homeostat.api.intake import Intake, Quotas
+from homeostat.api.marks import Marks
 from homeostat.clouds.joined import JoinedCloud
 from homeostat.clouds.port import Sighting
 from homeostat.clouds.simulated import SimulatedCloud
@@ -349,6 +350,7 @@ class Api(Process):
         self.requests: deque[Request] = deque()
         self.intake = Intake(self.db, entropy, Quotas(timeout_s=TIMEOUT_S))
         self.asks = Asks(self.db, TIMEOUT_S)
+        self.marks = Marks(self.db)
         self.signals = Signals(self.db)
         self._tell = tell
         self.actors = [Actor(f"{name}.{number}", self._serve) for number in range(2)]

@@ -77,6 +77,8 @@ def _check_shard(world: Restable, stack: Any, number: int) -> set[str]:
     assert not _news(loaded, stored), (
         f"{place} has not noticed what became of its child stacks: {_news(loaded, stored)}"
     )
+    failures = sum(row.hinders for row in loaded.world.rows.values())
+    assert shard.failures == failures, f"{place} has {failures} failed resources, and counts {shard.failures}"
     frontier = Frontier(loaded.world, iter(()))
     steps = frontier.steps(now, 1000)
     assert not steps, f"{place} is at rest with something to do: {steps}"
@@ -90,7 +92,10 @@ def _check_shard(world: Restable, stack: Any, number: int) -> set[str]:
     for each in told.values():
         assert each.released_by, f"{place}: nothing would release {each}"
     forbidden = {node for node, each in told.items() if each.why is Why.LEFT_ALONE and graph[node].restricted}
-    helpless = forbidden | {node for node, each in told.items() if each.why is Why.FAILED}
+    marked = {node for node, each in told.items() if each.why is Why.UNHEALTHY}
+    for node in marked:
+        assert graph[node].restricted or graph[node].external_id is not None, f"{place}: {node} is marked, and stays"
+    helpless = forbidden | marked | {node for node, each in told.items() if each.why is Why.FAILED}
     if stack.status == Status.COMPLETE:
         assert all(each.cause in helpless for each in told.values()), f"{place} is COMPLETE, and waits: {told}"
     if stack.status == Status.COMPLETE and not helpless:

@@ -34,11 +34,12 @@ class Played(NamedTuple):
     deletions: int
     snapshots: int
     cleared: int
+    renewed: int
 
 
-def play(seed: int, *, careful: bool = False, held: bool = False) -> Played:
+def play(seed: int, *, careful: bool = False, held: bool = False, marked: bool = False) -> Played:
     """Fails: AssertionError with what happened and how to replay it."""
-    world = TroubledWorld(seed, careful=careful, held=held)
+    world = TroubledWorld(seed, careful=careful, held=held, marked=marked)
     try:
         world.run()
     except Exception as error:
@@ -48,7 +49,7 @@ def play(seed: int, *, careful: bool = False, held: bool = False) -> Played:
         )
         raise AssertionError(f"seed {seed}: {error}\n{told}\nreplay: {replay}") from error
     watcher = world.watcher
-    numbers = (world.kills, world.superseded, watcher.deletions, watcher.snapshots, world.cleared)
+    numbers = (world.kills, world.superseded, watcher.deletions, watcher.snapshots, world.cleared, len(watcher.renewed))
     return Played(world.story.lines, *numbers)
 
 
@@ -90,3 +91,9 @@ def test_hooks_hold_until_they_are_cleared_and_what_is_not_ours_is_not_touched()
     """In each of these worlds something stops at hooks, or is restricted, or belongs to others."""
     worlds = [played(seed, held=True) for seed in range(8)]
     assert sum(world.cleared for world in worlds) > 20
+
+
+def test_what_is_marked_unhealthy_is_replaced_once() -> None:
+    """MU: in each of these worlds users and their programs mark resources, while workers die; the watcher counts."""
+    worlds = [played(seed, marked=True) for seed in range(100, 108)]
+    assert sum(world.renewed for world in worlds) > 8

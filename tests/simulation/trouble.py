@@ -9,8 +9,10 @@ from sqlalchemy import select
 
 from homeostat.api.asks import Asks, Switches
 from homeostat.api.intake import Intake
+from homeostat.api.marks import Said
 from homeostat.clouds.port import Sighting
 from homeostat.clouds.simulated import Faults, Weather
+from homeostat.model.status import Status
 from homeostat.store import schema, shards
 from tests.simulation.actors import Process
 from tests.simulation.templates import Gardener, Warden, Wish
@@ -43,9 +45,10 @@ def weather_of(rng: random.Random) -> Weather:
 class TroubledWorld(SimulatedWorld):
     """A world whose seed also decides what sort of trouble there is: rarely everything at once."""
 
-    def __init__(self, seed: int, *, careful: bool = False, held: bool = False) -> None:
+    def __init__(self, seed: int, *, careful: bool = False, held: bool = False, marked: bool = False) -> None:
         rng = random.Random(f"climate {seed}")
         wardens = random.Random(f"warden {seed}")
+        probers = random.Random(f"prober {seed}")
         super().__init__(
             seed,
             weather_of(rng),
@@ -68,6 +71,8 @@ class TroubledWorld(SimulatedWorld):
         if wardens.random() < 0.3 or held:
             self._warden = Warden(wardens, self._give())
             self._acts.append((4.0, self._clear))
+        if probers.random() < 0.3 or marked:
+            self._acts.append((6.0, self._mark))
 
     def _always(self) -> list[tuple[float, Callable[[], None]]]:
         return [(1.5, self._create), (4, self._update), (1.5, self._delete), (2, self.replace_dead)]
@@ -249,6 +254,28 @@ class TroubledWorld(SimulatedWorld):
             self._ask_of(lambda asks: asks.converge(*place), f"converge {place}")
             if place[1] is not None:
                 self.mended.add(place[0])
+
+    def _mark(self) -> None:
+        """Somebody says that one resource or several of a stack are unhealthy, perhaps for a while; or well again."""
+        resting = self.rng.random() < 0.9
+        chosen = (row for row in self.rows() if not resting or row.status == Status.COMPLETE)
+        rows = sorted((row.stack_id, row.name, row.handle) for row in chosen)
+        if not rows:
+            return
+        stack_id = self.rng.choice(rows)[0]
+        mine = [name for id, name, _ in rows if id == stack_id] + [handle for id, _, handle in rows if id == stack_id]
+        targets = [self.rng.choice(mine) for _ in range(self.rng.choice((1, 1, 1, 3)))]
+        said = Said(self.rng.random() < 0.8, "by hand", lasts_s=self.rng.choice((None, None, 1.0, 30.0)))
+        places = {f"resources[{place}]": target for place, target in enumerate(targets) if target}
+        alive = [api for api in self.apis if api.alive]
+        if alive and places:
+            api = self.rng.choice(alive)
+
+            def serve(_: Intake) -> None:
+                api.marks.say(stack_id, said, places)
+
+            api.requests.append(serve)
+            self.tell(f"user: mark {targets} of {stack_id[:6]}: {said}")
 
     def _check(self) -> None:
         stack_id = self._stack()

@@ -6,7 +6,7 @@ What is wrong is noted, never raised here: it would be raised inside the process
 import itertools
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -94,10 +94,16 @@ class Row(NamedTuple):
     revision: int
     deletion_policy: str
     changed: int
+    replaces: str | None
+    marks: str | None
 
     @property
     def state(self) -> State:
         return self.action, self.status
+
+    @property
+    def marked(self) -> bool:
+        return '"unhealthy"' in (self.marks or "")
 
     @property
     def done(self) -> bool:
@@ -151,7 +157,8 @@ class Watcher:
     """Takes: db, clouds — to be watched from now on.
 
     wrong — what was seen that must not be; retained — handles that a deletion policy let go of; deletions, commits —
-    how much was judged; snapshots — deletions that had to wait for one.
+    how much was judged; snapshots — deletions that had to wait for one; renewed — resources that were replaced for a
+    mark, by key.
     """
 
     def __init__(self, db: WatchedDatabase, clouds: Sequence[WatchedCloud]) -> None:
@@ -160,6 +167,7 @@ class Watcher:
         self.deletions = 0
         self.snapshots = 0
         self.commits = 0
+        self.renewed: set[str] = set()
         self._done: set[tuple[str, str]] = set()
         self._db = db
         self._marks: Any = (0, 0, None, 0, None)
@@ -200,6 +208,7 @@ class Watcher:
         for key in before[0].keys() | rows.keys() | {event.key for event in events if event.key}:
             self._row(before[0].get(key), rows.get(key), told.get(key, ()))
             self._order(rows.get(key), told.get(key, ()))
+            self._succession(rows.get(key), rows.values())
         for stack_id in before[1].keys() | all_stacks.keys():
             self._stack(before[1].get(stack_id), all_stacks.get(stack_id), told.get(stack_id, ()))
 
@@ -219,11 +228,20 @@ class Watcher:
         if before is not None and after is not None:
             self._demand(after.version >= before.version, f"{name} went from version {before.version} to {after}")
             again = any(one == other for one, other in itertools.pairwise(walk))
-            newer = after.revision > before.revision
+            newer = after.revision > before.revision or after.marks != before.marks
             self._demand(newer or not again, f"{name} fails over and over: {before}, {events}")
             lingers = after.state == (Action.DELETE, Status.COMPLETE)
             held = lingers or before.handle in ("", after.handle, *self.retained)
             self._demand(held, f"{name} lost hold of {before.handle}: {after}")
+
+    def _succession(self, old: Row | None, rows: Collection[Row]) -> None:
+        """What is marked has one successor at a time, however often workers die in the middle of it (MU)."""
+        if old is None or not old.marked:
+            return
+        alive = [row for row in rows if row.replaces == old.key and row.action != Action.DELETE]
+        if alive:
+            self.renewed.add(old.key)
+        self._demand(len(alive) <= 1, f"{old.name} is marked, and has several successors: {old}, {alive}")
 
     def _order(self, row: Row | None, events: Sequence[Event]) -> None:
         """A resource is begun when all that it requires is done (CV4)."""
@@ -237,7 +255,7 @@ class Watcher:
         for name in definition.requires if definition is not None else ():
             done = [each for each in rows.values() if each.stack_id == row.stack_id and each.name == name]
             kind = self._graph(stack, row.shard)[name].type
-            well = any(each.done and each.type == kind for each in done)
+            well = any((each.done or each.marked) and each.type == kind for each in done)
             self._demand(well, f"{row.name} is begun, but {name}, which it requires, is {done}")
 
     def _stack(self, before: Stack | None, after: Stack | None, events: Sequence[Event]) -> None:

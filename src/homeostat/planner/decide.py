@@ -1,5 +1,7 @@
 """What one resource needs now: a step, nothing, or a named reason to wait. Pure."""
 
+from dataclasses import replace
+
 from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.observed import Condition, Remedy, Verdict
@@ -190,7 +192,7 @@ class Decider(Takeovers):
             return Waiting(row.name, Why.UNHEALTHY, (), mark.reason, mark.since, mark.expires_at, row.key)
         halted = self._halt(row.name)
         if halted is not None and row.asked_at is None:
-            return halted
+            return replace(halted, due_at=mark.expires_at)
         row.attempts = 0
         return self._replace(definition, row, now, f"it is marked unhealthy: {mark.reason}")
 

@@ -107,6 +107,18 @@ def test_a_mark_ends_by_itself_when_nobody_acts_on_it() -> None:
     assert len(service.servers()) == 1
 
 
+def test_a_mark_ends_also_in_a_stack_that_has_failed() -> None:
+    """Nothing new is begun for it, so nobody acts on the mark."""
+    service, stack_id = started({"srv": server()}, converge=True)
+    service.update(stack_id, {"srv": server(), "bad": double(fail=True)})
+    service.rest()
+    assert service.state(stack_id) == "UPDATE_FAILED"
+    mark(service, stack_id, "srv", Said(True, lasts_s=60.0))
+    assert service.states(stack_id)["srv"] == "CHECK_FAILED"
+    service.live(61.0)
+    assert service.states(stack_id)["srv"] == "CHECK_COMPLETE"
+
+
 def test_a_check_of_the_stack_does_not_take_a_mark_away() -> None:
     service, stack_id = started()
     mark(service, stack_id, "srv", Said(True, "it smells"))
