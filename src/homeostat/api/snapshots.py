@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from homeostat.api.intake import Intake
+from homeostat.api.intake import CheckTypes, Intake
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action, Status, joined
@@ -43,8 +43,8 @@ class Snapshots:
             snapshots.add(tx, id, stack_id, number, name, now)
             return self._get(tx, stack_id, id)
 
-    def restore(self, stack_id: str, id: str) -> None:
-        """Make what the snapshot has kept the newest revision, whatever is going on.
+    def restore(self, stack_id: str, id: str, check_types: CheckTypes | None = None) -> None:
+        """Make what the snapshot has kept the newest revision, whatever is going on. check_types — see `intake.Intent`.
 
         Fails: Rejected — EntityNotFound; StackLocked; NotSupported for one that is not complete, and for a suspended
         stack; like `Intake.compile` where what it says cannot be had any more.
@@ -55,7 +55,7 @@ class Snapshots:
             desired = stacks.desired_of(tx, stack_id, snapshot.revision)
         if seen is not None:
             _check_complete(snapshot)
-            self._intake.compile(Identity(seen.id, seen.name, seen.project), desired)
+            self._intake.compile(Identity(seen.id, seen.name, seen.project), desired, check_types)
         with self._db.write() as tx:
             stack = locking.changeable(self._db, tx, stack_id)
             if stack.suspended:

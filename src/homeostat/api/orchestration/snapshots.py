@@ -110,7 +110,7 @@ def restore_snapshot(ask: Ask, stack_name: StackName, stack_id: StackId, snapsho
     back. What came later goes."""
     with ask.db.read() as tx:
         ask.live_stack(tx, stack_name, stack_id)
-    ask.service.snapshots.restore(stack_id, snapshot_id)
+    ask.service.snapshots.restore(stack_id, snapshot_id, ask.check_types)
     return nothing(202)
 
 
