@@ -15,6 +15,7 @@ from keystoneauth1.http_basic import HTTPBasicAuth
 from keystoneauth1.session import Session
 
 from homeostat.api.auth import BasicAccess, NoAccess, read_accounts
+from homeostat.api.enforcing import Policy
 from homeostat.api.server import ApiSettings, run_api
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.convergence.clock import Entropy, SystemClock
@@ -181,3 +182,37 @@ def test_the_token_of_a_handle_signals_it_and_does_nothing_else(db: Database, pa
         assert httpx.get(f"{url}/v1/signal/stacks").status_code == 401
         metadata = http.get(f"stacks/s/{made}/resources/one/metadata").json()["metadata"]
         assert metadata["1"]["data"] == 1
+
+
+def test_roles(db: Database, tmp_path: Path) -> None:
+    """The same as for every route in tests/unit/api/test_matrix.py, over real HTTP and with real passwords."""
+    path, policy = tmp_path / "htpasswd", tmp_path / "policy.yaml"
+    path.write_text(
+        line("ada", "x", "site")
+        + line("ray", "x", "site:reader")
+        + line("root", "x", "site:admin")
+        + line("eve", "x", "other")
+        + line("guest", "x", "site:visitor")
+    )
+    policy.write_text('"build_info:build_info": "role:admin"\n')
+    body = {"stack_name": "hello", "template": templates.HELLO}
+    with serving(db, BasicAccess(path), ApiSettings(policy=Policy(policy))) as url:
+
+        def code(user: str, method: str, below: str, project: str = "site", sent: object = None) -> int:
+            answer = httpx.request(method, f"{url}/v1/{project}/{below}", auth=(user, "x"), json=sent)
+            return answer.status_code
+
+        made = {user: code(user, "POST", "stacks", sent=body) for user in ("guest", "ray", "eve", "ada", "root")}
+        assert made == {"guest": 403, "ray": 403, "eve": 403, "ada": 201, "root": 409}
+        seen = {user: code(user, "GET", "stacks") for user in made}
+        assert seen == {"guest": 403, "ray": 200, "eve": 403, "ada": 200, "root": 200}
+        workers = {user: code(user, "GET", "services") for user in made}
+        assert workers == {"guest": 403, "ray": 403, "eve": 403, "ada": 403, "root": 200}
+        assert (code("ada", "GET", "build_info"), code("root", "GET", "build_info")) == (403, 200)
+        assert (code("root", "GET", "stacks", "other"), code("eve", "GET", "stacks/hello", "other")) == (200, 404)
+        refused = httpx.get(f"{url}/v1/site/services", auth=("ada", "x")).json()
+        assert refused["error"] == {
+            "type": "Forbidden",
+            "message": "You are not authorized to use index.",
+            "traceback": None,
+        }
