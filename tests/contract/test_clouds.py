@@ -312,7 +312,12 @@ def test_what_is_in_use_cannot_be_deleted_yet(subject: Subject, used: str, user:
         (["pause", "stop"], "stopped"),
         (["reboot"], "active"),
         (["rebuild"], "active"),
-        (["lock", "unlock", "stop"], "stopped"),
+        (["suspend"], "suspended"),
+        (["suspend", "suspend"], "suspended"),
+        (["suspend", "resume"], "active"),
+        (["suspend", "stop"], "stopped"),
+        (["resume"], "active"),
+        (["lock", "lock", "unlock", "stop"], "stopped"),
         (["start"], "active"),
     ],
 )
@@ -329,12 +334,14 @@ def test_a_locked_server_stays_as_it_is(subject: Subject) -> None:
     spec = {**CASES["server"].spec(subject), "name": "x"}
     refused = [
         *subject.cloud.operate("server", [Operation(handle, "stop"), Operation(handle, "rebuild")]),
+        *subject.cloud.operate("server", [Operation(handle, "suspend"), Operation(handle, "resume")]),
         *subject.cloud.update("server", [Change(handle, spec, ("name",))]),
         *subject.cloud.delete("server", [handle]),
     ]
     assert all(isinstance(answer, HomeostatError) for answer in refused)
     assert "unlock" in str(refused[0])
-    assert subject.cloud.observe("server", [handle])[0].properties["status"] == "active"
+    seen = subject.cloud.observe("server", [handle])[0].properties
+    assert (seen["status"], seen["locked"]) == ("active", True)
 
 
 def test_an_operation_nobody_knows_is_refused(subject: Subject) -> None:

@@ -275,6 +275,38 @@ def test_a_paused_server_does_nothing(cloud: LocalCloud, root: Path) -> None:
     eventually(lambda: ticks.stat().st_size > size)
 
 
+def test_a_suspended_server_stands_still_whoever_looks_after_it(cloud: LocalCloud, root: Path) -> None:
+    """Also when the service that has suspended it is gone."""
+    web = server(cloud, "web", "#!/bin/sh\nwhile :; do echo x >> ticks; sleep 0.01; done\n")
+    ticks = home(root, web.handle) / "ticks"
+    eventually(ticks.exists)
+    assert operated(cloud, "server", web.handle, "suspend")["status"] == "suspended"
+    size = ticks.stat().st_size
+    cloud.close()
+    other = LocalCloud(root)
+    try:
+        (seen,) = other.observe("server", [web.handle])
+        assert (seen.properties["status"], ticks.stat().st_size) == ("suspended", size)
+        (refused,) = other.operate("server", [Operation(web.handle, "start")])
+        assert "is suspended: resume it" in str(refused)
+        assert operated(other, "server", web.handle, "resume")["status"] == "active"
+        eventually(lambda: ticks.stat().st_size > size)
+    finally:
+        other.close()
+
+
+def test_a_suspended_server_that_dies_starts_anew_when_it_is_resumed(cloud: LocalCloud, root: Path) -> None:
+    web = server(cloud, "web", "#!/bin/sh\necho life >> lives\nsleep 1000\n")
+    lives = home(root, web.handle) / "lives"
+    eventually(lives.exists)
+    operated(cloud, "server", web.handle, "suspend")
+    for pid in owned(root):
+        os.kill(pid, signal.SIGKILL)
+    eventually(lambda: cloud.observe("server", [web.handle])[0].properties["status"] == "stopped")
+    assert operated(cloud, "server", web.handle, "resume")["status"] == "active"
+    eventually(lambda: lives.read_text() == "life\nlife\n")
+
+
 @pytest.mark.parametrize(
     ("wrong", "named"),
     [({"image": "nope"}, "cirros"), ({"flavor": "nope"}, "m1.tiny"), ({"key_name": "nope"}, "keypair 'nope'")],

@@ -335,10 +335,16 @@ def test_a_stack_is_checked(heat: Client, http: httpx.Client, hello: str) -> Non
     assert {each.resource_status for each in heat.resources.list("hello")} == {"CHECK_COMPLETE"}
 
 
-@pytest.mark.parametrize("action", ["suspend", "resume"])
-def test_actions_that_are_not_there_yet(heat: Client, hello: str, action: str) -> None:
-    with pytest.raises(exc.HTTPBadRequest, match=f"action {action} is not supported yet"):
-        getattr(heat.actions, action)("hello")
+def test_a_stack_is_suspended_and_resumed(heat: Client, http: httpx.Client, hello: str) -> None:
+    heat.actions.suspend("hello")
+    settled(http, hello, status="SUSPEND_COMPLETE")
+    assert {each.resource_status for each in heat.resources.list("hello")} == {"SUSPEND_COMPLETE"}
+    heat.actions.suspend("hello")
+    with pytest.raises(exc.HTTPBadRequest, match="Updating a stack when it is suspended is not supported"):
+        heat.stacks.update("hello", template={"heat_template_version": "2018-08-31"})
+    heat.actions.resume("hello")
+    settled(http, hello, status="RESUME_COMPLETE")
+    assert {each.resource_status for each in heat.resources.list("hello")} == {"RESUME_COMPLETE"}
 
 
 def test_types_and_templates(heat: Client) -> None:

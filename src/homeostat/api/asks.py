@@ -1,14 +1,14 @@
 """What users ask of a stack besides a new desired state: to look, to converge, to check, to go on from a hook, and the
 switches of continuous convergence (CV8, CV9). Never waits for the engine."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Connection, Row, update
 
 from homeostat.model.errors import Rejected
-from homeostat.model.status import Action, Status
+from homeostat.model.status import MAINTENANCE, Action, Status
 from homeostat.model.world import Resource
 from homeostat.planner import hooks, outcome
 from homeostat.planner.current import current_row
@@ -130,6 +130,47 @@ class Asks:
                 message = f"Checking stack {stack.name} after its deletion has failed is not supported"
                 raise Rejected("NotSupported", f"{message}: delete it once more, or update it.")
             stacks.check(self._db, tx, stack, self._db.now_of(tx), self._timeout_s)
+
+    def suspend(self, stack_id: str) -> None:
+        """Suspend everything in the stack, what requires others first; again it does nothing.
+
+        Fails: Rejected — see `_maintain`.
+        """
+        self._maintain(stack_id, Action.SUSPEND)
+
+    def resume(self, stack_id: str) -> None:
+        """Resume everything in the stack, and keep it as it should be again. Fails: like `suspend`."""
+        self._maintain(stack_id, Action.RESUME)
+
+    def _maintain(self, stack_id: str, action: Action) -> None:
+        """Fails: Rejected — EntityNotFound; StackLocked; ActionInProgress while something else goes on; NotSupported
+        for a nested stack, and for one whose deletion has failed."""
+        with self._db.write() as tx:
+            stack = locking.changeable(self._db, tx, stack_id)
+            if stack.action == action and stack.status != Status.FAILED:
+                return
+            if stack.status == Status.IN_PROGRESS and stack.action not in MAINTENANCE:
+                message = f"Stack {stack.name} already has an action ({stack.action}) in progress."
+                raise Rejected("ActionInProgress", message)
+            if stack.parent_id is not None:
+                message = (
+                    f"A nested stack is suspended and resumed with the stack {stack.root_id} that it is nested in."
+                )
+                raise Rejected("NotSupported", message)
+            if stack.action == Action.DELETE:
+                message = f"{action.title()} of stack {stack.name} after its deletion has failed is not supported"
+                raise Rejected("NotSupported", f"{message}: delete it once more, or update it.")
+            stacks.maintain(self._db, tx, stack, action, self._db.now_of(tx), self._timeout_s)
+
+    def lock(self, stack_id: str, wanted: locking.Lock, breaks: Callable[[locking.Lock], bool]) -> None:
+        """See `store.locking.lock`."""
+        with self._db.write() as tx:
+            locking.lock(self._db, tx, stack_id, wanted, breaks, self._timeout_s)
+
+    def unlock(self, stack_id: str, breaks: Callable[[locking.Lock], bool]) -> None:
+        """See `store.locking.unlock`."""
+        with self._db.write() as tx:
+            locking.unlock(self._db, tx, stack_id, breaks, self._timeout_s)
 
     def switch(self, stack_id: str, switches: Switches) -> Row[Any]:
         """Change the switches of a stack and of all that is nested in it; gives its row as it is then.

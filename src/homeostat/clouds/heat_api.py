@@ -97,7 +97,7 @@ class Regions:
             message = f"region {region.name} gave no answer: {error!r}"
             raise (Transient(message) if looks else Uncertain(message)) from error
         if answer.is_success:
-            return dict(answer.json()) if answer.content else {}
+            return dict(answer.json() or {}) if answer.content else {}
         raise _fault(region, project, answer, looks=looks)
 
     def _asked(
@@ -305,7 +305,10 @@ class RemoteStacks:
         return self._of_handles([each.handle for each in operations], self._operate, operations)
 
     def _operate(self, region: Region, entry: Wire, operation: Operation) -> Answer:
-        return Rejected("NotSupported", f"{operation.verb} of a stack is not supported.")
+        if operation.verb not in ("suspend", "resume"):
+            return Rejected("NotSupported", f"{operation.verb} of a stack is not supported.")
+        self._ask(region, "POST", f"{_path(entry)}/actions", json={operation.verb: None})
+        return self._begun(region.name, entry["id"], entry["stack_name"], operation.verb.upper())
 
     def _of_handles(
         self, handles: Sequence[str], act: Callable[[Region, Wire, Any], Answer], items: Sequence[Any]

@@ -16,9 +16,9 @@ Rules for adapters
   `Transient`, and the look is unknown, never absent.
 
 Objects by kind (fields beyond these are allowed; `status` words in lower case)
-  server: {id, name, status: building|active|stopped|paused|error|deleting, address, addresses: {network: [{addr,
-    version, port, mac}]}, image, flavor, key_name, metadata, user_data, networks: [{network, port, fixed_ip}],
-    security_groups, tags, fault, console_log?, pid? (local)}
+  server: {id, name, status: building|active|stopped|paused|suspended|error|deleting, locked, address,
+    addresses: {network: [{addr, version, port, mac}]}, image, flavor, key_name, metadata, user_data,
+    networks: [{network, port, fixed_ip}], security_groups, tags, fault, console_log?, pid? (local)}
   keypair: {id (= name), name, public_key, private_key (only in the create answer), type, fingerprint}
   network: {id, name, status, admin_state_up, shared, mtu, subnets: [id], tags}
   subnet: {id, name, network_id, cidr, gateway_ip, ip_version, enable_dhcp, dns_nameservers, allocation_pools,
@@ -110,8 +110,9 @@ Objects by kind (fields beyond these are allowed; `status` words in lower case)
   workflow: {id (= name), name, type, tasks, task_defaults, input, output, params, tags, executions}
   cron_trigger: {id (= name), name, pattern, workflow_name, workflow_input, first_time, count, next_execution_time,
     remaining_executions}
-  external_resource: {id, status: idle|running|success|error|cancelled, actions: {CREATE|UPDATE|SUSPEND|RESUME|DELETE:
-    {workflow, params}}, input, description, output}; each call runs the workflow of its action, if there is one
+  external_resource: {id, status: idle|running|success|error|cancelled, action (SUSPEND or RESUME, the last one told),
+    actions: {CREATE|UPDATE|SUSPEND|RESUME|DELETE: {workflow, params}}, input, description, output}; each call runs the
+    workflow of its action, if there is one
   share: {id, name, status: creating|available|error|error_deleting, share_proto, size (GiB), snapshot_id,
     share_network_id, share_type, metadata, is_public, access_rules, export_locations, host, availability_zone, …}
   share_network: {id, name, neutron_net_id, neutron_subnet_id, security_services, segmentation_id, cidr, ip_version,
@@ -140,10 +141,12 @@ Objects by kind (fields beyond these are allowed; `status` words in lower case)
     access_key, secret_key}; deployed_server: {id, name, os_collect_config}.
     A deployment is asked for with {name, config, server_id, input_values, actions, transport}
 
-Operations by kind: server — start, stop, reboot, pause, unpause, lock, unlock, rebuild, snapshot; volume — snapshot;
+Operations by kind: server — start, stop, reboot, pause, unpause, suspend, resume, lock, unlock, rebuild, snapshot;
+remote_stack and external_resource — suspend, resume (the field `action` tells the last one); volume — snapshot;
 what the service keeps itself — adopt with {token, spec, id, status, metadata, data}, see `convergence.records`; queue —
 post with {messages: [{body, ttl (seconds)}]}; app_container — start, unpause; load_balancer and floating_ip — start
-(where a process of theirs can die: their status is then `stopped`).
+(where a process of theirs can die: their status is then `stopped`). A locked server takes no change and no operation
+but lock, unlock and snapshot, and is not deleted. Locked or suspended once more, it stays as it is.
 
 Snapshots: `snapshot` with the arguments {token, name} begins to copy the data of a thing (a volume: a backup or
 snapshot; a server: an image of its disk) and answers at once. It is idempotent on the token: asked again, it goes on

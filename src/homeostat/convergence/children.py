@@ -29,7 +29,7 @@ from homeostat.model.plan import Step, Verb
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, Seen, Spares, World, next_look
 from homeostat.planner import rolling
-from homeostat.planner.asked import CHECK
+from homeostat.planner.asked import CHECK, CONVERGE
 from homeostat.planner.current import current_row
 from homeostat.planner.naming import physical_name
 from homeostat.planner.scope import RowScope, thing_of
@@ -97,20 +97,21 @@ class Children:
             return self._pass_on(tx, world, step, child, before, now)
         if step.verb is Verb.DELETE:
             action, desired = Action.DELETE, stacks.EMPTY
+            changes: dict[str, Any] = {"suspended": False, "lock": None}
             done = child.action == Action.DELETE and child.status == Status.IN_PROGRESS
             done = done and world.stack.spares in (None, child.spares)
         else:
             action, desired = Action.UPDATE, self._desired(tx, world, step, child, before, now)
+            changes = {"suspended": False}
             done = before.intent == desired.intent
         if done:
             return _observe(tx, child.id, now)
-        changes: dict[str, Any] = {}
         if action == Action.UPDATE and world.stack.look_from is not None:
             changes["look_from"] = self._db.now_of(tx)
         if action == Action.UPDATE and world.stack.restoring:
             action = Action.RESTORE if world.stack.action == Action.RESTORE else action
             changes["snapshot"] = world.stack.snapshot_inside(step.row.name)
-        touched = None if changes else touched_shards(before, desired)
+        touched = None if changes.keys() & {"look_from", "snapshot"} else touched_shards(before, desired)
         if step.verb is Verb.DELETE and world.stack.spares is not None:
             changes["spares"] = Spares.ALL if child.spares == Spares.ALL else world.stack.spares
         stacks.revise(self._db, tx, child, action, desired, now, self._time_left(world, step, now), changes, touched)
@@ -120,16 +121,18 @@ class Children:
         self, tx: Connection, world: World, step: Step, child: Row[Any], before: stacks.Desired, now: float
     ) -> Answer:
         """Ask the child stack what its parent was asked, once."""
-        intent = _intent_of(step.row)
+        intent, timeout_s = _intent_of(step.row), self._time_left(world, step, now)
         if before.intent == intent:
             return _observe(tx, child.id, now)
-        timeout_s = self._time_left(world, step, now)
         snapshot = world.stack.snapshot_inside(step.row.name)
         if step.operation == SNAPSHOT and snapshot is not None:
             stacks.take_snapshot(self._db, tx, child, snapshot, now, timeout_s, intent)
-            return Observation(Presence.PRESENT, child.id, {"status": "in_progress"}, now)
-        ask = stacks.check if step.operation == CHECK else stacks.converge
-        ask(self._db, tx, child, now, timeout_s, intent)
+        elif step.operation in (CHECK, CONVERGE):
+            ask = stacks.check if step.operation == CHECK else stacks.converge
+            ask(self._db, tx, child, now, timeout_s, intent)
+        else:
+            action, lock = step.operation.upper(), world.stack.lock
+            stacks.maintain(self._db, tx, child, action, now, timeout_s, lock=lock, intent=intent)
         return Observation(Presence.PRESENT, child.id, {"status": "in_progress"}, now)
 
     def _time_left(self, world: World, step: Step, now: float) -> float:
@@ -163,6 +166,7 @@ class Children:
             converge=stack.converges(row.name),
             observe_s=stack.observe_s,
             snapshot=stack.snapshot_inside(row.name) if stack.restoring else None,
+            lock=stack.lock,
         )
         desired = self._desired(tx, world, step, None, stacks.EMPTY, now)
         document = step.arguments.get("document")

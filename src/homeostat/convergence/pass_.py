@@ -26,7 +26,7 @@ from homeostat.planner.scope import thing_of
 from homeostat.planner.unhealthy import merely_marked
 from homeostat.planner.urgency import urgency
 from homeostat.resources.registry import is_outside, kind_of, type_of
-from homeostat.store import forsaken, schema, shards, snapshots, stacks, worlds
+from homeostat.store import forsaken, locking, schema, shards, snapshots, stacks, worlds
 from homeostat.store.database import Database
 from homeostat.store.forsaken import Forsaken
 from homeostat.store.shards import Lease
@@ -139,6 +139,7 @@ class Pass:
         p, frontier = self._p, self._frontier
         started = p.clock.monotonic()
         self._time_out()
+        self._expire()
         for row in self._world.rows.values():
             self._notice_failure(row)
         while not self._failed:
@@ -165,6 +166,15 @@ class Pass:
         if stack.status == Status.IN_PROGRESS and stack.deadline is not None and now >= stack.deadline:
             self._collect(self._frontier.time_out(now))
             self._failed = "Timed out"
+
+    def _expire(self) -> None:
+        """The time of a lock is over: the service takes it away itself (LK7)."""
+        p, stack, now = self._p, self._world.stack, self._p.clock.now()
+        if not locking.is_over(stack, now) or self._lease.number != 0:
+            return
+        with p.db.write() as tx:
+            locking.take_away(p.db, tx, stack.id, now, p.limits.stack_timeout_s)
+            self._wakes = self.fence(tx)
 
     def _collect(self, steps: list[Step]) -> None:
         """Put what is decided into the next transaction; what needs no act is done with that."""
@@ -228,7 +238,7 @@ class Pass:
         stack = self._world.stack
         mine = row.hinders and row.revision == stack.revision and not merely_marked(row)
         if mine and not stack.checking and stack.status == Status.IN_PROGRESS and not self._failed:
-            self._failed = f"Resource {row.action} failed: {row.reason}"
+            self._failed = outcome.stack_failure(self._world, row)
 
     def check(self) -> None:
         """A worker that was frozen after its last write must not act: somebody else may have gone on already."""
@@ -331,6 +341,8 @@ class Pass:
             times.append(stack.deadline)
         elif stack.step_at is not None:
             times += [stack.step_at, stack.deadline]
+        if self._lease.number == 0 and not stack.maintained:
+            times.append(locking.ends_at(stack))
         return min((at for at in times if at is not None), default=None)
 
     def _observe_at(self, now: float) -> float | None:

@@ -17,12 +17,13 @@ from homeostat.clouds.port import Answer, Change, Intent, Operation, Sighting
 from homeostat.convergence.clock import Entropy
 from homeostat.model.errors import HomeostatError, Terminal
 from homeostat.model.observed import Observation, Presence
+from homeostat.model.status import Action
 from homeostat.planner.takeover import ADOPT
 from homeostat.resources import signals, signing, userdata
 from homeostat.resources.families import configs, deployments
 from homeostat.resources.families.access import DEPLOYED, KEY, USER, User
 from homeostat.resources.families.configs import CONFIG
-from homeostat.resources.families.deployments import COMPLETE, DEPLOYMENT, IN_PROGRESS, Deploying
+from homeostat.resources.families.deployments import COMPLETE, DEPLOYMENT, FAILED, IN_PROGRESS, Deploying
 from homeostat.resources.families.scaling import POLICY_KIND
 from homeostat.resources.families.waiting import CONDITION, HANDLE
 from homeostat.resources.signals import Transport
@@ -151,6 +152,10 @@ class Keeper:
         """Bring a record, which is locked, to a new spec. Fails: Terminal."""
         record.object = {**record.object, **spec}
         records.keep(desk.tx, record, desk.now)
+
+    def operate(self, desk: Desk, record: Record, verb: str) -> None:
+        """Carry out an operation on a record, which is locked. Fails: Terminal."""
+        raise Terminal(f"A {self.kind} knows no operation {verb!r}")
 
     def end(self, desk: Desk, record: Record) -> bool:
         """Remove a record, which is locked. Gives whether it is gone; otherwise that takes time."""
@@ -289,6 +294,20 @@ class Deployments(Keeper):
                 return False
         end_deployment(desk.tx, record)
         return True
+
+    def operate(self, desk: Desk, record: Record, verb: str) -> None:
+        """Suspend or resume it, by the config that it has for that, if any. Once for each time."""
+        action = verb.upper()
+        owner = self._owner(desk, record)
+        if action not in (Action.SUSPEND, Action.RESUME):
+            super().operate(desk, record, verb)
+        if record.object.get("action") == action and record.object.get("status") != FAILED:
+            return
+        if owner is not None and not self._without_server(desk, record):
+            self._redeploy(desk, record, record.object["spec"], action, owner)
+        if record.object.get("action") != action:  # nothing is to be applied then
+            record.object |= {"action": action, "status": COMPLETE}
+            records.keep(desk.tx, record, desk.now)
 
     def _owner(self, desk: Desk, record: Record) -> Owner | None:
         key = records.key_of(record.token)
@@ -514,11 +533,18 @@ class RecordCloud:
 
     def operate(self, kind: str, operations: Sequence[Operation]) -> list[Answer]:
         return [
-            self._adopt(kind, each.arguments)
-            if each.verb == ADOPT
-            else Terminal(f"A {kind} knows no operation {each.verb!r}")
+            self._adopt(kind, each.arguments) if each.verb == ADOPT else self._operate(kind, each)
             for each in operations
         ]
+
+    def _operate(self, kind: str, operation: Operation) -> Answer:
+        keeper = KEEPERS[kind]
+
+        def act(desk: Desk, record: Record, one: Operation) -> bool:
+            keeper.operate(desk, record, one.verb)
+            return False
+
+        return self._each(kind, [(operation.handle, operation)], act)[0]
 
     def _adopt(self, kind: str, told: Mapping[str, Any]) -> Answer:
         """Take over the record of that id, or make it anew from what is told of it; once, however often it is asked."""

@@ -24,7 +24,7 @@ def settle(db: Database, tx: Connection, stack_id: str, number: int, now: float)
     row = stacks.settled(db, tx, stack_id, number)
     if row is None:
         return None
-    goes_on = row.parent_id is not None and row.action not in stacks.MERELY_LOOKED_AT
+    goes_on = row.parent_id is not None and row.action not in stacks.CHANGING_NOTHING
     group = stacks.group_of(tx, stack_id, number) if goes_on else None
     following = rolling.following(group) if group is not None else None
     if group is None or following is None:

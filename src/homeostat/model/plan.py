@@ -120,6 +120,8 @@ class Why(StrEnum):
     PAUSE = "pause"
     HOOK = "hook"
     UNHEALTHY = "unhealthy"
+    LOCKED = "locked"
+    SUSPENDED = "suspended"
 
 
 RELEASED_BY = {
@@ -138,6 +140,8 @@ RELEASED_BY = {
     Why.LEFT_ALONE: "convergence being switched on, or asked for",
     Why.PAUSE: "the time of the next batch, or an update of the stack",
     Why.UNHEALTHY: "an update of the stack, or converging it, which replaces it; or its mark being taken away",
+    Why.LOCKED: "the stack being unlocked",
+    Why.SUSPENDED: "the stack being resumed",
     Why.HOOK: "its hook being cleared (openstack stack hook clear), or a newer update or deletion of the stack",
 }
 

@@ -16,6 +16,8 @@ class Action(StrEnum):
     ADOPT = "ADOPT"
     SNAPSHOT = "SNAPSHOT"
     RESTORE = "RESTORE"
+    LOCK = "LOCK"
+    UNLOCK = "UNLOCK"
 
 
 class Status(StrEnum):
@@ -39,6 +41,9 @@ ROLLED_BACK_ON_FAILURE = frozenset({Action.CREATE, Action.ADOPT, Action.UPDATE, 
 """Stack actions that fall back to the last COMPLETE revision when rollback is enabled (CV11)."""
 
 
+MAINTENANCE = frozenset({Action.SUSPEND, Action.RESUME, Action.LOCK, Action.UNLOCK})
+"""Actions on what is there: they leave the desired state as it is, and nothing is made or removed by them."""
+
 State = tuple[str, str]
 """Action and status."""
 
@@ -55,9 +60,10 @@ What was to be taken over, and is not there, is made."""
 STACK_ACTIONS: Mapping[str, frozenset[Action]] = {
     **dict.fromkeys(Action, LATER | {Action.ROLLBACK}),
     Action.ROLLBACK: LATER,
-    Action.DELETE: frozenset({Action.DELETE, Action.UPDATE}),
+    Action.DELETE: frozenset({Action.DELETE, Action.UPDATE, Action.LOCK}),
 }
-"""The same for a stack: rolled back once at most; an update that comes while it is being deleted wins (CV2)."""
+"""The same for a stack: rolled back once at most; an update that comes while it is being deleted wins (CV2); what
+could not be deleted may be locked."""
 
 GONE: State = (Action.DELETE, Status.COMPLETE)
 UNBEGUN = frozenset({Action.CREATE, Action.ADOPT, Action.UPDATE, Action.CHECK})

@@ -7,7 +7,7 @@ from typing import Any
 
 from homeostat.model.desired import Definition
 from homeostat.model.observed import Observation
-from homeostat.model.status import Action, Status
+from homeostat.model.status import MAINTENANCE, Action, Status
 
 
 @dataclass(slots=True)
@@ -153,13 +153,26 @@ class StackFacts:
 
     @property
     def halted(self) -> bool:
-        """Its newest revision has failed before it was ever complete: nothing new is begun for it."""
-        return self.status == Status.FAILED and self.complete_revision != self.revision
+        """Its newest revision has failed before it was ever complete: nothing new is begun for it.
+
+        Maintenance of what is there neither completes it nor gives it another try."""
+        failed = self.status == Status.FAILED or self.action in MAINTENANCE
+        return failed and self.complete_revision != self.revision
 
     @property
     def checking(self) -> bool:
         """It is being looked at, and nothing is to be changed."""
         return self.action == Action.CHECK and self.status == Status.IN_PROGRESS
+
+    @property
+    def maintained(self) -> bool:
+        """What is there is being suspended, resumed, locked or unlocked."""
+        return self.action in MAINTENANCE and self.status == Status.IN_PROGRESS
+
+    @property
+    def held(self) -> bool:
+        """Nothing of it is changed: it is locked or suspended. (Being deleted comes before that.)"""
+        return (self.lock is not None or self.suspended) and self.action != Action.DELETE
 
     @property
     def adopting(self) -> bool:

@@ -5,7 +5,7 @@ A check tells whether each resource is as it should be, and changes nothing (ref
 
 from homeostat.model.observed import Condition, Verdict
 from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb, Waiting, Why
-from homeostat.model.status import Action, Status
+from homeostat.model.status import MAINTENANCE, Action, Status
 from homeostat.model.world import Resource, World
 from homeostat.planner import outcome, snapshots, unhealthy
 from homeostat.planner.scope import thing_of
@@ -15,7 +15,7 @@ LOOK_FIRST = "it is to be looked at first"
 LEFT = "left"
 """Key of a row's intent: what is wrong with it and is left alone, since its convergence is switched off."""
 CONVERGE, CHECK = "converge", "check"
-"""Operations on a child stack: what was asked of its parent."""
+"""Operations on a child stack: what was asked of its parent. The others have the names of actions of maintenance."""
 
 
 _AS_ACTION = {CHECK: Action.CHECK, snapshots.SNAPSHOT: Action.SNAPSHOT}
@@ -39,9 +39,10 @@ def look_first(world: World, row: Resource) -> Waiting | None:
 def heals(world: World, row: Resource) -> bool:
     """Is it to be brought back when it is not as it should be: by itself, or because somebody asked?
 
-    What is adopted is left as it is until all of it is adopted.
+    What is adopted is left as it is until all of it is adopted; nothing is brought back while the stack is locked or
+    suspended.
     """
-    if world.stack.adopting and row.asked_at is None:
+    if world.stack.held or (world.stack.adopting and row.asked_at is None):
         return False
     rolled_out = unsettled(world) and not world.stack.halted
     return world.stack.converges(row.name) or row.asked_at is not None or rolled_out
@@ -61,6 +62,8 @@ def passed_on(world: World, row: Resource) -> str:
     stack = world.stack
     if kind_of(row.type) != "stack" or stack.look_from is None or not unsettled(world):
         return ""
+    if stack.action in MAINTENANCE:
+        return ""
     if row.revision == stack.revision:
         return ""
     return CHECK if stack.checking else CONVERGE
@@ -68,7 +71,7 @@ def passed_on(world: World, row: Resource) -> str:
 
 def pass_on(world: World, row: Resource, operation: str, now: float) -> Step:
     """Ask the child stack; the row is done when its child is."""
-    row.action = _AS_ACTION.get(operation, Action.UPDATE)
+    row.action = Action.UPDATE if operation == CONVERGE else Action(operation.upper())
     row.status, row.reason, row.revision = Status.IN_PROGRESS, outcome.CHANGED, world.stack.revision
     row.acted_at = row.due_at = row.asked_at = None
     row.retries = 0

@@ -6,11 +6,12 @@ from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.observed import Condition, Remedy, Verdict
 from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb, Waiting, Why
-from homeostat.model.status import Action, Status
+from homeostat.model.status import MAINTENANCE, Action, Status
 from homeostat.model.world import Resource
-from homeostat.planner import asked, given, hooks, outcome, restoring, taking, unhealthy
+from homeostat.planner import asked, given, hooks, outcome, restoring, taking, treating, unhealthy
 from homeostat.planner.backoff import delay_s
 from homeostat.planner.intend import CALM_S
+from homeostat.planner.maintenance import Maintenance, held
 from homeostat.planner.scope import thing_of
 from homeostat.planner.takeover import Takeovers
 from homeostat.planner.unhealthy import Mark
@@ -21,7 +22,7 @@ ATTEMPTS_MAX = 5
 """Creations tried for one resource before its failure is the user's (engine-semantics.md section 3)."""
 
 
-class Decider(Takeovers):
+class Decider(Maintenance, Takeovers):
     """Decides about single resources of one world."""
 
     # -- what should exist -------------------------------------------------------------------------------------------
@@ -29,12 +30,9 @@ class Decider(Takeovers):
     def keep(self, definition: Definition, now: float) -> Decision:
         """About a resource that should exist, all it requires being done."""
         row = self.current.get(definition.name)
-        if self.world.stack.checking and not (row is not None and row.busy):
-            return asked.check(self.world, row, now)
-        if row is not None and row.busy and row.action == Action.SNAPSHOT:
-            return taking.go_on(self.world, row, now)
-        if self.world.stack.snapshotting and not (row is not None and row.busy):
-            return taking.take(self.world, row, now)
+        unchanged = self._unchanged(definition, row, now)
+        if unchanged is not None:
+            return unchanged
         if row is not None and asked.only_finishes(self.world):
             return self._finish(definition, row, now)
         stopped = self._before(definition, row, now) or self._after(row, now)
@@ -57,6 +55,24 @@ class Decider(Takeovers):
         if row.failed:
             return self._after_failure(definition, row, now)
         return self._at_rest(definition, row, now)
+
+    def _unchanged(self, definition: Definition, row: Resource | None, now: float) -> Decision | None:
+        """About one that is to stay what it is, whatever its definition says; None where it may be changed."""
+        stack = self.world.stack
+        if row is not None and row.busy and row.action in MAINTENANCE:
+            return self.under_treatment(row, now)
+        if row is not None and row.busy and row.action == Action.SNAPSHOT:
+            return taking.go_on(self.world, row, now)
+        if row is not None and row.busy:
+            return self._finish(definition, row, now) if stack.maintained or stack.held else None
+        if stack.maintained:
+            return self.maintain(row, now)
+        if stack.checking:
+            return asked.check(self.world, row, now)
+        if stack.snapshotting:
+            return taking.take(self.world, row, now)
+        unmade = row is None or row.action == Action.INIT
+        return held(stack, definition.name) if stack.held and unmade else None
 
     # -- hooks -------------------------------------------------------------------------------------------------------
 
@@ -217,7 +233,7 @@ class Decider(Takeovers):
             return self._update_again(definition, row, now)
         if row.action == Action.CREATE:
             return self._delete_first(definition, row, now)
-        if row.action in (Action.UPDATE, Action.SNAPSHOT) and same:
+        if row.action in (Action.UPDATE, Action.SNAPSHOT, *MAINTENANCE) and same:
             return self._after_failed_update(definition, row, now)
         return self._replace(definition, row, now)
 
@@ -257,6 +273,8 @@ class Decider(Takeovers):
         asked for again.
         """
         verdict = type_of(row.type).judge(thing_of(self.world, row), now)
+        if row.action in MAINTENANCE and verdict.remedy is Remedy.OPERATE:
+            return self._mend(definition, row, verdict, now)
         if verdict.condition not in (Condition.READY, Condition.DRIFTED):
             return self._replace(definition, row, now)
         try:
@@ -349,7 +367,7 @@ class Decider(Takeovers):
         seen = self.world.seen.get(row.key)
         news = seen is not None and seen.number != row.judged
         before = (row.intent, row.asked_at)
-        if news or asked.left_alone(row) or row.asked_at is not None:
+        if news or asked.left_alone(row) or row.asked_at is not None or treating.unresumed(self.world, row):
             healing = self._judge(definition, row, now)
             if healing is not None:
                 return healing
@@ -358,7 +376,8 @@ class Decider(Takeovers):
             row.changed = self.world.next_stamp()
         decision: Decision = SETTLED
         newer = self.unsettled and row.revision != self.world.stack.revision
-        if newer or definition.type != row.type or self.stale(definition, row):
+        changes = newer or definition.type != row.type or self.stale(definition, row)
+        if changes and not self.world.stack.held:
             decision = self._compare(definition, row, now)
         told = news or before != (row.intent, row.asked_at)
         return Settled(Step(Verb.RECORD, row)) if told and decision is SETTLED else decision

@@ -4,12 +4,13 @@ from homeostat.model.observed import Condition, Presence, Remedy
 from homeostat.model.plan import Event, Step, Verb, Waiting, Why
 from homeostat.model.status import Action, DeletionPolicy, Status
 from homeostat.model.world import Resource
-from homeostat.planner import given, hooks, outcome, snapshots
+from homeostat.planner import given, hooks, outcome, snapshots, treating
 from homeostat.planner.backoff import delay_s
 from homeostat.planner.intend import Intents
 from homeostat.planner.naming import physical_name, token
-from homeostat.planner.scope import NEVER_SEEN, thing_of
+from homeostat.planner.scope import LOCKED, NEVER_SEEN, thing_of
 from homeostat.resources import own
+from homeostat.resources.base import Treatment
 from homeostat.resources.lost import unknown
 from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import is_known, kind_of, type_of
@@ -81,7 +82,9 @@ class Departures(Intents):
         return definition.deletion_policy if newer else row.deletion_policy
 
     def _let_go(self, row: Resource, now: float) -> Step:
-        """Begin, or begin again, what its policy says."""
+        """Begin, or begin again, what its policy says. What its stack has locked is unlocked before that."""
+        if LOCKED in (row.marks or {}) and _may_exist(row) and is_known(row.type):
+            return self._unlock(row, now)
         if _kept(row):
             return self._forget(row, KEPT)
         if not _may_exist(row):
@@ -91,6 +94,25 @@ class Departures(Intents):
         if snapshots.needed(row, row.deletion_policy):
             return self._snapshot(row, now)
         return self._delete(row, now)
+
+    def _unlock(self, row: Resource, now: float) -> Step:
+        """Locking or unlocking its stack has failed, and it is deleted for that."""
+        kind = type_of(row.type)
+        treatment = kind.treatment(thing_of(self.world, row, kind), Action.UNLOCK)
+        if treatment is None:
+            row.marks = treating.without_mark(row, Action.UNLOCK)
+            return self._let_go(row, now)
+        step = self._treatment_step(row, treatment)
+        self._depart(step, treating.UNLOCK_FIRST)
+        row.intent = {"operation": treating.UNLOCK}
+        self._ask_at(row, now)
+        return step
+
+    def _treatment_step(self, row: Resource, treatment: Treatment) -> Step:
+        if treatment.operation:
+            return Step(Verb.OPERATE, row, row.reason, operation=treatment.operation)
+        spec = {**self._asked(row), **treatment.fields}
+        return Step(Verb.UPDATE, row, row.reason, spec, changed=tuple(treatment.fields))
 
     def _give_up(self, row: Resource, now: float) -> Step:
         """Nobody knows how a thing of this type is deleted: that is told first, and who asks again is taken at his

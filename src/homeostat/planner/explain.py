@@ -16,6 +16,7 @@ from homeostat.model.status import Action, Status
 from homeostat.model.world import StackFacts, World
 from homeostat.planner import outcome
 from homeostat.planner.frontier import Frontier, Node, leftover_node
+from homeostat.planner.maintenance import held
 from homeostat.planner.scope import thing_of
 from homeostat.resources.registry import is_outside, type_of
 
@@ -32,7 +33,8 @@ SEEN_TO_END = frozenset({Why.BUILDING, Why.SNAPSHOT})
 """Reasons that end with a look at the thing."""
 
 LAST = 4
-_RANKS = {Why.FAILED: 0, Why.UNHEALTHY: 0, Why.SET_ASIDE: 1, Why.NO_WORKER: 1, Why.LEFT_ALONE: LAST}
+_HELD = dict.fromkeys((Why.LEFT_ALONE, Why.LOCKED, Why.SUSPENDED), LAST)
+_RANKS = {Why.FAILED: 0, Why.UNHEALTHY: 0, Why.SET_ASIDE: 1, Why.NO_WORKER: 1, **_HELD}
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,10 +228,13 @@ class _Explainer:
         verdict = type_of(row.type).judge(thing_of(self._world, row), self._now)
         if not outcome.unfit(verdict):
             return None
+        seen_at = self._world.seen[row.key].observation.seen_at
+        if self._world.stack.held:
+            holding = held(self._world.stack, name, row.key, seen_at)
+            return replace(holding, reason=f"{verdict.reason}; {holding.reason}")
         off = "" if self._world.stack.converges(name) else "; convergence is switched off"
         if not off and self._world.definitions[name].restricted:
             off = "; its environment restricts what would bring it back"
-        seen_at = self._world.seen[row.key].observation.seen_at
         return Waiting(name, Why.LEFT_ALONE, (), f"{verdict.reason}{off}", seen_at, key=row.key)
 
     # -- who waits for whom ------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ The frontier is built once from a world, then moved by outcomes: a chain of a th
 """
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from homeostat.model.plan import Record, Settled, Step, Verb, Waiting, Why
 from homeostat.model.status import Action, Status
@@ -14,6 +14,7 @@ from homeostat.model.world import Resource, World
 from homeostat.planner import hooks, outcome
 from homeostat.planner.current import current_row
 from homeostat.planner.decide import Decider
+from homeostat.planner.maintenance import held
 from homeostat.resources.registry import kind_of
 
 Node = str
@@ -54,10 +55,22 @@ class Frontier:
             if current is not None:
                 self.current[name] = current
             self.leftovers.update((row.key, row) for row in rows if row is not current)
-        for name, definition in self.world.definitions.items():
-            self._add(name, definition.requires)
+        for name, blockers in self._order().items():
+            self._add(name, blockers)
         for row in list(self.leftovers.values()):
             self._add_leftover(row)
+
+    def _order(self) -> Mapping[Node, Iterable[Node]]:
+        """Which resources come before each: what it requires; before one that is suspended, what requires it."""
+        definitions = self.world.definitions
+        if not self.world.stack.maintained or self.world.stack.action == Action.RESUME:
+            return {name: each.requires for name, each in definitions.items()}
+        users: dict[Node, list[Node]] = {name: [] for name in definitions}
+        if self.world.stack.action == Action.SUSPEND:
+            for name, each in definitions.items():
+                for required in each.requires:
+                    users[required].append(name)
+        return users
 
     def _add(self, node: Node, blockers: Iterable[Node]) -> None:
         count = 0
@@ -121,9 +134,12 @@ class Frontier:
         row = self.leftovers.get(node[1:])
         if row is None:
             return Settled()
+        stack = self.world.stack
         unanswered = row.busy and row.action in (Action.CREATE, Action.ADOPT) and row.acted_at is None
+        if (stack.maintained or stack.held) and not (row.leaving and row.busy) and not unanswered:
+            return Settled() if stack.maintained else held(stack, row.name, row.key, row.updated_at)
         begun = row.leaving or unanswered  # what it may have made is found also where nothing new is begun
-        if self.world.stack.halted and not begun and self.world.stack.action != Action.DELETE:
+        if stack.halted and not begun and stack.action != Action.DELETE:
             return Waiting(row.name, Why.HALTED, reason=self.world.stack.reason, key=row.key)
         return self._decider.drop(row, now)
 

@@ -3,12 +3,12 @@
 import re
 from dataclasses import replace
 
-from homeostat.model.errors import HomeostatError, NotFound, Transient, Uncertain
+from homeostat.model.errors import HomeostatError, NotFound, NotSupported, Transient, Uncertain
 from homeostat.model.observed import Condition, Observation, Presence, Remedy, Verdict
 from homeostat.model.plan import Event, Record, Step, Verb
-from homeostat.model.status import Action, Status
+from homeostat.model.status import MAINTENANCE, Action, Status
 from homeostat.model.world import Resource, Seen, World, next_own_look
-from homeostat.planner import given, snapshots
+from homeostat.planner import given, snapshots, treating
 from homeostat.planner.backoff import delay_s
 from homeostat.planner.scope import thing_of
 from homeostat.resources import own
@@ -38,6 +38,14 @@ def failure_text(row: Resource, error: Exception | str) -> str:
     return f"{kind}: resources.{row.name}: {error}"
 
 
+def stack_failure(world: World, row: Resource) -> str:
+    """Why a stack fails with this resource."""
+    if world.stack.action == Action.SUSPEND and row.action not in MAINTENANCE:
+        refusal = f"State {row.action}_{row.status} invalid for suspend: {row.reason}"
+        return f"Resource {Action.SUSPEND} failed: {failure_text(row, NotSupported(refusal))}"
+    return f"Resource {row.action} failed: {row.reason}"
+
+
 def conclude(world: World, step: Step, answer: Observation | HomeostatError, now: float) -> Record:
     """Change the row of a performed step by its answer, and say what is to be stored."""
     row = step.row
@@ -51,6 +59,8 @@ def conclude(world: World, step: Step, answer: Observation | HomeostatError, now
         return _seen_there(world, row, answer, now)
     if snapshots.asked(row) or snapshots.taken(row):
         return _snapshot_asked(world, row, answer, now)
+    if treating.unlocking(row):
+        return _unlocked(world, row, answer, now)
     if step.verb is Verb.OBSERVE:
         return _taken(world, row, answer, now)
     if step.verb is Verb.DELETE:
@@ -81,8 +91,7 @@ def judge_at_rest(world: World, row: Resource, verdict: Verdict) -> None:
 
 def judged(world: World, row: Resource, now: float) -> Record:
     """COMPLETE or FAIL a row in progress if what was seen of it says so; otherwise it goes on."""
-    kind = type_of(row.type)
-    verdict = kind.judge(thing_of(world, row, kind), now)
+    verdict = treating.verdict(world, row, now)
     if verdict.condition in (Condition.READY, Condition.DRIFTED):
         judge_at_rest(world, row, verdict)
         return complete(world, row, now)
@@ -100,6 +109,8 @@ def complete(world: World, row: Resource, now: float) -> Record:
     row.due_at = None
     row.updated_at = now
     row.changed = world.next_stamp()
+    if row.marks and row.action in treating.UNDOES:
+        row.marks = treating.without_mark(row, row.action)
     return Record(row, [event_of(row, Status.COMPLETE, CHANGED)])
 
 
@@ -208,6 +219,17 @@ def _snapshot_asked(world: World, row: Resource, answer: Observation, now: float
     if answer.presence is Presence.ABSENT and row.leaving:
         return removed(world, row, snapshots.TOO_LATE)
     row.acted_at = now
+    row.due_at = None
+    row.retries = 0
+    look(world, row, answer)
+    return Record(row, observation=answer)
+
+
+def _unlocked(world: World, row: Resource, answer: Observation, now: float) -> Record:
+    """Now it may be deleted."""
+    if answer.presence is Presence.ABSENT:
+        return removed(world, row)
+    row.marks, row.intent = treating.without_mark(row, Action.UNLOCK), None
     row.due_at = None
     row.retries = 0
     look(world, row, answer)

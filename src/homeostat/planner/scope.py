@@ -10,6 +10,8 @@ from homeostat.planner.naming import physical_name
 from homeostat.resources.base import ResourceType, Thing
 from homeostat.resources.registry import type_of
 
+SUSPENDED, LOCKED = "suspended", "locked"
+"""Marks on a row: what was done to its thing for its stack, and is to be undone."""
 NEVER_SEEN = Observation(Presence.UNKNOWN, reason="not looked at yet")
 
 
@@ -27,7 +29,15 @@ def thing_of(world: World, row: Resource, kind: ResourceType | None = None) -> T
         row.acted_at or 0.0,
         row.action,
         row.metadata or {},
+        _treated(world, row) if row.marks else (),
     )
+
+
+def _treated(world: World, row: Resource) -> tuple[str, ...]:
+    """What it carries marks of. One that was not resumed, though its stack was, is suspended against all wishes."""
+    marks = row.marks or {}
+    found = (Action.SUSPEND,) if SUSPENDED in marks and world.stack.suspended else ()
+    return (*found, Action.LOCK) if LOCKED in marks else found
 
 
 class RowScope:

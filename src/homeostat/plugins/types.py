@@ -12,7 +12,7 @@ from homeostat.plugins.properties import Properties, native_schema
 from homeostat.plugins.resource import Definition, Resource, Stack, TemplateDiff
 from homeostat.plugins.translation import translated
 from homeostat.resources import comparison, registry
-from homeostat.resources.base import Props, ResourceType, Thing
+from homeostat.resources.base import Props, ResourceType, Thing, Treatment
 from homeostat.resources.schema import UNKNOWN
 
 LOG = logging.getLogger(__name__)
@@ -108,6 +108,12 @@ class HandledType(ResourceType):
     def _detached(self, values: Mapping[str, Any]) -> Resource:
         """An instance without a thing."""
         return self.handled(self.name, Definition(self.name, self.name, values), Stack())
+
+    def treatment(self, thing: Thing, action: str) -> Treatment | None:
+        """`handle_suspend` and so on, where the class has it."""
+        verb = action.lower()
+        has = callable(getattr(self.handled, f"handle_{verb}", None))
+        return Treatment(verb, shown="action", done=(action,)) if has else None
 
     # -- looking -----------------------------------------------------------------------------------------------------
 

@@ -30,7 +30,8 @@ class Thing:
 
     key — the row's id, 12 lower-case letters and digits; name — in the template; physical_name — for the
     cloud; properties — resolved ones as last applied, with defaults; seen — the last observation of it;
-    acted_at — when the last act on it was carried out, seconds since the epoch; action — CREATE, UPDATE, ….
+    acted_at — when the last act on it was carried out, seconds since the epoch; action — CREATE, UPDATE, …;
+    treated — SUSPEND and LOCK, where it is suspended or locked for its stack.
     """
 
     key: str
@@ -42,6 +43,39 @@ class Thing:
     acted_at: float = 0.0
     action: str = "CREATE"
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    treated: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Treatment:
+    """How a thing is suspended, resumed, locked or unlocked, and how that is seen.
+
+    operation — of the cloud port; where it is "", `fields` of the thing's object are set by an update. shown — the
+    field that tells whether it is done, by one of the values `done`. gradual — it takes time, and `status` tells when
+    it is over.
+    """
+
+    operation: str = ""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    shown: str = "status"
+    done: tuple[Any, ...] = ()
+    gradual: bool = True
+
+    def is_done(self, seen: Props) -> bool:
+        return seen.get(self.shown) in self.done
+
+
+def switched(name: str, *, suspended: Any, running: Any) -> dict[str, Treatment]:
+    """Treatments of a kind that is suspended by a field of its own."""
+    return {
+        "SUSPEND": Treatment(fields={name: suspended}, shown=name, done=(suspended,), gradual=False),
+        "RESUME": Treatment(fields={name: running}, shown=name, done=(running,), gradual=False),
+    }
+
+
+def passed_on(*actions: str) -> dict[str, Treatment]:
+    """Treatments of a kind that takes these actions as they are, and tells the last one in its field `action`."""
+    return {action: Treatment(action.lower(), shown="action", done=(action,)) for action in actions}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +83,15 @@ class Lifecycle:
     """How to read the `status` words of a kind.
 
     ready — as it should be; busy — it will change by itself; broken — word -> what helps; operations — word
-    -> the operation of the cloud port that brings it back. Any other word is broken and asks for help.
+    -> the operation of the cloud port that brings it back; suspended — as it should be while it is suspended. Any
+    other word is broken and asks for help.
     """
 
     ready: frozenset[str] = frozenset()
     busy: frozenset[str] = frozenset()
     broken: Mapping[str, Remedy] = field(default_factory=dict)
     operations: Mapping[str, str] = field(default_factory=dict)
+    suspended: frozenset[str] = frozenset()
 
 
 class ResourceType:
@@ -67,7 +103,8 @@ class ResourceType:
     mends_itself — has parts that are converged by themselves: never replaced for a failed action of its own.
     told_once — fields that the cloud tells only in its answer to the creation. open_schema — accepts any property
     and attribute. open_attributes — has attributes besides those declared. support — how far it is supported.
-    lifecycle — reading of `status`. renamed — property -> field of the cloud's object, where the two differ. twins —
+    lifecycle — reading of `status`. treatments — action (SUSPEND, RESUME, LOCK, UNLOCK) -> how it is done; an action
+    without one leaves the thing alone. renamed — property -> field of the cloud's object, where the two differ. twins —
     deprecated property -> the one in its place.
     """
 
@@ -85,6 +122,7 @@ class ResourceType:
     open_attributes: ClassVar[bool] = False
     support: ClassVar[Support] = SUPPORTED
     lifecycle: ClassVar[Lifecycle] = Lifecycle()
+    treatments: ClassVar[Mapping[str, Treatment]] = {}
     renamed: ClassVar[Mapping[str, str]] = {}
     twins: ClassVar[Mapping[str, str]] = {}
 
@@ -215,20 +253,31 @@ class ResourceType:
             return Verdict(Condition.DRIFTED, f"{', '.join(drifted)} changed outside", Remedy.UPDATE, drifted=drifted)
         return READY
 
+    def treatment(self, thing: Thing, action: str) -> Treatment | None:
+        """How an action of its stack is carried out on it; None: it is left alone."""
+        return self.treatments.get(action)
+
     def drift(self, thing: Thing) -> tuple[str, ...]:
         """Names of set, updatable properties whose observed value surely differs from the desired one."""
         if not self.kind:
             return ()
+        meant = self._fields_treated(thing) if thing.treated else ()
         wanted = self.spec(thing.properties, thing.physical_name)
         seen = thing.seen.properties
         return tuple(
             name
             for name, field_name, same in self._compared
             if field_name in seen
+            and field_name not in meant
             and thing.properties.get(name) not in EMPTY
             and wanted.get(field_name) not in EMPTY
             and not same(wanted[field_name], seen[field_name])
         )
+
+    def _fields_treated(self, thing: Thing) -> set[str]:
+        """Fields that differ for a while, as its stack is suspended or locked."""
+        found = (self.treatment(thing, action) for action in thing.treated)
+        return {name for each in found if each is not None for name in each.fields}
 
     def observed_properties(self, thing: Thing) -> dict[str, Any]:
         """Observed values of the properties that are set, for `resource_properties_observed` (CV1)."""
@@ -290,10 +339,13 @@ def settling(thing: Thing, lifecycle: Lifecycle) -> Verdict | None:
     if status is None:
         return None
     word = str(status).lower()
-    if word in lifecycle.ready:
+    suspended = bool(lifecycle.suspended) and "SUSPEND" in thing.treated
+    if word in (lifecycle.suspended if suspended else lifecycle.ready):
         return None
     if word in lifecycle.busy or word == DELETING:
         return Verdict(Condition.PENDING, f"its status is {word}")
+    if suspended and word in lifecycle.ready:
+        return Verdict(Condition.BROKEN, f"its status is {word}, though it is suspended", Remedy.OPERATE, "suspend")
     fault = thing.seen.properties.get("fault") or "Unknown"
     operation = lifecycle.operations.get(word)
     reason = f'Went to status {word.upper()} due to "{fault}"'

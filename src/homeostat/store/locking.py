@@ -3,16 +3,20 @@
 A lock is written to a stack and to all nested in it at once, so the row of a stack says all there is to know.
 """
 
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection, Row, select, update
 
 from homeostat.model.errors import Rejected
-from homeostat.model.status import Status
-from homeostat.store import stacks
+from homeostat.model.status import Action, Status, joined
+from homeostat.model.world import StackFacts
+from homeostat.store import schema, stacks
 from homeostat.store.database import Database
 
+Lock = Mapping[str, Any]
+"""See `schema.stack`."""
 REMEDY = 'unlock it first ({"unlock": null} as an action)'
 
 
@@ -42,7 +46,86 @@ def check_unlocked(stack: Row[Any]) -> None:
     raise Rejected("StackLocked", f"The stack {stack.name} is locked{nested}{told(stack.lock)}: {REMEDY}.")
 
 
-def told(lock: dict[str, Any]) -> str:
+def lock(
+    db: Database, tx: Connection, stack_id: str, wanted: Lock, breaks: Callable[[Lock], bool], timeout_s: float
+) -> None:
+    """Lock a stack and all that is nested in it, or give it another lock (LK1, LK4).
+
+    breaks — may whoever asks take this lock away? Fails: Rejected — EntityNotFound; NotSupported for a nested stack;
+    ActionInProgress; StackLocked where unlocking has failed; Forbidden for a lock of others.
+    """
+    stack = _root(db, tx, stack_id)
+    if stack.lock is not None and stack.action == Action.UNLOCK:
+        state = joined(stack.action, stack.status)
+        raise Rejected("StackLocked", f"The stack {stack.name} is {state}: unlock it once more, or delete it.")
+    _check_final(tx, stack)
+    _check_owner(stack, breaks)
+    table = schema.stack
+    tx.execute(update(table).where(table.c.id.in_(stacks.below(stack_id))).values(lock=wanted))
+    stacks.maintain(db, tx, stack, Action.LOCK, db.now_of(tx), timeout_s, lock=wanted)
+
+
+def unlock(db: Database, tx: Connection, stack_id: str, breaks: Callable[[Lock], bool], timeout_s: float) -> None:
+    """Take its lock from a stack and from all that is nested in it.
+
+    Fails: Rejected — EntityNotFound; NotSupported for a nested stack; StackNotLocked; ActionInProgress; Forbidden.
+    """
+    stack = _root(db, tx, stack_id)
+    if stack.lock is None:
+        raise Rejected("StackNotLocked", f"The stack {stack.name} is not locked.")
+    _check_final(tx, stack)
+    _check_owner(stack, breaks)
+    stacks.maintain(db, tx, stack, Action.UNLOCK, db.now_of(tx), timeout_s, lock=stack.lock)
+
+
+def _root(db: Database, tx: Connection, stack_id: str) -> Row[Any]:
+    stack = stacks.live(db, tx, stack_id)
+    if stack.parent_id is not None:
+        message = f"A nested stack is locked and unlocked with the stack {stack.root_id} that it is nested in."
+        raise Rejected("NotSupported", message)
+    return stack
+
+
+def _check_final(tx: Connection, stack: Row[Any]) -> None:
+    """Fails: Rejected (ActionInProgress) while something of it goes on."""
+    if stack.status == Status.IN_PROGRESS:
+        message = f"Stack {stack.name} already has an action ({stack.action}) in progress."
+        raise Rejected("ActionInProgress", message)
+    table = schema.stack
+    busy = (table.c.root_id == stack.id, table.c.deleted_at.is_(None), table.c.status == Status.IN_PROGRESS)
+    nested = tx.execute(select(table.c.name, table.c.action).where(*busy).limit(1)).first()
+    if nested is not None:
+        message = f"Stack {nested.name}, nested in {stack.name}, has an action ({nested.action}) in progress."
+        raise Rejected("ActionInProgress", message)
+
+
+def _check_owner(stack: Row[Any], breaks: Callable[[Lock], bool]) -> None:
+    if stack.lock is not None and not breaks(stack.lock):
+        message = f"The stack {stack.name} is locked{told(stack.lock)}: only they, or an admin, may take that away."
+        raise Rejected("Forbidden", message)
+
+
+def ends_at(stack: StackFacts) -> float | None:
+    """When the service takes its lock away, if it does. What could not be unlocked is left to people."""
+    if stack.lock is None or stack.parent_id is not None or stack.action != Action.LOCK:
+        return None
+    return stack.lock.get("expires_at")
+
+
+def is_over(stack: StackFacts, now: float) -> bool:
+    """Is the time of its lock over?"""
+    at = ends_at(stack)
+    return at is not None and at <= now and stack.status != Status.IN_PROGRESS
+
+
+def take_away(db: Database, tx: Connection, stack_id: str, now: float, timeout_s: float) -> None:
+    """Unlock a stack whose lock is over still."""
+    row = stacks.for_update(db, tx, stack_id)
+    if row is not None and row.deleted_at is None and is_over(stacks.facts(row), now):
+        stacks.maintain(db, tx, row, Action.UNLOCK, now, timeout_s, lock=row.lock)
+
+
+def told(lock: Lock) -> str:
     """Who has locked it, why and until when, to be put after `locked`."""
     owner = f" by {lock['owner']}" if lock.get("owner") else ""
     until = f" until {_time(lock['expires_at'])}" if lock.get("expires_at") else ""

@@ -65,6 +65,12 @@ def wake(
     return tx.execute(update(table).where(*where).values(**values)).rowcount
 
 
+def wake_all(tx: Connection, stacks: ColumnElement[Any] | Sequence[str], at: float, priority: int) -> None:
+    """Ask for a pass over each shard of these stacks."""
+    table = schema.shard
+    tx.execute(update(table).where(table.c.stack_id.in_(stacks)).values(**_woken(at, priority)))
+
+
 def wake_unsettled(tx: Connection, stack_id: str, at: float, priority: int, revision: int) -> None:
     """Wake the shards that are not at rest at a new revision; where there is none, the first, which finds that out."""
     if not wake(tx, stack_id, at, priority, unsettled_at=revision, restart_at=revision):

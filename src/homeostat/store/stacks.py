@@ -10,7 +10,7 @@ from sqlalchemy.exc import IntegrityError
 
 from homeostat.model.errors import Rejected, stack_not_found
 from homeostat.model.plan import Event
-from homeostat.model.status import Action, Status
+from homeostat.model.status import MAINTENANCE, Action, Status
 from homeostat.model.world import Spares, StackFacts
 from homeostat.store import delegations, events, schema, shards, sinks, snapshots
 from homeostat.store.database import Database
@@ -41,6 +41,7 @@ class Desired:
 
 EMPTY = Desired()
 MERELY_LOOKED_AT = frozenset({Action.CHECK, Action.SNAPSHOT})
+CHANGING_NOTHING = MERELY_LOOKED_AT | MAINTENANCE
 """Actions that change nothing of what is there."""
 ASKED_MAX = 500
 """Stacks that one query is about."""
@@ -69,6 +70,7 @@ class NewStack:
     root_id: str = ""
     depth: int = 0
     snapshot: Mapping[str, Any] | None = None
+    lock: Mapping[str, Any] | None = None
 
 
 def add(db: Database, tx: Connection, new: NewStack, desired: Desired, now: float, timeout_s: float) -> None:
@@ -91,6 +93,7 @@ def add(db: Database, tx: Connection, new: NewStack, desired: Desired, now: floa
             "exceptions",
             "depth",
             "snapshot",
+            "lock",
         )
     }
     values |= {name: getattr(new, name) for name in ("parent_id", "parent_name", "parent_key", "parent_shard")}
@@ -188,7 +191,7 @@ def converge(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_
     """
     going_on = stack.status == Status.IN_PROGRESS and stack.action not in MERELY_LOOKED_AT
     action = stack.action if going_on or stack.action == Action.DELETE else Action.UPDATE
-    return _ask_again(db, tx, stack, action, now, timeout_s, intent)
+    return _ask_again(db, tx, stack, action, now, timeout_s, intent, {"suspended": False})
 
 
 def check(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_s: float, intent: str = "") -> int:
@@ -208,6 +211,29 @@ def take_snapshot(
     """Have the data of every resource kept. snapshot — see `schema.stack`. Gives the new revision."""
     changes = {"look_from": None, "snapshot": snapshot}
     return _ask_again(db, tx, stack, Action.SNAPSHOT, now, timeout_s, intent, changes)
+
+
+def maintain(
+    db: Database,
+    tx: Connection,
+    stack: Row[Any],
+    action: str,
+    now: float,
+    timeout_s: float,
+    *,
+    lock: Mapping[str, Any] | None = None,
+    intent: str = "",
+) -> int:
+    """Suspend, resume, lock or unlock what is there. Gives the new revision.
+
+    lock — the one that the stack has from now on, if any (see `schema.stack`); things are looked at first, unless it
+    leaves them alone.
+    """
+    suspended = stack.suspended if action in (Action.LOCK, Action.UNLOCK) else action == Action.SUSPEND
+    changes = {"lock": lock, "suspended": suspended}
+    if action == Action.LOCK and lock is not None and lock["level"] == "stacks" and stack.action != Action.LOCK:
+        changes["look_from"] = None
+    return _ask_again(db, tx, stack, action, now, timeout_s, intent, changes)
 
 
 def _ask_again(
@@ -380,7 +406,7 @@ def settled(db: Database, tx: Connection, stack_id: str, number: int) -> Row[Any
         return None
     shard = schema.shard
     unfinished = shard.c.settled_revision < number
-    if row.action not in MERELY_LOOKED_AT:
+    if row.action not in CHANGING_NOTHING:  # what failed before may well stay so
         unfinished = or_(unfinished, shard.c.failures > 0)
     mine = (shard.c.stack_id == stack_id, shard.c.number < row.shards)
     return None if tx.execute(select(exists().where(*mine, unfinished))).scalar_one() else row
@@ -407,13 +433,24 @@ def finish(db: Database, tx: Connection, row: Row[Any], now: float) -> None:
         _interrupt_snapshot(tx, row, failure)
     else:
         _finish(tx, row, Status.COMPLETE, f"Stack {row.action} completed successfully", now)
-    if row.action in MERELY_LOOKED_AT or row.action == Action.ADOPT:  # what was merely told may be mended now
+    if row.action == Action.UNLOCK and row.parent_id is None:
+        _unlocked(tx, row, now)
+    elif row.action in MERELY_LOOKED_AT or row.action in (Action.ADOPT, Action.RESUME):  # now it may be mended
         shards.wake(tx, row.id, now, shards.HEAL)
     if row.action == Action.DELETE:
         snapshots.remove_of_stack(db, tx, row.id, row.project, now, spared=row.spares == Spares.ALL)
 
 
 NEVER_COMPLETE = "Some resources were never created: the last update did not complete"
+
+
+def _unlocked(tx: Connection, row: Row[Any], now: float) -> None:
+    """Whatever changes the stack, or what is nested in it, may do so again."""
+    tree = below(row.id)
+    tx.execute(update(schema.stack).where(schema.stack.c.id.in_(tree)).values(lock=None))
+    shards.wake_all(tx, tree, now, shards.HEAL)
+
+
 TOLD_MAX = 10
 """Failed resources that the reason of a failed check names."""
 
@@ -478,7 +515,7 @@ def fail(db: Database, tx: Connection, stack_id: str, number: int, reason: str, 
 
 def _finish(tx: Connection, row: Row[Any], status: Status, reason: str, now: float) -> None:
     values: dict[str, Any] = {"status": status, "reason": reason, "deadline": None, "step_at": None}
-    if status is Status.COMPLETE:
+    if status is Status.COMPLETE and row.action not in MAINTENANCE:
         values["complete_revision"] = row.revision
         if row.spares == Spares.ADOPTED:
             values["spares"] = None
@@ -489,6 +526,8 @@ def _finish(tx: Connection, row: Row[Any], status: Status, reason: str, now: flo
     tx.execute(update(schema.stack).where(schema.stack.c.id == row.id).values(**values))
     events.append(tx, row.id, [stack_event(row.id, row.name, row.action, status, reason)], now)
     wake_parent(tx, row, now)
+    if row.action == Action.LOCK and row.parent_id is None and row.lock["expires_at"] is not None:
+        shards.wake(tx, row.id, max(now, row.lock["expires_at"]), shards.USER, [0])
 
 
 def wake_parent(tx: Connection, row: Row[Any], now: float) -> None:

@@ -39,6 +39,11 @@ FAILED = row("a", state="CREATE_FAILED", reason="quota", updated_at=NOW - 30)
 MARK = {"reason": "it smells", "since": NOW - 30, "expires_at": NOW + 30}
 MARKED = row("a", state="CHECK_FAILED", reason="it smells", marks={"unhealthy": MARK})
 AT_HOOK = {"revision": 1, "at": "pre-create", "since": NOW - 7, "cleared": []}
+LOCKED: dict[str, Any] = {
+    "action": "LOCK", "status": "COMPLETE", "settled_revision": 1,
+    "lock": {"level": "all", "owner": "ann", "reason": "disks", "expires_at": NOW + 60},
+}  # fmt: skip
+SUSPENDED: dict[str, Any] = {"action": "SUSPEND", "status": "COMPLETE", "settled_revision": 1, "suspended": True}
 LEFT: dict[str, Any] = {"converge": False, "status": "COMPLETE", "settled_revision": 1}
 
 
@@ -163,6 +168,26 @@ CASES: dict[str, tuple[World, Standing, tuple[Any, ...]]] = {
         world([wanted("a")], [row("a", judged=2)], {"a1": absent()}, **LEFT),
         DUE,
         ("a", Why.LEFT_ALONE, (), "it is gone; convergence is switched off", 0.0, None, "", None),
+    ),
+    "it drifted, and the stack is locked": (
+        world([wanted("a")], [row("a", judged=2)], {"a1": absent()}, **LOCKED),
+        DUE,
+        ("a", Why.LOCKED, (), "it is gone; the stack is locked by ann: disks", 0.0, 60.0, "", None),
+    ),
+    "it was never made, and the stack is locked": (
+        world([wanted("a"), wanted("b")], [row("b")], **LOCKED),
+        DUE,
+        ("a", Why.LOCKED, (), "the stack is locked by ann: disks", None, 60.0, "", None),
+    ),
+    "it is a leftover of a locked stack": (
+        world([wanted("b")], [row("a"), row("b")], **LOCKED),
+        DUE,
+        ("/a1", Why.LOCKED, (), "the stack is locked by ann: disks", 1000.0, 60.0, "", None),
+    ),
+    "it drifted, and the stack is suspended": (
+        world([wanted("a")], [row("a", judged=2)], {"a1": absent()}, **SUSPENDED),
+        DUE,
+        ("a", Why.SUSPENDED, (), "it is gone; the stack is suspended", 0.0, None, "", None),
     ),
 }  # fmt: skip
 

@@ -1,5 +1,6 @@
 """Judging what was seen: status words, drift, and what a change needs."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -80,9 +81,20 @@ def test_the_reason_names_status_and_fault() -> None:
     assert verdict.reason == 'Went to status ERROR due to "no host"'
 
 
-def test_a_suspended_server_may_be_stopped() -> None:
-    verdict = resource_type(SERVER).judge(thing(SERVER, seen={"status": "stopped"}, action="SUSPEND"), 0.0)
-    assert verdict.condition is READY
+def test_a_server_is_suspended_when_its_stack_is_and_only_then() -> None:
+    judge = resource_type(SERVER).judge
+    suspended, active = (thing(SERVER, seen={"status": word}) for word in ("suspended", "active"))
+    assert judge(suspended, 0.0).operation == "resume"
+    assert judge(replace(suspended, treated=("SUSPEND",)), 0.0).condition is READY
+    assert judge(replace(active, treated=("SUSPEND",)), 0.0).operation == "suspend"
+
+
+def test_what_is_changed_to_lock_or_suspend_a_thing_is_no_drift() -> None:
+    image, alarm = "OS::Glance::WebImage", "OS::Aodh::GnocchiAggregationByMetricsAlarm"
+    for type_name, action, field, value in ((image, "LOCK", "protected", True), (alarm, "SUSPEND", "enabled", False)):
+        found = thing(type_name, {field: not value}, seen={field: value})
+        assert resource_type(type_name).drift(found) == (field,)
+        assert resource_type(type_name).drift(replace(found, treated=(action,))) == ()
 
 
 @pytest.mark.parametrize(

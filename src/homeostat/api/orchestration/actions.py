@@ -1,4 +1,4 @@
-"""Actions on stacks and on single resources. Those that the engine cannot carry out yet are refused."""
+"""Actions on stacks and on single resources."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -8,13 +8,13 @@ from starlette.responses import Response
 from homeostat.api.answers import Json
 from homeostat.api.asking import Ask, Asked, Body, ResourceName, StackId, StackName
 from homeostat.api.faults import documented
+from homeostat.api.orchestration import locks
 from homeostat.api.orchestration.renderings import precisely
 from homeostat.api.orchestration.routing import STACK, answers, router
 from homeostat.api.policy import may_act
 from homeostat.model.errors import Rejected
 
 ROUTER = router("actions")
-LATER = ("suspend", "resume")
 
 
 def _cancel(ask: Asked, stack_id: str) -> None:
@@ -29,6 +29,14 @@ def _check(ask: Asked, stack_id: str) -> None:
     ask.service.asks.check(stack_id)
 
 
+def _suspend(ask: Asked, stack_id: str) -> None:
+    ask.service.asks.suspend(stack_id)
+
+
+def _resume(ask: Asked, stack_id: str) -> None:
+    ask.service.asks.resume(stack_id)
+
+
 def _converge(ask: Asked, stack_id: str, resource: str | None = None) -> None:
     ask.service.asks.converge(stack_id, resource)
 
@@ -37,18 +45,22 @@ def _observe(ask: Asked, stack_id: str, resource: str | None = None) -> dict[str
     return {"observe": {"asked_at": precisely(ask.service.asks.observe(stack_id, resource))}}
 
 
-ON_STACKS: Mapping[str, Callable[[Asked, str], Any]] = {
+ON_STACKS: Mapping[str, Callable[..., Any]] = {
     "cancel_update": _cancel,
     "cancel_without_rollback": _cancel_and_stay,
     "check": _check,
     "converge": _converge,
+    "lock": locks.lock,
     "observe": _observe,
+    "resume": _resume,
+    "suspend": _suspend,
+    "unlock": locks.unlock,
 }
 ON_RESOURCES: Mapping[str, Callable[[Asked, str, str], Any]] = {"converge": _converge, "observe": _observe}
 
 
 def _described(example: str) -> dict[str, Any]:
-    """One key names the action; its value is not read."""
+    """One key names the action; its value is read only for a lock."""
     schema = {"type": "object", "minProperties": 1, "maxProperties": 1}
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema, "example": example}}}}
 
@@ -63,11 +75,14 @@ def _described(example: str) -> dict[str, Any]:
 def act(ask: Ask, stack_name: StackName, stack_id: StackId, body: Body) -> Response:
     """The body has one key: `cancel_update` (and go back), `cancel_without_rollback` (and stay), `check` (tell what is
     not as it should be, change nothing), `converge` (look at everything and bring it to what it should be, whatever the
-    switches say), or `observe` (look at everything now; the answer tells from when on looks count)."""
+    switches say), `observe` (look at everything now; the answer tells from when on looks count), `suspend`, `resume`,
+    `lock` (nothing of it is changed until it is unlocked: `{"level": "all"}` or `"stacks"`, `reason`, and `expires_in`
+    seconds or `expires_at`), or `unlock`."""
     action = _action(body, ON_STACKS)
     with ask.db.read() as tx:
         ask.live_stack(tx, stack_name, stack_id)
-    return Json(ON_STACKS[action](ask, stack_id))
+    given = (body[action],) if action == "lock" else ()
+    return Json(ON_STACKS[action](ask, stack_id, *given))
 
 
 @ROUTER.post(
@@ -101,8 +116,6 @@ def _action(body: Body, actions: Mapping[str, Any]) -> str:
     if len(body) > 1:
         raise Rejected("HTTPBadRequest", "Multiple actions specified")
     action = next(iter(body))
-    if action in LATER:
-        raise Rejected("NotSupported", f"The stack action {action} is not supported yet.")
     if action not in actions:
         raise Rejected("HTTPBadRequest", f"Invalid action {action} specified; it may be {', '.join(actions)}")
     return action

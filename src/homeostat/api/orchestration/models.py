@@ -41,6 +41,16 @@ class Output(OutputName):
     output_error: str | None = None
 
 
+class Lock(BaseModel):
+    """Nothing of the stack is changed until it is unlocked."""
+
+    level: str = Field(description="`all`: with its resources; `stacks`: without.")
+    owner: str | None = Field(description="Who has locked it, where users have names.")
+    reason: str | None
+    locked_at: str
+    expires_at: str | None = Field(description="When the service unlocks it; null: it does not.")
+
+
 class Stack(StackSummary):
     template_description: str
     parameters: dict[str, str]
@@ -48,6 +58,7 @@ class Stack(StackSummary):
     notification_topics: list[str]
     disable_rollback: bool
     timeout_mins: int | None
+    lock: Lock | None = None
     outputs: list[Output] | None = None
 
 

@@ -74,7 +74,16 @@ def stack_detail(ask: Asked, stack: Row[Any], graph: Graph) -> Wire:
         "disable_rollback": stack.disable_rollback,
         "timeout_mins": stack.timeout_mins,
         "tags": stack.tags or [],
+        "lock": lock_shown(stack),
     }
+
+
+def lock_shown(stack: Any) -> Wire | None:
+    """The lock of a stack, None where it has none."""
+    if stack.lock is None:
+        return None
+    told = {name: stack.lock.get(name) for name in ("level", "owner", "reason")}
+    return {**told, "locked_at": at(stack.lock.get("at")), "expires_at": at(stack.lock.get("expires_at"))}
 
 
 def stack_parameters(stack: Row[Any], graph: Graph) -> dict[str, str]:

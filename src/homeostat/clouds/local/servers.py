@@ -4,7 +4,7 @@
                    scripts/ files/ left (what a user-data of several parts has: to run, to read, not carried out)
                    root/ (working directory)  dev/ (links to volumes)
 
-`power` in the facts is what was last asked for (running, paused, stopped); whether a guest lives, its lock
+`power` in the facts is what was last asked for (running, paused, suspended, stopped); whether a guest lives, its lock
 tells. Who starts or ends a guest holds the file `lock` of its directory; who writes a record, the tree's.
 """
 
@@ -34,6 +34,8 @@ _CHUNK = 64
 _BUILD_S = 10.0
 """How long a server without a process counts as being built; after that whoever built it has died."""
 _GRACE_S = 2.0
+_STILL = {"paused": "unpause", "suspended": "resume"}
+"""Power of a server whose processes stand still, and what makes them go on."""
 _VARIABLE_SIZE_MAX = 4096
 
 
@@ -49,6 +51,8 @@ class Servers(Family):
             "reboot": self._reboot,
             "pause": self._pause,
             "unpause": self._unpause,
+            "suspend": self._suspend,
+            "resume": self._resume,
             "lock": self._lock,
             "unlock": self._unlock,
             "rebuild": self._rebuild,
@@ -309,8 +313,9 @@ class Servers(Family):
                 processes.resume(directory)
 
     def _start(self, record: Record, arguments: Mapping[str, Any]) -> None:
-        if record.facts["power"] == "paused" and self._alive(record):
-            raise Terminal(f"server {record.id} is paused: unpause it")
+        if record.facts["power"] in _STILL and self._alive(record):
+            power = record.facts["power"]
+            raise Terminal(f"server {record.id} is {power}: {_STILL[power]} it")
         if self._alive(record) and not record.facts["wipe"]:
             return
         self._live(self._note(record.id, power="running"))
@@ -337,6 +342,26 @@ class Servers(Family):
     def _unpause(self, record: Record, arguments: Mapping[str, Any]) -> None:
         processes.resume(self.tree.directory("server", record.id))
         if record.facts["power"] == "paused":
+            self._note(record.id, power="running")
+
+    def _suspend(self, record: Record, arguments: Mapping[str, Any]) -> None:
+        """Stop its processes where they are. That needs nobody to go on: they stay so whatever becomes of the service,
+        until they are resumed, and a restart of the machine ends them. First the deed, then the note of it: whoever
+        dies in between has said nothing, and is asked again."""
+        refuse_if_locked(record, "suspended")
+        if not self._alive(record):
+            raise Terminal(f"server {record.id} is not running, so it cannot be suspended")
+        processes.pause(self.tree.directory("server", record.id))
+        self._note(record.id, power="suspended")
+
+    def _resume(self, record: Record, arguments: Mapping[str, Any]) -> None:
+        """Go on; one whose processes have ended meanwhile starts anew."""
+        refuse_if_locked(record, "resumed")
+        if not self._alive(record):
+            self._live(self._note(record.id, power="running"))
+            return
+        processes.resume(self.tree.directory("server", record.id))
+        if record.facts["power"] == "suspended":
             self._note(record.id, power="running")
 
     def _lock(self, record: Record, arguments: Mapping[str, Any]) -> None:
@@ -429,7 +454,7 @@ def _status(record: Record, alive: processes.Life | None) -> tuple[str, str | No
         return "deleting", None
     if alive and not facts["wipe"]:
         running = "active" if alive.booted else "building"
-        return ("paused" if facts["power"] == "paused" else running), None
+        return (facts["power"] if facts["power"] in _STILL else running), None
     if facts["power"] == "stopped":
         return "stopped", None
     if facts["pid"] is not None:

@@ -16,6 +16,7 @@ from homeostat.clouds.simulated.objects import (
     READY_STATUS,
     SNAPSHOT_KINDS,
     SNAPSHOTS,
+    TELL_ACTION,
     told_once,
 )
 from homeostat.clouds.simulated.services import refusal
@@ -316,6 +317,8 @@ class SimulatedCloud:
     def _update(self, kind: str, change: Change) -> Answer:
         thing = self._present(kind, change.handle)
         if thing is not None:
+            if thing.properties.get("locked"):
+                return Rejected("Forbidden", f"{kind} {change.handle} is locked")
             thing.properties.update({k: v for k, v in change.spec.items() if k not in ("id", "status")})
         return self._true_look(kind, change.handle)
 
@@ -342,6 +345,17 @@ class SimulatedCloud:
             "unpause": READY_STATUS.get(kind),
         }
         status |= {"stop": "stopped", "pause": "paused", "rebuild": READY_STATUS.get(kind)}
+        status |= {"suspend": "suspended", "resume": READY_STATUS.get(kind)}
+        if (
+            thing is not None
+            and thing.properties.get("locked")
+            and operation.verb not in ("lock", "unlock", "snapshot")
+        ):
+            return Rejected("Forbidden", f"{kind} {operation.handle} is locked")
+        if kind in TELL_ACTION and operation.verb in ("suspend", "resume"):
+            if thing is not None:
+                thing.properties["action"] = operation.verb.upper()
+            return self._true_look(kind, operation.handle)
         if operation.verb == "snapshot" and kind in SNAPSHOT_KINDS:
             if thing is not None:
                 self._snapshot((kind, operation.handle), operation.arguments)

@@ -40,6 +40,8 @@ BUILDING_STATUS: Mapping[str, str] = {
 }
 OWN_ID: Mapping[str, str] = {"keypair": "name", **services.OWN_ID}
 """Kind -> field that is the id of a thing of that kind, where it is given."""
+TELL_ACTION = frozenset({"remote_stack", "external_resource"})
+"""Kinds whose field `action` tells what was last asked of them."""
 SNAPSHOT_KINDS = frozenset({"server", "volume"})
 SNAPSHOTS = {snapshots_of(kind): kind for kind in SNAPSHOT_KINDS}
 """Kind of snapshots -> kind of what they are of."""

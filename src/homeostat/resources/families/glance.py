@@ -2,7 +2,7 @@
 
 from homeostat.model.observed import Remedy
 from homeostat.resources import comparison
-from homeostat.resources.base import Lifecycle, Props, ResourceType
+from homeostat.resources.base import Lifecycle, Props, ResourceType, Treatment
 from homeostat.resources.rules import given, require
 from homeostat.resources.schema import (
     UNKNOWN,
@@ -63,6 +63,11 @@ class WebImage(ResourceType):
         busy=frozenset({"queued", "saving", "uploading", "importing", "pending_delete"}),
         broken={"killed": Remedy.RECREATE, "error": Remedy.RECREATE, "deleted": Remedy.RECREATE},
     )
+
+    treatments = {
+        "LOCK": Treatment(fields={"protected": True}, shown="protected", done=(True,), gradual=False),
+        "UNLOCK": Treatment(fields={"protected": False}, shown="protected", done=(False,), gradual=False),
+    }
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         disk, container = values.get("disk_format"), values.get("container_format")

@@ -4,7 +4,7 @@ from typing import Any
 
 from homeostat.model.observed import Remedy
 from homeostat.resources import comparison
-from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing, said
+from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing, passed_on, said
 from homeostat.resources.constraints import CRON_EXPRESSION
 from homeostat.resources.rules import conflict, given, maps, missing, require
 from homeostat.resources.schema import (
@@ -184,6 +184,7 @@ class ExternalResource(ResourceType):
         busy=frozenset({"idle", "running", "paused"}),
         broken={"error": Remedy.RECREATE, "cancelled": Remedy.RECREATE},
     )
+    treatments = passed_on("SUSPEND", "RESUME")
 
     def is_restless(self, values: Props) -> bool:
         return bool(values.get("always_update"))

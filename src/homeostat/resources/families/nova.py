@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from homeostat.model.observed import READY, Remedy, Verdict
+from homeostat.model.observed import Remedy
 from homeostat.resources import comparison, userdata
-from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing, said, shortened
+from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing, Treatment, said, shortened
 from homeostat.resources.constraints import IP_ADDRESS, IP_OR_CIDR, MAC_ADDRESS
 from homeostat.resources.families.access import AGENT, check_config_transport
 from homeostat.resources.families.neutron import VNIC_TYPES
@@ -100,13 +100,15 @@ class ServerType(ResourceType):
         ready=frozenset({"active"}),
         busy=frozenset({"building", "deleting", "rebooting", "rebuilding", "resizing"}),
         broken={"error": Remedy.RECREATE},
-        operations={"stopped": "start", "paused": "unpause"},
+        operations={"stopped": "start", "paused": "unpause", "suspended": "resume"},
+        suspended=frozenset({"suspended"}),
     )
-
-    def fitness(self, thing: Thing, now: float) -> Verdict:
-        if thing.action == "SUSPEND" and thing.seen.properties.get("status") in ("stopped", "paused"):
-            return READY
-        return super().fitness(thing, now)
+    treatments = {
+        "SUSPEND": Treatment("suspend", done=("suspended",)),
+        "RESUME": Treatment("resume", done=("active",)),
+        "LOCK": Treatment("lock", shown="locked", done=(True,), gradual=False),
+        "UNLOCK": Treatment("unlock", shown="locked", done=(False, None), gradual=False),
+    }
 
 
 class Server(ServerType):

@@ -1,0 +1,86 @@
+"""Locks of stacks on the wire (LK1, LK7)."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from homeostat.api.asking import Asked
+from homeostat.model.errors import Rejected
+from homeostat.store.locking import Lock
+
+LEVELS = ("all", "stacks")
+REASON_MAX = 1000
+KEYS = ("level", "reason", "expires_in", "expires_at")
+
+
+def lock(ask: Asked, stack_id: str, given: Any) -> None:
+    """given — `{"level": "all" | "stacks", "reason": text, "expires_in": seconds | "expires_at": time}`, all of it
+    optional."""
+    if given not in (None, "") and not isinstance(given, Mapping):
+        raise _wrong("", f"it must be a map that may have {', '.join(KEYS)}, or null")
+    ask.service.asks.lock(stack_id, _wanted(ask, given or {}), _breaks(ask))
+
+
+def unlock(ask: Asked, stack_id: str) -> None:
+    ask.service.asks.unlock(stack_id, _breaks(ask))
+
+
+def _wanted(ask: Asked, given: Mapping[str, Any]) -> Lock:
+    """Fails: Rejected naming the place."""
+    strange = [name for name in given if name not in KEYS]
+    if strange:
+        raise _wrong(f".{strange[0]}", f"there is no such key; there are {', '.join(KEYS)}")
+    level = given.get("level", "all")
+    if level not in LEVELS:
+        raise _wrong(".level", f"it must be one of {', '.join(LEVELS)}, not {level!r}")
+    reason = given.get("reason")
+    if reason is not None and not (isinstance(reason, str) and len(reason) <= REASON_MAX):
+        raise _wrong(".reason", f"it must be a text of at most {REASON_MAX} characters")
+    now, caller = ask.service.clock.now(), ask.caller
+    return {
+        "level": level,
+        "owner": caller.user,
+        "owner_id": caller.user_id,
+        "reason": reason,
+        "at": now,
+        "expires_at": _end(given, now),
+    }
+
+
+def _end(given: Mapping[str, Any], now: float) -> float | None:
+    """Seconds since the epoch."""
+    span, end = given.get("expires_in"), given.get("expires_at")
+    if span is None and end is None:
+        return None
+    if span is not None and end is not None:
+        raise _wrong(".expires_at", "give this or expires_in, not both")
+    if span is not None:
+        if isinstance(span, bool) or not isinstance(span, int | float) or not 0 < span <= 10**9:
+            raise _wrong(".expires_in", "it must be a number of seconds above 0")
+        return now + span
+    try:
+        found = datetime.fromisoformat(end or "")
+    except (TypeError, ValueError) as error:
+        raise _wrong(".expires_at", f"it must be a time such as 2030-12-31T18:00:00Z, not {end!r}") from error
+    seconds = found.replace(tzinfo=found.tzinfo or UTC).timestamp()
+    if seconds <= now:
+        raise _wrong(".expires_at", f"the time {end} is over")
+    return seconds
+
+
+def _wrong(place: str, message: str) -> Rejected:
+    return Rejected("HTTPBadRequest", f"lock{place}: {message}")
+
+
+def _breaks(ask: Asked) -> Callable[[Lock], bool]:
+    """May the caller take a lock away: as its owner, or by the rule for the locks of others?"""
+    caller = ask.caller
+
+    def breaks(lock: Lock) -> bool:
+        if lock.get("owner_id") is not None or caller.user_id is not None:
+            mine = lock.get("owner_id") == caller.user_id
+        else:
+            mine = lock.get("owner") == caller.user
+        return mine or ask.service.policy.allows("actions:break_lock", caller, ask.project)
+
+    return breaks
