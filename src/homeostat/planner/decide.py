@@ -71,8 +71,18 @@ class Decider(Maintenance, Takeovers):
             return asked.check(self.world, row, now)
         if stack.snapshotting:
             return taking.take(self.world, row, now)
-        unmade = row is None or row.action == Action.INIT
-        return held(stack, definition.name) if stack.held and unmade else None
+        return self._held(definition, row) if stack.held else None
+
+    def _held(self, definition: Definition, row: Resource | None) -> Waiting | None:
+        """What would have to be made, tried again or replaced waits; what is at rest is only judged."""
+        if row is None or row.action == Action.INIT:
+            return held(self.world.stack, definition.name)
+        mark = unhealthy.mark_of(row)
+        if mark is not None:
+            return Waiting(row.name, Why.UNHEALTHY, (), mark.reason, mark.since, key=row.key)
+        if row.failed:
+            return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
+        return None
 
     # -- hooks -------------------------------------------------------------------------------------------------------
 

@@ -434,6 +434,21 @@ def test_what_failed_stays_failed_when_it_was_locked_and_unlocked() -> None:
     assert rested(service, stack_id) == "UPDATE_COMPLETE"
 
 
+def test_what_failed_or_was_never_made_waits_while_locking_has_failed() -> None:
+    service = Service(cloud=failing("lock"))
+    stack_id = service.create({"srv": server()})
+    service.rest()
+    service.update(stack_id, {"srv": server(), "t": double(fail=True), "u": server(name={"get_attr": ["t", "output"]})})
+    assert rested(service, stack_id) == "UPDATE_FAILED"
+    service.cloud.refuses = "lock"  # type: ignore[attr-defined]
+    lock(service, stack_id)
+    assert rested(service, stack_id) == "LOCK_FAILED"
+    before = service.story(stack_id)
+    service.live(300.0)
+    assert service.story(stack_id) == before
+    assert service.states(stack_id) == {"srv": "LOCK_FAILED", "t": "CREATE_FAILED"}
+
+
 def test_a_lock_ends_by_itself_when_its_time_is_over() -> None:
     service, stack_id = made({"srv": server(), "grp": group(1)})
     lock(service, stack_id, expires_at=service.clock.now() + 600.0)
