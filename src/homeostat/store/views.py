@@ -65,7 +65,8 @@ def stacks_page(tx: Connection, listing: Listing) -> list[Row[Any]]:
     columns = [*(_orderable(_stack.c[name]) for name in listing.order), _stack.c.id]
     chosen = select(_stack).where(*_conditions(listing))
     if listing.marker is not None:
-        marker = tx.execute(select(*columns).where(_stack.c.id == listing.marker)).first()
+        seen = [] if listing.project is None else [_stack.c.project == listing.project]
+        marker = tx.execute(select(*columns).where(_stack.c.id == listing.marker, *seen)).first()
         if marker is not None:
             here, there = tuple_(*columns), tuple_(*(literal(value) for value in marker))
             chosen = chosen.where(here < there if listing.newest_first else here > there)

@@ -66,6 +66,7 @@ class Things:
     config_id: str
     deployment_id: str
     event_id: str
+    snapshot_id: str
 
 
 def _config(project: str, name: str) -> Record:
@@ -109,7 +110,9 @@ class Neighbours:
             records.add(service.db, tx, [config, deployed, deployment])
         events = self.ask("GET", f"/stacks/web/{stack_id}/resources/handle/events", f"reader@{project}", project)
         event_id = events.json()["events"][0]["id"]
-        return Things(project, users, stack_id, handle, config.id, deployment.id, event_id)
+        taken = self.ask("POST", f"/stacks/web/{stack_id}/snapshots", f"member@{project}", project, {"name": "first"})
+        service.work()
+        return Things(project, users, stack_id, handle, config.id, deployment.id, event_id, taken.json()["id"])
 
     def _made_for(self, tx: Connection, stack_id: str, name: str, user_id: str) -> str:
         """Let an identity service have a user for a resource. Gives the handle of the resource."""

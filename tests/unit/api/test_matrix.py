@@ -67,7 +67,7 @@ def words(things: Things) -> dict[str, str]:
         "resource_name": "handle",
         "output_key": "text",
         "event_id": things.event_id,
-        "snapshot_id": "11111111-1111-4111-8111-111111111111",
+        "snapshot_id": things.snapshot_id,
         "config_id": things.config_id,
         "deployment_id": things.deployment_id,
         "server_id": things.handle,

@@ -39,6 +39,12 @@ def test_lists_of_members_have_what_is_in_the_project(both: Neighbours) -> None:
     assert refused(both.ask("GET", "/software_configs?global_tenant=true", ADMIN, OWN), "global_index")
 
 
+def test_a_marker_of_others_counts_as_none(both: Neighbours) -> None:
+    """It would tell when their stacks were made."""
+    shown = both.ask("GET", f"/stacks?sort_dir=asc&marker={both.things[OTHER].stack_id}", MEMBER, OWN).json()["stacks"]
+    assert [each["id"] for each in shown] == [both.things[OWN].stack_id]
+
+
 def test_lists_of_admins_have_what_is_in_all_projects(both: Neighbours) -> None:
     for path in ("/stacks", "/stacks/detail"):
         shown = both.ask("GET", path, ADMIN, OWN).json()["stacks"]
@@ -128,6 +134,10 @@ WAYS = {
         {"a": {**FLAVOR, "type": "Our::Size"}},
         environment={"resource_registry": {"Our::Size": "OS::Nova::Flavor"}},
     ),
+    "adopted": body(
+        {"a": FLAVOR},
+        adopt_stack_data={"action": "CREATE", "resources": {}, "template": {**TEMPLATE, "resources": {"a": FLAVOR}}},
+    ),
     "in a nested template": body(
         {"a": {"type": "size.yaml"}},
         files={"size.yaml": str({"heat_template_version": "2021-04-16", "resources": {"f": FLAVOR}})},
@@ -151,6 +161,7 @@ def test_stacks_with_types_for_admins(fresh: Neighbours, way: str) -> None:
     fresh.service.work()
     typed = f"/stacks/typed/{made.json()['stack']['id']}"
     assert refused(fresh.ask("DELETE", typed, MEMBER, OWN), "OS::Nova::Flavor")
+    assert refused(fresh.ask("POST", f"{typed}/snapshots/any/restore", MEMBER, OWN), "OS::Nova::Flavor")
     assert fresh.ask("GET", typed, READER, OWN).status_code == 200
     assert fresh.ask("DELETE", typed, ADMIN, OWN).status_code == 204
 

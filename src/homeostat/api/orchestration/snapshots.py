@@ -109,7 +109,7 @@ def restore_snapshot(ask: Ask, stack_name: StackName, stack_id: StackId, snapsho
     """Template, parameters, environment and files are those of then, and what was kept of servers and volumes is had
     back. What came later goes."""
     with ask.db.read() as tx:
-        ask.live_stack(tx, stack_name, stack_id)
+        ask.check_types_of(tx, ask.live_stack(tx, stack_name, stack_id))
     ask.service.snapshots.restore(stack_id, snapshot_id, ask.check_types)
     return nothing(202)
 
