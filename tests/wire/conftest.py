@@ -1,6 +1,7 @@
 import itertools
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import heatclient.client
 import httpx
@@ -12,7 +13,9 @@ from keystoneauth1.session import Session
 
 from homeostat.api.auth import NoAccess
 from homeostat.clouds.simulated import SimulatedCloud
-from tests.wire.running import Running, database, serving, working
+from tests.wire import templates
+from tests.wire.commands import OpenStack
+from tests.wire.running import Running, database, serving, settled, working
 
 _NUMBERS = itertools.count()
 
@@ -60,3 +63,13 @@ def sdk(endpoint: str) -> Iterator[openstack.connection.Connection]:
         load_yaml_config=False, load_envvars=False, auth_type="none", auth={"endpoint": endpoint}
     ) as connection:
         yield connection
+
+
+@pytest.fixture(name="openstack")
+def hello_by_command(http: httpx.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OpenStack:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    created = http.post("stacks", json={"stack_name": "hello", "template": templates.HELLO})
+    stack_id = created.json()["stack"]["id"]
+    settled(http, stack_id, status="CREATE_COMPLETE")
+    return OpenStack(tmp_path, http, stack_id)

@@ -26,6 +26,7 @@ WORDS = {
     "left_alone": "it is left as it is",
     "pause": "a pause between batches",
     "hook": "it stops at a hook",
+    "unhealthy": "it is marked unhealthy",
 }
 ATTEMPTS = {
     "create": "to be created",

@@ -1,0 +1,97 @@
+"""The HTTP API as the commands use it: stacks by name or id, answers as plain data, faults as errors of the command."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+from urllib.parse import quote, urlsplit
+
+from keystoneauth1.adapter import Adapter
+from osc_lib.command.command import Command
+from osc_lib.exceptions import CommandError
+
+Wire = dict[str, Any]
+ASK_S = 0.5
+"""Time between two questions while a command waits."""
+Found = TypeVar("Found")
+
+
+class Service:
+    """Takes: adapter — that raises nothing by itself."""
+
+    def __init__(self, adapter: Adapter) -> None:
+        self._adapter = adapter
+
+    def stack(self, name_or_id: str) -> str:
+        """Address of a stack below the endpoint, like `/stacks/web/0b6e…`. Fails: CommandError."""
+        answer = self._adapter.get(f"/stacks/{quote(name_or_id, safe='')}", redirect=False)
+        if answer.status_code != 302:
+            raise CommandError(_fault(answer))
+        return _below(answer.headers["Location"])
+
+    def get(self, path: str) -> Wire:
+        return self._answer(self._adapter.get(path))
+
+    def act(self, path: str, action: str, value: Any = None) -> Wire:
+        """Ask for an action on a stack or resource. Fails: CommandError."""
+        return self._answer(self._adapter.post(f"{path}/actions", json={action: value}))
+
+    def change(self, path: str, body: Mapping[str, Any]) -> Wire:
+        return self._answer(self._adapter.patch(path, json=body))
+
+    def pages(self, path: str, key: str, limit: int) -> tuple[Wire, list[Wire]]:
+        """Follow the links `next` of `{key: {"resources": […], "links": […]}}`: the first page, and items of all."""
+        first: Wire | None = None
+        items: list[Wire] = []
+        following: str | None = path
+        while following is not None and len(items) < limit:
+            page = self.get(following)[key]
+            first = first or page
+            items += page["resources"]
+            following = next((_below(link["href"]) for link in page["links"] if link["rel"] == "next"), None)
+        return first or {}, items[:limit]
+
+    @staticmethod
+    def _answer(answer: Any) -> Wire:
+        if answer.status_code >= 300:
+            raise CommandError(_fault(answer))
+        return dict(answer.json() or {})
+
+
+def service_of(command: Command) -> Service:
+    """The one that a command asks."""
+    manager: Any = command.app.client_manager
+    found: Service = manager.convergence
+    return found
+
+
+def resource_of(stack: str, name: str) -> str:
+    """Address of a resource of a stack at this address."""
+    return f"{stack}/resources/{quote(name, safe='')}"
+
+
+def until(condition: Callable[[], Found | None], within_s: float, otherwise: str) -> Found:
+    """Ask again and again. Fails: CommandError when it takes longer than that."""
+    end = time.monotonic() + within_s
+    while True:
+        found = condition()
+        if found is not None:
+            return found
+        if time.monotonic() >= end:
+            raise CommandError(f"{otherwise} after {within_s:g} s; it goes on. --timeout says how long to wait")
+        time.sleep(ASK_S)
+
+
+def _below(address: str) -> str:
+    """The part of an address after the endpoint, with its query."""
+    parts = urlsplit(address)
+    _, _, rest = parts.path.partition("/stacks/")
+    return f"/stacks/{rest}" + (f"?{parts.query}" if parts.query else "")
+
+
+def _fault(answer: Any) -> str:
+    """What the service says is wrong, or its code where it says nothing that can be read."""
+    try:
+        body = answer.json()
+        return str(body["error"]["message"])
+    except (ValueError, KeyError, TypeError):
+        return f"the service answers {answer.status_code} {answer.reason}"

@@ -1,0 +1,151 @@
+"""`openstack stack converge|observe` and the same of resources (CV9)."""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from typing import Any
+
+from osc_lib.command.command import Lister, ShowOne
+from osc_lib.exceptions import CommandError
+
+from homeostat.osc.service import Service, Wire, resource_of, service_of, until
+from homeostat.osc.v1.arguments import add_resource, add_stack, add_timeout, add_wait, teach
+
+STACK = ("id", "stack_name", "stack_status", "stack_status_reason")
+RESOURCE = ("resource_name", "resource_type", "physical_resource_id", "resource_status", "resource_status_reason")
+SEEN = ("Resource", "Status", "Presence", "Looked At", "Differs In")
+
+Row = tuple[Any, ...]
+
+
+class Converge(ShowOne):
+    """Look at a stack, and bring it to what it should be; what has failed is tried again
+
+    It works also where convergence is switched off, and replaces what is marked unhealthy.
+    """
+
+    def get_parser(self, prog_name: str) -> ArgumentParser:
+        parser = super().get_parser(prog_name)
+        add_stack(parser)
+        add_wait(parser, "the stack is at rest")
+        return teach(parser, "openstack stack converge --wait web")
+
+    def take_action(self, parsed_args: Namespace) -> tuple[Any, Any]:
+        service = service_of(self)
+        place = service.stack(parsed_args.stack)
+        service.act(place, "converge")
+        if parsed_args.wait:
+            until(lambda: _stack_ended(service, place), parsed_args.timeout, f"{parsed_args.stack} is in progress")
+        stack = _stack(service, place)
+        if parsed_args.wait and stack["stack_status"].endswith("FAILED"):
+            raise CommandError(f"{stack['stack_name']} is {stack['stack_status']}: {stack['stack_status_reason']}")
+        return STACK, tuple(stack[key] for key in STACK)
+
+
+class ConvergeResource(ShowOne):
+    """Look at one resource, and bring it to what it should be
+
+    It works also where convergence is switched off, and replaces what is marked unhealthy.
+    """
+
+    def get_parser(self, prog_name: str) -> ArgumentParser:
+        parser = super().get_parser(prog_name)
+        add_stack(parser)
+        add_resource(parser)
+        add_wait(parser, "the resource is at rest")
+        return teach(parser, "openstack stack resource converge --wait web server")
+
+    def take_action(self, parsed_args: Namespace) -> tuple[Any, Any]:
+        service = service_of(self)
+        place = resource_of(service.stack(parsed_args.stack), parsed_args.resource)
+        service.act(place, "converge")
+        if parsed_args.wait:
+            until(
+                lambda: _resource_ended(service, place), parsed_args.timeout, f"{parsed_args.resource} is not at rest"
+            )
+        resource: Wire = service.get(place)["resource"]
+        return RESOURCE, tuple(resource[key] for key in RESOURCE)
+
+
+class _Observe(Lister):
+    """Asks for a look, waits for it, and shows what was seen."""
+
+    def get_parser(self, prog_name: str) -> ArgumentParser:
+        parser = super().get_parser(prog_name)
+        add_stack(parser)
+        return parser
+
+    def place(self, stack: str, parsed_args: Namespace) -> str:
+        raise NotImplementedError
+
+    def take_action(self, parsed_args: Namespace) -> tuple[tuple[str, ...], Iterator[Row]]:
+        service = service_of(self)
+        stack = service.stack(parsed_args.stack)
+        asked_at = service.act(self.place(stack, parsed_args), "observe")["observe"]["asked_at"]
+        until(lambda: _looked(service, stack, asked_at), parsed_args.timeout, "nobody has looked")
+        return SEEN, map(_seen, self.resources(service, stack, parsed_args))
+
+    def resources(self, service: Service, stack: str, parsed_args: Namespace) -> list[Wire]:
+        raise NotImplementedError
+
+
+class Observe(_Observe):
+    """Look at a stack and all that is nested in it now, and show what is not as it should be"""
+
+    def get_parser(self, prog_name: str) -> ArgumentParser:
+        parser = super().get_parser(prog_name)
+        add_timeout(parser)
+        return teach(parser, "openstack stack observe web", "openstack stack observe web -f json")
+
+    def place(self, stack: str, parsed_args: Namespace) -> str:
+        return stack
+
+    def resources(self, service: Service, stack: str, parsed_args: Namespace) -> list[Wire]:
+        return list(service.get(f"{stack}/resources")["resources"])
+
+
+class ObserveResource(_Observe):
+    """Look at one resource now, and show whether it is as it should be"""
+
+    def get_parser(self, prog_name: str) -> ArgumentParser:
+        parser = super().get_parser(prog_name)
+        add_resource(parser)
+        add_timeout(parser)
+        return teach(parser, "openstack stack resource observe web server")
+
+    def place(self, stack: str, parsed_args: Namespace) -> str:
+        return resource_of(stack, parsed_args.resource)
+
+    def resources(self, service: Service, stack: str, parsed_args: Namespace) -> list[Wire]:
+        return [service.get(resource_of(stack, parsed_args.resource))["resource"]]
+
+
+def _seen(resource: Wire) -> Row:
+    seen = resource["observed"] or {}
+    differs = ", ".join(each["property"] for each in seen.get("drift", ())) or seen.get("left_alone", "")
+    looked_at = seen.get("looked_at", "")
+    return resource["resource_name"], resource["resource_status"], seen.get("presence", ""), looked_at, differs
+
+
+def _looked(service: Service, stack: str, asked_at: str) -> Wire | None:
+    """The state of convergence, once all of the stack was looked at since. Fails: CommandError where it cannot be."""
+    state: Wire = service.get(f"{stack}/convergence")["convergence"]
+    if (state["looked_at"] or "") >= asked_at:
+        return state
+    if state["blind"]:
+        raise CommandError(f"it cannot be looked at now: {state['blind']}")
+    return None
+
+
+def _stack(service: Service, place: str) -> Wire:
+    return dict(service.get(f"{place}?resolve_outputs=False")["stack"])
+
+
+def _stack_ended(service: Service, place: str) -> Wire | None:
+    stack = _stack(service, place)
+    return None if stack["stack_status"].endswith("IN_PROGRESS") else stack
+
+
+def _resource_ended(service: Service, place: str) -> Wire | None:
+    resource: Wire = service.get(place)["resource"]
+    busy = resource["resource_status"].endswith("IN_PROGRESS") or "asked_at" in resource
+    return None if busy else resource

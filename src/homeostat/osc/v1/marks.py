@@ -1,0 +1,52 @@
+"""`openstack stack mark unhealthy`: several resources at once (MU)."""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from typing import Any
+
+from osc_lib.command.command import Lister
+
+from homeostat.osc.service import service_of
+from homeostat.osc.v1.arguments import add_stack, lasting, teach
+
+COLUMNS = ("Resource", "Status", "Changed")
+
+
+class Mark(Lister):
+    """Mark resources of a stack unhealthy, all of them or none; they are replaced
+
+    At once where their convergence is on, otherwise by the next update of the stack, or by `openstack stack converge`.
+    Resources of nested stacks are paths like group/0/server. A physical id does as well as a name. (One resource alone
+    is marked by `openstack stack resource mark unhealthy`, too.)
+    """
+
+    def get_parser(self, prog_name: str) -> ArgumentParser:
+        parser = super().get_parser(prog_name)
+        add_stack(parser)
+        parser.add_argument("resource", metavar="<resource>", nargs="+", help="Name, physical id, or path")
+        parser.add_argument("--reason", metavar="<text>", help="Why")
+        parser.add_argument("--reporter", metavar="<name>", help="Who says so, a health checker for one")
+        parser.add_argument(
+            "--expires-in", metavar="<time>", type=lasting, help="The mark ends by itself after this, like 90s or 2h"
+        )
+        parser.add_argument("--reset", action="store_true", help="Take marks back instead")
+        return teach(
+            parser,
+            'openstack stack mark unhealthy web group/0 group/7 --reason "rack 7"',
+            "openstack stack mark unhealthy web server --reporter prober --expires-in 1h",
+            "openstack stack mark unhealthy web --reset server",
+        )
+
+    def take_action(self, parsed_args: Namespace) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
+        service = service_of(self)
+        given = {
+            "mark_unhealthy": not parsed_args.reset,
+            "resources": parsed_args.resource,
+            "resource_status_reason": parsed_args.reason,
+            "reporter": parsed_args.reporter,
+            "expires_in": parsed_args.expires_in,
+        }
+        body = {name: value for name, value in given.items() if value is not None}
+        place = service.stack(parsed_args.stack)
+        marked = service.change(f"{place}/resources", body)["resources"]
+        return COLUMNS, (("/".join(each["path"]), each["resource_status"], each["changed"]) for each in marked)
