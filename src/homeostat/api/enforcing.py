@@ -42,9 +42,13 @@ class Holding:
         self.typed = frozenset(name.removeprefix(rules.RESOURCE_TYPES) for name in names)
         asks_others = any(REMOTE.search(text) for text in said.values())
         self._ask = self._asked if asks_others else lru_cache(VERDICTS_MAX)(self._asked)
+        self.denied_types = self._denied_types if asks_others else lru_cache(VERDICTS_MAX)(self._denied_types)
 
     def verdict(self, rule: str, project: str, caller: Caller) -> bool:
         return self._ask(rule, project, replace(caller, token=None))
+
+    def _denied_types(self, project: str, caller: Caller) -> frozenset[str]:
+        return frozenset(each for each in self.typed if not self.verdict(rules.RESOURCE_TYPES + each, project, caller))
 
     def _asked(self, rule: str, project: str, caller: Caller) -> bool:
         try:
@@ -97,8 +101,8 @@ class Policy:
         everybody."""
         if caller.is_anybody:
             return ()
-        typed = self._current().typed
-        return frozenset(each for each in typed if not self.allows(rules.RESOURCE_TYPES + each, caller, project))
+        asks_in = caller.project if caller.is_admin and caller.project is not None else project
+        return self._current().denied_types(asks_in, replace(caller, token=None))
 
     def may_use(self, type_name: str, caller: Caller, project: str) -> bool:
         """May stacks of this caller have resources of this type?"""

@@ -84,8 +84,8 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class Quotas:
-    """stacks_max — live root stacks of a project; resources_max — in one template; snapshots_max — of one stack;
-    timeout_s — default deadline; adopt, abandon — may stacks be adopted, and exported and abandoned?"""
+    """stacks_max — live root stacks of a project, but for admins; resources_max — in one template; snapshots_max — of
+    one stack; timeout_s — default deadline; adopt, abandon — may stacks be adopted, and exported and abandoned?"""
 
     stacks_max: int = 512
     resources_max: int = 100_000
@@ -449,7 +449,8 @@ class Intake:
             action=Action.CREATE if document is None else Action.ADOPT,
         )
         with self._entrusted(stack_id, project, by) as accept, self._db.write() as tx:
-            if stacks.count_live(tx, project) >= self.quotas.stacks_max:
+            limited = by is None or not by.is_admin
+            if limited and stacks.count_live(tx, project) >= self.quotas.stacks_max:
                 message = (
                     f"You have reached the maximum stacks per project, {self.quotas.stacks_max}. Delete some first."
                 )

@@ -172,8 +172,6 @@ FAMILIES = (
         members={
             "action": "Any action on a resource that has no rule of its own.",
             "converge": "Bring a resource to what it should be now.",
-            "lock": "Lock a resource.",
-            "unlock": "Unlock a resource that oneself has locked.",
         },
         ours=True,
         on=RESOURCE_ACTIONS,

@@ -35,7 +35,7 @@ TEMPLATE: Mapping[str, Any] = {
 
 
 class Named:
-    """An access mode for tests: the header `x-caller` is `ROLES@PROJECT`, and nothing needs to be proved."""
+    """An access mode for tests: the header `x-caller` is `ROLES[/USER]@PROJECT`, and nothing needs to be proved."""
 
     challenge = "Named"
 
@@ -46,12 +46,12 @@ class Named:
         return self.caller(headers)
 
     def caller(self, headers: Mapping[str, str], method: str = "GET", path: str = "/") -> Caller:
-        roles, at, project = headers.get("x-caller", "").partition("@")
+        named, at, project = headers.get("x-caller", "").partition("@")
+        roles, _, user = named.partition("/")
         if not at:
             raise Rejected("HTTPUnauthorized", "Say who you are.")
-        if roles.startswith(STACK_USER):  # STACK_USER/USER_ID
-            return Caller("server", project, roles.partition("/")[2], roles=frozenset({STACK_USER}))
-        return Caller("ada", project, "ada-id", roles=with_implied(roles))
+        held = frozenset({STACK_USER}) if roles == STACK_USER else with_implied(roles)
+        return Caller(user or "ada", project, user or "ada", roles=held)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import pytest
 from tests.unit.api.neighbours import OTHER, OWN, TEMPLATE, Neighbours
 
 from homeostat.api.enforcing import Policy
+from homeostat.api.intake import Quotas
 
 MEMBER, READER, ADMIN = f"member@{OWN}", f"reader@{OWN}", f"admin@{OWN}"
 FLAVOR = {"type": "OS::Nova::Flavor", "properties": {"ram": 512, "vcpus": 1, "disk": 1}}
@@ -66,6 +67,23 @@ def test_admins_reach_stacks_of_others(both: Neighbours) -> None:
     assert both.ask("GET", f"/software_configs/{there.config_id}", ADMIN, OWN).status_code == 200
     assert both.ask("GET", f"/stacks/{there.stack_id}", MEMBER, OWN).status_code == 404
     assert both.ask("GET", "/stacks/web", f"member@{OWN}", OTHER).json()["error"]["type"] == "InvalidTenant"
+
+
+def test_admins_may_have_any_number_of_stacks() -> None:
+    world = Neighbours()
+    world.service.intake.quotas = Quotas(stacks_max=1)
+    sent = {"stack_name": "more", "template": TEMPLATE}
+    refusal = world.ask("POST", "/stacks", MEMBER, OWN, sent)
+    assert (refusal.status_code, refusal.json()["error"]["type"]) == (400, "RequestLimitExceeded")
+    assert world.ask("POST", "/stacks", ADMIN, OWN, sent).status_code == 201
+
+
+def test_locks_are_broken_by_admins_alone() -> None:
+    world = Neighbours()
+    web = f"/stacks/web/{world.things[OWN].stack_id}"
+    assert world.ask("POST", f"{web}/actions", f"member/ada@{OWN}", OWN, {"lock": None}).status_code == 200
+    for caller, code in ((f"member/bob@{OWN}", 403), (f"admin/root@{OTHER}", 200)):
+        assert world.ask("POST", f"{web}/actions", caller, OWN, {"unlock": None}).status_code == code
 
 
 def test_a_policy_may_let_others_list_everything(tmp_path: Any) -> None:
@@ -161,6 +179,9 @@ def test_stacks_with_types_for_admins(fresh: Neighbours, way: str) -> None:
     fresh.service.work()
     typed = f"/stacks/typed/{made.json()['stack']['id']}"
     assert refused(fresh.ask("DELETE", typed, MEMBER, OWN), "OS::Nova::Flavor")
+    assert refused(fresh.ask("PUT", typed, MEMBER, OWN, {"template": TEMPLATE}), "OS::Nova::Flavor"), "it would go"
+    for action in ("suspend", "resume"):
+        assert refused(fresh.ask("POST", f"{typed}/actions", MEMBER, OWN, {action: None}), "OS::Nova::Flavor")
     assert refused(fresh.ask("POST", f"{typed}/snapshots/any/restore", MEMBER, OWN), "OS::Nova::Flavor")
     assert fresh.ask("GET", typed, READER, OWN).status_code == 200
     assert fresh.ask("DELETE", typed, ADMIN, OWN).status_code == 204

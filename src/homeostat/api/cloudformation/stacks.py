@@ -123,6 +123,7 @@ def update_stack(asking: Asking) -> Any:
     """Replaces template and parameters; keeps those that say UsePreviousTemplate and UsePreviousValue."""
     with asking.ask.db.read() as tx:
         row = asking.live_stack(tx)
+        asking.ask.check_types_of(tx, row)
         declared = declared_in(template_of(asking.ask.service.graphs.described(tx, row)), "parameters")
     kept = {
         each.get("ParameterKey", "")

@@ -15,6 +15,8 @@ from homeostat.api.policy import may_act
 from homeostat.model.errors import Rejected
 
 ROUTER = router("actions")
+TYPED = ("suspend", "resume")
+"""Actions that ask whether the types of the stack are for the caller."""
 
 
 def _cancel(ask: Asked, stack_id: str) -> None:
@@ -80,7 +82,9 @@ def act(ask: Ask, stack_name: StackName, stack_id: StackId, body: Body) -> Respo
     seconds or `expires_at`), or `unlock`."""
     action = _action(body, ON_STACKS)
     with ask.db.read() as tx:
-        ask.live_stack(tx, stack_name, stack_id)
+        stack = ask.live_stack(tx, stack_name, stack_id)
+        if action in TYPED:
+            ask.check_types_of(tx, stack)
     given = (body[action],) if action == "lock" else ()
     return Json(ON_STACKS[action](ask, stack_id, *given))
 

@@ -131,7 +131,7 @@ def patch_stack(ask: Ask, stack_name: StackName, stack_id: StackId, body: Body) 
 def _update(ask: Asked, stack_name: str, stack_id: str, body: Body, *, patch: bool) -> Response:
     intent = read_intent(body, ask)
     with ask.db.read() as tx:
-        ask.live_stack(tx, stack_name, stack_id)
+        ask.check_types_of(tx, ask.live_stack(tx, stack_name, stack_id))
     ask.service.intake.update(stack_id, intent, patch=patch, by=ask.caller)
     return nothing(202)
 
