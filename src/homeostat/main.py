@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from homeostat.clouds.port import Cloud
     from homeostat.convergence.delegating import Delegations
     from homeostat.convergence.performing import Clouds
+    from homeostat.convergence.stackusers import StackUsers
     from homeostat.store.database import Database
     from homeostat.templates.shared import Shared
 
@@ -91,6 +92,7 @@ def api(arguments: Namespace) -> int:
         fetching=fetching(settings),
         shared=shared(settings),
         policy=policy(settings),
+        makes_users=makes_users(settings),
         ec2=ec2(settings),
     )
     listening = None if arguments.fd is None else socket.socket(fileno=arguments.fd)
@@ -138,7 +140,7 @@ def worker(arguments: Namespace) -> int:
             redis_url=settings.redis_url,
             clouds=of_project,
             sinks=Sinks(of_project, Outbound(fetching(settings)), installed_sinks().kinds),
-            tidying=[known.tidy] if known is not None else [],
+            tidying=[each.tidy for each in (known, stack_users(settings, db)) if each is not None],
         )
         try:
             each.start()
@@ -368,6 +370,23 @@ def delegations(settings: ServiceSettings, db: "Database") -> "Delegations | Non
     return Delegations(db, Trusts(keystone), Entropy(), frozenset(keystone.config.roles))
 
 
+def makes_users(settings: ServiceSettings) -> bool:
+    keystone = identity(settings)
+    return keystone is not None and keystone.config.has_users
+
+
+def stack_users(settings: ServiceSettings, db: "Database") -> "StackUsers | None":
+    """Those that the service makes for servers, where it may make any."""
+    keystone = identity(settings)
+    if keystone is None or not keystone.config.has_users:
+        return None
+    from homeostat.clouds.identity.users import DomainUsers
+    from homeostat.convergence.clock import Entropy
+    from homeostat.convergence.stackusers import StackUsers
+
+    return StackUsers(db, DomainUsers(keystone), Entropy())
+
+
 def check_identity(settings: ServiceSettings) -> None:
     """Say so when Keystone is not there, or does not know the service; it may come later."""
     from homeostat.model.errors import HomeostatError
@@ -427,7 +446,8 @@ def clouds(settings: ServiceSettings, db: "Database") -> "Iterator[tuple[Cloud, 
         contextlib.closing(installed_clouds()) as installed,
         contextlib.closing(HandledClouds(db, classes(), monotonic=time.monotonic)) as handled,
     ):
-        own = Records(db, Entropy(), settings.public_url or url_of(settings.host, settings.port))
+        url = settings.public_url or url_of(settings.host, settings.port)
+        own = Records(db, Entropy(), url, stack_users(settings, db))
 
         def of_project(project: str) -> JoinedCloud:
             joined: list[Cloud] = [others.of(project), own.of(project), handled.of(project), *installed.of(project)]

@@ -12,16 +12,19 @@ import httpx
 import pytest
 
 from homeostat.api.keystone import KeystoneAccess
+from homeostat.api.server import ApiSettings
 from homeostat.clouds.heat_api import OWN, Region, Regions
 from homeostat.clouds.identity.config import read_config
 from homeostat.clouds.identity.keystone import Keystone
 from homeostat.clouds.identity.trusts import Trusts
+from homeostat.clouds.identity.users import DomainUsers
 from homeostat.clouds.joined import JoinedCloud
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.convergence.clock import Entropy
 from homeostat.convergence.delegating import Delegations
 from homeostat.convergence.furnishing import Furnished
 from homeostat.convergence.records import Records
+from homeostat.convergence.stackusers import StackUsers
 from homeostat.main import main
 from homeostat.store.database import Database
 from tests import keystone_server
@@ -118,8 +121,10 @@ def service(registered: Path, tmp_path: Path) -> Iterator[Entrusted]:
     cloud = SimulatedCloud(time.time)
     with database(tmp_path) as db:
         delegations = Delegations(db, trusts, Entropy())
-        with serving(db, KeystoneAccess(registered), delegations=delegations) as url:
-            own = Records(db, Entropy(), url)
+        users = StackUsers(db, DomainUsers(keystone), Entropy())
+        there = ApiSettings(makes_users=True)
+        with serving(db, KeystoneAccess(registered), there, delegations=delegations) as url:
+            own = Records(db, Entropy(), url, users)
             regions = Regions([Region(OWN, url)], credentials=delegations)
 
             def clouds(project: str) -> JoinedCloud:
@@ -127,7 +132,7 @@ def service(registered: Path, tmp_path: Path) -> Iterator[Entrusted]:
 
             with (
                 contextlib.closing(regions),
-                working(db, cloud, clouds, look_steady_s=0.5, tidying=[delegations.tidy]),
+                working(db, cloud, clouds, look_steady_s=0.5, tidying=[delegations.tidy, users.tidy]),
             ):
                 yield Entrusted(url, db, keystone, trusts, delegations)
 

@@ -12,7 +12,8 @@ from typing import Any
 from homeostat.clouds.port import Cloud
 from homeostat.convergence.children import STACK
 from homeostat.convergence.performing import Clouds
-from homeostat.model.errors import Rejected, Transient
+from homeostat.convergence.stackusers import TRANSPORTS
+from homeostat.model.errors import Rejected, Transient, invalid
 from homeostat.resources.base import ResourceType
 from homeostat.resources.constraints import RULES
 from homeostat.resources.named import KINDS, Mention, Path, mentions, of_parameter
@@ -22,6 +23,8 @@ from homeostat.templates import Compiled, Parameter
 LOG = logging.getLogger(__name__)
 KEPT_S = 60.0
 KEPT_MAX = 10_000
+TRANSPORT_PROPERTIES = ("signal_transport", "software_config_transport")
+WITHOUT_LOGIN = "use one of CFN or TEMP_URL"
 UNAVAILABLE = "99001"
 """Code of the error that a cloud has no such service, which users may ask to be ignored."""
 Thing = tuple[str, str]
@@ -33,13 +36,15 @@ class Needs:
     """What a template and all nested in it need from outside, collected while it is checked.
 
     types — each with the first place where it stands; made — things that the template makes under names it gives;
-    nested — stacks in it by the names of their resources, as far as they are known.
+    nested — stacks in it by the names of their resources, as far as they are known; logins — transports by which a
+    server logs in, and where they stand.
     """
 
     mentions: list[Mention] = field(default_factory=list)
     types: dict[str, Path] = field(default_factory=dict)
     made: set[Thing] = field(default_factory=set)
     nested: "dict[str, Nested]" = field(default_factory=dict)
+    logins: list[tuple[str, Path]] = field(default_factory=list)
 
     def of_parameters(self, parameters: Mapping[str, Parameter]) -> None:
         for name, each in parameters.items():
@@ -53,11 +58,15 @@ class Needs:
         for type_name, place in nested.types.items():
             self.types.setdefault(type_name, (*path, *place))
         self.made |= nested.made
+        self.logins += [(transport, (*path, *place)) for transport, place in nested.logins]
 
     def of_resource(self, kind: ResourceType, values: Mapping[str, Any], path: Path) -> None:
         """values — coerced; path — of the resource."""
         self.types.setdefault(kind.name, path)
         self.mentions += mentions(kind.properties, values, (*path, "properties"))
+        for each in TRANSPORT_PROPERTIES:
+            if values.get(each) in TRANSPORTS:
+                self.logins.append((values[each], (*path, "properties", each)))
         name = values.get("name")
         if isinstance(name, str) and name:
             self.made.add((kind.kind, name))
@@ -77,7 +86,7 @@ class Existing:
     """Asks clouds. Safe to share between threads.
 
     Takes: clouds — None: nothing is looked for in any; now, monotonic — seconds. What exists is believed for `KEPT_S`;
-    what does not is asked for again each time, since people make it and try again.
+    what does not is asked for again each time, since people make it and try again. makes_users — servers may log in.
     """
 
     def __init__(
@@ -85,7 +94,10 @@ class Existing:
         clouds: Clouds | None,
         now: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
+        *,
+        makes_users: bool = False,
     ) -> None:
+        self._makes_users = makes_users
         self._clouds = clouds
         self._now = now
         self._monotonic = monotonic
@@ -111,6 +123,15 @@ class Existing:
             "resource_registry of an environment, or leave it out."
         )
         return Rejected("ResourceTypeUnavailable", message)
+
+    def check_logins(self, needs: Needs) -> None:
+        """Fails: Rejected naming the first transport that needs users, where there can be none."""
+        if needs.logins and not self._makes_users:
+            transport, path = needs.logins[0]
+            message = (
+                f"{transport} needs Keystone, to make users for servers: it is not supported here; {WITHOUT_LOGIN}"
+            )
+            raise invalid(message, *path, error="Property error")
 
     def check_forms(self, needs: Needs) -> None:
         """Fails: Rejected naming the first value that does not fit a constraint that needs no cloud."""

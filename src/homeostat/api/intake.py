@@ -400,6 +400,7 @@ class Intake:
         """Check what is needed from the cloud. Fails: Rejected."""
         if UNAVAILABLE not in ignored:
             self.existing.check_types(project, needs.types)
+        self.existing.check_logins(needs)
         if strict:
             self.existing.check_mentions(project, needs)
         else:

@@ -29,10 +29,10 @@ GRACE_S = 10
 
 @dataclass(frozen=True, slots=True)
 class ApiSettings:
-    """host, port — where to listen, unless a socket is handed over; access_log — one line a request; metrics — shown at
-    `/metrics`, which needs `prometheus_client`; fetching — what may be fetched by URL; shared — environment of all
-    stacks; policy — who may do what, None: as the defaults say; ec2 — verifies what is signed with keys of users, None:
-    there are none."""
+    """host, port — where to listen, unless a socket is handed over; access_log — one line a request; metrics — shown
+    at `/metrics`, which needs `prometheus_client`; fetching — what may be fetched by URL; shared — environment of all
+    stacks; policy — who may do what, None: as the defaults say; makes_users — for servers that log in; ec2 — verifies
+    what is signed with keys of users, None: there are none."""
 
     host: str = "127.0.0.1"
     port: int = 8004
@@ -43,6 +43,7 @@ class ApiSettings:
     fetching: Rules = field(default_factory=Rules)
     shared: Shared = field(default_factory=Shared)
     policy: Policy | None = None
+    makes_users: bool = False
     ec2: Ec2 | None = None
 
 
@@ -76,7 +77,7 @@ def server(
     delegations: Delegations | None = None,
 ) -> uvicorn.Server:
     """The server, not yet running."""
-    existing = Existing(clouds, clock.now)
+    existing = Existing(clouds, clock.now, makes_users=settings.makes_users)
     outbound = Outbound(settings.fetching)
     app = create_app(
         db,

@@ -13,9 +13,8 @@ from homeostat.convergence.records import id_of
 from homeostat.resources.families.access import DEPLOYED, KEY, USER, AccessPolicy, User, allowed
 from homeostat.store import records, views
 from homeostat.store.records import Owner
+from homeostat.store.stackusers import STACK_USER
 
-STACK_USER = "stack_user"
-"""Kind of the record of a user that the identity service has for a resource."""
 KINDS = (AGENT, DEPLOYED, KEY)
 
 

@@ -13,12 +13,13 @@ from sqlalchemy import Connection
 
 from homeostat.clouds.port import Answer, Change, Cloud, Intent, Operation, Sighting
 from homeostat.convergence.records import Desk, Records
+from homeostat.convergence.stackusers import needed
 from homeostat.model.errors import HomeostatError
 from homeostat.model.observed import Observation, Presence
 from homeostat.resources import mime, userdata
 from homeostat.resources.families.configs import CONFIG
 from homeostat.resources.userdata import RAW, SOFTWARE_CONFIG
-from homeostat.store import records
+from homeostat.store import records, stackusers
 from homeostat.store.database import Database
 from homeostat.store.records import Owner, Record
 
@@ -51,6 +52,7 @@ class Furnished:
     def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
         if kind != SERVER or not any(_has_more_to_get(intent.spec) for intent in intents):
             return self._cloud.create(kind, intents)
+        self._own.ensure_users([intent.token for intent in intents if needed(intent.spec)])
         keys = {intent.token: records.key_of(intent.token) for intent in intents}
         read = any(intent.spec.get(FORM) == SOFTWARE_CONFIG for intent in intents)
         with self._db.write() if read else self._db.read() as tx:
@@ -129,6 +131,9 @@ class Furnished:
         """As the cloud gets them."""
         if not any(CONFIGURING & set(each.changed) for each in changes):
             return [replace(each, spec=_without_own(each.spec)) for each in changes]
+        with self._db.read() as tx:
+            agents = agents_of(tx, [each.handle for each in changes if needed(each.spec)])
+        self._own.ensure_users([each.token for each in agents.values()])
         with self._db.write() as tx:
             desk = self._own.desk(tx, self._project)
             return [self._change(desk, each) for each in changes]
@@ -163,7 +168,7 @@ class Furnished:
             now = self._db.now_of(tx)
             for token, agent in sorted(mine.items()):
                 if _absent(answers[token]):
-                    records.remove(tx, [agent.id])
+                    _remove(tx, [agent])
                 elif agent.link != there[token]:
                     agent.link = there[token]
                     records.keep(tx, agent, now)
@@ -172,10 +177,10 @@ class Furnished:
         if not handles:
             return
         with self._db.read() as tx:
-            agents = [each.id for each in records.linked(tx, handles, AGENT)]
+            agents = records.linked(tx, handles, AGENT)
         if agents:
             with self._db.write() as tx:
-                records.remove(tx, agents)
+                _remove(tx, agents)
 
     def _shown(self, answers: Sequence[Answer]) -> list[Answer]:
         looks = iter(self._decorated([each for each in answers if isinstance(each, Observation)]))
@@ -188,6 +193,14 @@ class Furnished:
         with self._db.read() as tx:
             agents = agents_of(tx, [look.handle for look in looks if look.present])
         return [_decorated(look, agents.get(look.handle)) for look in looks]
+
+
+def _remove(tx: Connection, agents: Sequence[Record]) -> None:
+    """Keys go, and the users that their servers were."""
+    records.remove(tx, [each.id for each in agents])
+    for each in agents:
+        if needed(each.object):
+            stackusers.leave(tx, each.token)
 
 
 def _has_more_to_get(spec: Mapping[str, Any]) -> bool:

@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 
 from homeostat.clouds.port import Answer, Change, Intent, Operation, Sighting
 from homeostat.convergence.clock import Entropy
+from homeostat.convergence.stackusers import NEEDED, TRANSPORTS, StackUsers, needed
 from homeostat.model.errors import HomeostatError, Terminal
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.status import Action
@@ -27,7 +28,7 @@ from homeostat.resources.families.deployments import COMPLETE, DEPLOYMENT, FAILE
 from homeostat.resources.families.scaling import POLICY_KIND
 from homeostat.resources.families.waiting import CONDITION, HANDLE
 from homeostat.resources.signals import Transport
-from homeostat.store import records
+from homeostat.store import records, stackusers
 from homeostat.store.database import Database
 from homeostat.store.records import Owner, Record
 
@@ -48,6 +49,7 @@ class Desk:
     now: float
     url: str
     entropy: Entropy
+    users: StackUsers | None = None
 
     def id(self) -> str:
         return self.entropy.stack_id()
@@ -81,11 +83,20 @@ class Desk:
             "stack_name": owner.stack_name,
             "resource": owner.name,
         }
+        if transport in TRANSPORTS:
+            here |= self.login(agent.token) | {"stack_id": f"{owner.stack_name}/{owner.stack_id}"}
         return userdata.collect_config(transport, here, in_cloud=in_cloud)
 
-    def endpoint(self, owner: Owner) -> str:
-        """Address that takes signals of whoever shows who it is."""
-        parts = (owner.project, "stacks", owner.stack_name, owner.stack_id, "resources", owner.name, "signal")
+    def login(self, token: str) -> dict[str, str]:
+        """Of the user of a resource. Fails: Terminal where there are none."""
+        if self.users is None:
+            raise Terminal(NEEDED)
+        return self.users.login(self.tx, token)
+
+    def endpoint(self, owner: Owner, project: str = "") -> str:
+        """Address that takes signals of whoever shows who it is. project — of users that are in another one."""
+        stack = (project or owner.project, "stacks", owner.stack_name, owner.stack_id)
+        parts = (*stack, "resources", owner.name, "signal")
         return "/".join([f"{self.url}/v1", *(quote(part, safe="") for part in parts)])
 
 
@@ -160,6 +171,8 @@ class Keeper:
     def end(self, desk: Desk, record: Record) -> bool:
         """Remove a record, which is locked. Gives whether it is gone; otherwise that takes time."""
         records.remove(desk.tx, [record.id])
+        if needed(record.object):
+            stackusers.leave(desk.tx, record.token)
         return True
 
     def show(self, tx: Connection, found: Sequence[Record]) -> Mapping[str, Fields]:
@@ -191,6 +204,9 @@ class Handles(Keeper):
         transport = intent.spec["transport"]
         if transport == Transport.TOKEN:
             made.object |= {"token": f"{access_key(made.id)}.{secret['key']}", "endpoint": desk.endpoint(owner)}
+        elif transport == Transport.HEAT:
+            login = desk.login(intent.token)
+            made.object["login"] = {"alarm_url": desk.endpoint(owner, login["project_id"]), **login}
         elif transport in SIGNED_BY:
             made.object["url"] = desk.signed(made.id, secret, SIGNED_BY[transport], owner)
         return [made]
@@ -344,9 +360,10 @@ class Deployments(Keeper):
         verb = SIGNED_BY.get(spec["transport"], "")
         address = desk.signed(record.id, record.secret or {}, verb, owner, access_key(derived_id)) if verb else ""
         stack = f"{owner.stack_name}/{owner.stack_id}"
-        how = Deploying(action, spec["server_id"], stack, owner.name, spec["transport"], address, verb)
+        login = desk.login(record.token) if spec["transport"] == Transport.HEAT else {}
+        how = Deploying(action, spec["server_id"], stack, owner.name, spec["transport"], address, verb, login)
         config = deployments.derived(source, spec, how)
-        waits = bool(verb)
+        waits = bool(verb or login)
         record.object |= {
             "action": action,
             "config_id": derived_id,
@@ -435,6 +452,8 @@ def _waits_to_go(record: Record) -> bool:
 def end_deployment(tx: Connection, record: Record) -> None:
     """Remove a deployment with the config that was derived for it."""
     records.remove(tx, [record.id, *_derived_of(record)])
+    if needed(record.object.get("spec") or {}):
+        stackusers.leave(tx, record.token)
 
 
 ALL = (Configs(), Handles(), Conditions(), Deployments(), Users(), AccessKeys(), DeployedServers(), Policies())
@@ -471,6 +490,7 @@ class RecordCloud:
         return [name if name in found and found[name].project == self._project else None for name in names]
 
     def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
+        self._own.ensure_users([intent.token for intent in intents if needed(intent.spec)])
         return [answer for chunk in _chunks(intents) for answer in self._create(kind, chunk)]
 
     def _create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
@@ -496,6 +516,7 @@ class RecordCloud:
 
     def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
         keeper = KEEPERS[kind]
+        self._ensure_users(kind, [one.handle for one in changes if needed(one.spec)])
 
         def change(desk: Desk, record: Record, one: Change) -> bool:
             keeper.change(desk, record, one.spec)
@@ -508,6 +529,12 @@ class RecordCloud:
         return self._each(
             kind, [(handle, None) for handle in handles], lambda desk, record, _: keeper.end(desk, record)
         )
+
+    def _ensure_users(self, kind: str, handles: Sequence[str]) -> None:
+        if handles:
+            with self._db.read() as tx:
+                tokens = [each.token for each in records.of_ids(tx, kind, handles).values()]
+            self._own.ensure_users(tokens)
 
     def _each(
         self, kind: str, items: Sequence[tuple[str, Any]], act: Callable[[Desk, Record, Any], bool]
@@ -634,13 +661,19 @@ def deployed(tx: Connection, project: str, server_id: str) -> list[Record]:
 class Records:
     """The records of all projects. url — where servers reach the API, without version, like `http://10.0.0.1:8004`."""
 
-    def __init__(self, db: Database, entropy: Entropy, url: str) -> None:
+    def __init__(self, db: Database, entropy: Entropy, url: str, users: StackUsers | None = None) -> None:
         self._db = db
         self._entropy = entropy
+        self.users = users
         self._url = url.rstrip("/")
 
     def of(self, project: str) -> RecordCloud:
         return RecordCloud(self, self._db, project)
 
     def desk(self, tx: Connection, project: str) -> Desk:
-        return Desk(self._db, tx, project, self._db.now_of(tx), self._url, self._entropy)
+        return Desk(self._db, tx, project, self._db.now_of(tx), self._url, self._entropy, self.users)
+
+    def ensure_users(self, tokens: Sequence[str]) -> None:
+        """Have users for these resources, where there can be any. Fails: see `StackUsers.ensure`."""
+        if self.users is not None:
+            self.users.ensure(tokens)

@@ -142,7 +142,8 @@ def boot_of(text: str) -> Boot | None:
 def collect_config(transport: str, here: Mapping[str, str], *, in_cloud: bool) -> dict[str, Any]:
     """The section `os-collect-config` of a server's metadata: where its agent looks for the rest.
 
-    here — `metadata_url` (signed), `api_url`, `access_key`, `secret`, `stack_name`, `resource`; in_cloud — the server
+    here — `metadata_url` (signed), `api_url`, `access_key`, `secret`, `stack_name`, `resource`,
+    and the login of the server's user where it has one; in_cloud — the server
     has the metadata service of a cloud, too.
     """
     name, section = _section(transport, here)
@@ -153,6 +154,9 @@ def collect_config(transport: str, here: Mapping[str, str], *, in_cloud: bool) -
 def _section(transport: str, here: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     if transport == "POLL_TEMP_URL":
         return "request", {"metadata_url": here["metadata_url"]}
+    if transport == "POLL_SERVER_HEAT":
+        names = ("user_id", "password", "auth_url", "project_id", "stack_id", "region_name")
+        return "heat", {**{name: here[name] for name in names}, "resource_name": here["resource"]}
     return "cfn", {
         "metadata_url": here["api_url"],
         "access_key_id": here["access_key"],

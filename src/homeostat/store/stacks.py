@@ -12,7 +12,7 @@ from homeostat.model.errors import Rejected, stack_not_found
 from homeostat.model.plan import Event
 from homeostat.model.status import MAINTENANCE, Action, Status
 from homeostat.model.world import Spares, StackFacts
-from homeostat.store import delegations, events, schema, shards, sinks, snapshots
+from homeostat.store import delegations, events, schema, shards, sinks, snapshots, stackusers
 from homeostat.store.database import Database
 from homeostat.templates.environments import SINKS
 
@@ -523,6 +523,7 @@ def _finish(tx: Connection, row: Row[Any], status: Status, reason: str, now: flo
             values["deleted_at"] = now
             if row.parent_id is None:
                 delegations.leave(tx, row.id)
+                stackusers.leave_stack(tx, row.id)
     tx.execute(update(schema.stack).where(schema.stack.c.id == row.id).values(**values))
     events.append(tx, row.id, [stack_event(row.id, row.name, row.action, status, reason)], now)
     wake_parent(tx, row, now)

@@ -55,7 +55,7 @@ def stack_summary(ask: Asked, stack: Row[Any]) -> Wire:
         "deletion_time": at(stack.deleted_at),
         "stack_owner": stack.owner,
         "parent": stack.parent_id,
-        "stack_user_project_id": stack.project,
+        "stack_user_project_id": stack.user_project or stack.project,
         "tags": stack.tags or None,
     }
 

@@ -12,7 +12,7 @@ from homeostat.resources.support import hidden
 
 USER, KEY, DEPLOYED = "iam_user", "access_key", "deployed_server"
 TRANSPORTS = ("POLL_SERVER_CFN", "POLL_SERVER_HEAT", "POLL_TEMP_URL", "ZAQAR_MESSAGE")
-NEEDS = {"POLL_SERVER_HEAT": "Keystone, to make users for servers", "ZAQAR_MESSAGE": "Zaqar, to keep messages"}
+NEEDS = {"ZAQAR_MESSAGE": "Zaqar, to keep messages"}
 """Ways to get configs that cannot be had, and what they would need."""
 AGENT: Schema = {
     "software_config_transport": text(

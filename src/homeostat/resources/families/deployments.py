@@ -5,7 +5,7 @@ the server needs to tell how it went. The server reads it among its metadata, ap
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from homeostat.model.errors import Rejected, Terminal, invalid
@@ -21,6 +21,15 @@ DEPLOYMENT = "software_deployment"
 IN_PROGRESS, COMPLETE, FAILED = "IN_PROGRESS", "COMPLETE", "FAILED"
 STDOUT, STDERR, STATUS_CODE = "deploy_stdout", "deploy_stderr", "deploy_status_code"
 STRUCTURED, LAX, STRICT = "structured", "LAX", "STRICT"
+LOGIN = {
+    "auth_url": "Address of Keystone, for whom",
+    "username": "Name of the user",
+    "user_id": "ID of the user",
+    "password": "Password of the user",
+    "project_id": "ID of the project of the user",
+    "region_name": "Region of the API, for the user",
+}
+"""What a server gets of a login: each an input."""
 Wire = dict[str, Any]
 
 
@@ -32,7 +41,7 @@ class Deploying:
     """One action of one deployment.
 
     server — id; stack — `name/id`; resource — name; signal_id — address that takes the outputs, "" where nobody waits
-    for them; verb — method to use there.
+    for them; verb — method to use there; login — of the user that tells the outputs by the API instead.
     """
 
     action: str
@@ -42,6 +51,7 @@ class Deploying:
     transport: str
     signal_id: str = ""
     verb: str = "POST"
+    login: Mapping[str, str] = field(default_factory=dict)
 
 
 def applies(config: Mapping[str, Any], spec: Mapping[str, Any], action: str) -> bool:
@@ -86,6 +96,11 @@ def _told(deploying: Deploying) -> list[Wire]:
     if deploying.signal_id:
         values["deploy_signal_id"] = ("Address that takes the outputs", deploying.signal_id)
         values["deploy_signal_verb"] = ("HTTP method to use there", deploying.verb)
+    values |= {
+        f"deploy_{name}": (f"{described} to tell the outputs as", deploying.login[name])
+        for name, described in LOGIN.items()
+        if name in deploying.login
+    }
     return [
         {"name": name, "type": "String", "description": described, "value": value}
         for name, (described, value) in values.items()

@@ -18,7 +18,7 @@ HANDLE = "signal_handle"
 CONDITION = "wait_condition"
 TIMEOUT_MAX_S = 43_200
 
-NEEDS = {Transport.HEAT: "Keystone, to make users for servers", Transport.ZAQAR: "Zaqar, to keep messages"}
+NEEDS = {Transport.ZAQAR: "Zaqar, to keep messages"}
 """Transports that cannot be had, and what they would need."""
 
 
@@ -71,9 +71,11 @@ class WaitConditionHandle(Handle):
     def attribute(self, thing: Thing, name: str) -> Any:
         seen = thing.seen.properties
         transport = seen.get("transport")
-        if name == "signal":
+        if name == "signal" and transport is not None:
             if transport == Transport.NONE:
                 return "{}"
+            if transport == Transport.HEAT:
+                return json.dumps(seen.get("login"))
             return json.dumps({"alarm_url": seen.get("url")}) if transport != Transport.TOKEN else None
         if transport != Transport.TOKEN:
             return None

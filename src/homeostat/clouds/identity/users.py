@@ -1,0 +1,79 @@
+"""Users for servers, in a domain of their own: each has one role in the project of its stack, and nothing else.
+
+Names are made from tokens and are unique in the domain: asked for twice, there is still one (law 3).
+"""
+
+from functools import cached_property
+
+from keystoneauth1 import adapter
+
+from homeostat.clouds.identity.errors import Missing, Taken
+from homeostat.clouds.identity.keystone import Keystone, Wire, named
+from homeostat.model.errors import Terminal
+
+
+class DomainUsers:
+    """Safe to share between threads. Everything fails with Transient when Keystone does not answer."""
+
+    def __init__(self, keystone: Keystone) -> None:
+        self._keystone = keystone
+        self.public_url = keystone.config.public_url
+        self.region = keystone.config.region
+
+    @property
+    def _admin(self) -> adapter.Adapter:
+        if self._keystone.domain is None:
+            raise Terminal("the file of --keystone-config names no domain for users of stacks, and no admin of it")
+        return self._keystone.domain
+
+    @cached_property
+    def domain_id(self) -> str:
+        """Where they live."""
+        way = self._admin
+        who = self._keystone.asked(lambda: way.auth.get_access(way.session), looks=True)  # type: ignore[union-attr]
+        return str(who.domain_id)
+
+    @cached_property
+    def _role_id(self) -> str:
+        name = self._keystone.config.user_role
+        found = named(self._keystone.ask(self._admin, "GET", "roles", params={"name": name}), "roles", name)
+        if found is None:
+            raise Terminal(f"Keystone has no role {name}: make it, as `homeostat register` does")
+        return str(found["id"])
+
+    def project(self, name: str, description: str) -> str:
+        """Id of the project of that name, made once."""
+        body = {"name": name, "description": description, "domain_id": self.domain_id}
+        return self._made("project", body)
+
+    def user(self, name: str, password: str, project_id: str) -> str:
+        """Id of the user of that name, made once, with this password and its role in the project."""
+        body = {"name": name, "password": password, "domain_id": self.domain_id, "default_project_id": project_id}
+        user_id = self._made("user", body, {"password": password})
+        self._keystone.ask(self._admin, "PUT", f"projects/{project_id}/users/{user_id}/roles/{self._role_id}")
+        return user_id
+
+    def _made(self, one: str, body: Wire, again: Wire | None = None) -> str:
+        """again — what is set anew on one that is there."""
+        try:
+            return str(self._keystone.ask(self._admin, "POST", f"{one}s", json={one: body})[one]["id"])
+        except Taken:
+            there = self.find(one, body["name"])
+            if there is None:
+                raise
+            if again is not None:
+                self._keystone.ask(self._admin, "PATCH", f"{one}s/{there}", json={one: again})
+            return there
+
+    def find(self, one: str, name: str) -> str | None:
+        """Id of the user or project of that name, if there is one. one — `user` or `project`."""
+        where = {"name": name, "domain_id": self.domain_id}
+        found = named(self._keystone.ask(self._admin, "GET", f"{one}s", params=where), f"{one}s", name)
+        return None if found is None else str(found["id"])
+
+    def delete(self, one: str, id: str) -> None:
+        """Gone is gone."""
+        try:
+            self._keystone.ask(self._admin, "DELETE", f"{one}s/{id}")
+        except Missing:
+            pass

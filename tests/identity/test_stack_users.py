@@ -1,0 +1,159 @@
+"""Servers log in as users of their own: a real Keystone, a real service."""
+
+import json
+from typing import Any
+
+import httpx
+from sqlalchemy import func, select
+
+from homeostat.clouds.identity.users import DomainUsers
+from homeostat.store import schema
+from homeostat.store.stackusers import DEPARTED_PROJECT, DEPARTED_USER, STACK_USER, USER_PROJECT
+from tests.identity.conftest import Entrusted, Person
+from tests.keystone_server import Admin, KeystoneServer
+from tests.wire.running import settled, until
+
+HANDLE = {"type": "OS::Heat::WaitConditionHandle", "properties": {"signal_transport": "HEAT_SIGNAL"}}
+WAITING = {
+    "heat_template_version": "wallaby",
+    "resources": {
+        "handle": HANDLE,
+        "wait": {
+            "type": "OS::Heat::WaitCondition",
+            "properties": {"handle": {"get_resource": "handle"}, "timeout": 600},
+        },
+    },
+    "outputs": {"signal": {"value": {"get_attr": ["handle", "signal"]}}},
+}
+DEPLOYING = {
+    "heat_template_version": "wallaby",
+    "resources": {
+        "config": {"type": "OS::Heat::SoftwareConfig", "properties": {"config": "echo hello"}},
+        "server": {
+            "type": "OS::Heat::DeployedServer",
+            "properties": {"name": "there", "software_config_transport": "POLL_SERVER_HEAT"},
+        },
+        "deployment": {
+            "type": "OS::Heat::SoftwareDeployment",
+            "properties": {
+                "config": {"get_resource": "config"},
+                "server": {"get_resource": "server"},
+                "signal_transport": "HEAT_SIGNAL",
+            },
+        },
+    },
+    "outputs": {"collect": {"value": {"get_attr": ["server", "os_collect_config"]}}},
+}
+
+
+def create(http: httpx.Client, template: Any) -> str:
+    answer = http.post("stacks", json={"stack_name": "s", "template": template})
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["stack"]["id"])
+
+
+def output(http: httpx.Client, stack_id: str, name: str) -> Any:
+    """Once there is one."""
+
+    def told() -> Any:
+        answer = http.get(f"stacks/s/{stack_id}/outputs/{name}")
+        return answer.json()["output"]["output_value"] if answer.is_success else None
+
+    return until(told, f"the output {name}")
+
+
+def token(login: dict[str, str]) -> str:
+    """As a server asks for one."""
+    who = {"user": {"id": login["user_id"], "password": login["password"]}}
+    scope = {"project": {"id": login["project_id"]}}
+    body = {"auth": {"identity": {"methods": ["password"], "password": who}, "scope": scope}}
+    answer = httpx.post(f"{login['auth_url']}/auth/tokens", json=body, timeout=30.0)
+    assert answer.status_code == 201, answer.text
+    return answer.headers["x-subject-token"]
+
+
+def kept(service: Entrusted, *kinds: str) -> int:
+    with service.db.read() as tx:
+        chosen = select(func.count()).where(schema.record.c.kind.in_(kinds))
+        return int(tx.execute(chosen).scalar_one())
+
+
+def test_a_server_signals_as_a_user_of_its_own_who_may_do_nothing_else(
+    service: Entrusted, person: Person, admin: Admin
+) -> None:
+    with service.client(person) as http:
+        stack_id = create(http, WAITING)
+        login = json.loads(output(http, stack_id, "signal"))
+        shown = http.get(f"stacks/s/{stack_id}").json()["stack"]
+        assert shown["stack_user_project_id"] == login["project_id"] != person.project_id
+        user = admin.ask("GET", f"users/{login['user_id']}")["user"]
+        assert (user["name"], user["domain_id"]) == (login["username"], login["domain_id"])
+        own = {"x-auth-token": token(login)}
+        base = login["alarm_url"].rpartition("/resources/")[0]
+        assert httpx.get(f"{service.url}/v1/{login['project_id']}/stacks", headers=own).status_code == 403
+        assert httpx.delete(base, headers=own).status_code == 403
+        assert httpx.post(login["alarm_url"], headers=own, json={"data": "up"}).status_code == 200
+        settled(http, stack_id, status="CREATE_COMPLETE")
+        http.delete(f"stacks/s/{stack_id}")
+        until(
+            lambda: not kept(service, STACK_USER, DEPARTED_USER, USER_PROJECT, DEPARTED_PROJECT),
+            "user and project to be done with",
+        )
+    assert user["name"] not in {each["name"] for each in admin.ask("GET", "users")["users"]}
+    projects = admin.ask("GET", "projects", domain_id=login["domain_id"])["projects"]
+    assert login["project_id"] not in {each["id"] for each in projects}
+
+
+def test_a_server_reads_its_configs_and_tells_outputs_as_a_user(service: Entrusted, person: Person) -> None:
+    with service.client(person) as http:
+        stack_id = create(http, DEPLOYING)
+        collect = output(http, stack_id, "collect")["os-collect-config"]
+        assert collect["collectors"] == ["heat", "local"]
+        login = collect["heat"]
+        assert login["stack_id"] == f"s/{stack_id}"
+        own = {"x-auth-token": token(login)}
+        base = f"{service.url}/v1/{login['project_id']}/stacks/{login['stack_id']}/resources"
+
+        def configs() -> Any:
+            return httpx.get(f"{base}/{login['resource_name']}/metadata", headers=own).json()["metadata"]["deployments"]
+
+        (config,) = until(configs, "the config to be deployed")
+        inputs = {each["name"]: each["value"] for each in config["inputs"]}
+        assert inputs["deploy_signal_transport"] == "HEAT_SIGNAL"
+        assert "deploy_signal_id" not in inputs
+        teller = {name: inputs[f"deploy_{name}"] for name in ("auth_url", "user_id", "password", "project_id")}
+        assert teller["user_id"] != login["user_id"]
+        told = httpx.post(
+            f"{service.url}/v1/{teller['project_id']}/stacks/{inputs['deploy_stack_id']}/resources/"
+            f"{inputs['deploy_resource_name']}/signal",
+            headers={"x-auth-token": token(teller)},
+            json={"deploy_stdout": "hello", "deploy_status_code": 0},
+        )
+        assert told.status_code == 200, told.text
+        settled(http, stack_id, status="CREATE_COMPLETE")
+
+
+def test_asked_for_twice_there_is_one_user_who_logs_in(service: Entrusted, person: Person, admin: Admin) -> None:
+    users = DomainUsers(service.keystone)
+    project = users.project(person.name, "of a test")
+    assert users.project(person.name, "of a test") == project
+    user = users.user(f"{person.name}-server", "first", project)
+    assert users.user(f"{person.name}-server", "second", project) == user
+    assert token({"user_id": user, "password": "second", "project_id": project, "auth_url": person.url})
+    users.delete("user", user)
+    users.delete("user", user)
+    assert users.find("user", f"{person.name}-server") is None
+
+
+def test_while_keystone_is_down_users_wait(service: Entrusted, person: Person, keystone: KeystoneServer) -> None:
+    with service.client(person) as http:
+        stack_id = create(http, {**WAITING, "resources": {"handle": HANDLE}})
+        settled(http, stack_id, status="CREATE_COMPLETE")
+        assert http.delete(f"stacks/s/{stack_id}").status_code == 204
+        keystone.stop()
+        try:
+            until(lambda: not kept(service, STACK_USER, USER_PROJECT), "the stack to be gone")
+        finally:
+            keystone.start()
+    users = DomainUsers(service.keystone)
+    assert users.find("project", stack_id) is not None
