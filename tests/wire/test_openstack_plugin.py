@@ -1,16 +1,11 @@
 """The plug-in of the `openstack` command: the genuine command, with python-heatclient's plug-in beside it."""
 
-import json
-import threading
 import tomllib
 from argparse import ArgumentTypeError
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-import httpx
 import pytest
 
 from homeostat.osc.v1.arguments import lasting
@@ -142,74 +137,38 @@ def test_what_is_no_time(text: str) -> None:
         lasting(text)
 
 
-# -- locks: what is sent, and how the answer is told -------------------------------------------------------------------
+# -- locks -------------------------------------------------------------------------------------------------------------
 
 
-class Answers(BaseHTTPRequestHandler):
-    """An API that locks at once. posted — bodies of actions."""
-
-    posted: ClassVar[list[Any]] = []
-    place = "/v1/p/stacks/web/1"
-
-    def do_GET(self) -> None:
-        if self.path.startswith(self.place):
-            stack = {"id": "1", "stack_name": "web", "stack_status": "LOCK_COMPLETE", "stack_status_reason": "r"}
-            self._answer(200, {"stack": stack})
-        elif self.path == "/v1/p/stacks/web":
-            self._answer(302, {}, {"Location": f"http://{self.headers['Host']}{self.place}"})
-        else:
-            self._answer(404, {"error": {"message": "The Stack (no) could not be found."}})
-
-    def do_POST(self) -> None:
-        self.posted.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-        self._answer(200, None)
-
-    def _answer(self, code: int, body: Any, headers: dict[str, str] | None = None) -> None:
-        content = json.dumps(body).encode()
-        self.send_response(code)
-        for name, value in {
-            "Content-Type": "application/json",
-            "Content-Length": len(content),
-            **(headers or {}),
-        }.items():
-            self.send_header(name, str(value))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Nothing on standard error."""
+def test_stacks_are_locked_and_unlocked(still: OpenStack) -> None:
+    """LK6: several at once; whoever is refused is told why."""
+    locked = still.shown(
+        *("stack", "lock", "--wait", "--level", "stacks", "--reason", "audit", "--expires-in", "2h", "still", "hello")
+    )
+    assert [(each["Stack Name"], each["Stack Status"]) for each in locked] == [
+        ("still", "LOCK_COMPLETE"),
+        ("hello", "LOCK_COMPLETE"),
+    ]
+    lock = still.http.get("stacks/still", follow_redirects=True).json()["stack"]["lock"]
+    assert (lock["level"], lock["reason"]) == ("stacks", "audit")
+    assert lock["expires_at"] > lock["locked_at"]
+    for refused in (("mark", "unhealthy", "still", "srv"), ("converge", "still")):
+        said = still("stack", *refused, code=1)
+        assert "The stack still is locked" in said
+        assert "audit" in said
+    unlocked = still.shown("stack", "unlock", "--wait", "still", "hello")
+    assert {each["Stack Status"] for each in unlocked} == {"UNLOCK_COMPLETE"}
+    assert "is not locked" in still("stack", "unlock", "still", code=1)
 
 
-@pytest.fixture
-def locking(tmp_path: Path) -> Iterator[OpenStack]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        Answers.posted.clear()
-        with httpx.Client(base_url=f"http://127.0.0.1:{server.server_port}/v1/p") as http:
-            yield OpenStack(tmp_path, http, "1")
-        server.shutdown()
-        thread.join()
+def test_servers_are_protected_unless_told_otherwise(still: OpenStack, service: Running) -> None:
+    handle = server(still)["physical_resource_id"]
+    still("stack", "lock", "--wait", "still")
+    assert service.cloud.things("server")[handle]["locked"] is True
+    still("stack", "unlock", "--wait", "still")
+    assert service.cloud.things("server")[handle]["locked"] is False
 
 
-@pytest.mark.parametrize(
-    ("words", "sent"),
-    [
-        (("lock",), {"lock": {"level": "all"}}),
-        (("lock", "--level", "stacks"), {"lock": {"level": "stacks"}}),
-        (
-            ("lock", "--reason", "audit", "--expires-in", "2h"),
-            {"lock": {"level": "all", "reason": "audit", "expires_in": 7200.0}},
-        ),
-        (("unlock",), {"unlock": None}),
-    ],
-)
-def test_a_stack_is_locked_and_unlocked(locking: OpenStack, words: tuple[str, ...], sent: dict[str, Any]) -> None:
-    (shown,) = locking.shown("stack", *words, "--wait", "web")
-    assert (shown["Stack Name"], shown["Stack Status"]) == ("web", "LOCK_COMPLETE")
-    assert Answers.posted == [sent]
-
-
-def test_none_is_locked_where_one_is_not_there(locking: OpenStack) -> None:
-    assert "The Stack (no) could not be found." in locking("stack", "lock", "web", "no", code=1)
-    assert Answers.posted == []
+def test_none_is_locked_where_one_is_not_there(still: OpenStack) -> None:
+    assert "The Stack (no) could not be found." in still("stack", "lock", "still", "no", code=1)
+    assert still.shown("stack", "show", "still")["stack_status"] == "CREATE_COMPLETE"

@@ -14,6 +14,7 @@ from homeostat.convergence.loading import load
 from homeostat.model.errors import Rejected
 from homeostat.planner.explain import Standing, explain
 from homeostat.store import schema
+from homeostat.store.locking import Lock
 
 UNHEALTHY = Said(True)
 WELL = Said(False)
@@ -365,6 +366,23 @@ def _intent(resources: dict[str, Any]) -> Any:
     from homeostat.api.intake import Intent
 
     return Intent(template(resources), disable_rollback=True)
+
+
+def test_nothing_of_a_locked_stack_is_marked_or_replaced_for_a_mark() -> None:
+    service, stack_id = started(converge=True)
+    (old,) = service.servers()
+    Marks(service.db).say(stack_id, UNHEALTHY, {"": "srv"})
+    lock: Lock = {"level": "stacks", "owner": None, "owner_id": None, "reason": None, "at": 0.0, "expires_at": None}
+    Asks(service.db, 3600.0).lock(stack_id, lock, lambda _: True)
+    service.rest()
+    service.live(100.0)
+    assert service.servers() == [old]
+    assert refused(service, stack_id, "srv").fault == "StackLocked"
+    Asks(service.db, 3600.0).unlock(stack_id, lambda _: True)
+    service.rest()
+    service.live(100.0)
+    assert len(service.servers()) == 1
+    assert service.servers() != [old]
 
 
 # -- told --------------------------------------------------------------------------------------------------------------
