@@ -13,6 +13,7 @@ from taskflow.exceptions import JobFailure, UnclaimableJob
 from homeostat.api.asks import Asks
 from homeostat.api.intake import Intake, Quotas
 from homeostat.api.marks import Marks
+from homeostat.api.snapshots import Snapshots
 from homeostat.clouds.joined import JoinedCloud
 from homeostat.clouds.port import Sighting
 from homeostat.clouds.simulated import SimulatedCloud
@@ -20,6 +21,7 @@ from homeostat.convergence.board import ShardBoard
 from homeostat.convergence.children import Children
 from homeostat.convergence.clock import AgreedClock, Entropy
 from homeostat.convergence.conductor import run_pass
+from homeostat.convergence.disposing import Disposer
 from homeostat.convergence.observing import Observer
 from homeostat.convergence.pass_ import Limits, Passes
 from homeostat.convergence.performing import Performer
@@ -293,6 +295,7 @@ class Worker(Process):
         performer = Performer(views.__getitem__, children, now, entropy)
         self.passes = CountedPasses(self.db, views.__getitem__, performer, children, now, entropy.keys(), self.limits)
         self._observer = Observer(self.db, views.__getitem__, now, self.limits.look_steady_s, self.limits.look_busy_s)
+        self._disposer = Disposer(self.db, views.__getitem__)
         self._board = ShardBoard("shards", {"database": self.db, "lease_s": self.limits.lease_s})
         self.actors = [Actor(f"{name}.pass{number}", self._pass) for number in range(rng.randint(1, 2))]
         self.actors.append(Actor(f"{name}.look", self._look))
@@ -318,6 +321,7 @@ class Worker(Process):
             else:
                 self._observer.round()
                 self._observer.sweep()
+                self._disposer.round()
         except Transient:
             return
 
@@ -350,6 +354,7 @@ class Api(Process):
         self.requests: deque[Request] = deque()
         self.intake = Intake(self.db, entropy, Quotas(timeout_s=TIMEOUT_S))
         self.asks = Asks(self.db, TIMEOUT_S)
+        self.snapshots = Snapshots(self.db, self.intake)
         self.marks = Marks(self.db)
         self.signals = Signals(self.db)
         self._tell = tell

@@ -34,6 +34,7 @@ class Restable(Protocol):
     mended: set[str]
 
     def things(self) -> dict[str, dict[str, Any]]: ...
+    def copies(self) -> list[dict[str, Any]]: ...
     def rows(self) -> list[Any]: ...
     def all_stacks(self) -> list[Any]: ...
 
@@ -44,6 +45,7 @@ def check_rest(world: Restable) -> None:
         assert stack.status != Status.IN_PROGRESS, f"{stack.name} never came to rest: {_reasons(world, stack)}"
         _check_stack(world, stack)
     _check_leaks(world)
+    _check_snapshots(world)
 
 
 def _check_stack(world: Restable, stack: Any) -> None:
@@ -119,7 +121,7 @@ def _check_failure(stack: Any, rows: list[Any], *, mended: bool) -> None:
     assert stack.reason, f"{stack.name} failed without a reason"
     failed = [row for row in rows if row.status == Status.FAILED]
     # What a check has found wrong may be healed by now.
-    known = mended or stack.action == Action.CHECK or any(fate in stack.reason for fate in FATES)
+    known = mended or stack.action in (Action.CHECK, Action.SNAPSHOT) or any(fate in stack.reason for fate in FATES)
     assert failed or known, f"{stack.name}: no resource failed: {stack.reason}"
     for row in failed:
         assert row.reason, f"{stack.name}.{row.name} failed without a reason"
@@ -142,6 +144,24 @@ def _check_leaks(world: Restable) -> None:
     handles = Counter(row.handle for row in world.rows() if row.handle)
     leaked = [handle for handle in world.things() if handles[handle] != 1 and handle not in world.retained]
     assert not leaked, f"leaked: {leaked}"
+
+
+def _check_snapshots(world: Restable) -> None:
+    """A snapshot is COMPLETE with all its parts, or FAILED and says why; no cloud keeps what belongs to none."""
+    with world.db.read() as tx:
+        taken = {row.id: row for row in tx.execute(select(schema.snapshot))}
+        parts = list(tx.execute(select(schema.snapshot_part)))
+    copies = {each["token"]: each for each in world.copies()}
+    for row in taken.values():
+        assert row.status != Status.IN_PROGRESS, f"snapshot {row.id} never came to rest"
+        assert row.reason, f"snapshot {row.id} is {row.status} without a reason"
+    for part in parts:
+        if taken[part.snapshot_id].status == Status.COMPLETE:
+            copy = copies.get(part.token, {})
+            assert (copy.get("id"), copy.get("status")) == (part.made, "available"), f"{part.token} is not kept: {copy}"
+    known = {part.token for part in parts}
+    leaked = [token for token in copies if "-r" in token and token not in known]
+    assert not leaked, f"snapshots leaked: {leaked}"
 
 
 def check_events(world: Restable) -> None:

@@ -35,11 +35,12 @@ class Played(NamedTuple):
     snapshots: int
     cleared: int
     renewed: int
+    restored: int
 
 
-def play(seed: int, *, careful: bool = False, held: bool = False, marked: bool = False) -> Played:
+def play(seed: int, *, careful: bool = False, held: bool = False, marked: bool = False, kept: bool = False) -> Played:
     """Fails: AssertionError with what happened and how to replay it."""
-    world = TroubledWorld(seed, careful=careful, held=held, marked=marked)
+    world = TroubledWorld(seed, careful=careful, held=held, marked=marked, kept=kept)
     try:
         world.run()
     except Exception as error:
@@ -49,8 +50,8 @@ def play(seed: int, *, careful: bool = False, held: bool = False, marked: bool =
         )
         raise AssertionError(f"seed {seed}: {error}\n{told}\nreplay: {replay}") from error
     watcher = world.watcher
-    numbers = (world.kills, world.superseded, watcher.deletions, watcher.snapshots, world.cleared, len(watcher.renewed))
-    return Played(world.story.lines, *numbers)
+    judged = (watcher.deletions, watcher.snapshots, world.cleared, len(watcher.renewed), world.restored)
+    return Played(world.story.lines, world.kills, world.superseded, *judged)
 
 
 played = cache(play)
@@ -97,3 +98,9 @@ def test_what_is_marked_unhealthy_is_replaced_once() -> None:
     """MU: in each of these worlds users and their programs mark resources, while workers die; the watcher counts."""
     worlds = [played(seed, marked=True) for seed in range(100, 108)]
     assert sum(world.renewed for world in worlds) > 8
+
+
+def test_snapshots_of_stacks_are_neither_lost_nor_leaked() -> None:
+    """In each of these worlds they are taken, restored and deleted, whatever else happens."""
+    worlds = [played(seed, kept=True) for seed in range(8)]
+    assert sum(world.restored for world in worlds) > 5

@@ -45,7 +45,9 @@ def weather_of(rng: random.Random) -> Weather:
 class TroubledWorld(SimulatedWorld):
     """A world whose seed also decides what sort of trouble there is: rarely everything at once."""
 
-    def __init__(self, seed: int, *, careful: bool = False, held: bool = False, marked: bool = False) -> None:
+    def __init__(
+        self, seed: int, *, careful: bool = False, held: bool = False, kept: bool = False, marked: bool = False
+    ) -> None:
         rng = random.Random(f"climate {seed}")
         wardens = random.Random(f"warden {seed}")
         probers = random.Random(f"prober {seed}")
@@ -71,6 +73,12 @@ class TroubledWorld(SimulatedWorld):
         if wardens.random() < 0.3 or held:
             self._warden = Warden(wardens, self._give())
             self._acts.append((4.0, self._clear))
+        self.restored = 0
+        self._keeper: random.Random | None = None
+        keepers = random.Random(f"keeper {seed}")
+        if keepers.random() < 0.3 or kept:
+            self._keeper = keepers
+            self._acts.append((12.0, self._keep))
         if probers.random() < 0.3 or marked:
             self._acts.append((6.0, self._mark))
 
@@ -294,6 +302,36 @@ class TroubledWorld(SimulatedWorld):
 
     def _stack(self) -> str | None:
         return self.rng.choice(sorted(self._wishes)) if self._wishes else None
+
+    def _keep(self) -> None:
+        """Take a snapshot of a stack, go back to one, or be rid of one."""
+        stack_id, keeper = self._stack(), self._keeper
+        if stack_id is None or keeper is None:
+            return
+        table = schema.snapshot
+        with self.db.read() as tx:
+            chosen = select(table.c.id, table.c.stack_id, table.c.status).where(table.c.status != Status.IN_PROGRESS)
+            taken = list(tx.execute(chosen.order_by(table.c.id)))
+        act, id = "take", ""
+        if taken and keeper.random() < 0.6:
+            id, stack_id, status = keeper.choice(taken)
+            act = keeper.choice(("restore", "restore", "delete")) if status == Status.COMPLETE else "delete"
+        alive = [api for api in self.apis if api.alive]
+        if not alive:
+            return
+        api = keeper.choice(alive)
+
+        def serve(_: Intake) -> None:
+            if act == "take":
+                api.snapshots.take(stack_id, None)
+            elif act == "delete":
+                api.snapshots.delete(stack_id, id)
+            else:
+                api.snapshots.restore(stack_id, id)
+                self.restored += 1
+
+        api.requests.append(serve)
+        self.tell(f"user: {act} snapshot {id[:6]} of {stack_id[:6]}")
 
     def _purge(self) -> None:
         api = self.rng.choice(self.apis)

@@ -20,7 +20,7 @@ from tests.simulation.watching import WatchedCloud, WatchedDatabase, Watcher
 
 NEXT = """
     SELECT (SELECT min(max(wake_at, lease_until)) FROM shard WHERE wake_at IS NOT NULL),
-    (SELECT min(observe_at) FROM shard), (SELECT min(look_at) FROM forsaken)
+    (SELECT min(observe_at) FROM shard), (SELECT min(look_at) FROM forsaken), (SELECT min(due_at) FROM snapshot)
     """
 PATIENCE_S = 90.0
 """How long late requests are watched for: longer than anybody is frozen."""
@@ -193,8 +193,9 @@ class SimulatedWorld:
             busy = tx.execute(select(schema.stack.c.id).where(schema.stack.c.status == Status.IN_PROGRESS)).first()
             due = tx.execute(select(schema.shard.c.number).where(schema.shard.c.wake_at.is_not(None))).first()
             late = tx.execute(select(schema.forsaken.c.token)).first()
+            going = tx.execute(select(schema.snapshot.c.id).where(schema.snapshot.c.due_at.is_not(None))).first()
         acting = any(not actor.idle for process in self.processes for actor in process.actors)
-        return acting or any(each is not None for each in (busy, due, late))
+        return acting or any(each is not None for each in (busy, due, late, going))
 
     def run(self) -> None:
         with (
@@ -218,6 +219,10 @@ class SimulatedWorld:
         """Everything there is in all clouds, and what the service keeps for resources: handle -> object."""
         outside = {handle: thing for cloud in self.clouds.values() for handle, thing in cloud.things().items()}
         return {**outside, **{each.id: {} for each in self.records() if records.key_of(each.token)}}
+
+    def copies(self) -> list[dict[str, Any]]:
+        """What the clouds keep for snapshots of all sorts."""
+        return [each for cloud in self.clouds.values() for each in cloud.all_snapshots()]
 
     def records(self) -> list[Any]:
         with self.db.read() as tx:

@@ -8,6 +8,7 @@ from homeostat.api.intake import CheckTypes, Intake
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action, Status, joined
+from homeostat.model.world import Spares
 from homeostat.store import locking, snapshots, stacks
 from homeostat.store.database import Database
 
@@ -60,6 +61,8 @@ class Snapshots:
             stack = locking.changeable(self._db, tx, stack_id)
             if stack.suspended:
                 raise Rejected("NotSupported", "Restoring a stack when it is suspended is not supported: resume it.")
+            if stack.spares == Spares.ALL:
+                raise Rejected("NotSupported", f"Restoring stack {stack.name} is not supported: it is being abandoned.")
             _check_complete(self._get(tx, stack_id, id))
             going_back = {"id": id, "place": [], "run": f"{id}/{stack.revision + 1}"}
             now, timeout_s = self._db.now_of(tx), self._intake.quotas.timeout_s

@@ -60,10 +60,10 @@ What was to be taken over, and is not there, is made."""
 STACK_ACTIONS: Mapping[str, frozenset[Action]] = {
     **dict.fromkeys(Action, LATER | {Action.ROLLBACK}),
     Action.ROLLBACK: LATER,
-    Action.DELETE: frozenset({Action.DELETE, Action.UPDATE, Action.LOCK}),
+    Action.DELETE: frozenset({Action.DELETE, Action.UPDATE, Action.RESTORE, Action.LOCK}),
 }
-"""The same for a stack: rolled back once at most; an update that comes while it is being deleted wins (CV2); what
-could not be deleted may be locked."""
+"""The same for a stack: rolled back once at most; an update, or going back to a snapshot, that comes while it is being
+deleted wins (CV2); what could not be deleted may be locked."""
 
 GONE: State = (Action.DELETE, Status.COMPLETE)
 UNBEGUN = frozenset({Action.CREATE, Action.ADOPT, Action.UPDATE, Action.CHECK})

@@ -58,6 +58,7 @@ def test_what_a_resource_never_does(before: str, after: str) -> None:
         ["UPDATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "UPDATE_COMPLETE", "CHECK_IN_PROGRESS", "CHECK_FAILED"],
         ["CREATE_IN_PROGRESS", "CREATE_IN_PROGRESS", "DELETE_IN_PROGRESS", "UPDATE_IN_PROGRESS"],
         ["CREATE_COMPLETE", "DELETE_IN_PROGRESS", "DELETE_FAILED", "DELETE_IN_PROGRESS", "DELETE_COMPLETE"],
+        ["SNAPSHOT_COMPLETE", "DELETE_IN_PROGRESS", "RESTORE_IN_PROGRESS", "RESTORE_FAILED", "ROLLBACK_IN_PROGRESS"],
     ],
 )
 def test_legal_lives_of_a_stack(path: list[str]) -> None:
