@@ -71,10 +71,10 @@ class Snapshots:
     def delete(self, stack_id: str, id: str) -> None:
         """Have it deleted, with all that clouds keep for it.
 
-        Fails: Rejected — EntityNotFound; NotSupported while it is taken, or while a stack goes back to it.
+        Fails: Rejected — EntityNotFound; StackLocked; NotSupported while it is taken, or while a stack goes back to it.
         """
         with self._db.write() as tx:
-            stack = stacks.live(self._db, tx, stack_id)
+            stack = locking.changeable(self._db, tx, stack_id)
             self._get(tx, stack_id, id)
             snapshot = snapshots.for_update(self._db, tx, id)
             if snapshot is None:
