@@ -82,7 +82,7 @@ class Policy:
         all others, too."""
         if caller.is_anybody:
             return True
-        asks_in = caller.project if caller.is_admin and caller.project is not None else project
+        asks_in = (caller.is_admin and caller.project) or project
         return self._current().verdict(rule, asks_in, caller)
 
     def check(self, rule: str, caller: Caller, project: str) -> None:
@@ -101,7 +101,7 @@ class Policy:
         everybody."""
         if caller.is_anybody:
             return ()
-        asks_in = caller.project if caller.is_admin and caller.project is not None else project
+        asks_in = (caller.is_admin and caller.project) or project
         return self._current().denied_types(asks_in, replace(caller, token=None))
 
     def may_use(self, type_name: str, caller: Caller, project: str) -> bool:
@@ -154,7 +154,7 @@ def _credentials(caller: Caller) -> dict[str, Any]:
         "tenant": caller.project,
         "user_domain_id": caller.domain,
     }
-    told = {name: value for name, value in known.items() if value is not None}
+    told = {name: value for name, value in known.items() if value}
     if caller.of_system:
         told["system_scope"] = "all"
     return {

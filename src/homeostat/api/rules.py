@@ -59,14 +59,15 @@ class Rule:
     on: tuple[str, str] | None = None
 
     def default(self, operations: Iterable[tuple[str, str]]) -> RuleDefault:
-        """As the library takes it. operations — methods and paths."""
+        """As the library takes it: for tokens of projects. operations — methods and paths."""
         deprecated = None
         if self.old is not None:
             deprecated = DeprecatedRule(self.name, self.old, deprecated_reason=SINCE, deprecated_since="0.1")
         listed: Any = [{"method": method, "path": path} for method, path in operations]
+        more: Any = {"deprecated_rule": deprecated, "scope_types": None if self.allows == NOBODY else ["project"]}
         if not listed:
-            return RuleDefault(self.name, self.allows, self.description, deprecated)
-        return DocumentedRuleDefault(self.name, self.allows, self.description, listed, deprecated)
+            return RuleDefault(self.name, self.allows, self.description, **more)
+        return DocumentedRuleDefault(self.name, self.allows, self.description, listed, **more)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,9 @@
 """Who may do what: the rules, their defaults and the operator's file."""
 
+import os
+import subprocess
+import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -147,3 +151,63 @@ def test_a_file_is_read_again(policy_file: Callable[[str], Path]) -> None:
 def test_files_that_are_wrong(policy_file: Callable[[str], Path], text: str, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         read_policy(policy_file(text))
+
+
+# -- tools of the library ----------------------------------------------------------------------------------------------
+
+
+def test_the_tools_of_the_library_find_the_rules(policy_file: Callable[[str], Path], tmp_path: Path) -> None:
+    """As entry points of an installed package. Here a package of nothing but these entry points is on the path."""
+    declared = tomllib.loads(Path("pyproject.toml").read_text())["project"]["entry-points"]
+    info = tmp_path / "packages" / "declared-1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: declared\nVersion: 1\n")
+    groups = ("oslo.policy.policies", "oslo.policy.enforcer")
+    lines = [
+        f"[{group}]\n" + "".join(f"{key} = {value}\n" for key, value in declared[group].items()) for group in groups
+    ]
+    (info / "entry_points.txt").write_text("\n".join(lines))
+    same = '"stacks:show": "role:reader and project_id:%(project_id)s"\n'
+    environ = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(info.parent), *sys.path]),
+        "HOMEOSTAT_POLICY_FILE": str(policy_file(same + '"stacks:create": "@"\n')),
+        "XDG_CACHE_HOME": str(tmp_path),
+    }
+
+    def tool(name: str) -> str:
+        run = [
+            sys.executable,
+            "-c",
+            f"from oslo_policy import generator; generator.{name}()",
+            "--namespace",
+            "homeostat",
+        ]
+        done = subprocess.run(run, env=environ, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert '#"stacks:create": "role:member and project_id:%(project_id)s"' in tool("generate_sample")
+    assert '"stacks:show"' in tool("list_redundant")
+    assert '"stacks:create": "@"' in tool("generate_policy")
+
+
+# -- scopes ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked_as", "is_admin", "creates"),
+    [
+        (Caller("root", "p", roles=with_implied("admin")), True, True),
+        (Caller("root", "p", roles=with_implied("admin"), of_admin_project=False), False, True),
+        (Caller("root", "", roles=with_implied("admin"), of_system=True), True, False),
+        (Caller("root", "", roles=with_implied("admin"), of_admin_project=False), False, False),
+        (Caller("ada", "", roles=with_implied("member"), of_system=True), False, False),
+    ],
+    ids=["of a project", "of one that is not for admins", "of the system", "of a domain", "a member of the system"],
+)
+def test_scopes(asked_as: Caller, is_admin: bool, creates: bool) -> None:
+    policy = Policy()
+    known = policy.known(asked_as)
+    assert known.is_admin == is_admin
+    assert policy.allows("stacks:create", known, "p") == creates
