@@ -13,6 +13,7 @@ from taskflow.exceptions import JobFailure, UnclaimableJob
 from homeostat.api.asks import Asks
 from homeostat.api.intake import Intake, Quotas
 from homeostat.api.marks import Marks
+from homeostat.api.moving import Moving
 from homeostat.api.snapshots import Snapshots
 from homeostat.clouds.joined import JoinedCloud
 from homeostat.clouds.port import Sighting
@@ -356,6 +357,7 @@ class Api(Process):
         self.asks = Asks(self.db, TIMEOUT_S)
         self.snapshots = Snapshots(self.db, self.intake)
         self.marks = Marks(self.db)
+        self.moving = Moving(self.db, self.intake)
         self.signals = Signals(self.db)
         self._tell = tell
         self.actors = [Actor(f"{name}.{number}", self._serve) for number in range(2)]

@@ -36,11 +36,12 @@ class Played(NamedTuple):
     cleared: int
     renewed: int
     restored: int
+    adopted: int
 
 
-def play(seed: int, *, careful: bool = False, held: bool = False, marked: bool = False, kept: bool = False) -> Played:
-    """Fails: AssertionError with what happened and how to replay it."""
-    world = TroubledWorld(seed, careful=careful, held=held, marked=marked, kept=kept)
+def play(seed: int, **sorts: bool) -> Played:
+    """sorts — of trouble, see `TroubledWorld`. Fails: AssertionError with what happened and how to replay it."""
+    world = TroubledWorld(seed, **sorts)
     try:
         world.run()
     except Exception as error:
@@ -50,7 +51,7 @@ def play(seed: int, *, careful: bool = False, held: bool = False, marked: bool =
         )
         raise AssertionError(f"seed {seed}: {error}\n{told}\nreplay: {replay}") from error
     watcher = world.watcher
-    judged = (watcher.deletions, watcher.snapshots, world.cleared, len(watcher.renewed), world.restored)
+    judged = (watcher.deletions, watcher.snapshots, world.cleared, len(watcher.renewed), world.restored, world.adopted)
     return Played(world.story.lines, world.kills, world.superseded, *judged)
 
 
@@ -104,3 +105,9 @@ def test_snapshots_of_stacks_are_neither_lost_nor_leaked() -> None:
     """In these worlds they are taken, restored and deleted, whatever else happens."""
     worlds = [played(seed, kept=True) for seed in (5, 8, 25, 28, 30, 39, 41, 59)]
     assert sum(world.restored for world in worlds) > 5
+
+
+def test_stacks_are_abandoned_and_adopted_amid_all_that() -> None:
+    """CV16: what a document names is not deleted, or made twice, and a stack that has taken it over converges."""
+    worlds = [played(seed, moving=True) for seed in range(12)]
+    assert sum(world.adopted for world in worlds) > 20

@@ -1,7 +1,9 @@
 """What a seed lets happen to a world: users who change their minds, crashes, faults, wrong clocks, outages."""
 
+import json
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -10,6 +12,7 @@ from sqlalchemy import select
 from homeostat.api.asks import Asks, Switches
 from homeostat.api.intake import Intake
 from homeostat.api.marks import Said
+from homeostat.api.moving import Moving
 from homeostat.clouds.port import Sighting
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.model.status import Status
@@ -46,9 +49,17 @@ class TroubledWorld(SimulatedWorld):
     """A world whose seed also decides what sort of trouble there is: rarely everything at once."""
 
     def __init__(
-        self, seed: int, *, careful: bool = False, held: bool = False, kept: bool = False, marked: bool = False
+        self,
+        seed: int,
+        *,
+        careful: bool = False,
+        held: bool = False,
+        kept: bool = False,
+        marked: bool = False,
+        moving: bool = False,
     ) -> None:
         rng = random.Random(f"climate {seed}")
+        movers = random.Random(f"mover {seed}")
         wardens = random.Random(f"warden {seed}")
         probers = random.Random(f"prober {seed}")
         super().__init__(
@@ -68,6 +79,10 @@ class TroubledWorld(SimulatedWorld):
             self.apis.append(self._api())
         often = [(weight * rng.choice((0, 1, 1, 3)), act) for weight, act in self._optional()]
         self._acts = [*self._always(), *often]
+        if movers.random() < 0.3 or moving:
+            self._acts += [(2.0, self._abandon), (3.0, self._adopt)]
+        self._documents: list[tuple[dict[str, Any], Wish]] = []
+        self.adopted = 0
         self.cleared = 0
         self._warden: Warden | None = None
         if wardens.random() < 0.3 or held:
@@ -218,6 +233,47 @@ class TroubledWorld(SimulatedWorld):
         stack_id = self._stack()
         if stack_id is not None:
             self._ask(lambda intake: intake.delete(stack_id), f"delete {stack_id[:6]}")
+
+    def _ask_to_move(self, act: Callable[[Moving], object], story: str) -> None:
+        alive = [api for api in self.apis if api.alive]
+        if alive:
+            api = self.rng.choice(alive)
+
+            def serve(_: Intake) -> None:
+                act(api.moving)
+
+            api.requests.append(serve)
+            self.tell(f"user: {story}")
+
+    def _abandon(self) -> None:
+        """Whoever dies in the middle of it may have let go, and told nobody."""
+        stack_id = self._stack()
+        if stack_id is None:
+            return
+        wish = self._wishes[stack_id]
+
+        def abandon(moving: Moving) -> None:
+            document = json.loads(json.dumps(moving.abandon(stack_id)))
+            self.watcher.promised |= _named(document)
+            self._documents.append((document, wish))
+
+        self._ask_to_move(abandon, f"abandon {stack_id[:6]}")
+
+    def _adopt(self) -> None:
+        """A document may be adopted long after, while its things live on, break or vanish; and more than once."""
+        if not self._documents:
+            return
+        document, wish = self.rng.choice(self._documents)
+        name = f"s{self._created}"
+        self._created += 1
+        options = {"disable_rollback": self.rng.random() < 0.5, "timeout_mins": self.rng.choice((None, None, 1))}
+
+        def adopt(moving: Moving) -> None:
+            intent = replace(wish.intent(**options), template=None)
+            self._wishes[moving.adopt(document["project_id"], None, name, intent, document)] = wish
+            self.adopted += 1
+
+        self._ask_to_move(adopt, f"adopt {document['id'][:6]} as {name} {options}")
 
     def _cancel(self) -> None:
         stack_id, roll_back = self._stack(), self.rng.random() < 0.5
@@ -446,3 +502,11 @@ class TroubledWorld(SimulatedWorld):
 
         self._ends.append((until, end))
         self.tell(f"the cloud {story} until {until - 1_000_000:.2f}")
+
+
+def _named(document: dict[str, Any]) -> set[str]:
+    """Handles that a document names."""
+    found: set[str] = set()
+    for each in document["resources"].values():
+        found |= _named(each) if "resources" in each else {each["resource_id"]} - {None}
+    return found

@@ -20,6 +20,7 @@ from homeostat.model.desired import Identity
 from homeostat.model.observed import Observation
 from homeostat.model.status import Action, DeletionPolicy, State, Status, joined, resource_may, stack_may
 from homeostat.planner.current import current_row
+from homeostat.planner.depart import LET_GO
 from homeostat.store import stacks, views
 from homeostat.store.database import Database
 
@@ -55,6 +56,10 @@ class WatchedCloud(SimulatedCloud):
     on_delete: Callable[["WatchedCloud", str, Sequence[str]], None] | None = None
     theirs: frozenset[str] = frozenset()
     touched: tuple[str, ...] = ()
+
+    def carrying(self, keys: Collection[str]) -> set[str]:
+        """Handles of what was made for rows with these keys."""
+        return {handle for (_, token), handle in self._by_token.items() if token.rpartition("-")[0] in keys}
 
     def give(self, kind: str, spec: dict[str, Any]) -> str:
         """A thing that somebody else has made."""
@@ -156,7 +161,8 @@ Committed = tuple[dict[str, Row], dict[str, Stack], dict[tuple[str, int], Shard]
 class Watcher:
     """Takes: db, clouds — to be watched from now on.
 
-    wrong — what was seen that must not be; retained — handles that a deletion policy let go of; deletions, commits —
+    wrong — what was seen that must not be; retained — handles that a deletion policy let go of; let_go — keys of rows
+    whose stacks let go of them; promised — handles that documents of abandoned stacks name; deletions, commits —
     how much was judged; snapshots — deletions that had to wait for one; renewed — resources that were replaced for a
     mark, by key.
     """
@@ -164,6 +170,8 @@ class Watcher:
     def __init__(self, db: WatchedDatabase, clouds: Sequence[WatchedCloud]) -> None:
         self.wrong: list[str] = []
         self.retained: set[str] = set()
+        self.let_go: set[str] = set()
+        self.promised: set[str] = set()
         self.deletions = 0
         self.snapshots = 0
         self.commits = 0
@@ -205,6 +213,8 @@ class Watcher:
             told[event.key or event.stack_id].append(event)
             if event.action == Action.DELETE and event.reason.startswith(KEPT) and event.handle:
                 self.retained.add(event.handle)
+            if event.action == Action.DELETE and event.reason == LET_GO:
+                self.let_go.add(event.key)
         for key in before[0].keys() | rows.keys() | {event.key for event in events if event.key}:
             self._row(before[0].get(key), rows.get(key), told.get(key, ()))
             self._order(rows.get(key), told.get(key, ()))
@@ -316,6 +326,8 @@ class Watcher:
         things = cloud.things(kind)
         if handle in things:
             self._judge_data(cloud, handle)
+        held = any(row.handle == handle for row in self._before[0].values())
+        self._demand(held or handle not in self.promised, f"{handle} was let go of, and is deleted")
         if handle not in things or things[handle].get("status", WELL[0]) not in WELL:
             return
         for mine in [row for row in self._before[0].values() if row.handle == handle]:

@@ -213,7 +213,8 @@ class SimulatedWorld:
 
     @property
     def retained(self) -> set[str]:
-        return self.watcher.retained
+        late = {handle for cloud in self.clouds.values() for handle in cloud.carrying(self.watcher.let_go)}
+        return self.watcher.retained | late
 
     def things(self) -> dict[str, dict[str, Any]]:
         """Everything there is in all clouds, and what the service keeps for resources: handle -> object."""

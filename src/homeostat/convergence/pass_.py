@@ -116,6 +116,7 @@ class Pass:
         self._wakes = lease.wakes
         self._mine_until = 0.0
         self._made: list[Step] = []
+        self._let_go = False
         self._world = self._load()
         self._frontier = Frontier(self._world, passes.keys)
 
@@ -153,6 +154,8 @@ class Pass:
             self._act([step for step in acts if not kind_of(step.row.type)])
             if outside or len(self._writes) >= p.limits.batch:
                 self._commit(now)
+            if self._let_go:
+                break
             self._act(outside)
             if self._wakes != self._lease.wakes or p.clock.monotonic() - started > p.limits.slice_s:
                 break
@@ -257,7 +260,13 @@ class Pass:
     def _commit(self, now: float) -> None:
         with self._p.db.write() as tx:
             self._store(tx, now)
+            self._let_go = self._wakes != self._lease.wakes and self._is_abandoned(tx)
         self._made.clear()
+
+    def _is_abandoned(self, tx: Connection) -> bool:
+        """Has the stack been abandoned since it was loaded? What its document names is not touched any more."""
+        row = None if self._world.stack.abandoned else stacks.get(tx, self._world.stack.id)
+        return row is not None and row.spares == Spares.ALL
 
     def _store(self, tx: Connection, now: float) -> None:
         self._wakes = self.fence(tx)

@@ -1,7 +1,7 @@
 """How a resource that should not exist goes: kept, snapshotted first, deleted, let go of (CV12, CV14). Pure."""
 
 from homeostat.model.observed import Condition, Presence, Remedy
-from homeostat.model.plan import Event, Step, Verb, Waiting, Why
+from homeostat.model.plan import Step, Verb, Waiting, Why
 from homeostat.model.status import Action, DeletionPolicy, Status
 from homeostat.model.world import Resource
 from homeostat.planner import given, hooks, outcome, snapshots, treating
@@ -26,7 +26,9 @@ class Departures(Intents):
     def drop(self, row: Resource, now: float) -> Step | Waiting:
         """About a row that is a leftover of replacement or removal, nothing using it any more (CV12)."""
         if self._is_spared(row):
-            return Step(Verb.RECORD, row, LET_GO, removed=True, events=[_gone(row, LET_GO)], spared=row.token)
+            gone = row.leaving and row.status == Status.COMPLETE
+            told = [] if gone else [outcome.event_of(row, Status.COMPLETE, LET_GO, Action.DELETE)]
+            return Step(Verb.RECORD, row, LET_GO, removed=True, events=told, spared=row.token)
         overtaken = hooks.interrupted(self.world, row)
         if overtaken is not None:
             return overtaken
@@ -219,10 +221,6 @@ class Departures(Intents):
         if due_at > now:
             return Waiting(row.name, Why.SNAPSHOT, (), "nothing is seen of it yet", row.updated_at, due_at, row.key)
         return self._snapshot(row, now)
-
-
-def _gone(row: Resource, reason: str) -> Event:
-    return outcome.event_of(row, Status.COMPLETE, reason, Action.DELETE)
 
 
 def _may_exist(row: Resource) -> bool:

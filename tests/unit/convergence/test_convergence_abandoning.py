@@ -1,11 +1,17 @@
 """Abandoning stacks: everything is let go of as it is, and a document tells what there was."""
 
+from typing import Any
+
 import pytest
 from tests.unit.convergence.running import PROJECT, Service, condition, group, handle, server, template, volume
 
 from homeostat.api.intake import Quotas
+from homeostat.clouds.port import Sighting
 from homeostat.clouds.simulated import Faults, Weather
+from homeostat.convergence import pass_
+from homeostat.convergence.conductor import run_pass
 from homeostat.model.errors import Rejected
+from homeostat.model.plan import Step
 from homeostat.resources.families.configs import CONFIG
 from homeostat.resources.families.waiting import CONDITION, HANDLE
 from homeostat.store import stacks
@@ -159,6 +165,49 @@ def test_pre_delete_hooks_do_not_hold_it() -> None:
     assert service.state(stack_id) == "DELETE_COMPLETE"
 
 
+def test_what_has_gone_and_waits_at_a_hook_goes() -> None:
+    service = Service()
+    hooks = {"resource_registry": {"resources": {"disk": {"hooks": ["post-delete"]}}}}
+    stack_id = service.create({"disk": volume()}, environment=hooks)
+    service.rest()
+    service.delete(stack_id)
+    assert service.states(stack_id) == {"disk": "DELETE_COMPLETE"}
+
+    service.moving.abandon(stack_id)
+    service.rest()
+
+    assert service.state(stack_id) == "DELETE_COMPLETE"
+    assert service.story(stack_id, "disk")[-1:] == ["disk DELETE_COMPLETE"]
+    assert service.story(stack_id, "disk").count("disk DELETE_COMPLETE") == 2  # the second tells of the hook
+
+
+def test_what_is_decided_but_not_begun_is_not_done_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stack is abandoned between the decision of a pass and its act: what the document names is not touched."""
+    service = Service()
+    stack_id = service.create({"web": server()})
+    service.rest()
+    id = service.row(stack_id, "web").handle
+    service.live(5.0)
+    service.cloud.change(id, status="stopped")
+    service.observer.notice([Sighting("server", id)])
+    job = service.claim()
+    told: list[Any] = []
+
+    class Overtaken(pass_.Frontier):
+        def steps(self, now: float, limit: int) -> list[Step]:
+            if not told:
+                told.append(service.moving.abandon(stack_id))
+            return super().steps(now, limit)
+
+    monkeypatch.setattr(pass_, "Frontier", Overtaken)
+    run_pass(service.passes, job)
+    service.rest()
+    service.live(100.0)
+
+    assert told[0]["resources"]["web"]["resource_id"] == id
+    assert service.cloud.things("server")[id]["status"] == "stopped"
+
+
 def test_abandoning_in_the_middle_of_a_deletion_keeps_what_is_left() -> None:
     service = Service(Weather(delete_s=100.0))
     stack_id = service.create({"first": server(), "second": {**server(), "depends_on": "first"}})
@@ -212,8 +261,6 @@ def test_who_is_behind_cannot_give_up_what_stays(monkeypatch: pytest.MonkeyPatch
         return made
 
     monkeypatch.setattr(service.cloud, "create", overtaken)
-    from homeostat.convergence.conductor import run_pass
-
     run_pass(service.passes, job)
     service.rest()
     service.live(1000.0)
