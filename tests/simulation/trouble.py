@@ -59,7 +59,6 @@ class TroubledWorld(SimulatedWorld):
         moving: bool = False,
     ) -> None:
         rng = random.Random(f"climate {seed}")
-        movers = random.Random(f"mover {seed}")
         wardens = random.Random(f"warden {seed}")
         probers = random.Random(f"prober {seed}")
         super().__init__(
@@ -79,7 +78,7 @@ class TroubledWorld(SimulatedWorld):
             self.apis.append(self._api())
         often = [(weight * rng.choice((0, 1, 1, 3)), act) for weight, act in self._optional()]
         self._acts = [*self._always(), *often]
-        if movers.random() < 0.3 or moving:
+        if moving:
             self._acts += [(2.0, self._abandon), (3.0, self._adopt)]
         self._documents: list[tuple[dict[str, Any], Wish]] = []
         self.adopted = 0
@@ -154,11 +153,13 @@ class TroubledWorld(SimulatedWorld):
             for handle in cloud.things():
                 cloud.change(handle, locked=False)
         super().calm()
-        asks = Asks(self.db, 900.0)
         for stack in self.all_stacks():
             if stack.deleted_at is None:
-                exceptions = {key: {} for key in stack.exceptions or {}}
-                asks.switch(stack.id, Switches({"converge": True, "observe_s": None}, exceptions))
+                self._switch_on(stack)
+
+    def _switch_on(self, stack: Any) -> None:
+        exceptions = {key: {} for key in stack.exceptions or {}}
+        Asks(self.db, 900.0).switch(stack.id, Switches({"converge": True, "observe_s": None}, exceptions))
 
     def _beat(self) -> None:
         for worker in self.workers:
@@ -223,7 +224,11 @@ class TroubledWorld(SimulatedWorld):
             self.cleared += 1
 
     def _jump(self, rested_at: float | None) -> None:
-        """After the calm somebody clears all hooks: nobody waits for ever."""
+        """After the calm somebody clears all hooks, and switches on what was switched off by a request that was served
+        late: nobody waits for ever."""
+        for stack in self.all_stacks():
+            if stack.deleted_at is None and not stack.converge:
+                self._switch_on(stack)
         for place in self._waiting():
             Asks(self.db, 900.0).clear_hook(*place)
             self.cleared += 1
