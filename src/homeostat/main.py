@@ -87,7 +87,9 @@ def api(arguments: Namespace) -> int:
     there = ApiSettings(
         host=settings.host,
         port=settings.port,
-        quotas=Quotas(adopt=not settings.no_adopt, abandon=not settings.no_abandon),
+        quotas=Quotas(
+            snapshots_max=settings.snapshots_max, adopt=not settings.no_adopt, abandon=not settings.no_abandon
+        ),
         metrics=settings.metrics,
         fetching=fetching(settings),
         shared=shared(settings),

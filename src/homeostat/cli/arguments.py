@@ -268,6 +268,7 @@ def _service(commands: Commands, name: str, summary: str, example: str) -> Argum
         default=bool(os.environ.get("HOMEOSTAT_NO_ABANDON")),
         help="refuse to export and to abandon stacks [HOMEOSTAT_NO_ABANDON]",
     )
+    _option(command, "snapshots-max", 32, "snapshots that a stack may have", type=int, metavar="N")
     command.add_argument(
         "--metrics",
         action="store_true",

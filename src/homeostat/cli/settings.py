@@ -59,6 +59,8 @@ class ServiceSettings:
     """Stacks are not adopted."""
     no_abandon: bool = False
     """Stacks are not exported, and not abandoned."""
+    snapshots_max: int = 32
+    """Of one stack."""
     regions: tuple[str, ...] = ()
     """`NAME=URL` of services where stacks may be made."""
     region_logins: Path | None = None
@@ -97,6 +99,7 @@ class ServiceSettings:
             traces=arguments.traces,
             no_adopt=arguments.no_adopt,
             no_abandon=arguments.no_abandon,
+            snapshots_max=arguments.snapshots_max,
             regions=tuple(arguments.region),
             region_logins=arguments.region_logins,
             fetch_from=tuple(arguments.fetch_from),
@@ -188,6 +191,7 @@ class ServiceSettings:
             "HOMEOSTAT_TRACES": "1" if self.traces else "",
             "HOMEOSTAT_NO_ADOPT": "1" if self.no_adopt else "",
             "HOMEOSTAT_NO_ABANDON": "1" if self.no_abandon else "",
+            "HOMEOSTAT_SNAPSHOTS_MAX": str(self.snapshots_max),
             "HOMEOSTAT_REGION": " ".join(self.regions),
             "HOMEOSTAT_REGION_LOGINS": str(self.region_logins or ""),
             "HOMEOSTAT_FETCH_FROM": " ".join(self.fetch_from),
