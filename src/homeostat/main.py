@@ -324,6 +324,7 @@ def access(settings: ServiceSettings) -> "Access":
     if settings.access == "keystone" and settings.keystone_config is not None:
         from homeostat.api.keystone import KeystoneAccess
 
+        identity(settings)  # tells what is wrong with the file, and the middleware does not
         try:
             return KeystoneAccess(settings.keystone_config)
         except ValueError as error:
