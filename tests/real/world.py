@@ -40,6 +40,7 @@ class RealWorld:
         self.orders = Orders(database_url, cloud_address, directory / "workers.log", redis_url=redis_url)
         self.workers: list[BaseProcess] = []
         self.retained: set[str] = set()
+        self.let_go: set[str] = set()
         self.mended: set[str] = set()
 
     # -- workers -----------------------------------------------------------------------------------------------------

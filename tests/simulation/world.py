@@ -216,6 +216,10 @@ class SimulatedWorld:
         late = {handle for cloud in self.clouds.values() for handle in cloud.carrying(self.watcher.let_go)}
         return self.watcher.retained | late
 
+    @property
+    def let_go(self) -> set[str]:
+        return self.watcher.let_go
+
     def things(self) -> dict[str, dict[str, Any]]:
         """Everything there is in all clouds, and what the service keeps for resources: handle -> object."""
         outside = {handle: thing for cloud in self.clouds.values() for handle, thing in cloud.things().items()}
