@@ -9,7 +9,7 @@ from sqlalchemy import func, select
 from homeostat.convergence.definitions import Definitions
 from homeostat.convergence.loading import Loaded, load
 from homeostat.model.plan import Why
-from homeostat.model.status import Action, Status
+from homeostat.model.status import MAINTENANCE, Action, Status
 from homeostat.model.world import Resource, Seen
 from homeostat.planner import Frontier
 from homeostat.planner.current import current_row
@@ -62,6 +62,8 @@ def _check_stack(world: Restable, stack: Any) -> None:
     if stack.status == Status.FAILED:
         _check_failure(stack, rows, mended=stack.id in world.mended)
         return
+    if stack.action in MAINTENANCE and stack.complete_revision != stack.revision:
+        return  # what was maintained had failed before: nothing of it is begun
     for row in rows:
         if row.status == Status.COMPLETE and row.action not in (Action.INIT, Action.DELETE):
             _check_reality(world, f"{stack.name}.{row.name}", row, compared=row.name not in restricted)
@@ -100,6 +102,8 @@ def _check_shard(world: Restable, stack: Any, number: int) -> set[str]:
     for node in marked:
         assert graph[node].restricted or graph[node].external_id is not None, f"{place}: {node} is marked, and stays"
     helpless = forbidden | marked | {node for node, each in told.items() if each.why is Why.FAILED}
+    if stack.action in MAINTENANCE and stack.complete_revision != stack.revision:
+        helpless |= {node for node, each in told.items() if each.why is Why.HALTED}
     if stack.status == Status.COMPLETE:
         assert all(each.cause in helpless for each in told.values()), f"{place} is COMPLETE, and waits: {told}"
     if stack.status == Status.COMPLETE and not helpless:

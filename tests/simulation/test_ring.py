@@ -37,6 +37,8 @@ class Played(NamedTuple):
     renewed: int
     restored: int
     adopted: int
+    maintained: int
+    held: int
 
 
 def play(seed: int, **sorts: bool) -> Played:
@@ -52,7 +54,8 @@ def play(seed: int, **sorts: bool) -> Played:
         raise AssertionError(f"seed {seed}: {error}\n{told}\nreplay: {replay}") from error
     watcher = world.watcher
     judged = (watcher.deletions, watcher.snapshots, world.cleared, len(watcher.renewed), world.restored, world.adopted)
-    return Played(world.story.lines, world.kills, world.superseded, *judged)
+    maintained = (watcher.maintained, watcher.held)
+    return Played(world.story.lines, world.kills, world.superseded, *judged, *maintained)
 
 
 played = cache(play)
@@ -111,3 +114,11 @@ def test_stacks_are_abandoned_and_adopted_amid_all_that() -> None:
     """CV16: what a document names is not deleted, or made twice, and a stack that has taken it over converges."""
     worlds = [played(seed, moving=True) for seed in range(FIRST, FIRST + 12)]
     assert sum(world.adopted for world in worlds) > 20
+
+
+def test_what_is_locked_is_not_changed_and_what_is_suspended_is_resumed() -> None:
+    """LK: in each of these worlds stacks are suspended, resumed, locked and unlocked while workers die; the watcher
+    judges each row of a locked stack, and in the end nothing is left locked or suspended."""
+    worlds = [played(seed, maintained=True) for seed in range(200, 210)]
+    assert sum(world.maintained for world in worlds) > 10
+    assert sum(world.held for world in worlds) > 10

@@ -45,6 +45,10 @@ def weather_of(rng: random.Random) -> Weather:
     )
 
 
+def _goes_on(stack: Any) -> bool:
+    return bool(stack.deleted_at is None and stack.status == Status.IN_PROGRESS)
+
+
 class TroubledWorld(SimulatedWorld):
     """A world whose seed also decides what sort of trouble there is: rarely everything at once."""
 
@@ -57,10 +61,12 @@ class TroubledWorld(SimulatedWorld):
         kept: bool = False,
         marked: bool = False,
         moving: bool = False,
+        maintained: bool = False,
     ) -> None:
         rng = random.Random(f"climate {seed}")
         wardens = random.Random(f"warden {seed}")
         probers = random.Random(f"prober {seed}")
+        caretakers = random.Random(f"caretaker {seed}")
         super().__init__(
             seed,
             weather_of(rng),
@@ -95,6 +101,9 @@ class TroubledWorld(SimulatedWorld):
             self._acts.append((12.0, self._keep))
         if probers.random() < 0.3 or marked:
             self._acts.append((6.0, self._mark))
+        self._unswitched: set[str] = set()
+        if caretakers.random() < 0.3 or maintained:
+            self._acts += [(5.0, self._maintain), (5.0, self._lock_stack), (5.0, self._unlock_stack)]
 
     def _always(self) -> list[tuple[float, Callable[[], None]]]:
         return [(1.5, self._create), (4, self._update), (1.5, self._delete), (2, self.replace_dead)]
@@ -153,13 +162,28 @@ class TroubledWorld(SimulatedWorld):
             for handle in cloud.things():
                 cloud.change(handle, locked=False)
         super().calm()
-        for stack in self.all_stacks():
-            if stack.deleted_at is None:
-                self._switch_on(stack)
+        self._unswitched = {stack.id for stack in self.all_stacks()}
+        self._free()
 
-    def _switch_on(self, stack: Any) -> None:
-        exceptions = {key: {} for key in stack.exceptions or {}}
-        Asks(self.db, 900.0).switch(stack.id, Switches({"converge": True, "observe_s": None}, exceptions))
+    def _free(self) -> None:
+        """Users unlock what is locked, resume what is suspended, and switch convergence on, as soon as they may."""
+        asks = Asks(self.db, 900.0)
+        for stack in self.all_stacks():
+            if stack.deleted_at is not None:
+                continue
+            if stack.lock is None and (stack.id in self._unswitched or not stack.converge):
+                exceptions = {key: {} for key in stack.exceptions or {}}
+                asks.switch(stack.id, Switches({"converge": True, "observe_s": None}, exceptions))
+                self._unswitched.discard(stack.id)
+            busy = [each for each in self.all_stacks() if each.root_id == stack.id and _goes_on(each)]
+            if stack.parent_id is not None or busy:
+                continue
+            if stack.lock is not None:
+                self.tell(f"unlock {stack.name} at last")
+                asks.unlock(stack.id, lambda _: True)
+            elif stack.suspended:
+                self.tell(f"resume {stack.name} at last")
+                asks.resume(stack.id)
 
     def _beat(self) -> None:
         for worker in self.workers:
@@ -224,15 +248,17 @@ class TroubledWorld(SimulatedWorld):
             self.cleared += 1
 
     def _jump(self, rested_at: float | None) -> None:
-        """After the calm somebody clears all hooks, and switches on what was switched off by a request that was served
-        late: nobody waits for ever."""
-        for stack in self.all_stacks():
-            if stack.deleted_at is None and not stack.converge:
-                self._switch_on(stack)
+        """After the calm somebody clears all hooks, and frees what was locked, suspended or switched off, perhaps by a
+        request that was served late: nobody waits for ever."""
         for place in self._waiting():
-            Asks(self.db, 900.0).clear_hook(*place)
-            self.cleared += 1
+            if not self._is_locked(place[0]):
+                Asks(self.db, 900.0).clear_hook(*place)
+                self.cleared += 1
+        self._free()
         super()._jump(rested_at)
+
+    def _is_locked(self, stack_id: str) -> bool:
+        return any(each.id == stack_id and each.lock is not None for each in self.all_stacks())
 
     def _delete(self) -> None:
         stack_id = self._stack()
@@ -345,6 +371,31 @@ class TroubledWorld(SimulatedWorld):
 
             api.requests.append(serve)
             self.tell(f"user: mark {targets} of {stack_id[:6]}: {said}")
+
+    def _resting(self) -> str | None:
+        """A stack of which nothing goes on, if there is one, mostly."""
+        busy = {stack.root_id for stack in self.all_stacks() if stack.deleted_at is not None or _goes_on(stack)}
+        found = sorted(self._wishes.keys() - busy)
+        return self.rng.choice(found) if found and self.rng.random() < 0.9 else self._stack()
+
+    def _maintain(self) -> None:
+        stack_id, suspends = self._resting(), self.rng.random() < 0.5
+        if stack_id is not None:
+            word = "suspend" if suspends else "resume"
+            self._ask_of(lambda asks: getattr(asks, word)(stack_id), f"{word} {stack_id[:6]}")
+
+    def _lock_stack(self) -> None:
+        """Perhaps for a while."""
+        stack_id, level = self._resting(), self.rng.choice(("all", "all", "stacks"))
+        ends = self.rng.choice((None, None, self.clock.time + 30.0))
+        lock = {"level": level, "owner": None, "owner_id": None, "reason": None, "at": 0.0, "expires_at": ends}
+        if stack_id is not None:
+            self._ask_of(lambda asks: asks.lock(stack_id, lock, lambda _: True), f"lock {stack_id[:6]} {level} {ends}")
+
+    def _unlock_stack(self) -> None:
+        stack_id = self._resting()
+        if stack_id is not None:
+            self._ask_of(lambda asks: asks.unlock(stack_id, lambda _: True), f"unlock {stack_id[:6]}")
 
     def _check(self) -> None:
         stack_id = self._stack()

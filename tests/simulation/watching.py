@@ -6,7 +6,7 @@ What is wrong is noted, never raised here: it would be raised inside the process
 import itertools
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from homeostat.convergence.definitions import Graph, compile_graph
 from homeostat.convergence.signalling import SIGNAL
 from homeostat.model.desired import Identity
 from homeostat.model.observed import Observation
-from homeostat.model.status import Action, DeletionPolicy, State, Status, joined, resource_may, stack_may
+from homeostat.model.status import MAINTENANCE, Action, DeletionPolicy, State, Status, joined, resource_may, stack_may
 from homeostat.planner.current import current_row
 from homeostat.planner.depart import LET_GO
 from homeostat.store import stacks, views
@@ -86,6 +86,9 @@ class WatchedCloud(SimulatedCloud):
         return super().delete(kind, handles)
 
 
+LOCKED = (Action.LOCK, Status.COMPLETE)
+
+
 class Row(NamedTuple):
     key: str
     stack_id: str
@@ -126,6 +129,7 @@ class Stack(NamedTuple):
     complete_revision: int | None
     shards: int
     deleted_at: float | None
+    root_id: str
 
     @property
     def state(self) -> State:
@@ -164,7 +168,8 @@ class Watcher:
     wrong — what was seen that must not be; retained — handles that a deletion policy let go of; let_go — keys of rows
     whose stacks let go of them; promised — handles that documents of abandoned stacks name; deletions, commits —
     how much was judged; snapshots — deletions that had to wait for one; renewed — resources that were replaced for a
-    mark, by key.
+    mark, by key; maintained — how often stacks were suspended, resumed, locked or unlocked; held — how often a row of a
+    locked stack was judged.
     """
 
     def __init__(self, db: WatchedDatabase, clouds: Sequence[WatchedCloud]) -> None:
@@ -176,6 +181,8 @@ class Watcher:
         self.snapshots = 0
         self.commits = 0
         self.renewed: set[str] = set()
+        self.maintained = 0
+        self.held = 0
         self._done: set[tuple[str, str]] = set()
         self._db = db
         self._marks: Any = (0, 0, None, 0, None)
@@ -219,6 +226,7 @@ class Watcher:
             self._row(before[0].get(key), rows.get(key), told.get(key, ()))
             self._order(rows.get(key), told.get(key, ()))
             self._succession(rows.get(key), rows.values())
+            self._unmoved(before, all_stacks, before[0].get(key), rows.get(key))
         for stack_id in before[1].keys() | all_stacks.keys():
             self._stack(before[1].get(stack_id), all_stacks.get(stack_id), told.get(stack_id, ()))
 
@@ -252,6 +260,19 @@ class Watcher:
         if alive:
             self.renewed.add(old.key)
         self._demand(len(alive) <= 1, f"{old.name} is marked, and has several successors: {old}, {alive}")
+
+    def _unmoved(self, before: Committed, all_stacks: Mapping[str, Stack], one: Row | None, other: Row | None) -> None:
+        """Nothing becomes of what is in a locked stack, or in one nested in it (LK2)."""
+        row = one if one is not None else other
+        if row is None or row.stack_id not in before[1]:
+            return
+        root_id = before[1][row.stack_id].root_id
+        root, now = before[1].get(root_id), all_stacks.get(root_id)
+        if root is None or now is None or root.state != LOCKED or (now.state, now.revision) != (LOCKED, root.revision):
+            return
+        self.held += 1
+        same = one is not None and other is not None and (one.state, one.handle) == (other.state, other.handle)
+        self._demand(same, f"{row.name} is in the locked stack {root.name}, and went from {one} to {other}")
 
     def _order(self, row: Row | None, events: Sequence[Event]) -> None:
         """A resource is begun when all that it requires is done (CV4)."""
@@ -289,6 +310,9 @@ class Watcher:
     def _complete(self, stack: Stack) -> None:
         """A stack that turns COMPLETE is: all of it has come to rest at its newest revision (CV6)."""
         rows, _, shards = self._before
+        if stack.action in MAINTENANCE:
+            self.maintained += 1
+            return
         self._demand(stack.complete_revision == stack.revision, f"{stack.name} completed another revision: {stack}")
         mine = [row for row in rows.values() if row.stack_id == stack.id]
         if stack.action == Action.DELETE:

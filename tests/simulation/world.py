@@ -179,6 +179,8 @@ class SimulatedWorld:
                 self._jump(rested_at)
             self.clock.time += self.rng.choice((0.0, 0.0, 0.01, 0.1))
         check_rest(self)
+        left = {handle: thing for handle, thing in self.things().items() if thing.get("locked")}
+        assert not left, f"still locked: {left}"
 
     def _jump(self, rested_at: float | None) -> None:
         """Nobody has anything to do: let time pass until somebody has."""

@@ -6,7 +6,7 @@ that is suspended or locked is held: nothing of it is changed until it is resume
 """
 
 from homeostat.model.observed import Condition, Verdict
-from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb, Waiting, Why
+from homeostat.model.plan import SETTLED, Decision, Event, Settled, Step, Verb, Waiting, Why
 from homeostat.model.status import MAINTENANCE, Action, Status
 from homeostat.model.world import Resource, StackFacts
 from homeostat.planner import asked, outcome, treating
@@ -89,7 +89,7 @@ class Maintenance(Externals):
 
     def _at_once(self, row: Resource, action: str, now: float, gone: Verdict | None = None) -> Settled:
         """There is nothing to do to the thing. gone — it is not there, which is told later, when it may be mended."""
-        events = [outcome.event_of(row, Status.IN_PROGRESS, outcome.CHANGED, action)]
+        events = self._begun(row, action)
         row.action, row.status, row.reason = action, Status.COMPLETE, outcome.CHANGED
         row.revision = self.world.stack.revision
         row.marks = treating.without_mark(row, action)
@@ -104,6 +104,7 @@ class Maintenance(Externals):
     def _begin_treatment(self, row: Resource, action: str, treatment: Treatment, now: float) -> Step:
         """Intend it. The mark comes before the act: what might have been done is undone later."""
         step = self._treatment_step(row, treatment)
+        step.events = self._begun(row, action)
         row.action, row.status, row.reason = action, Status.IN_PROGRESS, outcome.CHANGED
         row.revision = self.world.stack.revision
         row.acted_at = row.due_at = row.asked_at = None
@@ -112,8 +113,13 @@ class Maintenance(Externals):
         if action in treating.MARKS:
             row.marks = treating.with_mark(row, action, now)
         row.updated_at = now
-        step.events.append(outcome.event_of(row, row.status, row.reason))
         return step
+
+    def _begun(self, row: Resource, action: str) -> list[Event]:
+        """What tells that it begins, unless it has begun already."""
+        if row.busy and row.action == action:
+            return []
+        return [outcome.event_of(row, Status.IN_PROGRESS, outcome.CHANGED, action)]
 
     # -- in progress -------------------------------------------------------------------------------------------------
 

@@ -85,8 +85,10 @@ def look(world: World, row: Resource, seen: Observation) -> None:
 
 
 def judge_at_rest(world: World, row: Resource, verdict: Verdict) -> None:
-    """It is about to be complete. What differs is judged once more when it is at rest, and mended there."""
-    row.judged = world.seen[row.key].number if verdict.condition is Condition.READY else UNJUDGED
+    """It is about to be complete. What differs is judged once more when it is at rest, and mended there; of one that
+    was suspended or locked it is only known that this is done."""
+    ready = verdict.condition is Condition.READY and row.action not in MAINTENANCE
+    row.judged = world.seen[row.key].number if ready else UNJUDGED
 
 
 def judged(world: World, row: Resource, now: float) -> Record:
