@@ -272,6 +272,10 @@ class Watcher:
             return
         self.held += 1
         same = one is not None and other is not None and (one.state, one.handle) == (other.state, other.handle)
+        if before[1][row.stack_id].state != LOCKED:  # a nested one that has failed: what goes on there comes to its end
+            same |= (
+                other is None or other.status != Status.IN_PROGRESS or (one is not None and one.status == other.status)
+            )
         self._demand(same, f"{row.name} is in the locked stack {root.name}, and went from {one} to {other}")
 
     def _order(self, row: Row | None, events: Sequence[Event]) -> None:

@@ -171,8 +171,9 @@ class StackFacts:
 
     @property
     def held(self) -> bool:
-        """Nothing of it is changed: it is locked or suspended. (Being deleted comes before that.)"""
-        return (self.lock is not None or self.suspended) and self.action != Action.DELETE
+        """Nothing of it is begun: it is locked or suspended. Whoever deletes it takes both away; what could not be
+        deleted may be locked then."""
+        return self.lock is not None or (self.suspended and self.action != Action.DELETE)
 
     @property
     def adopting(self) -> bool:
