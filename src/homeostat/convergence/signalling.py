@@ -25,7 +25,7 @@ from homeostat.resources.families.deployments import DEPLOYMENT
 from homeostat.resources.families.scaling import POLICY_KIND
 from homeostat.resources.families.waiting import CONDITION, HANDLE
 from homeostat.resources.registry import kind_of, of_kind
-from homeostat.store import events, handled, records, shards, sightings
+from homeostat.store import events, handled, locking, records, shards, sightings
 from homeostat.store.database import Database
 from homeostat.store.records import Owner, Record
 
@@ -87,10 +87,22 @@ class Signals:
             if record is None or not owner:
                 raise Rejected("ResourceNotAvailable", "The resource is not available: it has not been made yet.")
             now = self._db.now_of(tx)
-            records.tell(tx, record.id, records.Signal(dict(body or {}), now))
             (mine,) = owner.values()
+            if self._ignored(tx, mine, now):
+                return Told(mine.name, {})
+            records.tell(tx, record.id, records.Signal(dict(body or {}), now))
             shards.ask_to_look(tx, [mine.stack_id], now, [mine.shard])
         return Told(mine.name, {})
+
+    def _ignored(self, tx: Connection, owner: Owner, now: float) -> bool:
+        """What might change a locked stack is told, and nothing becomes of it (LK2). Fails: like `_check_awake`."""
+        _check_awake(owner)
+        if owner.lock is None:
+            return False
+        reason = f"Signal ignored: the stack is locked{locking.told(owner.lock)}"
+        event = Event(owner.name, SIGNAL, owner.status, reason, owner.type, owner.key, owner.handle)
+        events.append(tx, owner.stack_id, [event], now)
+        return True
 
     def token(self, token: str, project: str, path: Sequence[str]) -> bool:
         """Is this the token of a handle, for just this address? path — its parts after the version."""
@@ -120,6 +132,8 @@ class Signals:
         now = self._db.now_of(tx)
         key = records.key_of(record.token)
         owner = records.owners(tx, [key]).get(key)
+        if owner is not None and record.kind == HANDLE:
+            _check_awake(owner)
         if record.kind == HANDLE:
             reason = self._signal(tx, record, body, now)
         else:
@@ -179,6 +193,12 @@ class Signals:
             ]
             looks = observed(tx, each.project, each.kind, [each.id], now)
             sightings.record(self._db, tx, [(thing, looks[0]) for thing in watched])
+
+
+def _check_awake(owner: Owner) -> None:
+    """Fails: Rejected (NotSupported) in a suspended stack. (Deployments tell how they were suspended.)"""
+    if owner.suspended:
+        raise Rejected("NotSupported", "Signal resource during SUSPEND is not supported.")
 
 
 def _not_yet() -> Rejected:

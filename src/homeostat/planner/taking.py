@@ -113,7 +113,8 @@ def _inside(world: World, row: Resource, now: float) -> Decision:
 
 
 def _done(row: Resource, reason: str, now: float) -> Step:
-    """Nothing that others read of it has changed."""
+    """Nothing that others read of it has changed. What was seen of it meanwhile is judged when it is at rest."""
+    row.judged = outcome.UNJUDGED
     row.status, row.reason, row.updated_at = Status.COMPLETE, reason, now
     row.intent = row.due_at = None
     return Step(Verb.RECORD, row, events=[outcome.event_of(row, row.status, reason)])

@@ -44,7 +44,8 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The resource that a thing stands for, and its stack. handle — "" until its creation is recorded."""
+    """The resource that a thing stands for, and its stack. handle — "" until its creation is recorded; lock, suspended
+    — of the stack, see `store.schema`."""
 
     key: str
     name: str
@@ -57,6 +58,8 @@ class Owner:
     stack_id: str
     stack_name: str
     project: str
+    lock: Any = None
+    suspended: bool = False
 
 
 _FIELDS = tuple(_record.c[name] for name in Record.__dataclass_fields__)
@@ -207,6 +210,5 @@ def _owners(tx: Connection, column: Any, values: Collection[str]) -> list[Owner]
 def _owner_columns() -> Select[Any]:
     names = ("key", "name", "type", "handle", "action", "status", "metadata", "shard")
     columns = (_resource.c[name] for name in names)
-    return select(*columns, _stack.c.id, _stack.c.name, _stack.c.project).join(
-        _stack, _stack.c.id == _resource.c.stack_id
-    )
+    of_stack = (_stack.c.id, _stack.c.name, _stack.c.project, _stack.c.lock, _stack.c.suspended)
+    return select(*columns, *of_stack).join(_stack, _stack.c.id == _resource.c.stack_id)

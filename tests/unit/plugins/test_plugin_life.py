@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 from tests.unit.convergence.running import Service
+from tests.unit.plugins import lamps
 from tests.unit.plugins.lamps import SHOP, Shop, known, lamp, service
 
+from homeostat.api.asks import Asks
 from homeostat.model.errors import Rejected
 from homeostat.plugins import exception, resource
 from homeostat.store import schema
@@ -190,6 +192,73 @@ def test_signals_are_handed_over_once_it_is_at_rest_each_one_once(there: Service
     with there.db.read() as tx:
         told = tx.execute(select(schema.event.c.reason).where(schema.event.c.action == "SIGNAL")).scalars().all()
     assert told == ["Signal: blinks 2 times", "failed: ValueError: dark"]
+
+
+def test_handlers_suspend_resume_lock_and_unlock(shop: Shop) -> None:
+    """Those that a class has are called, once each; what it has not is passed by."""
+
+    class Safe(lamps.Lamp):
+        """A lamp that can be suspended and locked."""
+
+        def handle_suspend(self) -> str:
+            shop.called("handle_suspend")
+            return "dimming"
+
+        def check_suspend_complete(self, token: str) -> bool:
+            shop.called(f"check_suspend_complete {token}")
+            return shop.calls.count(f"check_suspend_complete {token}") > 2
+
+        def handle_resume(self) -> None:
+            shop.called("handle_resume")
+
+        def handle_lock(self) -> None:
+            shop.called("handle_lock")
+
+        def handle_unlock(self) -> None:
+            shop.called("handle_unlock")
+
+    with known(Safe=Safe):
+        there = service()
+        stack_id = there.create({"safe": {"type": "Example::Safe", "properties": {"watts": 1}}, "lamp": lamp()})
+        there.rest()
+        shop.calls.clear()
+        asks = Asks(there.db, 3600.0)
+        lock = {"level": "all", "owner": None, "owner_id": None, "reason": None, "at": 0.0, "expires_at": None}
+        acts = {
+            "SUSPEND": lambda: asks.suspend(stack_id),
+            "RESUME": lambda: asks.resume(stack_id),
+            "LOCK": lambda: asks.lock(stack_id, lock, lambda _: True),
+            "UNLOCK": lambda: asks.unlock(stack_id, lambda _: True),
+        }
+        for action, act in acts.items():
+            act()
+            there.rest()
+            assert there.state(stack_id) == f"{action}_COMPLETE"
+            assert set(there.states(stack_id).values()) == {f"{action}_COMPLETE"}
+        asked = [call for call in shop.calls if call != "handle_check" and not call.startswith("resolve")]
+        polled = ["check_suspend_complete dimming"] * 3
+        assert asked == ["handle_suspend", *polled, "handle_resume", "handle_lock", "handle_unlock"]
+
+
+def test_signals_are_ignored_in_a_locked_stack_and_refused_in_a_suspended_one(there: Service, shop: Shop) -> None:
+    stack_id = there.create({"lamp": lamp()})
+    there.rest()
+    asks = Asks(there.db, 3600.0)
+    lock = {"level": "stacks", "owner": "ann", "owner_id": None, "reason": "disks", "at": 0.0, "expires_at": None}
+    asks.lock(stack_id, lock, lambda _: True)
+    there.rest()
+    there.signal(stack_id, "lamp", {"times": 2})
+    there.live(5)
+    assert not any(call.startswith("handle_signal") for call in shop.calls)
+    with there.db.read() as tx:
+        told = tx.execute(select(schema.event.c.reason).where(schema.event.c.action == "SIGNAL")).scalars().all()
+    assert told == ["Signal ignored: the stack is locked by ann (disks)"]
+    asks.unlock(stack_id, lambda _: True)
+    there.rest()
+    asks.suspend(stack_id)
+    there.rest()
+    with pytest.raises(Rejected, match="Signal resource during SUSPEND is not supported"):
+        there.signal(stack_id, "lamp", {"times": 2})
 
 
 def test_a_type_without_a_handler_for_signals_refuses_them(shop: Shop) -> None:

@@ -40,7 +40,8 @@ def signal(
     if not rows:
         raise Rejected("ResourceNotAvailable", f"The Resource ({resource_name}) is not available.")
     row, kind = rows[0], kind_of(rows[0].type)
-    if row.action in (Action.SUSPEND, Action.DELETE) and kind != DEPLOYMENT:
-        raise Rejected("NotSupported", f"Signal resource during {row.action} is not supported.")
+    during = Action.SUSPEND if stack.suspended else row.action
+    if during in (Action.SUSPEND, Action.DELETE) and kind != DEPLOYMENT:
+        raise Rejected("NotSupported", f"Signal resource during {during} is not supported.")
     ask.service.signals.native(stack.project, kind, row.handle, body)
     return Json(None)
