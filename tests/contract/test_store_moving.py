@@ -1,0 +1,109 @@
+"""The store's contract for stacks that move, on SQLite and on PostgreSQL."""
+
+from functools import partial
+
+import pytest
+from tests.contract.store_cases import NOW, TEMPLATE, TIMEOUT_S, add_stack, at_once, locked, resource, stack_row
+
+from homeostat.convergence import adopting
+from homeostat.model.errors import Terminal
+from homeostat.model.status import Action
+from homeostat.model.world import Spares
+from homeostat.store import forsaken, stacks, worlds
+from homeostat.store.database import Database
+from homeostat.store.forsaken import Forsaken
+from homeostat.store.stacks import NewStack
+from homeostat.store.worlds import Writes
+
+
+def adopt(db: Database, name: str, *handles: str, project: str = "p") -> str:
+    """Nothing where it succeeds, else why it does not."""
+    new = NewStack(f"{project}-{name}", project, name, action=Action.ADOPT)
+    named = [(f"{name}{project}{place}", f"r{place}", each) for place, each in enumerate(handles)]
+    rows = [resource(key, new.id, called, handle=each) for key, called, each in named]
+    try:
+        with db.write() as tx:
+            stacks.add(db, tx, new, TEMPLATE, NOW, TIMEOUT_S)
+            adopting.add(db, tx, project, rows)
+    except Terminal as error:
+        return str(error)
+    return ""
+
+
+def test_a_stack_is_abandoned_with_all_that_is_nested_in_it_for_good(database: Database) -> None:
+    root = add_stack(database)
+    child = add_stack(database, "child", parent_id=root, parent_name="a", parent_key="k", parent_shard=0, root_id=root)
+    other = add_stack(database, "other")
+
+    for _ in range(2):
+        with database.write() as tx:
+            stacks.abandon(database, tx, locked(database, tx, root), NOW, TIMEOUT_S)
+    with database.write() as tx:
+        stacks.converge(database, tx, locked(database, tx, root), NOW, TIMEOUT_S)
+
+    assert [stack_row(database, each).spares for each in (root, child, other)] == [Spares.ALL, Spares.ALL, None]
+    assert stack_row(database, root).action == Action.DELETE
+
+
+def test_what_is_being_adopted_is_spared_until_it_is_complete(database: Database) -> None:
+    assert adopt(database, "web") == ""
+    assert stack_row(database, "p-web").spares == Spares.ADOPTED
+
+    with database.write() as tx:
+        stacks.finish(database, tx, locked(database, tx, "p-web"), NOW)
+
+    assert stack_row(database, "p-web").spares is None
+
+
+def test_of_two_who_adopt_the_same_thing_at_once_one_gets_it(database: Database) -> None:
+    """Both names are new: nothing but the thing itself tells that they are in each other's way."""
+    told = at_once([partial(adopt, database, name, "server-1", "server-2") for name in ("one", "two", "three")])
+
+    refused = [each for each in told if each]
+    assert len(refused) == 2
+    assert all("server-1 is r0 of stack" in each for each in refused)
+    with database.read() as tx:
+        assert len(worlds.held(tx, "p", ["server-1", "server-2"])) == 2
+
+
+def test_another_project_may_have_a_thing_of_that_name(database: Database) -> None:
+    assert adopt(database, "one", "server-1") == ""
+    assert adopt(database, "two", "server-1", project="q") == ""
+    assert "is that of r0, too" in adopt(database, "three", "server-9", "server-9")
+
+
+@pytest.mark.parametrize(
+    ("row", "gone"),
+    [
+        ({"token": "a-1", "handle": "server-1"}, False),
+        ({"token": "a-5", "handle": "server-1"}, False),
+        ({"token": "", "handle": "server-1"}, False),
+        ({"token": "a-5", "handle": "server-5"}, True),
+    ],
+)
+def test_what_turned_up_late_goes_unless_somebody_has_it(database: Database, row: dict[str, str], gone: bool) -> None:
+    """Its row by the token, or anybody by its id."""
+    stack_id = add_stack(database)
+    writes = Writes()
+    writes.insert(resource("a", stack_id, **row))
+    with database.write() as tx:
+        worlds.record(database, tx, stack_id, writes, NOW)
+        forsaken.add(database, tx, [Forsaken("a-1", "server", "p")], NOW)
+    with database.read() as tx:
+        assert forsaken.removable(tx, "p", {"a-1": "server-1"}) == ({"a-1"} if gone else set())
+
+
+def test_what_is_spared_is_not_looked_for_any_more(database: Database) -> None:
+    stack_id = add_stack(database)
+    row = resource("a", stack_id, token="a-1")
+    first, then = Writes(), Writes()
+    first.insert(row)
+    first.forsaken.append(Forsaken("a-1", "server", "p"))
+    then.remove(row)
+    then.spared.append("a-1")
+    with database.write() as tx:
+        worlds.record(database, tx, stack_id, first, NOW)
+    with database.write() as tx:
+        worlds.record(database, tx, stack_id, then, NOW)
+        assert forsaken.take_due(tx, NOW + 1000.0, 10) == []
+        assert forsaken.removable(tx, "p", {"a-1": "server-1"}) == set()
