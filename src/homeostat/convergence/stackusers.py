@@ -68,8 +68,8 @@ class StackUsers:
                 secret={"password": password},
                 created_at=self._db.now_of(tx),
             )
-            records.add(self._db, tx, [wanted])
             stackusers.belongs(tx, owner.stack_id, project)
+            records.add(self._db, tx, [wanted])
             mine = records.of_tokens(tx, STACK_USER, [token])[token]
         secret = mine.secret or {}
         mine.link = self._users.user(mine.object["name"], secret["password"], project)

@@ -46,11 +46,11 @@ def departed(tx: Connection, kind: str, limit: int) -> list[Record]:
 
 
 def keep_project(tx: Connection, project: Record, root_id: str, now: float) -> None:
-    """It is known now: it is the project of the root stack's users."""
+    """It is known now: it is the project of the root stack's users. The stack comes before records, as at its end."""
     project.project = str(project.object["id"])
+    tx.execute(update(_stack).where(_stack.c.id == root_id).values(user_project=project.project))
     records.keep(tx, project, now)
     tx.execute(update(_record).where(_record.c.id == project.id).values(project=project.project))
-    tx.execute(update(_stack).where(_stack.c.id == root_id).values(user_project=project.project))
 
 
 def belongs(tx: Connection, stack_id: str, project: str) -> None:

@@ -1,13 +1,13 @@
 """What Keystone answers, sorted by who must act."""
 
-from homeostat.model.errors import HomeostatError, Terminal, Transient
+from homeostat.model.errors import Terminal, Transient
 
 
-class Missing(HomeostatError):
+class Missing(Terminal):
     """Keystone answered that there is no such thing."""
 
 
-class Taken(HomeostatError):
+class Taken(Terminal):
     """There is such a thing already."""
 
 

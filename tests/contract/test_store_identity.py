@@ -1,0 +1,116 @@
+"""Delegations and users of servers in the store: on every database."""
+
+from sqlalchemy import select
+from tests.contract.store_cases import add_stack
+
+from homeostat.model.status import Action
+from homeostat.store import delegations, records, schema, stacks, stackusers
+from homeostat.store.database import Database
+from homeostat.store.delegations import ASKED, GONE, GOOD, LEAVING, Delegation
+from homeostat.store.records import Record
+from homeostat.store.stackusers import DEPARTED_PROJECT, DEPARTED_USER, STACK_USER, USER_PROJECT
+
+
+def asked(db: Database, id: str, stack_id: str, created_at: float = 1.0) -> Delegation:
+    row = Delegation(id, stack_id, "p", "alice", ASKED, object={"end": id}, created_at=created_at, due_at=100.0)
+    with db.write() as tx:
+        delegations.add(tx, row)
+    return row
+
+
+def states(db: Database) -> dict[str, str]:
+    with db.read() as tx:
+        return {row.id: row.state for row in tx.execute(select(schema.delegation.c.id, schema.delegation.c.state))}
+
+
+def test_a_stack_goes_by_the_last_one_that_was_accepted(database: Database) -> None:
+    first, second = asked(database, "d1", "s"), asked(database, "d2", "s", 2.0)
+    with database.write() as tx:
+        assert delegations.current(tx, "s") is None
+        delegations.accept(tx, first, "t1")
+    with database.write() as tx:
+        delegations.accept(tx, second, "t2")
+        now = delegations.current(tx, "s")
+    assert now is not None
+    assert (now.id, now.trust_id, now.state) == ("d2", "t2", GOOD)
+    assert states(database) == {"d1": LEAVING, "d2": GOOD}
+
+
+def test_what_is_due_is_taken_once_in_a_while(database: Database) -> None:
+    asked(database, "d1", "s")
+    accepted = asked(database, "d2", "s")
+    with database.write() as tx:
+        delegations.accept(tx, accepted, "t2")
+        assert not delegations.any_due(tx, 99.0)
+        assert delegations.any_due(tx, 100.0)
+        assert [each.id for each in delegations.take_due(tx, 100.0, 60.0, 10)] == ["d1"]
+        assert delegations.take_due(tx, 159.0, 60.0, 10) == []
+        delegations.leave(tx, "s")
+        assert [each.id for each in delegations.take_due(tx, 160.0, 60.0, 10)] == ["d2", "d1"]
+
+
+def test_a_trust_of_several_rows_is_known_to_each(database: Database) -> None:
+    rows = [asked(database, id, stack) for id, stack in (("d1", "s1"), ("d2", "s2"))]
+    with database.write() as tx:
+        for row in rows:
+            delegations.accept(tx, row, "t")
+        assert delegations.known(tx, ["t", "u"], but="d1") == {"t"}
+        delegations.remove(tx, "d2")
+        assert delegations.known(tx, ["t"], but="d1") == set()
+
+
+def test_one_that_is_gone_is_told_with_its_stack_and_serves_nobody(database: Database) -> None:
+    stack_id = add_stack(database)
+    row = asked(database, "d1", stack_id)
+    with database.write() as tx:
+        delegations.accept(tx, row, "t")
+        assert [each.id for each in delegations.of_project(tx, "p", 5)] == ["d1"]
+        delegations.lose(tx, row, "no role")
+        assert delegations.of_project(tx, "p", 5) == []
+        now = delegations.current(tx, stack_id)
+        (told,) = delegations.gone(tx, 5)
+    assert now is not None
+    assert now.state == GONE
+    assert (told.stack_id, told.object["reason"]) == (stack_id, "no role")
+
+
+def kinds(db: Database) -> set[str]:
+    with db.read() as tx:
+        return set(tx.execute(select(schema.record.c.kind)).scalars())
+
+
+def test_the_end_of_a_stack_is_that_of_its_trust_its_users_and_their_project(database: Database) -> None:
+    stack_id = add_stack(database)
+    row = asked(database, "d1", stack_id)
+    project = Record("r1", USER_PROJECT, "", stack_id, {"id": "there"})
+    user = Record("r2", STACK_USER, "there", "key-1", {"name": "u"}, link="u1")
+    other = Record("r3", STACK_USER, "elsewhere", "key-2", {"name": "v"})
+    with database.write() as tx:
+        delegations.accept(tx, row, "t")
+        records.add(database, tx, [project, user, other])
+        stackusers.keep_project(tx, project, stack_id, 1.0)
+        found = stacks.get(tx, stack_id)
+        assert found is not None
+        assert found.user_project == "there"
+        stacks.revise(database, tx, found, Action.DELETE, stacks.EMPTY, 2.0, 60.0)
+    with database.write() as tx:
+        ending = stacks.get(tx, stack_id)
+        assert ending is not None
+        stacks.finish(database, tx, ending, 3.0)
+    assert states(database) == {"d1": LEAVING}
+    assert kinds(database) == {DEPARTED_PROJECT, DEPARTED_USER, STACK_USER}
+    with database.write() as tx:
+        assert [each.id for each in stackusers.departed(tx, DEPARTED_USER, 5)] == ["r2"]
+        assert stackusers.departed(tx, DEPARTED_PROJECT, 5) == []  # it still has a user
+        records.remove(tx, ["r2"])
+        assert [each.id for each in stackusers.departed(tx, DEPARTED_PROJECT, 5)] == ["r1"]
+
+
+def test_the_user_of_a_resource_departs_with_it(database: Database) -> None:
+    with database.write() as tx:
+        records.add(database, tx, [Record("r1", STACK_USER, "there", "key-1", {"name": "u"})])
+        stackusers.leave(tx, "key-2")
+    assert kinds(database) == {STACK_USER}
+    with database.write() as tx:
+        stackusers.leave(tx, "key-1")
+    assert kinds(database) == {DEPARTED_USER}
