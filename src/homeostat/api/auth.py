@@ -27,6 +27,8 @@ REMEMBERED_S = 60.0
 """How long a verified password is believed without computing its (slow) hash again."""
 STACK_USER = "heat_stack_user"
 """Role of the users that the service makes for servers and handles."""
+PEOPLE = frozenset({"admin", "member", "reader"})
+"""Roles of which those users have none."""
 IMPLIED: Mapping[str, Collection[str]] = {"admin": ("member", "reader"), "member": ("reader",)}
 
 
@@ -58,7 +60,7 @@ class Caller:
     @property
     def is_stack_user(self) -> bool:
         """One that was made for a server or handle, and reaches what is meant for it alone."""
-        return self.roles == {STACK_USER} and not self.only_here
+        return STACK_USER in self.roles and not self.roles & PEOPLE and not self.only_here
 
     def check_project(self, project: str) -> None:
         """Fails: Rejected (InvalidTenant) for a project of others, but for admins."""

@@ -79,7 +79,7 @@ def _caller(token: str, told: Mapping[str, Any]) -> Caller:
         user_id=user["id"],
         domain=user["domain"]["id"],
         roles=roles,
-        is_admin="admin" in roles and told.get("is_admin_project", True),
+        of_admin_project=bool(told.get("is_admin_project", True)),
         token=token,
         trust=(told.get("OS-TRUST:trust") or {}).get("id"),
     )
