@@ -10,6 +10,7 @@ from homeostat.model.plan import Verb, Why
 from homeostat.model.status import Action, Status
 from homeostat.planner.explain import Explanation
 from homeostat.planner.frontier import Node
+from homeostat.planner.takeover import ADOPT
 
 Kind = tuple[str, str]
 """Type of a resource and action on it."""
@@ -17,7 +18,12 @@ Kind = tuple[str, str]
 Took = Mapping[Kind, float]
 """Seconds that an action on a resource of this type takes."""
 
-_ACTIONS: Mapping[str, str] = {Verb.CREATE: Action.CREATE, Verb.UPDATE: Action.UPDATE, Verb.OPERATE: Action.UPDATE}
+_ACTIONS: Mapping[str, str] = {
+    Verb.CREATE: Action.CREATE,
+    Verb.UPDATE: Action.UPDATE,
+    Verb.OPERATE: Action.UPDATE,
+    ADOPT: Action.ADOPT,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,11 @@ from typing import NamedTuple
 from homeostat.model.plan import RELEASED_BY, Step, Verb, Waiting, Why
 from homeostat.model.status import Action, Status
 from homeostat.model.world import StackFacts, World
-from homeostat.planner import outcome
+from homeostat.planner import given, outcome
 from homeostat.planner.frontier import Frontier, Node, leftover_node
 from homeostat.planner.maintenance import held
 from homeostat.planner.scope import thing_of
+from homeostat.planner.takeover import ADOPT
 from homeostat.resources.registry import is_outside, type_of
 
 LOOK, COMPARE = "look", "compare"
@@ -35,6 +36,11 @@ SEEN_TO_END = frozenset({Why.BUILDING, Why.SNAPSHOT})
 LAST = 4
 _HELD = dict.fromkeys((Why.LEFT_ALONE, Why.LOCKED, Why.SUSPENDED), LAST)
 _RANKS = {Why.FAILED: 0, Why.UNHEALTHY: 0, Why.SET_ASIDE: 1, Why.NO_WORKER: 1, **_HELD}
+
+
+def _word(step: Step) -> str:
+    """What a step does, for people."""
+    return ADOPT if step.row.action == Action.ADOPT else step.verb.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +142,7 @@ class Before(NamedTuple):
     revision: int
     updated_at: float
     called: str
+    is_given: bool
 
 
 class _Explainer:
@@ -145,7 +152,15 @@ class _Explainer:
         self._now = now
         self._rows = {
             key: Before(
-                row.type, row.key, row.handle, row.action, row.status, row.revision, row.updated_at, row.called or ""
+                row.type,
+                row.key,
+                row.handle,
+                row.action,
+                row.status,
+                row.revision,
+                row.updated_at,
+                row.called or "",
+                given.of(row) is not None,
             )
             for key, row in world.rows.items()
         }
@@ -265,11 +280,13 @@ class _Explainer:
 
     def _next(self, node: Node, waiting: Waiting) -> tuple[str, float | None]:
         if node in self._steps:
-            return self._steps[node].verb.value, self._standing.wake_at
+            return _word(self._steps[node]), self._standing.wake_at
         if waiting.why is Why.HOOK and node[0] == "/":
             return Verb.DELETE, None
         if waiting.why in (Why.REQUIRES, Why.LEAVING, Why.HOOK):
             row = self._row(node)
+            if row is not None and row.is_given:
+                return ADOPT, None
             return (Verb.CREATE if row is None or row.action == Action.INIT else COMPARE), None
         if waiting.why is Why.IN_USE:
             return Verb.DELETE, None
@@ -277,7 +294,7 @@ class _Explainer:
             return "", None
         step = self._frontier.foresee(node, waiting.due_at) if waiting.due_at is not None else None
         if step is not None:
-            return step.verb.value, waiting.due_at
+            return _word(step), waiting.due_at
         row = self._row(node)
         return (LOOK, self._standing.observe_at) if row is not None and is_outside(row.type) else ("", None)
 

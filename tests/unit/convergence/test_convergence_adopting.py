@@ -9,8 +9,12 @@ from tests.unit.convergence.running import Service, condition, group, handle, se
 from homeostat.api.intake import Quotas
 from homeostat.clouds.port import Intent
 from homeostat.clouds.simulated import Weather
+from homeostat.convergence.definitions import Definitions
+from homeostat.convergence.loading import load
 from homeostat.model.errors import Rejected
 from homeostat.model.observed import Observation
+from homeostat.model.plan import Why
+from homeostat.planner.explain import Standing, explain
 from homeostat.resources.families.configs import CONFIG
 from homeostat.resources.families.waiting import HANDLE
 
@@ -255,6 +259,23 @@ def test_a_key_pair_keeps_its_private_key() -> None:
 
     assert service.state(stack_id) == "ADOPT_COMPLETE"
     assert service.attribute(stack_id, "k", "private_key") == "secret"
+
+
+def test_it_is_told_what_comes_next() -> None:
+    """CV19: what waits for others is to be adopted, not created."""
+    service = Service(Weather(build_s=30.0))
+    first, then = there(service, "server", image="i", flavor="small"), there(service, "volume", size=1)
+    resources = {"first": server(), "then": {**volume(), "depends_on": "first"}}
+    entries = {"first": entry("first", "OS::Nova::Server", first), "then": entry("then", "OS::Cinder::Volume", then)}
+    stack_id = service.adopt(document(resources, entries))
+
+    with service.db.read() as tx:
+        world = load(tx, Definitions(), stack_id, 0, service.clock.now()).world
+    now = service.clock.now()
+    told = {each.name: (each.why, each.next) for each in explain(world, Standing(now), now)}
+
+    assert told["then"] == (Why.REQUIRES, "adopt")
+    assert told["first"][0] is Why.BUILDING
 
 
 # -- what is given beside the document ---------------------------------------------------------------------------------

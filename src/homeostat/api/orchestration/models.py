@@ -249,7 +249,7 @@ class Reason(BaseModel):
     since: str | None = Field(description="Since when it waits, where that is known.")
     released_by: str
     due_at: str | None = Field(description="When time alone releases it.")
-    next: str = Field(description="The next attempt: create, find, update, operate, delete, record, look or compare.")
+    next: str = Field(description="create, adopt, find, observe, update, operate, delete, record, look or compare.")
     next_at: str | None
     blocks: list[str] = Field(description="Names of resources that wait for it, the first few.")
     blocks_count: int
