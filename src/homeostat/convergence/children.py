@@ -243,7 +243,7 @@ def look(tx: Connection, world: World, now: float) -> list[tuple[Resource, Seen]
 
 def _intent_of(row: Resource) -> str:
     """The one act that a row in progress is about."""
-    return f"{row.token}/{(row.intent or {}).get('stamp')}"
+    return f"{row.token}/{row.revision}/{(row.intent or {}).get('stamp')}"
 
 
 def _observe(tx: Connection, stack_id: str, now: float) -> Observation:

@@ -29,6 +29,8 @@ def take(world: World, row: Resource | None, now: float) -> Decision:
         return asked.pass_on(world, row, snapshots.SNAPSHOT, now)
     if not _has_data(row):
         return SETTLED if row.failed else _nothing_to_keep(world, row, now)
+    if asked.left_alone(row):
+        row.judged = outcome.UNJUDGED  # that it is left alone is found out anew
     row.action, row.status, row.reason = Action.SNAPSHOT, Status.IN_PROGRESS, outcome.CHANGED
     row.revision, row.updated_at = world.stack.revision, now
     row.acted_at = row.due_at = None

@@ -357,6 +357,28 @@ def test_an_update_wins_over_a_restoration_and_keeps_what_was_restored_by_then()
     assert [each.get("backup_id") for each in service.cloud.things("volume").values()] == [None]
 
 
+def test_a_failure_deep_inside_is_told_by_its_path_and_mended_by_the_next_update() -> None:
+    service, stack_id = living(Weather(faults=Faults(snapshot=1.0)), {"inner": {"type": "inner.yaml"}}, files=nested())
+    service.snapshots.take(stack_id, None)
+    service.work()
+    service.rest()
+    assert service.state(stack_id) == "SNAPSHOT_FAILED"
+    assert "resources.inner.resources.disk: its snapshot" in service.stack(stack_id).reason
+    before = list(service.cloud.things("volume"))
+    service.cloud.weather.faults.snapshot = 0.0
+    service.update(stack_id, {"inner": {"type": "inner.yaml"}}, files=nested())
+    service.rest()
+    assert service.state(stack_id) == "UPDATE_COMPLETE"
+    assert list(service.cloud.things("volume")) == before
+    take(service, stack_id)
+
+
+def test_a_part_of_another_stack_is_kept_with_the_whole_only() -> None:
+    service, _ = living(None, {"inner": {"type": "inner.yaml"}}, files=nested())
+    with pytest.raises(Rejected, match="take the whole"):
+        service.snapshots.take(service.child().id, None)
+
+
 # -- deleting ----------------------------------------------------------------------------------------------------------
 
 
