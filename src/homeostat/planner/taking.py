@@ -107,6 +107,9 @@ def _inside(world: World, row: Resource, now: float) -> Decision:
         return Step(Verb.OPERATE, row, row.reason, operation=snapshots.SNAPSHOT)
     verdict = type_of(row.type).judge(thing_of(world, row), now)
     if verdict.condition in (Condition.READY, Condition.DRIFTED):
+        last = world.seen[row.key].observation.properties.get("action")
+        if last != Action.SNAPSHOT:  # somebody has asked that stack for something else
+            return _failed(world, row, f"its snapshot was given up: {last} came in between", now)
         outcome.judge_at_rest(world, row, verdict)
         return Step(Verb.RECORD, row, events=outcome.complete(world, row, now).events)
     if outcome.unfit(verdict):

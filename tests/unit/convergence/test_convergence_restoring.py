@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 from tests.unit.convergence.running import Service, double, group, server, template, volume
 
 from homeostat.clouds.simulated import Faults, Weather
@@ -371,6 +371,32 @@ def test_a_failure_deep_inside_is_told_by_its_path_and_mended_by_the_next_update
     assert service.state(stack_id) == "UPDATE_COMPLETE"
     assert list(service.cloud.things("volume")) == before
     take(service, stack_id)
+
+
+def test_a_nested_stack_that_is_asked_for_something_else_fails_the_snapshot() -> None:
+    service, stack_id = living(SLOW, {"inner": {"type": "inner.yaml"}}, files=nested())
+    id = str(service.snapshots.take(stack_id, None).id)
+    service.live(1.0)
+    inner = service.child().id
+    with service.db.write() as tx:
+        child = stacks.live(service.db, tx, inner)
+        stacks.converge(service.db, tx, child, service.clock.now(), 3600.0)
+    service.rest()
+    assert service.state(stack_id) == "SNAPSHOT_FAILED"
+    assert "UPDATE came in between" in snapshot(service, stack_id, id).reason
+
+
+def test_drift_that_is_left_alone_is_not_forgotten_over_a_snapshot() -> None:
+    service, stack_id = living(resources={"disk": volume(description="ours")})
+    with service.db.write() as tx:
+        tx.execute(update(schema.stack).values(converge=False))
+    handle = service.row(stack_id, "disk").handle
+    service.cloud.change(handle, description="theirs")
+    service.live(120.0)
+    assert service.row(stack_id, "disk").intent == {"left": "description changed outside"}
+    take(service, stack_id)
+    assert service.row(stack_id, "disk").intent == {"left": "description changed outside"}
+    assert service.cloud.things()[handle]["description"] == "theirs"
 
 
 def test_a_part_of_another_stack_is_kept_with_the_whole_only() -> None:
