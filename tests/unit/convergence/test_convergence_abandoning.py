@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 from tests.unit.convergence.running import PROJECT, Service, condition, group, handle, server, template, volume
 
 from homeostat.api.intake import Quotas
@@ -14,7 +15,7 @@ from homeostat.model.errors import Rejected
 from homeostat.model.plan import Step
 from homeostat.resources.families.configs import CONFIG
 from homeostat.resources.families.waiting import CONDITION, HANDLE
-from homeostat.store import stacks
+from homeostat.store import schema, stacks
 
 CONFIGURED = {"type": "OS::Heat::SoftwareConfig", "properties": {"group": "script", "config": "true"}}
 CHILD = {
@@ -280,3 +281,19 @@ def test_the_operator_may_switch_it_off() -> None:
         assert told.value.fault == "NotSupported"
     with service.db.read() as tx:
         assert stacks.get(tx, stack_id).deleted_at is None
+
+
+def test_a_locked_stack_is_not_abandoned() -> None:
+    """LK2: the lock says who, and the way out."""
+    service = Service()
+    stack_id = service.create({"disk": volume()})
+    service.rest()
+    lock = {"level": "all", "owner": "ops", "reason": "audit", "expires_at": None}
+    with service.db.write() as tx:
+        tx.execute(update(schema.stack).where(schema.stack.c.id == stack_id).values(lock=lock))
+
+    with pytest.raises(Rejected, match="unlock it first"):
+        service.moving.abandon(stack_id)
+
+    assert service.moving.export(stack_id)["id"] == stack_id
+    assert service.stack(stack_id).spares is None

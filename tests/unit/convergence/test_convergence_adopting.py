@@ -247,6 +247,42 @@ def test_whatever_becomes_of_a_failed_adoption_nothing_that_was_given_is_deleted
     assert sizes == ([1, 2, 3] if way == "abandon" else [1, 3])
 
 
+@pytest.mark.parametrize("way", ["rollback", "delete"])
+def test_members_that_were_given_are_not_deleted_either(way: str) -> None:
+    """The nested stack is complete; the whole is not."""
+    service = Service()
+    ids = {name: there(service, "server", image="i", flavor="small", name=f"m{name}") for name in ("0", "1")}
+    entries = {name: entry(name, "OS::Nova::Server", id) for name, id in ids.items()}
+    resources = {"grp": group(3), "gone": {**volume(), "depends_on": "grp"}}
+    told = document(resources, {"grp": document({}, entries), "gone": entry("gone", "OS::Cinder::Volume", "volume-9")})
+    stack_id = service.adopt(told, disable_rollback=way == "delete")
+    service.rest()
+
+    if way == "delete":
+        service.delete(stack_id)
+        service.rest()
+    service.live(700.0)
+
+    assert service.state(stack_id) == {"rollback": "ROLLBACK_COMPLETE"}.get(way, "DELETE_COMPLETE")
+    assert service.servers() == sorted(ids.values())
+
+
+def test_what_belongs_to_others_is_looked_at_as_ever() -> None:
+    service = Service()
+    disk = there(service, "volume", size=1)
+    told = document(
+        {"disk": {**volume(), "external_id": disk}}, {"disk": entry("disk", "OS::Cinder::Volume", "volume-old")}
+    )
+
+    stack_id = service.adopt(told)
+    service.rest()
+    assert service.state(stack_id) == "ADOPT_COMPLETE"
+    assert service.row(stack_id, "disk").handle == disk
+    service.delete(stack_id)
+    service.rest()
+    assert list(service.cloud.things("volume")) == [disk]
+
+
 def test_a_key_pair_keeps_its_private_key() -> None:
     service = Service()
     there(service, "keypair", name="k", public_key="ssh-rsa A")
