@@ -157,3 +157,30 @@ def test_while_keystone_is_down_users_wait(service: Entrusted, person: Person, k
             keystone.start()
     users = DomainUsers(service.keystone)
     assert users.find("project", stack_id) is not None
+
+
+def test_a_key_of_a_template_signs_for_other_services_too(service: Entrusted, person: Person, admin: Admin) -> None:
+    template: dict[str, Any] = {
+        "heat_template_version": "wallaby",
+        "resources": {
+            "user": {"type": "AWS::IAM::User"},
+            "key": {"type": "AWS::IAM::AccessKey", "properties": {"UserName": {"get_resource": "user"}}},
+        },
+        "outputs": {
+            "access": {"value": {"get_resource": "key"}},
+            "secret": {"value": {"get_attr": ["key", "SecretAccessKey"]}},
+        },
+    }
+    with service.client(person) as http:
+        stack_id = create(http, template)
+        settled(http, stack_id, status="CREATE_COMPLETE")
+        access, secret = output(http, stack_id, "access"), output(http, stack_id, "secret")
+        found = [json.loads(each["blob"]) for each in admin.ask("GET", "credentials", type="ec2")["credentials"]]
+        assert {"access": access, "secret": secret} in found
+        without = {**template, "resources": {"user": template["resources"]["user"]}, "outputs": {}}
+        assert http.put(f"stacks/s/{stack_id}", json={"template": without}).status_code == 202
+        settled(http, stack_id, status="UPDATE_COMPLETE")
+        found = [json.loads(each["blob"]) for each in admin.ask("GET", "credentials", type="ec2")["credentials"]]
+        assert access not in {each["access"] for each in found}
+        http.delete(f"stacks/s/{stack_id}")
+        until(lambda: not kept(service, STACK_USER, DEPARTED_USER, USER_PROJECT, DEPARTED_PROJECT), "the user to go")

@@ -171,7 +171,7 @@ class Keeper:
     def end(self, desk: Desk, record: Record) -> bool:
         """Remove a record, which is locked. Gives whether it is gone; otherwise that takes time."""
         records.remove(desk.tx, [record.id])
-        if needed(record.object):
+        if self.kind == USER or needed(record.object):
             stackusers.leave(desk.tx, record.token)
         return True
 
@@ -478,6 +478,7 @@ class RecordCloud:
             return [look for chunk in _chunks(handles) for look in desk.observed(kind, chunk)]
 
     def find(self, kind: str, tokens: Sequence[str]) -> list[Observation]:
+        self._give_keys(kind, tokens)
         with self._db.read() as tx:
             desk = self._desk(tx)
             found = {token: each for chunk in _chunks(tokens) for token, each in _carrying(desk, kind, chunk)}
@@ -490,8 +491,15 @@ class RecordCloud:
         return [name if name in found and found[name].project == self._project else None for name in names]
 
     def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
-        self._own.ensure_users([intent.token for intent in intents if needed(intent.spec)])
-        return [answer for chunk in _chunks(intents) for answer in self._create(kind, chunk)]
+        self._own.ensure_users([intent.token for intent in intents if kind == USER or needed(intent.spec)])
+        answers = [answer for chunk in _chunks(intents) for answer in self._create(kind, chunk)]
+        self._give_keys(kind, [intent.token for intent in intents])
+        return answers
+
+    def _give_keys(self, kind: str, tokens: Sequence[str]) -> None:
+        """Keys are in the identity service, too, as soon as anybody learns of them."""
+        if kind == KEY and self._own.users is not None:
+            self._own.users.give_keys(tokens)
 
     def _create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
         keeper = KEEPERS[kind]
@@ -526,6 +534,10 @@ class RecordCloud:
 
     def delete(self, kind: str, handles: Sequence[str]) -> list[Answer]:
         keeper = KEEPERS[kind]
+        if kind == KEY and self._own.users is not None:
+            with self._db.read() as tx:
+                tokens = [each.token for each in records.of_ids(tx, KEY, handles).values()]
+            self._own.users.take_keys(tokens)
         return self._each(
             kind, [(handle, None) for handle in handles], lambda desk, record, _: keeper.end(desk, record)
         )

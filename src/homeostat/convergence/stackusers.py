@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 
 from homeostat.convergence.clock import Entropy
 from homeostat.model.errors import HomeostatError, Terminal
+from homeostat.resources.families.access import KEY, USER
 from homeostat.resources.signals import Transport
 from homeostat.store import records, stackusers
 from homeostat.store.database import Database
@@ -94,6 +95,24 @@ class StackUsers:
         with self._db.write() as tx:
             stackusers.keep_project(tx, there, stack.root_id, self._db.now_of(tx))
         return str(there.object["id"])
+
+    def give_keys(self, tokens: Sequence[str]) -> None:
+        """The users of these access keys have them in the identity service, too, where it knows the users."""
+        for mine, key in self._keys(tokens):
+            self._users.key(mine.link, mine.project, key.object["access_key"], key.object["secret_key"])
+
+    def take_keys(self, tokens: Sequence[str]) -> None:
+        for _, key in self._keys(tokens):
+            self._users.forget_key(key.object["access_key"])
+
+    def _keys(self, tokens: Sequence[str]) -> list[tuple[Record, Record]]:
+        """Records of the user there and of the key."""
+        with self._db.read() as tx:
+            keys = list(records.of_tokens(tx, KEY, tokens).values())
+            users = records.of_ids(tx, USER, {key.link for key in keys})
+            known = records.of_tokens(tx, STACK_USER, {user.token for user in users.values()})
+        of = {id: known[user.token] for id, user in users.items() if user.token in known}
+        return [(of[key.link], key) for key in keys if key.link in of]
 
     def login(self, tx: Connection, token: str) -> dict[str, str]:
         """What a server needs to log in as the user of its resource. Fails: Terminal where there is none."""

@@ -3,6 +3,9 @@
 Names are made from tokens and are unique in the domain: asked for twice, there is still one (law 3).
 """
 
+import hashlib
+import json
+from contextlib import suppress
 from functools import cached_property
 
 from keystoneauth1 import adapter
@@ -64,6 +67,17 @@ class DomainUsers:
             if again is not None:
                 self._keystone.ask(self._admin, "PATCH", f"{one}s/{there}", json={one: again})
             return there
+
+    def key(self, user_id: str, project_id: str, access: str, secret: str) -> None:
+        """The user has this key for signing requests; asked for twice, there is still one."""
+        blob = json.dumps({"access": access, "secret": secret})
+        body = {"type": "ec2", "user_id": user_id, "project_id": project_id, "blob": blob}
+        with suppress(Taken):
+            self._keystone.ask(self._admin, "POST", "credentials", json={"credential": body})
+
+    def forget_key(self, access: str) -> None:
+        """Gone is gone. Keystone calls the key by the digest of its public part."""
+        self.delete("credential", hashlib.sha256(access.encode()).hexdigest())
 
     def find(self, one: str, name: str) -> str | None:
         """Id of the user or project of that name, if there is one. one — `user` or `project`."""
