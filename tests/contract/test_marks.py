@@ -1,0 +1,97 @@
+"""Marking resources unhealthy, on SQLite and on PostgreSQL: one transaction beside those of passes."""
+
+from functools import partial
+
+import pytest
+from tests.contract.store_cases import NOW, add_stack, at_once, claim, resource, shard_row
+
+from homeostat.api.marks import Marks, Said
+from homeostat.model.errors import Rejected, Superseded
+from homeostat.model.status import Action, Status
+from homeostat.planner.unhealthy import mark_of
+from homeostat.store import shards, views, worlds
+from homeostat.store.database import Database
+from homeostat.store.worlds import Writes
+
+WRITERS = 8
+
+
+def made(database: Database, count: int = 1) -> str:
+    """A stack with so many servers that are complete: `r0`, `r1`, …; the handle of each is its name with an h."""
+    stack_id = add_stack(database)
+    rows = Writes()
+    for number in range(count):
+        rows.insert(
+            resource(
+                f"k{number}", stack_id, f"r{number}", action=Action.CREATE, status=Status.COMPLETE, handle=f"hr{number}"
+            )
+        )
+    with database.write() as tx:
+        worlds.record(database, tx, stack_id, rows, NOW)
+    return stack_id
+
+
+def say(database: Database, stack_id: str, said: Said, *targets: str) -> list[str]:
+    found = Marks(database).say(stack_id, said, {f"[{place}]": each for place, each in enumerate(targets)})
+    return [each.state for each in found]
+
+
+def loaded(database: Database, stack_id: str, name: str = "r0") -> worlds.Resource:
+    with database.read() as tx:
+        (row,) = views.resources(tx, stack_id, [name])[0].values()
+    return row
+
+
+def test_a_mark_is_kept_counted_and_wakes(database: Database) -> None:
+    stack_id = made(database)
+    before = shard_row(database, stack_id)
+    assert say(database, stack_id, Said(True, "it smells", "ann", "nose", 60.0), "hr0") == ["CHECK_FAILED"]
+    row, shard = loaded(database, stack_id), shard_row(database, stack_id)
+    mark = mark_of(row)
+    assert mark is not None
+    assert (mark.reason, mark.by, mark.reporter) == ("it smells", "ann", "nose")
+    assert mark.expires_at == pytest.approx(mark.since + 60.0)
+    assert (row.version, shard.failures, shard.wakes) == (1, before.failures + 1, before.wakes + 1)
+    assert say(database, stack_id, Said(False), "r0") == ["CHECK_COMPLETE"]
+    assert (loaded(database, stack_id).marks, shard_row(database, stack_id).failures) == (None, before.failures)
+
+
+def test_marks_at_once_are_all_kept_and_counted_right(database: Database) -> None:
+    """Each says something of all, in an order of its own: nobody waits for ever for another."""
+    stack_id = made(database, WRITERS)
+    names = [f"r{number}" for number in range(WRITERS)]
+    turned = [names[number:] + names[:number] for number in range(WRITERS)]
+    at_once([partial(say, database, stack_id, Said(True, f"by {mine[0]}"), *mine) for mine in turned])
+    reasons = {loaded(database, stack_id, name).reason for name in names}
+    assert len(reasons) == 1
+    assert {loaded(database, stack_id, name).version for name in names} == {WRITERS}
+    assert shard_row(database, stack_id).failures == WRITERS
+
+
+def test_a_pass_that_has_the_row_in_hand_stores_nothing(database: Database) -> None:
+    stack_id = made(database)
+    lease = claim(database, stack_id)
+    mine = loaded(database, stack_id)
+    say(database, stack_id, Said(True), "r0")
+    mine.status = Status.IN_PROGRESS
+    intents = Writes()
+    intents.intend(mine)
+    with database.write() as tx:
+        assert shards.renew(tx, lease, NOW, 5.0) > lease.wakes
+        with pytest.raises(Superseded):
+            worlds.record(database, tx, stack_id, intents, NOW)
+    assert loaded(database, stack_id).status == Status.FAILED
+
+
+def test_what_a_pass_has_begun_is_not_marked(database: Database) -> None:
+    stack_id = made(database)
+    mine = loaded(database, stack_id)
+    mine.action, mine.status = Action.UPDATE, Status.IN_PROGRESS
+    with database.write() as tx:
+        intents = Writes()
+        intents.intend(mine)
+        worlds.record(database, tx, stack_id, intents, NOW)
+    with pytest.raises(Rejected, match="r0 is UPDATE_IN_PROGRESS") as caught:
+        say(database, stack_id, Said(True), "r0")
+    assert caught.value.fault == "ActionInProgress"
+    assert shard_row(database, stack_id).failures == 0
