@@ -256,6 +256,14 @@ def _service(commands: Commands, name: str, summary: str, example: str) -> Argum
         help="allow also what was allowed before there were readers and members: everything to everybody but stack "
         "users [HOMEOSTAT_OLD_POLICY_DEFAULTS]",
     )
+    _option(
+        command,
+        "max-body",
+        1_048_576,
+        "bytes that a request may hold; a document to adopt has about 250 for each resource",
+        type=int,
+        metavar="BYTES",
+    )
     command.add_argument(
         "--no-adopt",
         action="store_true",

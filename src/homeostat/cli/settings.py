@@ -55,6 +55,8 @@ class ServiceSettings:
     metrics_port: int | None = None
     """Of the first worker, each other one has the next; 0 for any free one, None to show none."""
     traces: bool = False
+    max_body: int = 1_048_576
+    """Bytes that a request may hold."""
     no_adopt: bool = False
     """Stacks are not adopted."""
     no_abandon: bool = False
@@ -97,6 +99,7 @@ class ServiceSettings:
             metrics_host=arguments.metrics_host,
             metrics_port=arguments.metrics_port,
             traces=arguments.traces,
+            max_body=arguments.max_body,
             no_adopt=arguments.no_adopt,
             no_abandon=arguments.no_abandon,
             snapshots_max=arguments.snapshots_max,
@@ -140,6 +143,8 @@ class ServiceSettings:
         for flag, count in (("--workers", self.workers), ("--apis", self.apis)):
             if count < 1:
                 raise Usage(f"{flag} {count}: at least one is needed")
+        if self.max_body < 1:
+            raise Usage(f"--max-body {self.max_body}: give a number of bytes")
         if self.board != SQL_BOARD and not self.board.startswith(REDIS_SCHEMES):
             raise Usage(f"--board: give {SQL_BOARD}, or a URL that begins with {', '.join(REDIS_SCHEMES)}")
         if self.redis_url and find_spec("redis") is None:
@@ -189,6 +194,7 @@ class ServiceSettings:
             "HOMEOSTAT_METRICS_HOST": self.metrics_host,
             "HOMEOSTAT_METRICS_PORT": "" if self.metrics_port is None else str(self.metrics_port),
             "HOMEOSTAT_TRACES": "1" if self.traces else "",
+            "HOMEOSTAT_MAX_BODY": str(self.max_body),
             "HOMEOSTAT_NO_ADOPT": "1" if self.no_adopt else "",
             "HOMEOSTAT_NO_ABANDON": "1" if self.no_abandon else "",
             "HOMEOSTAT_SNAPSHOTS_MAX": str(self.snapshots_max),
