@@ -14,6 +14,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from homeostat.cli import asks, commands, plan
@@ -104,6 +105,7 @@ def api(arguments: Namespace) -> int:
         clouds(settings, db) as (_, of_project),
     ):
         check_schema(db)
+        use_keys(db, settings.encryption_keys, settings.state)
         known = delegations(settings, db)
         run_api(db, AgreedClock(db.agreed_now), Entropy(), access(settings), there, listening, of_project, known)
     return OK
@@ -132,6 +134,7 @@ def worker(arguments: Namespace) -> int:
         if settings.metrics_port is not None:
             serve_metrics(db, settings.metrics_host, settings.metrics_port)
         check_schema(db)
+        use_keys(db, settings.encryption_keys, settings.state)
         known = delegations(settings, db)
         each = Worker(
             db,
@@ -185,6 +188,7 @@ def doctor(arguments: Namespace) -> int:
     plugins(arguments)
     root = State(arguments.state_dir.expanduser().absolute()).cloud if arguments.cloud == "local" else None
     with contextlib.closing(existing_database(arguments)) as db:
+        read_keys(db, arguments)
         return operating.doctor(db, root, as_json=arguments.json)
 
 
@@ -252,6 +256,35 @@ def migrate_database(arguments: Namespace) -> int:
         return operating.migrate(db, Phase(arguments.phase), as_json=arguments.json)
 
 
+def keys(arguments: Namespace) -> int:
+    from homeostat.cli import keeping
+
+    state = State(arguments.state_dir.expanduser().absolute())
+    path = keeping.key_file(arguments.encryption_keys, state.root)
+    if arguments.act == "generate":
+        state.make()
+        return keeping.generate(path, as_json=arguments.json)
+    with contextlib.closing(existing_database(arguments)) as db:
+        if arguments.act == "rotate":
+            return keeping.rotate(db, path, same_key=arguments.same_key, as_json=arguments.json)
+        read_keys(db, arguments)
+        return keeping.status(db, path, as_json=arguments.json)
+
+
+def use_keys(db: "Database", chosen: str, state: Path) -> None:
+    """Let secrets be sealed, before anything is read or written. Fails: Problem when that cannot be."""
+    from homeostat.cli import keeping
+
+    keeping.use_keys(db, chosen, state)
+
+
+def read_keys(db: "Database", arguments: Namespace) -> None:
+    """For commands that look: the keys that there are. Fails: Usage when the file cannot be used."""
+    from homeostat.cli import keeping
+
+    keeping.read_keys(db, arguments.encryption_keys, arguments.state_dir.expanduser().absolute())
+
+
 def existing_database(arguments: Namespace) -> "Database":
     """For commands that look after a service's database. Fails: Problem for a wrong URL."""
     from sqlalchemy.exc import SQLAlchemyError
@@ -279,6 +312,7 @@ def migrate(settings: ServiceSettings) -> None:
         with contextlib.closing(database(settings)) as db:
             alone = db.is_sqlite or not db.standing().heads
             db.migrate(Phase.ALL if alone else Phase.EXPAND)
+            use_keys(db, settings.encryption_keys, settings.state)
     except (Outdated, Transient, SQLAlchemyError, ImportError) as error:
         raise Problem(f"the database cannot be used, look at --database: {error}") from error
 
@@ -493,6 +527,7 @@ COMMANDS: Mapping[str, Callable[[Namespace], int]] = {
     "doctor": doctor,
     "purge": purge,
     "migrate": migrate_database,
+    "keys": keys,
     "types": types,
     "policy": policies,
     "register": register,

@@ -16,6 +16,7 @@ from homeostat.model.status import Action, Status
 from homeostat.store import schema, shards, sinks, workers, worlds
 from homeostat.store.database import Database, sqlite_url
 from homeostat.store.forsaken import Forsaken, add
+from homeostat.store.sealing import NO_KEYS, Keyring, key_id
 from homeostat.store.workers import Worker
 from homeostat.store.worlds import Writes
 
@@ -26,6 +27,15 @@ def checks(db: Database, cloud: Path | None = None) -> dict[str, Check]:
 
 def troubles(db: Database, cloud: Path | None = None) -> dict[str, Level]:
     return {name: check.level for name, check in checks(db, cloud).items() if check.level is not Level.OK}
+
+
+OLD, NEW = Keyring([b"o" * 64]), Keyring([b"n" * 64, b"o" * 64])
+
+
+@pytest.fixture
+def database(database: Database) -> Database:
+    database.use_keys(OLD)
+    return database
 
 
 def asleep(db: Database, name: str = "web") -> str:
@@ -206,3 +216,29 @@ def test_a_thing_that_is_looked_for_already_is_not_reported(database: Database, 
         add(database, tx, [Forsaken("key-1", "volume", "p")], time.time())
     assert troubles(database, tmp_path / "cloud") == {}
     cloud.destroy()
+
+
+# -- secrets -----------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_not_sealed_with_the_newest_key_is_told(database: Database) -> None:
+    database.use_keys(NO_KEYS)
+    asleep(database, "plain")
+    found = checks(database)["secrets"]
+    assert (found.level, found.found) == (Level.WARN, "3 cells are plain, and new ones are, too")
+    database.use_keys(OLD)
+    asleep(database, "old")
+    database.use_keys(NEW)
+    asleep(database, "new")
+    found = checks(database)["secrets"]
+    assert found.level is Level.WARN
+    assert found.found == f"3 cells are sealed with key {NEW.newest}, 3 with older keys, 3 are plain"
+    assert "rotate --same-key" in found.remedy
+
+
+def test_lost_keys_are_told(database: Database) -> None:
+    asleep(database)
+    database.use_keys(Keyring([b"x" * 64]))
+    found = checks(database)["secrets"]
+    assert found.level is Level.FAIL
+    assert found.found == f"cannot be read: 3 cells need key {key_id(b'o' * 64)}"

@@ -40,6 +40,7 @@ from homeostat.convergence.clock import Clock
 from homeostat.convergence.signalling import Signals
 from homeostat.model.errors import Rejected, Transient
 from homeostat.store.database import Database
+from homeostat.store.sealing import Unreadable
 from homeostat.store.workers import VERSION
 
 LOG = logging.getLogger(__name__)
@@ -146,6 +147,11 @@ def _add_error_handlers(app: FastAPI) -> None:
     async def put_off(request: Request, error: Transient) -> Response:
         LOG.warning("%s %s put off (%s): %s", request.method, request.url.path, request.state.request_id, error)
         return refusals.transient(request.scope, error)
+
+    @app.exception_handler(Unreadable)
+    async def tell_what_is_lost(request: Request, error: Unreadable) -> Response:
+        LOG.error("%s %s failed (%s): %s", request.method, request.url.path, request.state.request_id, error)
+        return faults.fault(500, "Unreadable", f"The operator has to bring back a key: {error}")
 
     @app.exception_handler(RequestValidationError)
     async def refuse_parameter(request: Request, error: RequestValidationError) -> Response:

@@ -38,6 +38,7 @@ from homeostat.resources.named import Path
 from homeostat.resources.nested import FromTemplate, TemplateResource, facade_problem, parameters_of
 from homeostat.resources.registry import is_known, is_outside, resource_type
 from homeostat.resources.schema import UNKNOWN, coerce
+from homeostat.resources.secrets import holds_secrets, makes_secrets
 from homeostat.store import locking, stacks, views
 from homeostat.store.database import Database
 from homeostat.store.stacks import Desired, NewStack
@@ -333,6 +334,16 @@ def check_storable(tree: Any, *path: str | int) -> None:
         raise Rejected("HTTPBadRequest", message, path=path) from error
 
 
+def _is_secret(compiled: Compiled, needs: Needs) -> bool:
+    """Is there a secret anywhere in the tree of stacks that a template describes?"""
+    return holds_secrets(compiled) or makes_secrets(needs.types) or any(map(_is_secret_inside, needs.nested.values()))
+
+
+def _is_secret_inside(nested: Nested) -> bool:
+    mine = nested.compiled is not None and holds_secrets(nested.compiled)
+    return mine or any(map(_is_secret_inside, nested.needs.nested.values()))
+
+
 class Intake:
     """Accepts what users want.
 
@@ -437,8 +448,8 @@ class Intake:
         stack_id = self.entropy.stack_id()
         traces.note(stack_id=stack_id)
         desired = self._desired(intent.template, intent)
-        compiled = self.compile(Identity(stack_id, name, project), desired, intent.check_types)
-        desired = replace(desired, template=compiled.raw)
+        compiled, needs = self._checked(Identity(stack_id, name, project), desired, intent.check_types)
+        desired = replace(desired, template=compiled.raw, secret=_is_secret(compiled, needs))
         new = NewStack(
             stack_id,
             project,
@@ -516,10 +527,10 @@ class Intake:
             raise Rejected("NotSupported", "Updating the stack of a group is not supported: update the group instead.")
         desired = self._completed(_patched(before, intent)) if patch else self._replacing(intent)
         identity = Identity(row.id, row.name, row.project)
-        compiled = self.compile(identity, desired, intent.check_types)
+        compiled, needs = self._checked(identity, desired, intent.check_types)
         if said == row.revision:
             check_immutable(compile_desired(before, identity, strict=False).parameters, compiled.parameters)
-        return row, replace(desired, template=compiled.raw), compiled
+        return row, replace(desired, template=compiled.raw, secret=_is_secret(compiled, needs)), compiled
 
     def foresee_new(self, project: str, name: str, intent: Intent) -> Forecast:
         """What would be created. Fails: like `create`."""

@@ -1,15 +1,13 @@
 """What must not be shown of properties: secrets, and values of parameters that are hidden."""
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from homeostat.resources.nested import as_given
+from homeostat.resources.secrets import SECRET
 from homeostat.templates import HIDDEN, UNKNOWN, Compiled
 
-SECRET = re.compile(r"pass(word|wd|phrase)?$|secret|private_?key|credential|(^|_)token$|^payload$", re.IGNORECASE)
-"""Names of properties and keys whose values are secrets."""
 SHORT = 4
 """A hidden text of fewer characters is hidden where it stands alone; a longer one also within others."""
 NOT_YET = "(not known yet)"

@@ -220,6 +220,7 @@ def _service(commands: Commands, name: str, summary: str, example: str) -> Argum
     command.set_defaults(workers=1, apis=1, json=False)
     _add_state(command)
     _option(command, "database", "", "database URL (default: SQLite in the state directory)", metavar="URL")
+    _add_keys(command)
     board = "where workers find their jobs: sql for the database itself, or redis://HOST:PORT/DB, rediss://, unix://"
     _option(command, "board", SQL_BOARD, board, metavar="sql|URL")
     _option(command, "cloud", "local", "where resources are made: on this machine, or in memory", choices=CLOUDS)
@@ -367,6 +368,7 @@ def _add_operator_commands(commands: Commands) -> None:
     purge.add_argument("--dry-run", action="store_true", help="only say what would be removed")
     _add_migrate(commands)
     _add_register(commands)
+    _add_key_commands(commands, doctor)
     types = _command(
         commands,
         "types",
@@ -460,6 +462,36 @@ def _add_register(commands: Commands) -> None:
         help="who makes users there (default: homeostat_domain_admin)",
     )
     register.add_argument("--json", action="store_true", help="print errors as JSON")
+
+
+def _add_key_commands(commands: Commands, doctor: ArgumentParser) -> None:
+    keys = _operator(
+        commands,
+        "keys",
+        "make, count and change the keys that seal secrets in the database",
+        "homeostat keys generate --encryption-keys /etc/homeostat/keys\n  homeostat keys status\n"
+        "  homeostat keys rotate\n\n"
+        "generate: make a file with a new key. Give every process of the service the same file, and keep a copy of it\n"
+        "apart from the backups of the database.\n"
+        "status: count the cells that are plain, and those sealed with each key.\n"
+        "rotate: put a new key in front of the file, and seal with it all that is plain or under an older key, while\n"
+        "the service runs. It can be stopped at any time, and gone on with: --same-key.",
+    )
+    keys.add_argument("act", metavar="ACT", choices=("generate", "status", "rotate"), help="generate, status or rotate")
+    keys.add_argument("--same-key", action="store_true", help="rotate without a new key, to the first one of the file")
+    _add_keys(keys)
+    _add_keys(doctor)
+
+
+def _add_keys(command: ArgumentParser) -> None:
+    _option(
+        command,
+        "encryption-keys",
+        "",
+        "keys that seal secrets in the database, the newest first; none: leave them plain (default: `keys` in the "
+        "state directory, which is made, with SQLite; otherwise none)",
+        metavar="FILE|none",
+    )
 
 
 def _operator(commands: Commands, name: str, summary: str, example: str) -> ArgumentParser:

@@ -18,7 +18,7 @@ from homeostat.convergence.sinks import installed_sinks
 from homeostat.model.errors import Transient
 from homeostat.resources.discovery import BUILT_IN
 from homeostat.resources.registry import of_kind, register, type_of
-from homeostat.store import delegations, health, schema, sinks, workers
+from homeostat.store import delegations, health, resealing, schema, sinks, workers
 from homeostat.store.database import Database
 
 LAG_S = 10.0
@@ -197,6 +197,26 @@ def _delegations(db: Database, tx: Connection) -> Check:
     return Check("trusts", Level.WARN, f"gone: {found}", remedy)
 
 
+def _secrets(db: Database, tx: Connection) -> Check:
+    cells = resealing.counts(tx)
+    newest, ids = db.keys.newest, db.keys.ids
+    lost = {key: count for key, count in cells.items() if key not in (*ids, resealing.PLAIN)}
+    if lost:
+        found = _listed([f"{count} cells need key {key}" for key, count in sorted(lost.items())])
+        return Check("secrets", Level.FAIL, f"cannot be read: {found}", "put these keys back into the file of keys")
+    plain, old = cells.get(resealing.PLAIN, 0), sum(cells.get(key, 0) for key in ids if key != newest)
+    if not newest and not plain:
+        return Check("secrets", Level.OK, "none is stored")
+    if not newest:
+        remedy = "give all processes --encryption-keys FILE, then: homeostat keys rotate --same-key"
+        return Check("secrets", Level.WARN, f"{plain} cells are plain, and new ones are, too", remedy)
+    found = f"{cells.get(newest, 0)} cells are sealed with key {newest}"
+    if not plain and not old:
+        return Check("secrets", Level.OK, found)
+    remedy = "seal them, too: homeostat keys rotate --same-key"
+    return Check("secrets", Level.WARN, f"{found}, {old} with older keys, {plain} are plain", remedy)
+
+
 def _rows(db: Database, tx: Connection) -> Check:
     live = sum(health.live_stacks(tx).values())
     deleted, events = health.deleted_stacks(tx), health.count(tx, schema.event)
@@ -215,6 +235,7 @@ LOOKS: tuple[Callable[[Database, Connection], Check], ...] = (
     _overdue,
     _sinks,
     _delegations,
+    _secrets,
     _rows,
 )
 

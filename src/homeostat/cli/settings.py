@@ -14,6 +14,8 @@ CLOUDS = ("local", "simulated")
 ACCESS_MODES = ("none", "basic", "keystone")
 LOG_LEVELS = ("debug", "info", "warning", "error")
 SQL_BOARD = "sql"
+NO_KEYS = "none"
+"""Of --encryption-keys: leave secrets plain."""
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
 
 
@@ -30,6 +32,9 @@ class ServiceSettings:
     """Directory of all it keeps."""
     database: str = ""
     """SQLAlchemy URL, empty for SQLite in `state`."""
+    encryption_keys: str = ""
+    """File of the keys that seal secrets, `none` to leave them plain, empty for the file in `state` with SQLite, and for
+    none otherwise."""
     board: str = SQL_BOARD
     """`sql`, or URL of the Redis database where workers find their jobs."""
     cloud: str = "local"
@@ -84,6 +89,7 @@ class ServiceSettings:
         settings = cls(
             state=arguments.state_dir.expanduser().absolute(),
             database=arguments.database,
+            encryption_keys=_absolute(arguments.encryption_keys),
             board=arguments.board,
             cloud=arguments.cloud,
             host=arguments.host,
@@ -179,6 +185,7 @@ class ServiceSettings:
         return {
             "HOMEOSTAT_STATE_DIR": str(self.state),
             "HOMEOSTAT_DATABASE": self.database,
+            "HOMEOSTAT_ENCRYPTION_KEYS": self.encryption_keys,
             "HOMEOSTAT_BOARD": self.board,
             "HOMEOSTAT_CLOUD": self.cloud,
             "HOMEOSTAT_HOST": self.host,
@@ -230,6 +237,11 @@ class ClientSettings:
             user=user,
             password=environ.get("HOMEOSTAT_PASSWORD", ""),
         )
+
+
+def _absolute(keys: str) -> str:
+    """The file of keys, for processes that may run elsewhere."""
+    return keys if keys in ("", NO_KEYS) else str(Path(keys).expanduser().absolute())
 
 
 def with_own_region(regions: Sequence[str], url: str) -> tuple[str, ...]:

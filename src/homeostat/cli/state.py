@@ -2,7 +2,7 @@
 
 service.json   process ids and address of the running service     service.lock   held for as long as it lives
 service.log    what a detached service says                       homeostat.db   SQLite, unless a URL is given
-cloud/         the local cloud
+cloud/         the local cloud                                   keys           what seals secrets in homeostat.db
 """
 
 import contextlib
@@ -36,6 +36,7 @@ class State:
         self.log = root / "service.log"
         self.database = root / "homeostat.db"
         self.cloud = root / "cloud"
+        self.keys = root / "keys"
         self._service = root / "service.json"
         self._lock = root / "service.lock"
 

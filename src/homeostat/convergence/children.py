@@ -114,6 +114,7 @@ class Children:
         touched = None if changes.keys() & {"look_from", "snapshot"} else touched_shards(before, desired)
         if step.verb is Verb.DELETE and world.stack.spares is not None:
             changes["spares"] = Spares.ALL if child.spares == Spares.ALL else world.stack.spares
+        desired = replace(desired, secret=world.stack.secret)
         stacks.revise(self._db, tx, child, action, desired, now, self._time_left(world, step, now), changes, touched)
         return Observation(Presence.PRESENT, child.id, {"status": "in_progress"}, now)
 
@@ -169,6 +170,7 @@ class Children:
             lock=stack.lock,
         )
         desired = self._desired(tx, world, step, None, stacks.EMPTY, now)
+        desired = replace(desired, secret=stack.secret)
         document = step.arguments.get("document")
         if document is not None:
             new = replace(new, action=Action.ADOPT)

@@ -272,7 +272,7 @@ class Pass:
         self._wakes = self.fence(tx)
         writes, self._writes = self._writes, Writes()
         stack = self._world.stack
-        worlds.record(self._p.db, tx, stack.id, writes, now)
+        worlds.record(self._p.db, tx, stack.id, writes, now, secret=stack.secret)
         if writes.parts and stack.snapshot is not None:
             snapshots.keep(
                 self._p.db, tx, stack.snapshot["id"], stack.project, stack.snapshot["place"], writes.parts, now

@@ -121,7 +121,7 @@ class Spares(StrEnum):
 @dataclass(slots=True)
 class StackFacts:
     """What a shard must know of its stack. rollback_to — the revision a ROLLBACK goes back to, else None;
-    observe_s, exceptions, look_from, step_at, lock, suspended, snapshot — see `store.schema.stack`; spares — one of
+    observe_s, exceptions, look_from, step_at, lock, suspended, snapshot, secret — see `store.schema.stack`; spares — one of
     `Spares`, or None."""
 
     id: str
@@ -150,6 +150,7 @@ class StackFacts:
     suspended: bool = False
     spares: str | None = None
     snapshot: Mapping[str, Any] | None = None
+    secret: bool | None = None
 
     @property
     def halted(self) -> bool:

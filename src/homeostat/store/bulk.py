@@ -12,17 +12,23 @@ from typing import Any
 from sqlalchemy import Connection, Table
 from sqlalchemy.dialects import postgresql
 
-from homeostat.store.schema import Json, to_json, without_nul
+from homeostat.store.schema import Json, Sealed, to_json, without_nul
+from homeostat.store.sealing import keys_of
 
 Values = Sequence[Any]
 """One row: a value for each column that was named, plain data where the column holds JSON."""
 
+Encode = Callable[[Any], str]
+"""Plain data -> the text of a cell."""
+
 _POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call]
 
 
-def insert(tx: Connection, table: Table, columns: tuple[str, ...], rows: Iterable[Values]) -> None:
-    """New rows. Fails: IntegrityError when one is there already."""
-    _write(tx, _insert, table, columns, rows)
+def insert(
+    tx: Connection, table: Table, columns: tuple[str, ...], rows: Iterable[Values], *, secret: bool = False
+) -> None:
+    """New rows. secret — they hold secrets. Fails: IntegrityError when one is there already."""
+    _write(tx, _insert, table, columns, rows, secret)
 
 
 def upsert(
@@ -33,16 +39,18 @@ def upsert(
     *,
     key: tuple[str, ...],
     unless: str = "",
+    secret: bool = False,
 ) -> None:
     """New rows, or new values for the rows of the same key. No key may come twice.
 
-    unless — a condition on `t` (the row there) and `excluded` (the new one) under which the old one stays.
+    unless — a condition on `t` (the row there) and `excluded` (the new one) under which the old one stays; secret —
+    they hold secrets.
     """
 
     def statement(is_sqlite: bool, table: Table, columns: tuple[str, ...]) -> str:
         return _upsert(is_sqlite, table, columns, key, unless)
 
-    _write(tx, statement, table, columns, rows)
+    _write(tx, statement, table, columns, rows, secret)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,19 +71,25 @@ UNMOVED = Change(("version", "key"), "t.key = {key} AND t.version = {version}", 
 
 
 def update(
-    tx: Connection, table: Table, columns: tuple[str, ...], rows: Iterable[Values], change: Change = UNMOVED
+    tx: Connection,
+    table: Table,
+    columns: tuple[str, ...],
+    rows: Iterable[Values],
+    change: Change = UNMOVED,
+    *,
+    secret: bool = False,
 ) -> int:
-    """New values for rows that are there. Gives how many it changed."""
+    """New values for rows that are there. secret — they hold secrets. Gives how many it changed."""
 
     def statement(is_sqlite: bool, table: Table, columns: tuple[str, ...]) -> str:
         return _update(is_sqlite, table, columns, change)
 
-    return _write(tx, statement, table, columns, rows)
+    return _write(tx, statement, table, columns, rows, secret)
 
 
 def delete(tx: Connection, table: Table, keys: Iterable[str]) -> None:
     """The rows with these keys go."""
-    _write(tx, _delete, table, ("key",), ((key,) for key in keys))
+    _write(tx, _delete, table, ("key",), ((key,) for key in keys), secret=False)
 
 
 def _write(
@@ -84,8 +98,9 @@ def _write(
     table: Table,
     columns: tuple[str, ...],
     rows: Iterable[Values],
+    secret: bool,
 ) -> int:
-    encoded = _encoded(rows, _json_places(table, columns))
+    encoded = _encoded(rows, _encoders(tx, table, columns, secret))
     if not encoded:
         return 0
     if tx.dialect.name == "sqlite":
@@ -102,18 +117,33 @@ def _array(values: Values) -> str:
     return to_json([without_nul(value) if isinstance(value, str) else value for value in values])
 
 
-def _encoded(rows: Iterable[Values], places: tuple[int, ...]) -> list[tuple[Any, ...]]:
-    """Rows with the columns at these places as JSON text."""
-    if not places:
+def _encoded(rows: Iterable[Values], encoders: Sequence[tuple[int, Encode]]) -> list[tuple[Any, ...]]:
+    """Rows with the columns that have an encoder as text."""
+    if not encoders:
         return [tuple(values) for values in rows]
     encoded = []
     for values in rows:
         row = list(values)
-        for place in places:
+        for place, encode in encoders:
             if row[place] is not None:
-                row[place] = to_json(row[place])
+                row[place] = encode(row[place])
         encoded.append(tuple(row))
     return encoded
+
+
+def _encoders(tx: Connection, table: Table, columns: tuple[str, ...], secret: bool) -> list[tuple[int, Encode]]:
+    """For each column that holds JSON: its place, and how its cells are written."""
+    keys = keys_of(tx.dialect)
+
+    def sealed(place: str) -> Encode:
+        return lambda value: keys.seal(to_json(value), place)
+
+    found: list[tuple[int, Encode]] = []
+    for index in _json_places(table, columns):
+        kind = table.c[columns[index]].type
+        seals = isinstance(kind, Sealed) and (kind.always or secret) and bool(keys.newest)
+        found.append((index, sealed(kind.place) if isinstance(kind, Sealed) and seals else to_json))
+    return found
 
 
 @cache

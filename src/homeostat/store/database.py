@@ -15,6 +15,7 @@ from homeostat.model.errors import Transient
 from homeostat.store import migrating
 from homeostat.store.migrating import Phase, Standing
 from homeostat.store.queueing import WriteQueue
+from homeostat.store.sealing import NO_KEYS, Keyring, keys_of, use_keys
 
 APPLICATION = "homeostat"
 END_FROZEN = text(
@@ -31,18 +32,27 @@ class Database:
     """One database of the service.
 
     Takes: url — SQLAlchemy URL, `sqlite:///path` or `postgresql+psycopg://…`; now — clock, seconds since the epoch
-    (PostgreSQL's own clock decides about leases whatever `now` says, see `now_of`).
+    (PostgreSQL's own clock decides about leases whatever `now` says, see `now_of`); keys — seal secrets.
     """
 
-    def __init__(self, url: str, now: Callable[[], float], *, pool_size: int = 10) -> None:
+    def __init__(self, url: str, now: Callable[[], float], *, pool_size: int = 10, keys: Keyring = NO_KEYS) -> None:
         self.url = url
         self.now = now
         self._agreed: tuple[float, float] | None = None
         self.is_sqlite = make_url(url).get_backend_name() == "sqlite"
         self.engine = self._connect(pool_size)
+        self.use_keys(keys)
         self._queue = WriteQueue(f"{self._path}-queue") if self._path else None
         self.insert: Any = sqlite.insert if self.is_sqlite else postgresql.insert
         """Dialect's INSERT, which knows ON CONFLICT."""
+
+    @property
+    def keys(self) -> Keyring:
+        """What seals secrets here, and opens them."""
+        return keys_of(self.engine.dialect)
+
+    def use_keys(self, keys: Keyring) -> None:
+        use_keys(self.engine.dialect, keys)
 
     def _connect(self, pool_size: int) -> Engine:
         arguments: dict[str, Any]

@@ -21,6 +21,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine.interfaces import Dialect
 
+from homeostat.store.sealing import MARK, Lost, Unreadable, keys_of, open_text, seal_text
+
 metadata = MetaData(
     naming_convention={
         "ix": "ix_%(column_0_label)s",
@@ -81,6 +83,48 @@ class Json(TypeDecorator[Any]):
         return None if value is None else orjson.loads(value)
 
 
+class Sealed(Json):
+    """The same, for secrets: sealed where the database has keys (see `sealing`). What cannot be read is `Lost`.
+
+    Takes: place — `table.column`; always — False: `bulk` seals only rows of which it is told that they hold secrets.
+    """
+
+    cache_ok = True
+
+    def __init__(self, place: str, *, always: bool = True) -> None:
+        super().__init__()
+        self.place = place
+        self.always = always
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
+        return None if value is None else keys_of(dialect).seal(to_json(value), self.place)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Any:
+        if value is None or not value.startswith(MARK):
+            return None if value is None else orjson.loads(value)
+        try:
+            return orjson.loads(keys_of(dialect).open(value, self.place))
+        except Unreadable as error:
+            return Lost(error)
+
+
+class SealedText(TypeDecorator[str]):
+    """Text that may hold secrets. Reading fails: Unreadable."""
+
+    impl = Text
+    cache_ok = True
+
+    def __init__(self, place: str) -> None:
+        super().__init__()
+        self.place = place
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        return None if value is None else seal_text(keys_of(dialect), value, self.place)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
+        return None if value is None else open_text(keys_of(dialect), value, self.place)
+
+
 Sequence = BigInteger().with_variant(Integer, "sqlite")
 """SQLite counts up only a column declared INTEGER."""
 
@@ -121,6 +165,7 @@ stack = Table(
     Column("user_project", Text),
     Column("spares", Text),
     Column("snapshot", Json),
+    Column("secret", Boolean),
     Index(
         "uq_stack_live_name",
         "project",
@@ -148,7 +193,8 @@ seconds since the epoch; suspended — it was suspended and not resumed since; u
 servers are live, in the identity service; spares — what of its things stays when it goes, see `model.world.Spares`;
 snapshot — the one that is taken of it or of a stack around it, or that it goes back to: `{"id", "place": [names of the
 resources on the way down to it], "run"}`, where run is new each time that somebody asks to go back, and is missing
-where it is taken."""
+where it is taken; secret — False: nothing in the whole tree of stacks is made from secrets, and its resources are not
+sealed; None: nobody has looked."""
 
 revision = Table(
     "revision",
@@ -156,9 +202,9 @@ revision = Table(
     Column("stack_id", Text, ForeignKey("stack.id", ondelete="CASCADE"), primary_key=True),
     Column("number", Integer, primary_key=True),
     Column("kind", Text, nullable=False),
-    Column("template", Json, nullable=False),
-    Column("parameters", Json, nullable=False),
-    Column("environment", Json, nullable=False),
+    Column("template", Sealed("revision.template"), nullable=False),
+    Column("parameters", Sealed("revision.parameters"), nullable=False),
+    Column("environment", Sealed("revision.environment"), nullable=False),
     Column("files", Json, nullable=False),
     Column("intent", Text, nullable=False, default=""),
     Column("created_at", Double, nullable=False),
@@ -167,7 +213,12 @@ revision = Table(
 `resources.groups`), `chain` (template holds the types of its members) or `empty`; files — name -> key of table
 `file`."""
 
-file = Table("file", metadata, Column("hash", Text, primary_key=True), Column("content", Text, nullable=False))
+file = Table(
+    "file",
+    metadata,
+    Column("hash", Text, primary_key=True),
+    Column("content", SealedText("file.content"), nullable=False),
+)
 
 shard = Table(
     "shard",
@@ -217,8 +268,8 @@ resource = Table(
     Column("status", Text, nullable=False),
     Column("reason", Words, nullable=False),
     Column("requires", Json, nullable=False),
-    Column("properties", Json, nullable=False),
-    Column("metadata", Json),
+    Column("properties", Sealed("resource.properties", always=False), nullable=False),
+    Column("metadata", Sealed("resource.metadata", always=False)),
     Column("deletion_policy", Text, nullable=False),
     Column("replaces", Text),
     Column("replaced_by", Text),
@@ -228,7 +279,7 @@ resource = Table(
     Column("asked_at", Double),
     Column("attempts", Integer, nullable=False),
     Column("retries", Integer, nullable=False),
-    Column("intent", Json),
+    Column("intent", Sealed("resource.intent", always=False)),
     Column("born", Integer, nullable=False),
     Column("changed", Integer, nullable=False),
     Column("resolved", Integer, nullable=False),
@@ -259,7 +310,7 @@ resource_observed = Table(
     Column("resource_name", Text, nullable=False),
     Column("handle", Text, nullable=False),
     Column("presence", Text, nullable=False),
-    Column("object", Json, nullable=False),
+    Column("object", Sealed("resource_observed.object", always=False), nullable=False),
     Column("reason", Words, nullable=False),
     Column("number", Integer, nullable=False),
     Column("seen_at", Double, nullable=False),
@@ -272,7 +323,7 @@ resource_properties_observed = Table(
     Column("prop_name", Text, primary_key=True),
     Column("stack_id", Text, nullable=False),
     Column("resource_name", Text, nullable=False),
-    Column("prop_value", Json),
+    Column("prop_value", Sealed("resource_properties_observed.prop_value", always=False)),
     Column("since", Double, nullable=False, default=0.0, server_default="0"),
     Index("ix_resource_properties_observed_stack", "stack_id"),
 )
@@ -311,7 +362,7 @@ event_sink = Table(
     metadata,
     Column("stack_id", Text, ForeignKey("stack.id", ondelete="CASCADE"), primary_key=True),
     Column("digest", Text, primary_key=True),
-    Column("settings", Json, nullable=False),
+    Column("settings", Sealed("event_sink.settings"), nullable=False),
     Column("cursor", BigInteger, nullable=False),
     Column("epoch", Integer, nullable=False, default=0),
     Column("due_at", Double, nullable=False, default=0.0),
@@ -345,8 +396,8 @@ record = Table(
     Column("project", Text, nullable=False),
     Column("token", Text, nullable=False),
     Column("link", Text, nullable=False, default=""),
-    Column("object", Json, nullable=False),
-    Column("secret", Json),
+    Column("object", Sealed("record.object"), nullable=False),
+    Column("secret", Sealed("record.secret")),
     Column("created_at", Double, nullable=False),
     Column("updated_at", Double),
     Index("uq_record_token", "kind", "token", unique=True),
@@ -362,7 +413,7 @@ signal = Table(
     metadata,
     Column("seq", Sequence, primary_key=True, autoincrement=True),
     Column("record_id", Text, ForeignKey("record.id", ondelete="CASCADE"), nullable=False),
-    Column("object", Json, nullable=False),
+    Column("object", Sealed("signal.object"), nullable=False),
     Column("at", Double, nullable=False),
     Index("ix_signal_record", "record_id", "seq"),
 )
@@ -378,7 +429,7 @@ snapshot = Table(
     Column("status", Text, nullable=False),
     Column("reason", Words, nullable=False, default="", server_default=""),
     Column("revision", Integer, nullable=False),
-    Column("data", Json),
+    Column("data", Sealed("snapshot.data")),
     Column("created_at", Double, nullable=False),
     Column("due_at", Double),
     Index("ix_snapshot_stack", "stack_id", "created_at"),
@@ -411,7 +462,7 @@ delegation = Table(
     Column("user_id", Text, nullable=False),
     Column("trust_id", Text, nullable=False),
     Column("state", Text, nullable=False),
-    Column("object", Json, nullable=False),
+    Column("object", Sealed("delegation.object"), nullable=False),
     Column("created_at", Double, nullable=False),
     Column("due_at", Double),
     Index("ix_delegation_stack", "stack_id"),

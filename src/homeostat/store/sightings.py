@@ -3,19 +3,21 @@
 Observers own nothing: a look only ever replaces an older look, and wakes the shard that must judge it.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, and_, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Text, and_, func, select, tuple_, type_coerce
 
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.status import Status
 from homeostat.resources.base import Thing
 from homeostat.resources.registry import type_of
 from homeostat.store import bulk, schema, worlds
-from homeostat.store.bulk import Change
+from homeostat.store.bulk import Change, Values
 from homeostat.store.database import Database
+from homeostat.store.sealing import MARK, Lost
 
 _resource = schema.resource
 _observed = schema.resource_observed
@@ -23,7 +25,8 @@ _observed = schema.resource_observed
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """One thing to look at, with what was last seen of it."""
+    """One thing to look at, with what was last seen of it. secret — its row holds secrets, and what is seen of it may,
+    too."""
 
     key: str
     stack_id: str
@@ -37,6 +40,7 @@ class Watched:
     properties: Mapping[str, Any]
     presence: str | None
     seen: Mapping[str, Any] | None
+    secret: bool = False
 
 
 def _watched() -> Any:
@@ -54,6 +58,7 @@ def _watched() -> Any:
             _resource.c.properties,
             _observed.c.presence,
             _observed.c.object,
+            func.substr(type_coerce(_resource.c.properties, Text), 1, len(MARK)) == MARK,
         )
         .join(
             schema.shard,
@@ -70,13 +75,19 @@ def in_shards(tx: Connection, shards: Collection[tuple[str, int]], types: Sequen
         tuple_(_resource.c.stack_id, _resource.c.shard).in_(list(shards)),
         _resource.c.type.in_(types),
     )
-    return [Watched(*values) for values in tx.execute(_watched().where(where))]
+    return _readable(tx, where)
 
 
 def by_handle(tx: Connection, handles: Sequence[str], types: Sequence[str]) -> list[Watched]:
     """Things with these handles, of these types (different clouds may use one handle for different things)."""
     where = and_(_resource.c.handle.in_(list(handles)), _resource.c.type.in_(types))
-    return [Watched(*values) for values in tx.execute(_watched().where(where))]
+    return _readable(tx, where)
+
+
+def _readable(tx: Connection, where: ColumnElement[bool]) -> list[Watched]:
+    """What cannot be read for want of its key is not looked at: nothing can be told of it, and the rest goes on."""
+    found = (Watched(*values) for values in tx.execute(_watched().where(where)))
+    return [each for each in found if not isinstance(each.properties, Lost) and not isinstance(each.seen, Lost)]
 
 
 _COLUMNS = ("key", "handle", "presence", "object", "reason", "seen_at")
@@ -90,8 +101,15 @@ _NEWER = Change(
 
 def record(db: Database, tx: Connection, looks: Sequence[tuple[Watched, Observation]]) -> None:
     """Store looks that differ from what was seen before; older looks never replace newer ones."""
-    rows = (
-        (
+    for secret, rows in _apart(looks).items():
+        bulk.update(tx, _observed, _COLUMNS, rows, _NEWER, secret=secret)
+
+
+def _apart(looks: Sequence[tuple[Watched, Observation]]) -> dict[bool, list[Values]]:
+    """Rows for `_COLUMNS`, by whether they hold secrets."""
+    rows: dict[bool, list[Values]] = defaultdict(list)
+    for thing, look in looks:
+        row = (
             thing.key,
             thing.handle,
             look.presence.value,
@@ -99,9 +117,8 @@ def record(db: Database, tx: Connection, looks: Sequence[tuple[Watched, Observat
             look.reason,
             look.seen_at,
         )
-        for thing, look in looks
-    )
-    bulk.update(tx, _observed, _COLUMNS, rows, _NEWER)
+        rows[thing.secret].append(row)
+    return rows
 
 
 def remembered(thing: Watched, look: Observation) -> dict[str, Any]:
@@ -116,14 +133,15 @@ def record_properties(
     """Store the observed values of the properties that the template sets (CV1), of rows that are still there."""
     keys = select(_resource.c.key).where(_resource.c.key.in_([thing.key for thing, _ in looks]))
     alive = set(tx.execute(db.for_update(keys)).scalars())
-    observed = []
+    observed: dict[bool, list[tuple[str, str, dict[str, Any]]]] = defaultdict(list)
     for thing, look in looks:
         if thing.key not in alive:
             continue
         kind = type_of(thing.type)
         seen = Thing(thing.key, thing.name, thing.name, kind.complete(thing.properties), look, thing.handle)
-        observed.append((thing.key, thing.name, kind.observed_properties(seen)))
-    worlds.record_properties(tx, stack_id, observed, now)
+        observed[thing.secret].append((thing.key, thing.name, kind.observed_properties(seen)))
+    for secret, properties in observed.items():
+        worlds.record_properties(tx, stack_id, properties, now, secret)
 
 
 def differs(thing: Watched, look: Observation) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, delete, exists, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, Text, and_, delete, exists, func, insert, or_, select, type_coerce, update
 from sqlalchemy.exc import IntegrityError
 
 from homeostat.model.errors import Rejected, stack_not_found
@@ -22,7 +22,8 @@ class Desired:
     """Content of one revision.
 
     kind — `template`, `group`, `chain` or `empty`; files — name -> text; shards — how many it needs; intent — of a
-    nested stack, the act of its parent that it comes from: carried out twice, it is still one revision.
+    nested stack, the act of its parent that it comes from: carried out twice, it is still one revision; secret — it
+    holds secrets, or something in its tree does; False: surely not; None: nobody has looked.
     """
 
     kind: str = "empty"
@@ -32,6 +33,7 @@ class Desired:
     files: Mapping[str, str] = field(default_factory=dict)
     shards: int = 1
     intent: str = ""
+    secret: bool | None = None
 
     @property
     def sinks(self) -> Sequence[Mapping[str, Any]]:
@@ -106,6 +108,7 @@ def add(db: Database, tx: Connection, new: NewStack, desired: Desired, now: floa
         "spares": Spares.ADOPTED if new.action == Action.ADOPT else None,
         "deadline": now + _seconds(new.timeout_mins, timeout_s),
         "shards": desired.shards,
+        "secret": desired.secret,
         "created_at": now,
     }
     try:
@@ -155,6 +158,9 @@ def revise(
             **{"rollback_to": None, "look_from": None, "step_at": None, "snapshot": None, **columns},
         )
     )
+    if desired.secret and stack.secret is False:
+        tree = (schema.stack.c.root_id == stack.root_id, schema.stack.c.secret.is_(False))
+        tx.execute(update(schema.stack).where(*tree).values(secret=True))
     _set_to_work(db, tx, stack, desired, number, now, touched)
     _interrupt_snapshot(tx, stack, f"Stack {action} came in between")
     if columns.get("look_from") is not None:
@@ -279,7 +285,7 @@ def _store_revision(db: Database, tx: Connection, stack_id: str, number: int, de
     hashes = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in desired.files.items()}
     if hashes:
         rows = {hashes[name]: {"hash": hashes[name], "content": text} for name, text in desired.files.items()}
-        tx.execute(db.insert(schema.file).on_conflict_do_nothing(), list(rows.values()))
+        _store_files(db, tx, list(rows.values()))
     tx.execute(
         insert(schema.revision),
         {
@@ -293,6 +299,15 @@ def _store_revision(db: Database, tx: Connection, stack_id: str, number: int, de
             "intent": desired.intent,
             "created_at": now,
         },
+    )
+
+
+def _store_files(db: Database, tx: Connection, rows: Sequence[Mapping[str, str]]) -> None:
+    """A file that is there already stays, unless it is sealed with another key, which may be lost."""
+    new = db.insert(schema.file)
+    there, wanted = type_coerce(schema.file.c.content, Text), type_coerce(new.excluded.content, Text)
+    tx.execute(
+        new.on_conflict_do_update(index_elements=["hash"], set_={"content": wanted}, where=there != wanted), rows
     )
 
 

@@ -148,24 +148,30 @@ def failed_names(tx: Connection, stack_id: str) -> set[str]:
     return set(tx.execute(select(_resource.c.name).where(_resource.c.stack_id == stack_id, *failed)).scalars())
 
 
-def record(db: Database, tx: Connection, stack_id: str, writes: Writes, now: float) -> None:
-    """Store it all. Fails: Superseded when a row was changed by somebody else since it was read (load again)."""
-    bulk.insert(tx, _resource, COLUMNS, map(_values_of, writes.inserted.values()))
+def record(
+    db: Database, tx: Connection, stack_id: str, writes: Writes, now: float, *, secret: bool | None = None
+) -> None:
+    """Store it all. secret — column of `stack`: unless it is False, rows may hold secrets.
+
+    Fails: Superseded when a row was changed by somebody else since it was read (load again).
+    """
+    sealed = secret is not False
+    bulk.insert(tx, _resource, COLUMNS, map(_values_of, writes.inserted.values()), secret=sealed)
     for columns, values_of, rows in ((_FULL, _full_of, writes.full), (_OUTCOME, _outcome_of, writes.outcomes)):
-        changed = bulk.update(tx, _resource, columns, map(values_of, rows.values()))
+        changed = bulk.update(tx, _resource, columns, map(values_of, rows.values()), secret=sealed)
         if changed != len(rows):
             raise Superseded(f"{len(rows) - changed} of {len(rows)} rows were changed by another writer")
         for row in rows.values():
             row.version += 1
     bulk.delete(tx, _resource, writes.removed)
-    _record_seen(tx, stack_id, writes, now)
+    _record_seen(tx, stack_id, writes, now, sealed)
     forsaken.add(db, tx, writes.forsaken, now)
     if writes.spared:
         forsaken.drop(tx, writes.spared)
     events.append(tx, stack_id, writes.events, now)
 
 
-def _record_seen(tx: Connection, stack_id: str, writes: Writes, now: float) -> None:
+def _record_seen(tx: Connection, stack_id: str, writes: Writes, now: float, secret: bool) -> None:
     looks = (
         (
             row.key,
@@ -180,20 +186,20 @@ def _record_seen(tx: Connection, stack_id: str, writes: Writes, now: float) -> N
         )
         for row, seen in writes.seen.values()
     )
-    bulk.upsert(tx, _observed, _SEEN, looks, key=("key",), unless="excluded.seen_at < t.seen_at")
+    bulk.upsert(tx, _observed, _SEEN, looks, key=("key",), unless="excluded.seen_at < t.seen_at", secret=secret)
     looked = [(row.key, row.name, seen) for row, seen in writes.properties if row.key not in writes.removed]
-    record_properties(tx, stack_id, looked, now)
+    record_properties(tx, stack_id, looked, now, secret)
 
 
 def record_properties(
-    tx: Connection, stack_id: str, observed: Sequence[tuple[str, str, dict[str, Any]]], now: float
+    tx: Connection, stack_id: str, observed: Sequence[tuple[str, str, dict[str, Any]]], now: float, secret: bool
 ) -> None:
     """Store (row key, resource name, property -> observed value) in `resource_properties_observed` (CV1), and since
-    when it has been so."""
+    when it has been so. secret — they hold secrets."""
     rows = {
         (key, prop): (key, prop, stack_id, name, value, now)
         for key, name, properties in observed
         for prop, value in properties.items()
     }
     same = "coalesce(excluded.prop_value, '') = coalesce(t.prop_value, '')"
-    bulk.upsert(tx, _properties, _PROPERTY, rows.values(), key=("id", "prop_name"), unless=same)
+    bulk.upsert(tx, _properties, _PROPERTY, rows.values(), key=("id", "prop_name"), unless=same, secret=secret)

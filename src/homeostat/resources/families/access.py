@@ -57,6 +57,7 @@ class AccessPolicy(ResourceType):
 
 
 class User(ResourceType):
+    secretive = True
     name = "AWS::IAM::User"
     kind = USER
     description = "A user of the CloudFormation API, who may describe resources of this stack."
@@ -88,6 +89,7 @@ def _check_names(properties: Props, name: str, graph: Graph, path: tuple[str | i
 
 
 class AccessKey(ResourceType):
+    secretive = True
     name = "AWS::IAM::AccessKey"
     kind = KEY
     description = "A key of a user of the CloudFormation API."
@@ -117,6 +119,7 @@ class AccessKey(ResourceType):
 
 
 class DeployedServer(ResourceType):
+    secretive = True
     name = "OS::Heat::DeployedServer"
     kind = DEPLOYED
     description = "A server that no cloud here has made, for deployments: its agent is given the settings by hand."

@@ -58,6 +58,7 @@ def _is_base64(payload: str) -> bool:
 class KeyManagerType(ResourceType):
     """What the types of the key manager share: things do not change once they are stored."""
 
+    secretive = True
     lifecycle = Lifecycle(ready=frozenset({"active"}), busy=frozenset({"pending"}), broken={"error": Remedy.RECREATE})
 
 

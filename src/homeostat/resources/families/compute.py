@@ -25,6 +25,7 @@ from homeostat.resources.support import deprecated, hidden
 class KeyPair(ResourceType):
     """The private key is known from the creation alone; clouds do not tell it again."""
 
+    secretive = True
     name = "OS::Nova::KeyPair"
     kind = "keypair"
     told_once = ("private_key",)

@@ -100,6 +100,7 @@ def _without_value(each: Any) -> Any:
 class Config(ResourceType):
     """What all configs share: the object that is stored is what `document` makes of the properties."""
 
+    secretive = True
     kind = CONFIG
     attributes = _ATTRIBUTES
 

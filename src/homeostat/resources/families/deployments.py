@@ -191,6 +191,7 @@ _ATTRIBUTES = {
 
 
 class SoftwareDeployment(ResourceType):
+    secretive = True
     name = "OS::Heat::SoftwareDeployment"
     kind = DEPLOYMENT
     description = "Applies a config to a server, and waits for its outputs."

@@ -40,6 +40,7 @@ CHARACTERS: Mapping[str, str] = {
 
 
 class RandomString(ResourceType):
+    secretive = True
     name = "OS::Heat::RandomString"
     description = "Text of random characters, made once and kept."
     properties = {

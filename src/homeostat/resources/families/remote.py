@@ -21,6 +21,7 @@ NOT_OF_A_TEMPLATE = {
 class RemoteStack(ResourceType):
     """The cloud is whoever answers for the region: this service itself, or another one."""
 
+    secretive = True
     name = "OS::Heat::Stack"
     kind = "remote_stack"
     description = "A stack of its own, in this or another region, made through the API there."

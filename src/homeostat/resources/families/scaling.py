@@ -390,6 +390,7 @@ class LaunchConfiguration(ResourceType):
 class ScalingPolicy(ResourceType):
     """The service keeps it; it has addresses that take signals."""
 
+    secretive = True
     name = "OS::Heat::ScalingPolicy"
     kind = POLICY_KIND
     description = "Resizes a group when it is signalled."

@@ -34,6 +34,7 @@ def check_transport(values: Props, name: str, path: tuple[str | int, ...]) -> No
 class Handle(ResourceType):
     """What handles share. form — of the bodies of their signals, see `resources.signals`."""
 
+    secretive = True
     kind = HANDLE
     form = "native"
 

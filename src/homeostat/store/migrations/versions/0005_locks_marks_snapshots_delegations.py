@@ -19,6 +19,7 @@ def upgrade() -> None:
     op.add_column("stack", sa.Column("user_project", sa.Text(), nullable=True))
     op.add_column("stack", sa.Column("spares", sa.Text(), nullable=True))
     op.add_column("stack", sa.Column("snapshot", sa.Text(), nullable=True))
+    op.add_column("stack", sa.Column("secret", sa.Boolean(), nullable=True))
     op.create_index(
         "ix_stack_user_project",
         "stack",
@@ -81,6 +82,7 @@ def downgrade() -> None:
     op.drop_table("snapshot_part")
     op.drop_table("snapshot")
     op.drop_index("ix_stack_user_project", "stack")
+    op.drop_column("stack", "secret")
     op.drop_column("stack", "snapshot")
     op.drop_column("stack", "spares")
     op.drop_column("stack", "user_project")

@@ -1,0 +1,185 @@
+"""Keys that seal secrets in the database: found, made, counted and changed."""
+
+import logging
+import time
+from pathlib import Path
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from homeostat.cli import picture
+from homeostat.cli.commands import console
+from homeostat.cli.following import write_json
+from homeostat.cli.problems import FAILED, OK, Problem, Usage
+from homeostat.cli.settings import NO_KEYS
+from homeostat.cli.state import State
+from homeostat.model.errors import Transient
+from homeostat.store import keyfile, resealing
+from homeostat.store.database import Database
+from homeostat.store.keyfile import KeyFile
+
+LOG = logging.getLogger(__name__)
+
+
+def key_file(chosen: str, state: Path) -> Path:
+    """The file that is meant. Fails: Usage when there is to be none."""
+    if chosen == NO_KEYS:
+        raise Usage("--encryption-keys none: name the file of keys")
+    return Path(chosen).expanduser().absolute() if chosen else State(state).keys
+
+
+def use_keys(db: Database, chosen: str, state: Path) -> None:
+    """Let the database seal secrets; makes the first key where none was chosen and the service is alone with an SQLite
+    file.
+
+    Fails: Usage for a file that cannot be used, Problem when the database holds what only a lost key could open.
+    """
+    path = Path(chosen).expanduser().absolute() if chosen and chosen != NO_KEYS else None
+    if path is None and not chosen and db.is_sqlite:
+        path = State(state).keys
+        if not path.exists():
+            _check_plain(db, f"the file {path} is gone")
+            _make(path)
+    if path is None:
+        _check_plain(db, "no --encryption-keys are given")
+        if not chosen:
+            LOG.warning(
+                "secrets are stored as plain text: give all processes the same --encryption-keys FILE "
+                "(make one with: homeostat keys generate), or say that it is meant so with --encryption-keys none"
+            )
+        return
+    keys = _read(path)
+    db.use_keys(keys)
+    needed = _key_in_use(db)
+    if needed and needed not in keys.ids:
+        LOG.warning("some secrets are sealed with key %s, which is not in %s: homeostat keys status", needed, path)
+
+
+def _make(path: Path) -> None:
+    try:
+        LOG.info("made %s with key %s, which seals secrets: keep a copy of it", path, keyfile.generate(path))
+    except FileExistsError:
+        LOG.info("another process has made %s", path)
+    except OSError as error:
+        raise Problem(f"the file of keys {path} cannot be made: {error.strerror}") from error
+
+
+def _check_plain(db: Database, why: str) -> None:
+    """Fails: Problem when there is something to be opened, and no key at all."""
+    needed = _key_in_use(db)
+    if needed:
+        raise Problem(
+            f"the database holds secrets sealed with key {needed}, and {why}: put the file of keys back; where it is "
+            "lost for good, make another one (homeostat keys generate): all that is not sealed goes on"
+        )
+
+
+def _key_in_use(db: Database) -> str:
+    """A database that does not answer now is waited for later."""
+    try:
+        with db.read() as tx:
+            return resealing.key_in_use(tx)
+    except Transient as error:
+        LOG.warning("starting all the same: %s", error)
+        return ""
+
+
+def _read(path: Path) -> KeyFile:
+    try:
+        keys = KeyFile(path)
+        if keyfile.is_open_to_others(path):
+            LOG.warning("others than its owner can read %s: chmod 600", path)
+    except OSError as error:
+        remedy = "make one with: homeostat keys generate"
+        raise Usage(f"--encryption-keys {path}: {error.strerror}; {remedy}") from error
+    except ValueError as error:
+        raise Usage(f"--encryption-keys {error}") from error
+    return keys
+
+
+def read_keys(db: Database, chosen: str, state: Path) -> None:
+    """The keys that there are, for who only looks. Fails: Usage for a file that cannot be used."""
+    path = State(state).keys if chosen in ("", NO_KEYS) else key_file(chosen, state)
+    if chosen not in ("", NO_KEYS) or path.exists():
+        db.use_keys(_read(path))
+
+
+def generate(path: Path, *, as_json: bool) -> int:
+    """Fails: Problem when there is a file already, whose keys something may be sealed with."""
+    try:
+        made = keyfile.generate(path)
+    except FileExistsError:
+        raise Problem(f"{path} is there already: change keys with homeostat keys rotate") from None
+    except OSError as error:
+        raise Problem(f"{path} cannot be made: {error.strerror}") from error
+    if as_json:
+        write_json({"file": str(path), "key": made})
+    else:
+        console().print(f"Made {path} with key {made}. Keep a copy of it apart from the backups of the database.")
+    return OK
+
+
+def status(db: Database, path: Path, *, as_json: bool) -> int:
+    """Gives the exit code: 1 when some cells are sealed with keys that are not there."""
+    cells = _counts(db)
+    ids = db.keys.ids
+    lost = sorted(set(cells) - set(ids) - {resealing.PLAIN})
+    if as_json:
+        write_json({"file": str(path), "keys": list(ids), "sealing": db.keys.newest, "cells": cells, "lost": lost})
+    else:
+        rows = [[each, str(cells.get(each, 0)), _role(each, db)] for each in [*ids, *lost, resealing.PLAIN]]
+        console().print(picture.table(("key", "cells", ""), rows))
+    return FAILED if lost else OK
+
+
+def _role(key: str, db: Database) -> str:
+    if key == resealing.PLAIN:
+        return "not sealed"
+    if key not in db.keys.ids:
+        return "lost: put it back into the file of keys, or nobody can read these"
+    return "seals what is written now" if key == db.keys.newest else "only opens"
+
+
+def rotate(db: Database, path: Path, *, same_key: bool, as_json: bool) -> int:
+    """Gives the exit code: 1 when some cells cannot be read. Fails: Problem, Usage when it cannot be begun."""
+    _counts(db)
+    _read(path)
+    if not same_key:
+        try:
+            keyfile.add_key(path)
+        except OSError as error:
+            raise Problem(f"{path} cannot be changed: {error.strerror}") from error
+        # By then every process of this file seals with the new key, so that nothing old is written behind the sweep.
+        time.sleep(2 * keyfile.LOOK_S)
+    keys = _read(path)
+    if not keys.newest:
+        raise Usage(f"{path} begins with `{keyfile.PLAIN}`: take that line away when all processes know the keys")
+    db.use_keys(keys)
+    try:
+        done = resealing.reseal(db, lambda table, rows: LOG.info("%s: %d rows looked at", table, rows))
+    except (Transient, SQLAlchemyError) as error:
+        raise Problem(f"it stopped; go on with: homeostat keys rotate --same-key ({error})") from error
+    cells = _counts(db)
+    old = {each: cells[each] for each in keys.ids[1:] if each in cells}
+    if as_json:
+        told = {"key": keys.newest, "sealed": done.cells, "lost": dict(done.lost), "left": old}
+        write_json(told)
+    else:
+        console().print(f"Sealed {done.cells} cells with key {keys.newest}.")
+        for why, count in done.lost.items():
+            console().print(f"{count} times: {why}")
+        if not old:
+            console().print("No cell needs an older key any more; backups do that were made before.")
+    return FAILED if done.lost or old else OK
+
+
+def _counts(db: Database) -> dict[str, int]:
+    """Fails: Problem for a database that cannot be used."""
+    if db.missing_file:
+        raise Problem(f"there is no database {db.missing_file}: name it with --database, or its --state-dir")
+    try:
+        if not db.standing().usable:
+            raise Problem("the database is of another version: `homeostat doctor` says more")
+        with db.read() as tx:
+            return resealing.counts(tx)
+    except (Transient, SQLAlchemyError) as error:
+        raise Problem(f"the database cannot be used, look at --database: {error}") from error

@@ -1,0 +1,45 @@
+"""Which stacks hold secrets, so that their rows are sealed (ADR 0031).
+
+That is decided for a whole tree of stacks: a secret goes from a parameter or a resource to others by references,
+through functions, into nested stacks and out of them again, and nobody has to follow it.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from homeostat.resources.discovery import BUILT_IN
+from homeostat.resources.registry import register
+from homeostat.templates import Compiled
+
+SECRET = re.compile(r"pass(word|wd|phrase)?$|secret|private_?key|credential|(^|_)token$|^psk$|^payload$", re.IGNORECASE)
+"""Names of properties, parameters and keys whose values are secrets."""
+_AGENTS = frozenset(("user_data_format", "UserDataFormat"))
+"""Properties by which servers get an agent, and its keys with it."""
+
+
+def holds_secrets(compiled: Compiled) -> bool:
+    """Does a template name secrets itself: hidden parameters, or what is called like a secret?"""
+    hidden = any(each.schema.hidden or SECRET.search(name) for name, each in compiled.parameters.items())
+    named = compiled.environment.get("encrypted_param_names")
+    return bool(hidden or named) or _names_secrets(compiled.raw.get("resources") or compiled.raw.get("Resources"))
+
+
+def _names_secrets(tree: Any) -> bool:
+    if isinstance(tree, dict):
+        return any(
+            (item not in (None, "") and isinstance(key, str) and (key in _AGENTS or bool(SECRET.search(key))))
+            or _names_secrets(item)
+            for key, item in tree.items()
+        )
+    return any(map(_names_secrets, tree)) if isinstance(tree, list) else False
+
+
+def makes_secrets(type_names: Iterable[str]) -> bool:
+    """Do resources of one of these types make secrets? What others have written may."""
+    known = register()
+    return any(_makes_secrets(known.types.get(name), known.origins.get(name, "")) for name in type_names)
+
+
+def _makes_secrets(kind: Any, origin: str) -> bool:
+    return kind is not None and (origin != BUILT_IN or kind.secretive)

@@ -1,0 +1,316 @@
+"""Secrets in the database: sealed cells beside plain ones, lost keys, and keys that change."""
+
+import stat
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Text, select, text, type_coerce, update
+from tests.contract.store_cases import NOW, TIMEOUT_S, claim, resource
+
+from homeostat.model.observed import Observation, Presence
+from homeostat.model.world import Resource, Seen
+from homeostat.store import keyfile, records, resealing, schema, sealing, sightings, stacks, worlds
+from homeostat.store.database import Database
+from homeostat.store.keyfile import KeyFile
+from homeostat.store.records import Record
+from homeostat.store.sealing import Keyring, Lost, Unreadable, key_id
+from homeostat.store.stacks import Desired, NewStack
+from homeostat.store.worlds import Writes
+
+OLD, NEW = Keyring([b"o" * 64]), Keyring([b"n" * 64, b"o" * 64])
+SECRET = "correct horse battery staple"
+
+
+@pytest.fixture
+def db(database: Database) -> Database:
+    database.use_keys(OLD)
+    return database
+
+
+def add(db: Database, name: str, *, secret: bool | None = None, value: str = SECRET) -> str:
+    """A stack with a resource, its observation, a file and a record, all of which hold the value."""
+    desired = Desired("template", {"default": value}, {"p": value}, {"e": value}, {"f": value}, secret=secret)
+    row = resource(f"k-{name}", name, handle=f"h-{name}", properties={"password": value}, metadata={"m": value})
+    writes = Writes()
+    writes.insert(row)
+    writes.seen[row.key] = (row, Seen(Observation(Presence.PRESENT, row.handle, {"value": value}, NOW), 2))
+    writes.properties.append((row, {"password": value}))
+    with db.write() as tx:
+        stacks.add(db, tx, NewStack(name, "p", name), desired, NOW, TIMEOUT_S)
+        worlds.record(db, tx, name, writes, NOW, secret=secret)
+        records.add(db, tx, [Record(f"r-{name}", "config", "p", f"t-{name}", {"o": value}, secret={"key": value})])
+    return name
+
+
+def everything(db: Database) -> str:
+    """All that the database holds, as it is stored."""
+    with db.read() as tx:
+        return "\n".join(
+            str(row)
+            for table in schema.metadata.sorted_tables
+            for row in tx.execute(select(*(type_coerce(each, Text) for each in table.c)))
+        )
+
+
+def read(db: Database, name: str) -> tuple[Desired, Resource, Seen, Record | None]:
+    with db.read() as tx:
+        rows, seen = worlds.load_rows(tx, name, 0)
+        key = f"k-{name}"
+        return stacks.desired_of(tx, name, 1), rows[key], seen[key], records.get(tx, f"r-{name}")
+
+
+def counts(db: Database) -> dict[str, int]:
+    with db.read() as tx:
+        return resealing.counts(tx)
+
+
+def test_what_is_sealed_is_read_back_and_found_nowhere(db: Database) -> None:
+    add(db, "web")
+    assert SECRET not in everything(db)
+    desired, row, seen, record = read(db, "web")
+    assert desired.parameters == {"p": SECRET}
+    assert (desired.template, desired.environment) == ({"default": SECRET}, {"e": SECRET})
+    assert desired.files == {"f": SECRET}
+    assert (row.properties, row.metadata) == ({"password": SECRET}, {"m": SECRET})
+    assert seen.observation.properties == {"value": SECRET}
+    assert record is not None
+    assert (record.object, record.secret) == ({"o": SECRET}, {"key": SECRET})
+
+
+def test_rows_of_stacks_without_secrets_are_plain(db: Database) -> None:
+    add(db, "web", secret=False, value="harmless")
+    with db.read() as tx:
+        found = tx.execute(text("SELECT properties FROM resource")).scalar_one()
+    assert found == '{"password":"harmless"}'
+    assert counts(db).get(resealing.PLAIN, 0) == 0
+
+
+def test_plain_rows_from_before_are_read_on(database: Database) -> None:
+    add(database, "old")
+    assert SECRET in everything(database)
+    database.use_keys(OLD)
+    add(database, "new")
+    for name in ("old", "new"):
+        assert read(database, name)[0].parameters == {"p": SECRET}
+
+
+def test_text_that_looks_sealed_stays_what_it_is(database: Database) -> None:
+    for value in ("enc:v1:00000000:AAAA", "enc:plain:x", "enc:"):
+        name = f"s{len(value)}"
+        add(database, name, value=value)
+        assert read(database, name)[0].files == {"f": value}
+
+
+def test_a_cell_that_was_moved_or_changed_is_not_believed(db: Database) -> None:
+    add(db, "web")
+    with db.write() as tx:
+        tx.execute(text("UPDATE record SET object = secret"))
+    with db.read() as tx:
+        found = records.get(tx, "r-web")
+    assert found is not None
+    with pytest.raises(Unreadable, match=r"record\.object cannot be read: the cell was changed"):
+        found.object["o"]
+
+
+def test_a_lost_key_stops_only_who_needs_it(db: Database) -> None:
+    add(db, "theirs")
+    db.use_keys(Keyring([b"x" * 64]))
+    add(db, "ours")
+    assert read(db, "ours")[1].properties == {"password": SECRET}
+    with db.read() as tx:
+        rows, _ = worlds.load_rows(tx, "theirs", 0)
+        watched = sightings.by_handle(tx, ["h-ours", "h-theirs"], ["OS::Nova::Server"])
+    lost: Any = rows["k-theirs"].properties
+    assert [each.handle for each in watched] == ["h-ours"]
+    assert isinstance(lost, Lost)
+    for ask in (
+        lambda: lost["password"],
+        lambda: dict(lost),
+        lambda: lost == {},
+        lambda: bool(lost),
+        lambda: list(lost),
+    ):
+        with pytest.raises(Unreadable, match=f"key {key_id(b'o' * 64)}, which is not there"):
+            ask()
+    with db.read() as tx:
+        desired = stacks.desired_of(tx, "theirs", 1)
+    assert desired.files == {"f": SECRET}  # somebody has given the same text again
+    with pytest.raises(Unreadable):
+        dict(desired.parameters)
+
+
+def test_what_cannot_be_read_is_never_written_over(db: Database) -> None:
+    add(db, "web")
+    db.use_keys(Keyring([b"x" * 64]))
+    with db.read() as tx:
+        rows, _ = worlds.load_rows(tx, "web", 0)
+    before = everything(db)
+    writes = Writes()
+    writes.intend(rows["k-web"])
+    with pytest.raises((TypeError, Unreadable)), db.write() as tx:
+        worlds.record(db, tx, "web", writes, NOW)
+    assert everything(db) == before
+
+
+def test_the_time_since_when_a_property_is_so_survives_sealing(db: Database) -> None:
+    add(db, "web")
+    with db.write() as tx:
+        worlds.record_properties(tx, "web", [("k-web", "a", {"password": SECRET, "x": 1})], NOW + 60, True)
+    table = schema.resource_properties_observed
+    with db.read() as tx:
+        since = dict(tx.execute(select(table.c.prop_name, table.c.since)).tuples().all())
+    assert since == {"password": NOW, "x": NOW + 60}
+
+
+def test_observers_seal_what_they_see_of_sealed_rows(db: Database) -> None:
+    add(db, "web")
+    add(db, "open", secret=False, value="harmless")
+    with db.read() as tx:
+        watched = sightings.by_handle(tx, ["h-web", "h-open"], ["OS::Nova::Server"])
+    looks = [
+        (each, Observation(Presence.PRESENT, each.handle, {"value": f"other {SECRET}"}, NOW + 1)) for each in watched
+    ]
+    with db.write() as tx:
+        sightings.record(db, tx, looks)
+    with db.read() as tx:
+        cells = dict(tx.execute(text("SELECT stack_id, object FROM resource_observed")).tuples().all())
+    assert sealing.is_sealed(cells["web"])
+    assert not sealing.is_sealed(cells["open"])
+
+
+# -- changing keys -----------------------------------------------------------------------------------------------------
+
+
+def test_all_is_sealed_anew(database: Database) -> None:
+    add(database, "plain")
+    database.use_keys(OLD)
+    for number in range(3):
+        add(database, f"old{number}")
+    database.use_keys(NEW)
+    add(database, "new")
+    add(database, "open", secret=False, value="harmless")
+    before = counts(database)
+    assert set(before) == {OLD.newest, NEW.newest, resealing.PLAIN}
+
+    done = resealing.reseal(database)
+    assert not done.lost
+    assert done.cells == before[OLD.newest] + before[resealing.PLAIN]
+    assert counts(database) == {NEW.newest: sum(before.values())}
+    assert SECRET not in everything(database)
+    database.use_keys(Keyring([b"n" * 64]))
+    for name in ("plain", "old0", "new"):
+        assert read(database, name)[1].properties == {"password": SECRET}
+        assert read(database, name)[0].files == {"f": SECRET}
+    assert resealing.reseal(database).cells == 0
+
+
+def test_whoever_writes_meanwhile_wins(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    add(db, "web")
+    db.use_keys(NEW)
+    batch = resealing._batch
+
+    def written_behind(tx: Any, table: Any, *more: Any) -> Any:
+        rows = batch(tx, table, *more)
+        if table is schema.record and rows:
+            other = threading.Thread(target=change)
+            other.start()
+            other.join()
+        return rows
+
+    def change() -> None:
+        with db.write() as tx:
+            tx.execute(update(schema.record).values(object={"o": "newer"}))
+
+    monkeypatch.setattr(resealing, "_batch", written_behind)
+    resealing.reseal(db)
+    found = read(db, "web")[3]
+    assert found is not None
+    assert (found.object, found.secret) == ({"o": "newer"}, {"key": SECRET})
+
+
+def test_sealing_anew_does_not_disturb_who_works(db: Database) -> None:
+    """Rows keep their version: a pass that has loaded them goes on."""
+    add(db, "web")
+    lease = claim(db, "web", at=NOW + 1)
+    with db.read() as tx:
+        rows, _ = worlds.load_rows(tx, "web", 0)
+    db.use_keys(NEW)
+    resealing.reseal(db)
+    writes = Writes()
+    rows["k-web"].properties = {"password": "changed"}
+    writes.intend(rows["k-web"])
+    with db.write() as tx:
+        worlds.record(db, tx, lease.stack_id, writes, NOW)
+    assert read(db, "web")[1].properties == {"password": "changed"}
+
+
+def test_what_is_lost_is_named_and_left_alone(db: Database) -> None:
+    add(db, "web")
+    before = counts(db)
+    db.use_keys(Keyring([b"x" * 64]))
+    done = resealing.reseal(db)
+    assert done.cells == 0
+    assert sum(done.lost.values()) == before[OLD.newest]
+    assert any("record.secret" in why for why in done.lost)
+    assert counts(db) == before
+
+
+# -- the file of keys --------------------------------------------------------------------------------------------------
+
+
+def test_a_file_of_keys_is_for_its_owner_alone_and_never_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "keys"
+    made = keyfile.generate(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert KeyFile(path).newest == made
+    with pytest.raises(FileExistsError):
+        keyfile.generate(path)
+    newer = keyfile.add_key(path)
+    assert KeyFile(path).ids == (newer, made)
+    assert [each.name for each in tmp_path.iterdir()] == ["keys"]
+
+
+def test_a_process_notices_new_keys(tmp_path: Path) -> None:
+    now = 0.0
+    path = tmp_path / "keys"
+    old = keyfile.generate(path)
+    running = KeyFile(path, lambda: now)
+    newer = keyfile.add_key(path)
+    elsewhere = KeyFile(path).seal("x", "t.c")
+    now += 0.5
+    assert running.open(elsewhere, "t.c") == "x"  # a key that is missing is looked for at once
+    assert running.newest == newer
+    path.write_text("nonsense\n")
+    now += keyfile.LOOK_S + 1
+    assert running.seal("x", "t.c") == elsewhere  # what was read before goes on
+    assert running.ids == (newer, old)
+
+
+def test_keys_that_only_open(tmp_path: Path) -> None:
+    path = tmp_path / "keys"
+    keyfile.generate(path)
+    sealed = KeyFile(path).seal("x", "t.c")
+    path.write_text(f"plain\n{path.read_text()}")
+    ring = KeyFile(path)
+    assert ring.newest == ""
+    assert ring.seal("x", "t.c") == "x"
+    assert ring.open(sealed, "t.c") == "x"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "holds no key"),
+        ("plain\n", "holds no key"),
+        ("# a remark\nhunter2\n", "line 2 is no key"),
+        ("aGVsbG8=\n", "it has 5 bytes"),
+    ],
+)
+def test_a_file_that_is_wrong_is_refused_without_showing_it(tmp_path: Path, content: str, words: str) -> None:
+    path = tmp_path / "keys"
+    path.write_text(content)
+    with pytest.raises(ValueError, match=words) as caught:
+        KeyFile(path)
+    assert "hunter2" not in str(caught.value)
