@@ -13,6 +13,7 @@ from bench.processes import created_by_workers
 from bench.reacting import latency, small_beside_large
 from bench.reading import reading
 from bench.rows import bare_rows
+from bench.sealing import sealing
 from bench.serving import crowded
 from bench.shapes import SHAPES
 
@@ -99,10 +100,17 @@ def together(wanted: Wanted) -> Iterator[Figure]:
             yield from crowded(n, database, wanted.clients, wanted.seconds, wanted.pause_s, 2)
 
 
+def sealed(wanted: Wanted) -> Iterator[Figure]:
+    for database in wanted.databases:
+        for n in wanted.sizes:
+            yield from sealing(n, wanted.repeat, database)
+
+
 BENCHES: dict[str, tuple[str, Bench]] = {
     **{name: (shape.what, lifecycle_of(name)) for name, shape in SHAPES.items()},
     "read": ("reading, compiling and checking a template, and the first decisions about it", read),
     "rows": ("the bare row traffic, and what share of it creating reaches", rows),
+    "sealing": ("what it costs that secrets are sealed, and what it costs those who have none", sealed),
     "workers": ("1, 2 and 4 worker processes on PostgreSQL create resources in several stacks", workers),
     "latency": ("from an attribute being known to the dependant being started, on a cloud", per_size(latency)),
     "beside": ("small stacks while a large one is being created", per_size(small_beside_large)),

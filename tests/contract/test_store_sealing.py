@@ -160,7 +160,7 @@ def test_the_time_since_when_a_property_is_so_survives_sealing(db: Database) -> 
         worlds.record_properties(tx, "web", [("k-web", "a", {"password": SECRET, "x": 1})], NOW + 60, True)
     table = schema.resource_properties_observed
     with db.read() as tx:
-        since = dict(tx.execute(select(table.c.prop_name, table.c.since)).tuples().all())
+        since = {row.prop_name: row.since for row in tx.execute(select(table.c.prop_name, table.c.since))}
     assert since == {"password": NOW, "x": NOW + 60}
 
 
@@ -175,7 +175,8 @@ def test_observers_seal_what_they_see_of_sealed_rows(db: Database) -> None:
     with db.write() as tx:
         sightings.record(db, tx, looks)
     with db.read() as tx:
-        cells = dict(tx.execute(text("SELECT stack_id, object FROM resource_observed")).tuples().all())
+        found = tx.execute(text("SELECT stack_id, object FROM resource_observed"))
+        cells = {row.stack_id: row.object for row in found}
     assert sealing.is_sealed(cells["web"])
     assert not sealing.is_sealed(cells["open"])
 
@@ -204,6 +205,17 @@ def test_all_is_sealed_anew(database: Database) -> None:
         assert read(database, name)[1].properties == {"password": SECRET}
         assert read(database, name)[0].files == {"f": SECRET}
     assert resealing.reseal(database).cells == 0
+
+
+def test_all_is_opened_for_good(db: Database) -> None:
+    """To go back to a version that knows no keys."""
+    add(db, "web")
+    before = counts(db)
+    db.use_keys(Keyring([b"o" * 64], sealing=False))
+    assert resealing.reseal(db).cells == sum(before.values())
+    assert counts(db) == {resealing.PLAIN: sum(before.values())}
+    db.use_keys(Keyring())
+    assert read(db, "web")[1].properties == {"password": SECRET}
 
 
 def test_whoever_writes_meanwhile_wins(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -140,7 +140,8 @@ def _role(key: str, db: Database) -> str:
 
 
 def rotate(db: Database, path: Path, *, same_key: bool, as_json: bool) -> int:
-    """Gives the exit code: 1 when some cells cannot be read. Fails: Problem, Usage when it cannot be begun."""
+    """Gives the exit code: 1 when some cells cannot be read. With a file that begins with `plain`, and the same keys,
+    all is opened for good. Fails: Problem, Usage when it cannot be begun."""
     _counts(db)
     _read(path)
     if not same_key:
@@ -151,20 +152,19 @@ def rotate(db: Database, path: Path, *, same_key: bool, as_json: bool) -> int:
         # By then every process of this file seals with the new key, so that nothing old is written behind the sweep.
         time.sleep(2 * keyfile.LOOK_S)
     keys = _read(path)
-    if not keys.newest:
-        raise Usage(f"{path} begins with `{keyfile.PLAIN}`: take that line away when all processes know the keys")
     db.use_keys(keys)
     try:
         done = resealing.reseal(db, lambda table, rows: LOG.info("%s: %d rows looked at", table, rows))
     except (Transient, SQLAlchemyError) as error:
         raise Problem(f"it stopped; go on with: homeostat keys rotate --same-key ({error})") from error
     cells = _counts(db)
-    old = {each: cells[each] for each in keys.ids[1:] if each in cells}
+    old = {each: cells[each] for each in keys.ids if each in cells and each != keys.newest}
     if as_json:
         told = {"key": keys.newest, "sealed": done.cells, "lost": dict(done.lost), "left": old}
         write_json(told)
     else:
-        console().print(f"Sealed {done.cells} cells with key {keys.newest}.")
+        how = f"Sealed {done.cells} cells with key {keys.newest}" if keys.newest else f"Opened {done.cells} cells"
+        console().print(f"{how}.")
         for why, count in done.lost.items():
             console().print(f"{count} times: {why}")
         if not old:

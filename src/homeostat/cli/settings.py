@@ -33,8 +33,8 @@ class ServiceSettings:
     database: str = ""
     """SQLAlchemy URL, empty for SQLite in `state`."""
     encryption_keys: str = ""
-    """File of the keys that seal secrets, `none` to leave them plain, empty for the file in `state` with SQLite, and for
-    none otherwise."""
+    """File of the keys that seal secrets, `none` to leave them plain, empty for the file in `state` with SQLite, and
+    for none otherwise."""
     board: str = SQL_BOARD
     """`sql`, or URL of the Redis database where workers find their jobs."""
     cloud: str = "local"

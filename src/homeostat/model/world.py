@@ -121,8 +121,8 @@ class Spares(StrEnum):
 @dataclass(slots=True)
 class StackFacts:
     """What a shard must know of its stack. rollback_to — the revision a ROLLBACK goes back to, else None;
-    observe_s, exceptions, look_from, step_at, lock, suspended, snapshot, secret — see `store.schema.stack`; spares — one of
-    `Spares`, or None."""
+    observe_s, exceptions, look_from, step_at, lock, suspended, snapshot, secret — see `store.schema.stack`; spares —
+    one of `Spares`, or None."""
 
     id: str
     name: str

@@ -1,4 +1,4 @@
-"""Which stacks hold secrets, so that their rows are sealed (ADR 0031).
+"""Which stacks hold secrets, so that their rows are sealed (ADR 0036).
 
 That is decided for a whole tree of stacks: a secret goes from a parameter or a resource to others by references,
 through functions, into nested stacks and out of them again, and nobody has to follow it.

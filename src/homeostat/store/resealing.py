@@ -73,7 +73,8 @@ def _harmless() -> Any:
 
 
 def reseal(db: Database, told: Progress = lambda table, rows: None) -> Resealed:
-    """Seal with the newest key what is sealed with another one, or should be sealed and is not.
+    """Seal with the newest key what is sealed with another one, or should be sealed and is not; where the keys do not
+    seal, open all that is sealed.
 
     Fails: Transient when the database does not answer; what was done is done.
     """
@@ -118,9 +119,12 @@ def _changes(
         if harmless and not _always(column) and not is_sealed(cell):
             continue
         try:
-            yield key, column, cell, _anew(keys, column, cell)
+            anew = _anew(keys, column, cell)
         except Unreadable as error:
             done.lost[str(error)] += 1
+            continue
+        if anew != cell:
+            yield key, column, cell, anew
 
 
 def _anew(keys: Keyring, column: Column[Any], cell: str) -> str:

@@ -1,4 +1,4 @@
-"""Cells of the database that only the holders of a key can read (ADR 0031).
+"""Cells of the database that only the holders of a key can read (ADR 0036).
 
 A sealed cell is text, `enc:v1:<id of the key>:<base64>`, in the place of the plain text, which no JSON begins like: so
 sealed and plain rows live side by side, and a service that is given keys reads what was written before.

@@ -142,6 +142,7 @@ def _part(description: str) -> Property:
 
 
 class IPsecSiteConnection(NetworkingType):
+    secretive = True
     name = "OS::Neutron::IPsecSiteConnection"
     kind = "ipsec_site_connection"
     description = "A protected connection to another site."
