@@ -20,6 +20,7 @@ from homeostat.resources.discovery import BUILT_IN
 from homeostat.resources.registry import of_kind, register, type_of
 from homeostat.store import delegations, health, resealing, schema, sinks, workers
 from homeostat.store.database import Database
+from homeostat.store.sealing import Unreadable
 
 LAG_S = 10.0
 """Work that waits longer than this for a worker is a sign of trouble."""
@@ -58,11 +59,20 @@ def examine(db: Database, cloud: Path | None) -> Iterator[Check]:
                 return
         for look in LOOKS:
             with db.read() as tx:
-                yield look(db, tx)
+                yield _readable(look, db, tx)
         if cloud is not None:
             yield from _local_cloud(db, cloud)
     except (Transient, SQLAlchemyError) as error:
         yield Check("database", Level.FAIL, f"a question went wrong: {error}", "look at --database and at its server")
+
+
+def _readable(look: Callable[[Database, Connection], Check], db: Database, tx: Connection) -> Check:
+    """What one look finds, also where a lost key keeps it from looking."""
+    try:
+        return look(db, tx)
+    except Unreadable as error:
+        name = look.__name__.strip("_").replace("_", " ")
+        return Check(name, Level.FAIL, f"it cannot be told: {error}", "put the key back into the file of keys")
 
 
 # -- what others add ---------------------------------------------------------------------------------------------------
