@@ -78,6 +78,7 @@ def serve(arguments: Namespace) -> int:
 
 def api(arguments: Namespace) -> int:
     """One API process, until SIGTERM or SIGINT."""
+    from homeostat.api.app import Limits
     from homeostat.api.intake import Quotas
     from homeostat.api.server import ApiSettings, run_api
     from homeostat.convergence.clock import AgreedClock, Entropy
@@ -88,6 +89,7 @@ def api(arguments: Namespace) -> int:
     there = ApiSettings(
         host=settings.host,
         port=settings.port,
+        limits=Limits(body_bytes_max=settings.max_body),
         quotas=Quotas(
             snapshots_max=settings.snapshots_max, adopt=not settings.no_adopt, abandon=not settings.no_abandon
         ),

@@ -68,7 +68,8 @@ def test_servers_keep_their_processes_from_one_stack_to_the_next(home: Home, tmp
 
 
 def test_the_operator_may_switch_it_off(home: Home) -> None:
-    started = home.run("serve", "--detach", "--port", "0", "--cloud", "simulated", "--no-adopt", "--no-abandon")
+    flags = ("--no-adopt", "--no-abandon", "--max-body", "500")
+    started = home.run("serve", "--detach", "--port", "0", "--cloud", "simulated", *flags)
     assert started.code == 0, started.err
     with calling(home) as http:
         made = http.post("stacks", json={"stack_name": "web", "template": "heat_template_version: rocky"}).json()
@@ -78,4 +79,6 @@ def test_the_operator_may_switch_it_off(home: Home) -> None:
             http.delete(f"{address}/abandon"),
             http.post("stacks", json={"stack_name": "other", "adopt_stack_data": "{}"}),
         ]
+        large = http.post("stacks", json={"stack_name": "large", "files": {"a": "x" * 500}})
     assert [answer.json()["error"]["type"] for answer in refused] == ["NotSupported"] * 3
+    assert "exceeds maximum allowed size (500 bytes)" in large.json()["error"]["message"]
