@@ -543,6 +543,10 @@ COMMANDS: Mapping[str, Callable[[Namespace], int]] = {
     "observe": asks.observe,
     "converge": asks.converge,
     "check": asks.check,
+    "suspend": asks.suspend,
+    "resume": asks.resume,
+    "lock": asks.lock,
+    "unlock": asks.unlock,
     "convergence": asks.convergence,
     "down": commands.down,
 }

@@ -84,3 +84,20 @@ def test_wrong_words(local: Home, tmp_path: Path) -> None:
     assert local.run("convergence", "one", "--on", "--off").code == 2
     assert local.run("observe", "nothing").code == 1
     assert "nobody" in local.run("converge", "one", "nobody").err
+
+
+def test_a_real_server_stands_still_while_its_stack_is_suspended_and_is_locked_with_it(local: Home) -> None:
+    ok(local.run("convergence", "one", "--on", "--look-every", "default"))
+    ok(local.run("converge", "one"))
+    ok(local.run("suspend", "one"))
+    assert state_of(local) == "SUSPEND_COMPLETE"
+    assert Path(f"/proc/{_pid(local)}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+    ok(local.run("resume", "one"))
+    assert Path(f"/proc/{_pid(local)}/stat").read_text().rpartition(")")[2].split()[0] != "T"
+    ok(local.run("lock", "one", "--reason", "disks are changed", "--expires-in", "1h"))
+    assert state_of(local) == "LOCK_COMPLETE"
+    refused = local.run("down", "one", "-y")
+    assert refused.code != 0
+    assert "disks are changed" in refused.err
+    ok(local.run("unlock", "one"))
+    assert state_of(local) == "UNLOCK_COMPLETE"

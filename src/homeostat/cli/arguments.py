@@ -152,6 +152,25 @@ def _add_asks(commands: Commands) -> None:
     check = _client(
         commands, "check", "look at every resource, tell whether it is well, change nothing", "homeostat check web-tier"
     )
+    suspend = _client(
+        commands, "suspend", "suspend everything in a stack, servers above all", "homeostat suspend web-tier"
+    )
+    resume = _client(commands, "resume", "resume a suspended stack", "homeostat resume web-tier")
+    lock = _client(
+        commands,
+        "lock",
+        "lock a stack: nobody changes it, not even convergence, until it is unlocked",
+        "homeostat lock web-tier\n  homeostat lock web-tier --level stacks --reason 'new disks' --expires-in 2h",
+    )
+    unlock = _client(commands, "unlock", "unlock a stack", "homeostat unlock web-tier")
+    lock.add_argument(
+        "--level",
+        choices=("all", "stacks"),
+        default="all",
+        help="all: lock servers and protect images, too; stacks: the stacks alone (default: %(default)s)",
+    )
+    lock.add_argument("--reason", metavar="TEXT", help="told to whoever is refused")
+    lock.add_argument("--expires-in", metavar="TIME", type=age_s, help="unlock it by itself after 90s, 15m, 2h or 3d")
     convergence = _client(
         commands,
         "convergence",
@@ -161,11 +180,11 @@ def _add_asks(commands: Commands) -> None:
         "  homeostat convergence web-tier server_2 --same\n\n"
         "The switches of a stack hold for all that is nested in it.",
     )
-    for command in (observe, converge, check, convergence):
+    for command in (observe, converge, check, suspend, resume, lock, unlock, convergence):
         command.add_argument("name", metavar="NAME", help="name or id of the stack")
     for command in (observe, converge, convergence):
         command.add_argument("resource", metavar="RESOURCE", nargs="?", help="only this resource")
-    for command in (observe, converge, check):
+    for command in (observe, converge, check, suspend, resume, lock, unlock):
         command.add_argument("--no-wait", action="store_true", help="return as soon as the service has accepted it")
     switch = convergence.add_mutually_exclusive_group()
     switch.add_argument(

@@ -1,5 +1,5 @@
-"""The commands that ask something of a stack that is there: observe, converge, check, convergence. Each gives the exit
-code."""
+"""The commands that ask something of a stack that is there: observe, converge, check, suspend, lock, convergence, ….
+Each gives the exit code."""
 
 import time
 from argparse import Namespace
@@ -58,10 +58,32 @@ def converge(arguments: Namespace) -> int:
 
 
 def check(arguments: Namespace) -> int:
+    return _done(arguments, "check")
+
+
+def suspend(arguments: Namespace) -> int:
+    return _done(arguments, "suspend")
+
+
+def resume(arguments: Namespace) -> int:
+    return _done(arguments, "resume")
+
+
+def lock(arguments: Namespace) -> int:
+    given = {"level": arguments.level, "reason": arguments.reason, "expires_in": arguments.expires_in}
+    return _done(arguments, "lock", given)
+
+
+def unlock(arguments: Namespace) -> int:
+    return _done(arguments, "unlock")
+
+
+def _done(arguments: Namespace, action: str, given: Wire | None = None) -> int:
+    """Ask for an action on the whole stack, and follow it to its end."""
     with connect(arguments) as client:
         stack = client.stack(arguments.name)
         after = client.newest_event(stack)
-        client.act(stack, "check")
+        client.act(stack, action, given=given)
         if arguments.no_wait:
             return _told({"stack": stack["id"]}, f"accepted: homeostat watch {stack['stack_name']}", arguments)
         return ended(client, followed(client, stack["id"], arguments, after), arguments)

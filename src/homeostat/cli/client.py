@@ -77,10 +77,12 @@ class Client:
     def resource(self, stack: Mapping[str, Any], name: str) -> Wire:
         return dict(self._ask("GET", f"{_path(stack)}/resources/{quote(name, safe='')}")["resource"])
 
-    def act(self, stack: Mapping[str, Any], action: str, resource: str | None = None) -> Wire:
-        """Ask for an action on the stack, or on one of its resources."""
+    def act(
+        self, stack: Mapping[str, Any], action: str, resource: str | None = None, given: Wire | None = None
+    ) -> Wire:
+        """Ask for an action on the stack, or on one of its resources. given — what goes with it."""
         below = "" if resource is None else f"/resources/{quote(resource, safe='')}"
-        return self._ask("POST", f"{_path(stack)}{below}/actions", json={action: None})
+        return self._ask("POST", f"{_path(stack)}{below}/actions", json={action: given})
 
     def convergence(self, stack: Mapping[str, Any]) -> Wire:
         return dict(self._ask("GET", f"{_path(stack)}/convergence")["convergence"])

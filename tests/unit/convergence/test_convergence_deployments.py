@@ -6,6 +6,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from tests.unit.convergence.running import PROJECT, Service
 
+from homeostat.api.asks import Asks
 from homeostat.convergence.children import members
 from homeostat.convergence.records import deployed
 from homeostat.model.errors import Rejected
@@ -371,3 +372,38 @@ def test_outputs_of_a_group_are_maps_by_server() -> None:
 def test_pauses_between_batches_are_refused() -> None:
     with pytest.raises(Rejected, match=r"pause_time: 3 is out of range \(min: 0, max: 0\)"):
         Service().create(fleet({"a": A}, {"rolling_update": {"pause_time": 3}}))
+
+
+def test_it_is_applied_when_its_stack_is_suspended_and_resumed_where_it_is_for_that() -> None:
+    service = Service()
+    stack_id = service.create(greeting(actions=["SUSPEND"]))
+    assert (service.state(stack_id), given(service)) == ("CREATE_COMPLETE", [])
+    asks = Asks(service.db, 3600.0)
+    asks.suspend(stack_id)
+    service.live(30)
+    assert service.states(stack_id)["deploy"] == "SUSPEND_IN_PROGRESS"
+    assert inputs(service)["deploy_action"] == "SUSPEND"
+    answer(service, {"said": "good night"})
+    service.rest()
+    assert service.state(stack_id) == "SUSPEND_COMPLETE"
+    assert service.attribute(stack_id, "deploy", "said") == "good night"
+    asks.resume(stack_id)
+    service.rest()
+    assert service.state(stack_id) == "RESUME_COMPLETE"
+
+
+def test_a_stack_whose_deployment_fails_to_suspend_is_suspended_once_more() -> None:
+    service = Service()
+    stack_id = service.create(greeting(actions=["SUSPEND"]))
+    asks = Asks(service.db, 3600.0)
+    asks.suspend(stack_id)
+    service.live(5)
+    answer(service, {"deploy_status_code": 1})
+    service.rest()
+    assert service.state(stack_id) == "SUSPEND_FAILED"
+    assert "non-zero status code: 1" in service.stack(stack_id).reason
+    asks.suspend(stack_id)
+    service.live(5)
+    answer(service, {"said": "good night"})
+    service.rest()
+    assert service.state(stack_id) == "SUSPEND_COMPLETE"

@@ -229,6 +229,27 @@ def test_trouble_of_the_cloud_holds_suspending_up_only() -> None:
         assert (service.state(stack_id), statuses(service)) == ("RESUME_COMPLETE", ["active"] * 4)
 
 
+def test_alarms_are_switched_off_while_suspended_but_for_those_that_are_off_anyway() -> None:
+    alarm = "OS::Aodh::GnocchiAggregationByMetricsAlarm"
+    rule = {"metrics": ["m"], "threshold": 1, "granularity": 60, "aggregation_method": "mean"}
+    on = {"type": alarm, "properties": rule}
+    off = {"type": alarm, "properties": {**rule, "enabled": False}}
+    service, stack_id = made({"on": on, "off": off})
+
+    def enabled() -> dict[str, bool]:
+        things = service.cloud.things("alarm")
+        return {name: things[service.row(stack_id, name).handle]["enabled"] for name in ("on", "off")}
+
+    asks(service).suspend(stack_id)
+    assert rested(service, stack_id) == "SUSPEND_COMPLETE"
+    service.live(120.0)
+    assert enabled() == {"on": False, "off": False}
+    asks(service).resume(stack_id)
+    assert rested(service, stack_id) == "RESUME_COMPLETE"
+    service.live(120.0)
+    assert enabled() == {"on": True, "off": False}
+
+
 # -- locks -------------------------------------------------------------------------------------------------------------
 
 
@@ -318,6 +339,26 @@ def test_nothing_is_healed_in_a_locked_stack_until_it_is_unlocked() -> None:
     assert service.state(stack_id) == "UNLOCK_COMPLETE"
     assert len(service.servers()) == 2
     assert locked_servers(service) == [False, False]
+
+
+def test_images_are_protected_while_locked_but_for_what_the_template_protects() -> None:
+    image = {"disk_format": "raw", "container_format": "bare", "location": "http://images.test/one"}
+    both = {name: {"type": "OS::Glance::WebImage", "properties": {**image, "protected": name == "kept"}}
+            for name in ("kept", "loose")}  # fmt: skip
+    service, stack_id = made(both)
+
+    def protected() -> dict[str, bool]:
+        things = service.cloud.things("image")
+        return {name: things[service.row(stack_id, name).handle]["protected"] for name in both}
+
+    lock(service, stack_id)
+    assert rested(service, stack_id) == "LOCK_COMPLETE"
+    service.live(120.0)
+    assert protected() == {"kept": True, "loose": True}
+    unlock(service, stack_id)
+    assert rested(service, stack_id) == "UNLOCK_COMPLETE"
+    service.live(120.0)
+    assert protected() == {"kept": True, "loose": False}
 
 
 def test_the_table_of_states_and_actions() -> None:
