@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sqlalchemy import Row
+
 from homeostat.resources.nested import as_given
 from homeostat.resources.secrets import SECRET
 from homeostat.templates import HIDDEN, UNKNOWN, Compiled
@@ -20,6 +22,11 @@ class Veil:
 
     texts: frozenset[str] = frozenset()
     derived: frozenset[tuple[str, str]] = frozenset()
+
+    @classmethod
+    def over(cls, stack: Row[Any], compiled: Compiled | None) -> "Veil":
+        """What hides the secrets of a stack, by its own template; nothing where it has none."""
+        return cls() if compiled is None or stack.secret is False else cls().of(compiled)
 
     def of(self, compiled: Compiled) -> "Veil":
         """With the hidden parameters of one more template."""

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Row
 from homeostat.api.asking import Asked, quoted
 from homeostat.api.graphs import Graph
 from homeostat.api.orchestration.renderings import Wire, at, link
+from homeostat.api.veil import Veil
 from homeostat.convergence.children import STACK, show_members
 from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected
@@ -68,6 +69,7 @@ class Inventory:
                 self._current[name] = current
         self._observed: Mapping[str, Mapping[str, tuple[Any, float]]] | None = None
         self._looked: Mapping[int, tuple[float, str]] = {}
+        self._veil = Veil.over(stack, graph.compiled)
 
     @property
     def scope(self) -> RowScope:
@@ -179,7 +181,7 @@ class Inventory:
             "seen_at": at(look.seen_at),
             "looked_at": at(max(look.seen_at, looked_at)),
             "reason": look.reason,
-            "properties": {name: value for name, (value, _) in properties.items()},
+            "properties": {name: self._veil.shown(row.name, name, value) for name, (value, _) in properties.items()},
             "drift": self._drift(row, look, properties),
         }
         alone = left_alone(row)
@@ -194,8 +196,8 @@ class Inventory:
         return [
             {
                 "property": name,
-                "desired": thing.properties.get(name),
-                "observed": value,
+                "desired": self._veil.shown(row.name, name, thing.properties.get(name)),
+                "observed": self._veil.shown(row.name, name, value),
                 "since": at(max(since, row.acted_at or 0.0)),
             }
             for name in kind.drift(thing)
