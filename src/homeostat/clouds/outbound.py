@@ -22,6 +22,9 @@ from homeostat.model.errors import Rejected, Transient
 REDIRECTS_MAX = 5
 SCHEMES = {"http": 80, "https": 443}
 NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+INSIDE = tuple(ipaddress.ip_network(each) for each in ("192.0.0.0/24", "168.63.129.16/32", "fec0::/10"))
+"""Not for the open internet, though Python says so: protocol assignments and what clouds put among them for their
+machines, the address at which Azure's machines reach their host, and what was site-local in IPv6."""
 USER_AGENT = b"homeostat"
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -65,6 +68,8 @@ def is_public(address: Address) -> bool:
             inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
         if inner is not None:
             return is_public(inner)
+    if any(address in each for each in INSIDE):
+        return False
     return address.is_global and not address.is_multicast and not address.is_reserved
 
 

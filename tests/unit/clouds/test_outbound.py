@@ -218,6 +218,12 @@ def test_whatever_hinders_a_post_may_pass() -> None:
         ("255.255.255.255", False),
         ("224.0.0.1", False),
         ("169.254.169.254", False),
+        ("::ffff:169.254.169.254", False),
+        ("192.0.0.192", False),  # metadata of Oracle's cloud
+        ("168.63.129.16", False),  # the host of machines in Azure
+        ("::ffff:168.63.129.16", False),
+        ("fec0::1", False),
+        ("64:ff9b::a9fe:a9fe", False),
         ("fe80::1", False),
         ("fc00::1", False),
         ("::", False),
