@@ -213,7 +213,7 @@ class Pass:
             if record.removed:
                 writes.remove(record.row)
             else:
-                if record.whole:
+                if record.whole or record.forsaken:  # a token that is given up belongs to the intent
                     writes.intend(record.row)
                 else:
                     writes.conclude(record.row)

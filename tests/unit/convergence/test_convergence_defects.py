@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 from sqlalchemy import select
-from tests.unit.convergence.running import LIMITS, Service, double, server, volume
+from tests.unit.convergence.running import LIMITS, Service, double, server, template, volume
 
+from homeostat.api.intake import Intent
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.convergence.conductor import run_pass
 from homeostat.store import schema, shards
@@ -177,3 +178,16 @@ def test_outputs_that_a_config_declares_are_attributes_of_its_deployment() -> No
     service.rest()
     assert service.state(stack_id) == "CREATE_COMPLETE"
     assert service.row(stack_id, "value").properties["value"] == "42"
+
+
+def test_a_creation_that_was_given_up_for_a_thing_of_others_is_not_looked_for_again_and_again() -> None:
+    """Its token goes with it, also where the stack has failed and nothing follows."""
+    service = Service(Weather(faults=Faults(unreachable=1.0)))
+    stack_id = service.create({"disk": volume()})
+    service.cloud.weather.faults = Faults()
+    theirs = {"disk": {**volume(), "external_id": "volume-of-others", "properties": {}}, "bad": double(fail=True)}
+    service.intake.update(stack_id, Intent(template(theirs), disable_rollback=True))
+    service.live(100.0)
+    assert service.state(stack_id) == "UPDATE_FAILED"
+    assert service.row(stack_id, "disk").token == ""
+    assert service.board.job_count == 0
