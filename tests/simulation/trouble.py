@@ -100,7 +100,7 @@ class TroubledWorld(SimulatedWorld):
             self._keeper = keepers
             self._acts.append((12.0, self._keep))
         if probers.random() < 0.3 or marked:
-            self._acts.append((6.0, self._mark))
+            self._acts.append((20.0 if marked else 6.0, self._mark))
         self._unswitched: set[str] = set()
         if caretakers.random() < 0.3 or maintained:
             self._acts += [(5.0, self._maintain), (5.0, self._lock_stack), (5.0, self._unlock_stack)]
