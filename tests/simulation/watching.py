@@ -246,7 +246,7 @@ class Watcher:
         if before is not None and after is not None:
             self._demand(after.version >= before.version, f"{name} went from version {before.version} to {after}")
             again = any(one == other for one, other in itertools.pairwise(walk))
-            newer = after.revision > before.revision or after.marks != before.marks
+            newer = after.revision > before.revision or after.marked
             self._demand(newer or not again, f"{name} fails over and over: {before}, {events}")
             lingers = after.state == (Action.DELETE, Status.COMPLETE)
             held = lingers or before.handle in ("", after.handle, *self.retained)
