@@ -103,6 +103,7 @@ def delete_snapshot(ask: Ask, stack_name: StackName, stack_id: StackId, snapshot
     dependencies=[may("stacks:restore_snapshot")],
     summary="Restore a snapshot",
     status_code=202,
+    response_class=Response,
     responses=answers(None, "Accepted; the stack goes back to the snapshot.", 202) | documented(409),
 )
 def restore_snapshot(ask: Ask, stack_name: StackName, stack_id: StackId, snapshot_id: SnapshotId) -> Response:
