@@ -10,12 +10,14 @@ BIN := .venv/bin
 HOMEOSTAT_SEEDS ?= 40
 export HOMEOSTAT_SEEDS
 EXAMPLES ?= 20000
+REQUESTS ?= 100000
+SEED ?= 1
 CORPUS ?= ../shared/corpus
 ONLY ?=
 
 .PHONY: help
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: demo
 demo: .venv/installed-dev ## bring up a web tier on this machine, break it, watch it heal (about a minute)
@@ -31,6 +33,11 @@ test: .venv/installed-dev ## run all tests; HOMEOSTAT_SEEDS=1000 plays more simu
 .PHONY: fuzz
 fuzz: .venv/installed-dev ## make many templates at random and see that each is compiled or refused; EXAMPLES=20000
 	HOMEOSTAT_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest tests/unit/templates/test_template_fuzz.py --timeout=0 $(ARGS)
+
+.PHONY: fuzz-requests
+fuzz-requests: .venv/installed-dev ## send many malformed requests and see that the service lives on; REQUESTS=100000 SEED=1
+	HOMEOSTAT_REQUESTS=$(REQUESTS) HOMEOSTAT_SEED=$(SEED) \
+		$(BIN)/python -m pytest tests/wire/test_malformed.py --timeout=0 --capture=no --show-capture=no $(ARGS)
 
 .PHONY: lint
 lint: .venv/installed-dev ## check style, types and the borders between packages
