@@ -163,8 +163,8 @@ ACTION_PARAMETERS = (
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """sent — the next bytes on a connection; methods — of the requests that they hold; breaks_off — no answer need come:
-    what is sent stops early, or its borders cannot be told; routes — path and method that the requests are spoilt of."""
+    """sent — the next bytes on a connection; methods — of the requests that they hold; breaks_off — no answer need
+    come: what is sent stops early, or its borders cannot be told; routes — path and method that were spoilt."""
 
     sent: bytes
     methods: tuple[str, ...]
@@ -396,7 +396,9 @@ class _Making:
             breaks_off = True
         elif body or method in ("POST", "PUT", "PATCH"):
             headers.append((b"Content-Length", b"%d" % len(body)))
-        version = b"HTTP/1.1" if not self._odds(2) else self._random.choice((b"HTTP/1.0", b"HTTP/9.9", b"http/1.1", b""))
+        version = (
+            b"HTTP/1.1" if not self._odds(2) else self._random.choice((b"HTTP/1.0", b"HTTP/9.9", b"http/1.1", b""))
+        )
         line = method.encode("latin-1") + b" " + target.encode("latin-1", "replace") + b" " + version
         head = b"\r\n".join([line, *(name + b": " + value for name, value in headers)])
         return Malformed(head + b"\r\n\r\n" + body, (method,), breaks_off)

@@ -278,7 +278,6 @@ def test_short_addresses(http: httpx.Client, hello: str) -> None:
         ("POST", "stacks/hello/{id}/actions", {"lock": {"expires_at": "2001-01-01"}}, 400, "HTTPBadRequest"),
         ("POST", "stacks/hello/{id}/actions", {"lock": 5}, 400, "HTTPBadRequest"),
         ("POST", "stacks/hello/{id}/actions", {"cancel_update": None}, 400, "NotSupported"),
-        ("POST", "stacks/hello/{id}/snapshots", {}, 400, "NotSupported"),
         ("POST", "stacks/preview", {}, 400, "HTTPBadRequest"),
         ("GET", "stacks?limit=x", None, 400, "HTTPBadRequest"),
         ("GET", "stacks?limit=99999999999999999999", None, 400, "HTTPBadRequest"),

@@ -52,9 +52,11 @@ and the remedy. Creating, updating and deleting are accepted at once; `stack_sta
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """body_bytes_max — of a request's body; hidden_tags — stacks with one of these are listed only on demand."""
+    """body_bytes_max, head_bytes_max — of a request's body, and of its address and headers; hidden_tags — stacks with
+    one of these are listed only on demand."""
 
     body_bytes_max: int = 1_048_576
+    head_bytes_max: int = 32_768
     hidden_tags: tuple[str, ...] = ()
 
 
@@ -69,10 +71,11 @@ def create_app(
     metrics: bool = False,
     policy: Policy | None = None,
     ec2: Ec2 | None = None,
+    body_s: float = 60.0,
 ) -> FastAPI:
     """An ASGI application that answers from this database. It starts no threads of its own.
 
-    policy — who may do what; None: as the defaults say.
+    policy — who may do what; None: as the defaults say; body_s — in which a body has to arrive.
     """
     app = FastAPI(
         title="Homeostat",
@@ -101,7 +104,7 @@ def create_app(
         _add_metrics(app)
     _add_error_handlers(app)
     # The one added last is the outermost.
-    app.add_middleware(BodyLimit, bytes_max=limits.body_bytes_max)
+    app.add_middleware(BodyLimit, bytes_max=limits.body_bytes_max, patience_s=body_s)
     app.add_middleware(Guard, access=access, policy=policy, may_signal=signals.token)
     app.add_middleware(Versions)
     app.add_middleware(Faults)

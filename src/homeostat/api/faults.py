@@ -14,7 +14,9 @@ EXPLANATIONS = {
     403: "Access was denied to this resource.",
     404: "The resource could not be found.",
     405: "The method is not allowed for this resource.",
+    408: "The server timed out waiting for the request.",
     409: "There was a conflict when trying to complete your request.",
+    429: "The caller has sent too many requests in a given amount of time.",
     500: "The server has either erred or is incapable of performing the requested operation.",
     503: "The server is currently unavailable. Please try again at a later time.",
 }

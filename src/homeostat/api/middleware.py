@@ -1,5 +1,6 @@
 """What happens to every request before a route sees it: request id, version, access, size of the body."""
 
+import asyncio
 import logging
 import re
 import time
@@ -10,6 +11,7 @@ from typing import Any
 from anyio import to_thread
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from homeostat.api import refusals
@@ -174,18 +176,32 @@ class Guard:
 
 
 class BodyLimit:
-    """Reads the body before the route does, and refuses one of more than `bytes_max` bytes without keeping it."""
+    """Reads the body before the route does, and refuses one of more than `bytes_max` bytes without keeping it, and one
+    that has not arrived within `patience_s` seconds. What breaks off is not acted upon."""
 
-    def __init__(self, app: ASGIApp, *, bytes_max: int) -> None:
+    def __init__(self, app: ASGIApp, *, bytes_max: int, patience_s: float) -> None:
         self._app = app
         self._bytes_max = bytes_max
+        self._patience_s = patience_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] in ("GET", "HEAD", "OPTIONS"):
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        if "content-length" not in headers and "transfer-encoding" not in headers:
             await self._app(scope, receive, send)
             return
         bytes_max = self._bytes_max * (FORM_FACTOR if scope["path"] in CLOUDFORMATION else 1)
-        body = await self._read(int(Headers(scope=scope).get("content-length") or 0), receive, bytes_max)
+        try:
+            async with asyncio.timeout(self._patience_s):
+                body = await self._read(int(headers.get("content-length") or 0), receive, bytes_max)
+        except BrokenOff:
+            return
+        except TimeoutError:
+            message = f"The body has to arrive within {self._patience_s:g} s."
+            await _hung_up(refusals.rejected(scope, Rejected("RequestTimeout", message)), scope, receive, send)
+            return
         if body is None:
             message = f"Request limit exceeded: JSON body size exceeds maximum allowed size ({self._bytes_max} bytes)."
             await refusals.rejected(scope, Rejected("RequestLimitExceeded", message))(scope, receive, send)
@@ -198,7 +214,7 @@ class BodyLimit:
         await self._app(scope, replayed, send)
 
     async def _read(self, announced: int, receive: Receive, bytes_max: int) -> bytes | None:
-        """The body; None if it is too large."""
+        """The body; None if it is too large. Fails: BrokenOff."""
         if announced > bytes_max * DRAINED_FACTOR:
             return None
         parts: list[bytes] = []
@@ -206,12 +222,24 @@ class BodyLimit:
         more = True
         while more and size <= bytes_max * DRAINED_FACTOR:
             message = await receive()
+            if message["type"] == "http.disconnect":
+                raise BrokenOff
             chunk = message.get("body", b"")
             size += len(chunk)
             if size <= bytes_max:
                 parts.append(chunk)
             more = message.get("more_body", False)
         return b"".join(parts) if size <= bytes_max else None
+
+
+class BrokenOff(Exception):
+    """The client has gone before its request was whole."""
+
+
+async def _hung_up(answer: Response, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer, and close the connection: nobody reads what else comes on it."""
+    answer.headers["Connection"] = "close"
+    await answer(scope, receive, send)
 
 
 class Faults:

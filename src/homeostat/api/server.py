@@ -10,6 +10,7 @@ from homeostat.api.app import Limits, create_app
 from homeostat.api.asking import Service
 from homeostat.api.auth import Access
 from homeostat.api.cloudformation.admission import Ec2
+from homeostat.api.connections import Patience, protocol
 from homeostat.api.enforcing import Policy
 from homeostat.api.existing import Existing
 from homeostat.api.intake import Intake, Quotas
@@ -29,14 +30,15 @@ GRACE_S = 10
 
 @dataclass(frozen=True, slots=True)
 class ApiSettings:
-    """host, port — where to listen, unless a socket is handed over; access_log — one line a request; metrics — shown
-    at `/metrics`, which needs `prometheus_client`; fetching — what may be fetched by URL; shared — environment of all
-    stacks; policy — who may do what, None: as the defaults say; makes_users — for servers that log in; ec2 — verifies
-    what is signed with keys of users, None: there are none."""
+    """host, port — where to listen, unless a socket is handed over; patience — with clients; access_log — one line a
+    request; metrics — shown at `/metrics`, which needs `prometheus_client`; fetching — what may be fetched by URL;
+    shared — environment of all stacks; policy — who may do what, None: as the defaults say; makes_users — for servers
+    that log in; ec2 — verifies what is signed with keys of users, None: there are none."""
 
     host: str = "127.0.0.1"
     port: int = 8004
     limits: Limits = field(default_factory=Limits)
+    patience: Patience = field(default_factory=Patience)
     quotas: Quotas = field(default_factory=Quotas)
     access_log: bool = False
     metrics: bool = False
@@ -98,11 +100,15 @@ def server(
         metrics=settings.metrics,
         policy=settings.policy,
         ec2=settings.ec2,
+        body_s=settings.patience.body_s,
     )
     config = uvicorn.Config(
         app,
         host=settings.host,
         port=settings.port,
+        http=protocol(settings.patience),
+        ws="none",
+        h11_max_incomplete_event_size=settings.limits.head_bytes_max,
         lifespan="off",
         log_config=None,
         log_level=logging.WARNING,

@@ -33,6 +33,7 @@ FAULT_CODES: dict[str, int] = {
     "PhysicalResourceIDAmbiguity": 400,
     "PhysicalResourceNameAmbiguity": 400,
     "RequestLimitExceeded": 400,
+    "RequestTimeout": 408,
     "ResourceActionNotSupported": 400,
     "ResourceNotAvailable": 404,
     "ResourceTypeUnavailable": 400,
