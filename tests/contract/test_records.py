@@ -4,7 +4,6 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import pytest
 from sqlalchemy import update
 from tests.contract.store_cases import NOW, add_stack, resource
 
@@ -163,7 +162,12 @@ def test_the_deployment_of_an_update_that_is_asked_for_twice_is_one(database: Da
         assert records.count(tx, "software_config", "p") == 1
 
 
-@pytest.mark.parametrize("kind", ["software_config", "signal_handle"])
-def test_records_know_no_operations(database: Database, kind: str) -> None:
-    (answer,) = cloud(database).operate(kind, [Operation("x", "start")])
+def test_records_know_no_operations(database: Database) -> None:
+    here = cloud(database)
+    spec = {"name": "c", "group": "script", "config": "true", "inputs": [], "outputs": [], "options": {}}
+    made = present(here.create("software_config", [Intent("config-1", spec)])[0])
+    (answer,) = here.operate("software_config", [Operation(made.handle, "start")])
     assert isinstance(answer, Terminal)
+    (nothing,) = here.operate("software_config", [Operation("x", "start")])
+    assert isinstance(nothing, Observation)
+    assert nothing.presence is Presence.ABSENT

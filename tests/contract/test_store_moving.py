@@ -16,11 +16,11 @@ from homeostat.store.stacks import NewStack
 from homeostat.store.worlds import Writes
 
 
-def adopt(db: Database, name: str, *handles: str, project: str = "p") -> str:
+def adopt(db: Database, name: str, *handles: str, project: str = "p", type: str = "OS::Nova::Server") -> str:
     """Nothing where it succeeds, else why it does not."""
     new = NewStack(f"{project}-{name}", project, name, action=Action.ADOPT)
     named = [(f"{name}{project}{place}", f"r{place}", each) for place, each in enumerate(handles)]
-    rows = [resource(key, new.id, called, handle=each) for key, called, each in named]
+    rows = [resource(key, new.id, called, handle=each, type=type) for key, called, each in named]
     try:
         with db.write() as tx:
             stacks.add(db, tx, new, TEMPLATE, NOW, TIMEOUT_S)
@@ -63,12 +63,14 @@ def test_of_two_who_adopt_the_same_thing_at_once_one_gets_it(database: Database)
     assert len(refused) == 2
     assert all("server-1 is r0 of stack" in each for each in refused)
     with database.read() as tx:
-        assert len(worlds.held(tx, "p", ["server-1", "server-2"])) == 2
+        assert len(worlds.held(tx, ["server-1", "server-2"])) == 2
 
 
-def test_another_project_may_have_a_thing_of_that_name(database: Database) -> None:
+def test_another_project_may_have_a_thing_of_that_name_but_not_the_thing_itself(database: Database) -> None:
     assert adopt(database, "one", "server-1") == ""
-    assert adopt(database, "two", "server-1", project="q") == ""
+    assert adopt(database, "keys", "mine", type="OS::Nova::KeyPair") == ""
+    assert adopt(database, "keys", "mine", project="q", type="OS::Nova::KeyPair") == ""
+    assert adopt(database, "two", "server-1", project="q") == "resources.r0.resource_id: server-1 is not yours to adopt"
     assert "is that of r0, too" in adopt(database, "three", "server-9", "server-9")
 
 

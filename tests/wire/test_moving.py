@@ -164,6 +164,16 @@ def test_refusals_name_the_place(heat: HeatClient, http: httpx.Client) -> None:
         heat.stacks.get("other")
 
 
+def test_things_of_another_project_are_not_adopted(heat: HeatClient, http: httpx.Client, service: Running) -> None:
+    begun(heat, http, "web")
+    told = heat.stacks.export("web")
+    body = {"stack_name": "taken", "adopt_stack_data": json.dumps(told)}
+    refused = httpx.post(f"{service.endpoint('thieves')}/stacks", json=body)
+    assert refused.status_code == 400
+    assert "is not yours to adopt" in refused.json()["error"]["message"]
+    assert "web" not in refused.json()["error"]["message"].replace("resources.web", "")
+
+
 def test_two_services_on_one_cloud(tmp_path: Path) -> None:
     """Nothing is made, changed or deleted on the way; the second goes on where the first has let go."""
     cloud = SimulatedCloud(time.time)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Row
 
 from homeostat.convergence.definitions import compile_graph, group_desired
 from homeostat.model.desired import Definition, Identity
@@ -23,6 +23,8 @@ from homeostat.store import worlds
 from homeostat.store.database import Database
 from homeostat.store.stacks import Desired, NewStack
 
+NAMED = frozenset({"keypair", "container", "workflow", "cron_trigger", "queue"})
+"""Kinds of things whose handles are names: every project may have one of a name."""
 HANDLES_MAX = 500
 """Handles that one query asks for."""
 Document = Mapping[str, Any]
@@ -136,7 +138,7 @@ def _check(definition: Definition, entry: Document) -> None:
 
 def add(db: Database, tx: Connection, project: str, rows: Sequence[Resource]) -> None:
     """Store the rows of a new stack. Fails: Terminal when another resource has one of their things already."""
-    db.one_by_one(tx, f"adopt {project}")
+    db.one_by_one(tx, "adopt")
     mine: dict[tuple[str, str], str] = {}
     for row in rows:
         other = mine.setdefault((kind_of(row.type), row.handle), row.name)
@@ -144,9 +146,16 @@ def add(db: Database, tx: Connection, project: str, rows: Sequence[Resource]) ->
             raise Terminal(f"resources.{row.name}.resource_id: {row.handle} is that of {other}, too")
     handles = sorted({handle for _, handle in mine if handle})
     for start in range(0, len(handles), HANDLES_MAX):
-        for each in worlds.held(tx, project, handles[start : start + HANDLES_MAX]):
+        for each in worlds.held(tx, handles[start : start + HANDLES_MAX]):
             name = mine.get((kind_of(each.type), each.handle))
-            if name is not None:
-                place = f"resources.{name}.resource_id: {each.handle} is {each.name} of stack {each.stack_name}"
-                raise Terminal(f"{place} already: abandon that first, or take it out of the document")
+            if name is not None and (each.project == project or kind_of(each.type) not in NAMED):
+                raise Terminal(f"resources.{name}.resource_id: {_taken(each, project)}")
     worlds.add(tx, rows)
+
+
+def _taken(holder: Row[Any], project: str) -> str:
+    """Who has the thing; of other projects nothing is told."""
+    if holder.project != project:
+        return f"{holder.handle} is not yours to adopt"
+    place = f"{holder.handle} is {holder.name} of stack {holder.stack_name} already"
+    return f"{place}: abandon that first, or take it out of the document"

@@ -132,14 +132,15 @@ def add(tx: Connection, rows: Iterable[Resource]) -> None:
     bulk.insert(tx, _resource, COLUMNS, map(_values_of, rows))
 
 
-def held(tx: Connection, project: str, handles: Sequence[str]) -> list[Row[Any]]:
-    """Who has things with these handles, by the rows of live stacks: handle, type, and names of resource and stack.
-    What merely stands for somebody else's thing does not have it."""
+def held(tx: Connection, handles: Sequence[str]) -> list[Row[Any]]:
+    """Who has things with these handles, in all projects, by the rows of live stacks: handle, type, name of the
+    resource, name and project of the stack. What merely stands for somebody else's thing does not have it."""
     stack = schema.stack
-    columns = (_resource.c.handle, _resource.c.type, _resource.c.name, stack.c.name.label("stack_name"))
-    mine = (stack.c.project == project, stack.c.deleted_at.is_(None), _resource.c.external_id.is_(None))
-    chosen = select(*columns).join(stack, stack.c.id == _resource.c.stack_id)
-    return list(tx.execute(chosen.where(_resource.c.handle.in_(handles), *mine)))
+    named = (stack.c.name.label("stack_name"), stack.c.project)
+    living = (stack.c.deleted_at.is_(None), _resource.c.external_id.is_(None))
+    chosen = select(_resource.c.handle, _resource.c.type, _resource.c.name, *named)
+    chosen = chosen.join(stack, stack.c.id == _resource.c.stack_id)
+    return list(tx.execute(chosen.where(_resource.c.handle.in_(handles), *living)))
 
 
 def failed_names(tx: Connection, stack_id: str) -> set[str]:
