@@ -175,7 +175,9 @@ class Existing:
         try:
             found = self._cloud(project).resolve(kind, asked)
         except Transient as error:
-            LOG.warning("project %s: nobody knows yet whether each %s of %s exists: %s", project, kind, asked, error)
+            LOG.warning(
+                "project %s: nobody knows yet whether each of %d %s exists: %s", project, len(asked), kind, error
+            )
             return []
         missing = []
         for name, id in zip(asked, found, strict=True):

@@ -6,7 +6,6 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from homeostat.api.veil import Veil
 from homeostat.convergence.children import DEPTH_MAX, STACK, environment_inside, show_members, wanted_group
 from homeostat.convergence.definitions import (
     Graph,
@@ -20,6 +19,7 @@ from homeostat.convergence.definitions import (
     template_of,
     touched_shards,
 )
+from homeostat.convergence.veil import Veil
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.status import Action, DeletionPolicy, Status

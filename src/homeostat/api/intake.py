@@ -54,6 +54,7 @@ from homeostat.templates import (
     requires,
 )
 from homeostat.templates.environments import as_said
+from homeostat.templates.hiding import Hidden
 from homeostat.templates.merging import parameter_types
 from homeostat.templates.registry import is_template, without_nulls
 from homeostat.templates.shared import Shared
@@ -139,7 +140,8 @@ def check(compiled: Compiled, desired: Desired, depth: int = 0, needs: Needs | N
     from outside.
     """
     try:
-        _check_resources(compiled, Checker(desired, depth, Needs() if needs is None else needs))
+        with Hidden.of(compiled.parameters).refusals():
+            _check_resources(compiled, Checker(desired, depth, Needs() if needs is None else needs))
     except Rejected as error:
         raise compiled.version.dialect.worded(error) from error
     return graph_of(compiled, desired)
@@ -402,7 +404,8 @@ class Intake:
         if check_types is not None:
             check_types(needs.types)
         try:
-            self._check_outside(identity.project, needs, strict=strict, ignored=ignored)
+            with Hidden.of(compiled.parameters).refusals():
+                self._check_outside(identity.project, needs, strict=strict, ignored=ignored)
         except Rejected as error:
             raise compiled.version.dialect.worded(error) from error
         return compiled, needs

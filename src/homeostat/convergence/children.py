@@ -22,6 +22,7 @@ from homeostat.convergence.definitions import (
     touched_shards,
 )
 from homeostat.convergence.records import stack_arn
+from homeostat.convergence.veil import Veils
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.observed import Observation, Presence
@@ -40,7 +41,7 @@ from homeostat.resources.composed import Composed
 from homeostat.resources.families.deploymentgroups import SoftwareDeploymentGroup
 from homeostat.resources.families.grouping import Launched
 from homeostat.resources.families.scaling import LaunchConfiguration, ScalingGroup
-from homeostat.resources.nested import FACADE, POLICY, FromTemplate, NestedStack, parameters_of
+from homeostat.resources.nested import FACADE, POLICY, FromTemplate, NestedStack, TemplateResource, parameters_of
 from homeostat.resources.registry import kind_of, type_of
 from homeostat.store import schema, shards, stacks, worlds
 from homeostat.store.database import Database
@@ -71,6 +72,7 @@ class Children:
         self._clock = clock
         self._entropy = entropy
         self._timeout_s = timeout_s
+        self._veils = Veils()
         self._parent: tuple[tuple[str, int], stacks.Desired] = (("", 0), stacks.EMPTY)
 
     def perform(self, world: World, step: Step, guard: Guard) -> Answer:
@@ -197,7 +199,7 @@ class Children:
         parent = self._parent_of(tx, world)
         kind = type_of(row.type)
         contents = kind.contents if isinstance(kind, NestedStack) else ""
-        inside = environment_inside(parent, row.name, row.called or row.type)
+        inside = environment_inside(parent, row.name, row.called or row.type) | self._hidden_inside(tx, world, row)
         if contents == "template":
             return replace(_from_template(row, parent, inside), intent=intent)
         if isinstance(kind, Composed):
@@ -213,6 +215,12 @@ class Children:
         if before.intent != intent:
             _check_time(group, self._time_left(world, step, now))
         return replace(group_desired(group), environment=inside, files=parent.files, intent=intent)
+
+    def _hidden_inside(self, tx: Connection, world: World, row: Resource) -> dict[str, Any]:
+        """What the child has to hide since it is hidden here, as a section of its environment."""
+        by_name = isinstance(type_of(row.type), TemplateResource)
+        texts = self._veils.over(tx, world.stack).inside(row.name, row.properties, by_name=by_name).texts
+        return {environments.INHERITED: sorted(texts)} if texts else {}
 
     def _parent_of(self, tx: Connection, world: World) -> stacks.Desired:
         """The parent's revision, read once for all its children that are made or changed one after the other."""

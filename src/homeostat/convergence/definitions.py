@@ -19,6 +19,7 @@ from homeostat.store.stacks import Desired
 from homeostat.templates import (
     Compiled,
     DynamicMap,
+    Parameter,
     compile_template,
     declared_in,
     environments,
@@ -26,6 +27,7 @@ from homeostat.templates import (
     parse_template,
 )
 from homeostat.templates.environments import effective, nested_environment, shared_of
+from homeostat.templates.hiding import Hidden
 from homeostat.templates.registry import ALIASES, Registry, is_template
 
 MEMBERS_PER_SHARD = 1000
@@ -143,7 +145,19 @@ def compile_desired(desired: Desired, identity: Identity, *, strict: bool = True
     )
     registry = registry_of(desired.environment)
     definitions = {name: registry.applied(each) for name, each in compiled.definitions.items()}
-    return replace(compiled, definitions=definitions, environment=environments.as_said(desired.environment))
+    parameters = _with_inherited(compiled.parameters, environments.inherited(desired.environment))
+    said = environments.as_said(desired.environment)
+    return replace(compiled, parameters=parameters, definitions=definitions, environment=said)
+
+
+def _with_inherited(parameters: Mapping[str, Parameter], hidden: Hidden) -> Mapping[str, Parameter]:
+    """What holds a hidden value of a stack around this one is hidden, whatever the template says of it."""
+    if not hidden.texts:
+        return parameters
+    return {
+        name: replace(each, schema=replace(each.schema, hidden=True)) if hidden.among([each.value]).texts else each
+        for name, each in parameters.items()
+    }
 
 
 def template_of(type_name: str, files: Mapping[str, str]) -> dict[str, Any]:

@@ -6,17 +6,22 @@ told, so a crash in between tells the same again. One that fails is tried again 
 
 import logging
 import threading
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection, Row
 
 from homeostat.convergence import metrics
 from homeostat.convergence.clock import Clock
 from homeostat.convergence.log_context import about
 from homeostat.convergence.sinks import Sinks, body_of
+from homeostat.convergence.veil import Veil, Veils
 from homeostat.model.errors import HomeostatError
 from homeostat.planner.backoff import delay_s
-from homeostat.store import sinks
+from homeostat.store import sinks, stacks
 from homeostat.store.database import Database
 from homeostat.store.sinks import TAKEN_S, Horizon, Sink
 
@@ -39,6 +44,7 @@ class Deliverer:
         self._clock = clock
         self._executor = executor
         self._horizon = Horizon()
+        self._veils = Veils()
 
     def round(self) -> int:
         """Tell all sinks that are due, as far as one round goes. Gives how many there were."""
@@ -68,13 +74,14 @@ class Deliverer:
         kind = sink.settings["type"]
         with self._db.read() as tx:
             events = sinks.untold(tx, sink, horizon, EVENTS_MAX)
+            veils = self._veils_over(tx, events)
         until = self._clock.monotonic() + TAKEN_S / 2
         cursor, count, reason = sink.cursor, 0, ""
         for event in events:
             if count and self._clock.monotonic() >= until:
                 break
             try:
-                self._to.post(sink.project, sink.settings, body_of(event))
+                self._to.post(sink.project, sink.settings, body_of(event, veils[event.stack_id]))
             except Exception as error:
                 reason = str(error) or repr(error)
                 LOG.warning(
@@ -88,6 +95,14 @@ class Deliverer:
             cursor, count = event.seq, count + 1
         metrics.told(kind, count)
         return replace(sink, cursor=cursor), reason
+
+    def _veils_over(self, tx: Connection, events: Sequence[Row[Any]]) -> dict[str, Veil]:
+        """By stack. The properties that a resource has now may be of an older revision."""
+        revisions = defaultdict(set)
+        for each in events:
+            revisions[each.stack_id].add(each.revision)
+        owners = ((stacks.get(tx, stack_id), numbers) for stack_id, numbers in revisions.items())
+        return {row.id: self._veils.over(tx, stacks.facts(row), numbers) for row, numbers in owners if row is not None}
 
     def _keep(self, sink: Sink, reason: str, horizon: int) -> None:
         with self._db.write() as tx:

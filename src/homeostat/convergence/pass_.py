@@ -6,7 +6,7 @@ Every transaction checks the epoch: a stale owner writes nothing (law 4).
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, update
 
@@ -16,6 +16,7 @@ from homeostat.convergence.clock import Clock
 from homeostat.convergence.definitions import Definitions
 from homeostat.convergence.loading import load
 from homeostat.convergence.performing import Clouds, Performer
+from homeostat.convergence.veil import Veil, Veils, veiled
 from homeostat.model.errors import Superseded
 from homeostat.model.plan import Record, Step, Verb
 from homeostat.model.status import ROLLED_BACK_ON_FAILURE, Status
@@ -33,6 +34,8 @@ from homeostat.store.shards import Lease
 from homeostat.store.worlds import Writes
 
 LOG = logging.getLogger(__name__)
+ROUTINE = ("", outcome.CHANGED)
+"""Reasons that quote nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,7 @@ class Passes:
         self.keys = keys
         self.limits = limits
         self.definitions = Definitions()
+        self.veils = Veils()
         self._running: dict[Lease, float] = {}
 
     @property
@@ -103,6 +107,11 @@ class Passes:
         except Superseded:
             under_way.disown()
             raise
+        except Exception as error:
+            shown = veiled(error, under_way.told)
+            if shown is error:
+                raise
+            raise shown from None
 
 
 class Pass:
@@ -117,6 +126,7 @@ class Pass:
         self._mine_until = 0.0
         self._made: list[Step] = []
         self._let_go = False
+        self._veil: Veil | None = None
         self._world = self._load()
         self._frontier = Frontier(self._world, passes.keys)
 
@@ -207,7 +217,7 @@ class Pass:
         now_of = self._p.clock.now
         writes = self._writes
         self._made += [step for step in acts if step.verb is Verb.CREATE]
-        for step, answer in self._p.performer.perform(self._world, acts, self):
+        for step, answer in self._p.performer.perform(self._world, acts, self, self.told):
             record = outcome.conclude(self._world, step, answer, now_of())
             writes.events.extend(record.events)
             if record.removed:
@@ -257,7 +267,31 @@ class Pass:
         self._p.moves(self._lease)
         return wakes
 
+    def told(self, text: str) -> str:
+        """A reason or an error without values of hidden parameters, those of revisions before included."""
+        stack, rows = self._world.stack, self._world.rows.values()
+        if stack.secret is False or text in ROUTINE:
+            return text
+        if self._veil is None:
+            numbers = {stack.revision - 1, stack.complete_revision, stack.rollback_to, *(row.revision for row in rows)}
+            with self._p.db.read() as tx:
+                self._veil = self._p.veils.over(tx, stack, numbers)
+        return self._veil.text(text)
+
+    def _hide(self) -> None:
+        """No reason that is stored, and so told to anybody, has the value of a hidden parameter in it."""
+        if self._world.stack.secret is False:
+            return
+        for row in self._writes.rows():
+            row.reason = self.told(row.reason)
+        events = self._writes.events
+        self._writes.events = [
+            each if each.reason in ROUTINE else replace(each, reason=self.told(each.reason)) for each in events
+        ]
+        self._failed = self.told(self._failed)
+
     def _commit(self, now: float) -> None:
+        self._hide()
         with self._p.db.write() as tx:
             self._store(tx, now)
             self._let_go = self._wakes != self._lease.wakes and self._is_abandoned(tx)
@@ -292,6 +326,7 @@ class Pass:
     def _finish(self) -> None:
         p, frontier, stack = self._p, self._frontier, self._world.stack
         now = p.clock.now()
+        self._hide()
         with p.db.write() as tx:
             if stack.status == Status.IN_PROGRESS and (self._failed or frontier.at_rest):
                 stacks.for_update(p.db, tx, stack.id)  # before the shard, as everybody who takes both does

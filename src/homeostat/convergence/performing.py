@@ -10,6 +10,7 @@ from homeostat.convergence import metrics, traces
 from homeostat.convergence.children import STACK, Children, Guard
 from homeostat.convergence.clock import Clock, Entropy
 from homeostat.convergence.log_context import about, fields, named
+from homeostat.convergence.veil import Told, veiled
 from homeostat.model.errors import HomeostatError, Superseded, Uncertain
 from homeostat.model.observed import Condition, Observation, Presence
 from homeostat.model.plan import Step, Verb
@@ -40,8 +41,8 @@ class Performer:
         self._entropy = entropy
         self._executor = executor
 
-    def perform(self, world: World, steps: Sequence[Step], guard: Guard) -> list[tuple[Step, Answer]]:
-        """One answer a step; never raises for what a cloud does wrong.
+    def perform(self, world: World, steps: Sequence[Step], guard: Guard, told: Told = str) -> list[tuple[Step, Answer]]:
+        """One answer a step; never raises for what a cloud does wrong. told — what may be told of an error.
 
         Fails: Superseded when `guard` says so; it is asked right before each call that acts.
         """
@@ -58,7 +59,7 @@ class Performer:
             (verb, kind), members = batch
             started = self._clock.monotonic()
             with about(**here), traces.span("perform", trace, verb=verb, kind=kind, count=len(members)):
-                answers = self._answers(world, verb, kind, members, guard)
+                answers = self._answers(world, verb, kind, members, guard, told)
                 traces.answered(answers)
             metrics.acted(verb, kind, answers, self._clock.monotonic() - started, healing=healing)
             return list(zip(members, answers, strict=True))
@@ -67,14 +68,16 @@ class Performer:
         results = self._executor.map(run, batches.items()) if outside and self._executor else map(run, batches.items())
         return [each for batch in results for each in batch]
 
-    def _answers(self, world: World, verb: Verb, kind: str, steps: list[Step], guard: Guard) -> Sequence[Answer]:
+    def _answers(
+        self, world: World, verb: Verb, kind: str, steps: list[Step], guard: Guard, told: Told
+    ) -> Sequence[Answer]:
         try:
             if kind == "":
                 return [self._embodied(world, verb, step) for step in steps]
             if kind == STACK:
-                return [self._child(world, step, guard) for step in steps]
+                return [self._child(world, step, guard, told) for step in steps]
             with traces.span("call", verb=verb, kind=kind, count=len(steps), project=world.stack.project):
-                return self._call(self._clouds(world.stack.project), verb, kind, steps, guard)
+                return self._called(world, verb, kind, steps, guard, told)
         except Superseded:
             raise
         except HomeostatError as error:
@@ -84,14 +87,27 @@ class Performer:
                 LOG.exception("%s of %d %s: the adapter failed", verb, len(steps), kind)
             return [Uncertain(f"{verb} of {kind}: {error!r}")] * len(steps)
 
-    def _child(self, world: World, step: Step, guard: Guard) -> Answer:
+    def _child(self, world: World, step: Step, guard: Guard, told: Told) -> Answer:
         """One child stack that cannot be had does not spoil the others."""
         try:
             return self._children.perform(world, step, guard)
         except Superseded:
             raise
         except HomeostatError as error:
-            return error
+            return _told(error, told)
+
+    def _called(
+        self, world: World, verb: Verb, kind: str, steps: list[Step], guard: Guard, told: Told
+    ) -> Sequence[Answer]:
+        """What the cloud answers, without what must not be told. Fails: whatever it raises, told as carefully."""
+        try:
+            answers = self._call(self._clouds(world.stack.project), verb, kind, steps, guard)
+        except Exception as error:
+            shown = veiled(error, told)
+            if shown is error:
+                raise
+            raise shown from None
+        return [_told(each, told) for each in answers]
 
     def _embodied(self, world: World, verb: Verb, step: Step) -> Answer:
         """Things that live in the service alone."""
@@ -121,3 +137,9 @@ class Performer:
         if verb is Verb.OPERATE:
             return cloud.operate(kind, [Operation(step.row.handle, step.operation, step.arguments) for step in steps])
         return cloud.delete(kind, [step.row.handle for step in steps])
+
+
+def _told(answer: Answer, told: Told) -> Answer:
+    shown = veiled(answer, told) if isinstance(answer, HomeostatError) else answer
+    assert isinstance(shown, Observation | HomeostatError)
+    return shown

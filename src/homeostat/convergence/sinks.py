@@ -18,6 +18,7 @@ from sqlalchemy import Row
 from homeostat.clouds.outbound import Outbound
 from homeostat.clouds.port import Operation
 from homeostat.convergence.performing import Clouds
+from homeostat.convergence.veil import Veil
 from homeostat.model.errors import HomeostatError, Rejected, Transient
 from homeostat.resources.discovery import Problem, loaded
 from homeostat.resources.nested import as_given
@@ -153,8 +154,9 @@ class Sinks:
         kind.post(project, settings, body)
 
 
-def body_of(event: Row[Any]) -> dict[str, Any]:
-    """What a sink is told. event — row of table `event`, with `properties` of the resource as they are now."""
+def body_of(event: Row[Any], veil: Veil) -> dict[str, Any]:
+    """What a sink is told. event — row of table `event`, with `properties` of the resource as they are now; veil — over
+    its stack."""
     return {
         "timestamp": datetime.fromtimestamp(int(event.at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "version": "0.1",
@@ -168,7 +170,9 @@ def body_of(event: Row[Any]) -> dict[str, Any]:
             "resource_status": event.status,
             "resource_status_reason": event.reason,
             "resource_type": event.type,
-            "resource_properties": as_given(event.properties or {}),
+            "resource_properties": {
+                name: veil.shown(event.name, name, value) for name, value in as_given(event.properties or {}).items()
+            },
             "version": "0.1",
         },
     }

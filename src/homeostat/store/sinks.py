@@ -121,9 +121,10 @@ def take(tx: Connection, keys: Sequence[Key], now: float) -> list[Sink]:
 
 
 def untold(tx: Connection, sink: Sink, horizon: int, limit: int) -> list[Row[Any]]:
-    """Events to tell, in order, with `properties`: those that the resource has now, None where there is no row."""
+    """Events to tell, in order, with `properties` that the resource has now, and `revision` when it was last acted on;
+    None where there is no row."""
     chosen = (
-        select(_event, _resource.c.properties)
+        select(_event, _resource.c.properties, _resource.c.revision)
         .select_from(_TOLD.outerjoin(_resource, _resource.c.key == _event.c.key))
         .where(*_untold(sink.stack_id, sink.cursor, horizon))
         .order_by(_event.c.seq)

@@ -1,6 +1,6 @@
 """Loading the rows of one shard, and recording what became of them, each in one go."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import chain
 from operator import attrgetter
@@ -75,6 +75,10 @@ class Writes:
 
     def __len__(self) -> int:
         return len(self.inserted) + len(self.full) + len(self.outcomes) + len(self.removed)
+
+    def rows(self) -> Iterator[Resource]:
+        """Those that are there afterwards."""
+        return chain(self.inserted.values(), self.full.values(), self.outcomes.values())
 
     def insert(self, row: Resource) -> None:
         self.inserted[row.key] = row

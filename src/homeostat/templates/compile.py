@@ -16,6 +16,7 @@ from homeostat.templates.definitions import (
 )
 from homeostat.templates.environments import shown_sinks
 from homeostat.templates.functions import condition_functions, ordinary_functions
+from homeostat.templates.hiding import Hidden
 from homeostat.templates.parameters import HIDDEN, Given, Parameter, resolve
 from homeostat.templates.parse import parse_environment, parse_template
 from homeostat.templates.snippets import Conditions, Reader
@@ -94,6 +95,20 @@ def _compiled(
     sections = dialect.read(document)
     check_types(sections["resources"], dialect)
     known = resolve(sections["parameters"], given, identity, version=version, strict=context.unknown is None)
+    with Hidden.of(known).refusals():
+        return _linked(version, document, sections, environment, given, known, context)
+
+
+def _linked(
+    version: Version,
+    document: Mapping[str, Any],
+    sections: Mapping[str, Any],
+    environment: Mapping[str, Any],
+    given: Given,
+    known: Mapping[str, Parameter],
+    context: Context,
+) -> Compiled:
+    """What comes after the parameters are known. Fails: Rejected."""
     groups = _parameter_groups(sections.get("parameter_groups"), sections["parameters"])
     values = {name: each.value for name, each in known.items()}
     context = replace(context, parameters=values, mappings=sections["mappings"])
@@ -110,7 +125,7 @@ def _compiled(
         definitions=definitions,
         resource_order=graph_order(definitions),
         outputs={
-            name: compile_output(name, entry, reader, conditions, dialect)
+            name: compile_output(name, entry, reader, conditions, version.dialect)
             for name, entry in sections["outputs"].items()
         },
         raw=document,

@@ -1,8 +1,9 @@
-"""Environments as they are stored: the sections that users gave, and two of ours. Pure."""
+"""Environments as they are stored: the sections that users gave, and three of ours. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
 
+from homeostat.templates.hiding import Hidden
 from homeostat.templates.parameters import HIDDEN
 from homeostat.templates.registry import Registry, child_entries
 
@@ -13,11 +14,19 @@ SHARED = "(shared)"
 """What the operator gives everybody: `{resource_registry, parameter_defaults}`, as it was when the revision was new."""
 FACADE = "(facade)"
 """`{metadata, deletion_policy, update_policy}` of the resource whose reality the stack is, where its template asks."""
+INHERITED = "(hidden)"
+"""List of texts that a nested stack was given, and that come from hidden parameters of the stacks around it."""
+_OURS = (SHARED, FACADE, INHERITED)
 
 
 def as_said(environment: Environment) -> dict[str, Any]:
     """The sections that users gave."""
-    return {name: content for name, content in environment.items() if name not in (SHARED, FACADE)}
+    return {name: content for name, content in environment.items() if name not in _OURS}
+
+
+def inherited(environment: Environment) -> Hidden:
+    """What is hidden in a stack since it is in those around it."""
+    return Hidden(frozenset(environment.get(INHERITED) or ()))
 
 
 def shown_sinks(environment: Environment) -> list[Mapping[str, Any]]:

@@ -11,7 +11,7 @@ from homeostat.api.intake import Intent
 from homeostat.api.orchestration import outputs
 from homeostat.api.orchestration.bodies import read_intent, read_name
 from homeostat.api.orchestration.renderings import is_deleted, stack_detail, stack_summary
-from homeostat.api.orchestration.texts import template_of
+from homeostat.api.orchestration.texts import shown_template, template_of
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
 from homeostat.store import views
@@ -216,7 +216,7 @@ def cancel_update(asking: Asking) -> Any:
 def get_template(asking: Asking) -> Any:
     with asking.ask.db.read() as tx:
         graph = asking.ask.service.graphs.described(tx, asking.stack(tx))
-    return {"TemplateBody": template_of(graph)}
+    return {"TemplateBody": shown_template(graph)}
 
 
 def validate_template(asking: Asking) -> Any:

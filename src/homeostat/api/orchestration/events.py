@@ -15,7 +15,7 @@ from homeostat.api.orchestration.renderings import Wire, event_detail, event_ite
 from homeostat.api.orchestration.routing import STACK, answers, router
 from homeostat.api.policy import may
 from homeostat.api.streaming import MEDIA_TYPE, PAGE, Page
-from homeostat.api.veil import Veil
+from homeostat.convergence.veil import Veil
 from homeostat.model.errors import Rejected
 from homeostat.store import events, stacks, views
 
@@ -187,7 +187,8 @@ def show_event(
         if event is None or event.name != resource_name or events.event_id(stack.id, event.seq) != wanted.lower():
             raise Rejected("EntityNotFound", f"The Event ({wanted}) could not be found.")
         rows, _ = views.resources(tx, stack.id, [resource_name])
-        veil = Veil.over(stack, ask.service.graphs.described(tx, stack).compiled)
+        graph = ask.service.graphs.described(tx, stack)
+        veil = Veil.over(stack, graph.desired, graph.compiled)
     given = rows[event.key].properties if event.key in rows else {}
     properties = {name: veil.shown(resource_name, name, value) for name, value in given.items()}
     return Json({"event": event_detail(ask, event, stack, properties)})

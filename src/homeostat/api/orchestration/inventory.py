@@ -10,8 +10,8 @@ from sqlalchemy import Connection, Row
 from homeostat.api.asking import Asked, quoted
 from homeostat.api.graphs import Graph
 from homeostat.api.orchestration.renderings import Wire, at, link
-from homeostat.api.veil import Veil
 from homeostat.convergence.children import STACK, show_members
+from homeostat.convergence.veil import Veil
 from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected
 from homeostat.model.observed import Observation
@@ -69,7 +69,7 @@ class Inventory:
                 self._current[name] = current
         self._observed: Mapping[str, Mapping[str, tuple[Any, float]]] | None = None
         self._looked: Mapping[int, tuple[float, str]] = {}
-        self._veil = Veil.over(stack, graph.compiled)
+        self._veil = Veil.over(stack, graph.desired, graph.compiled)
 
     @property
     def scope(self) -> RowScope:
@@ -180,7 +180,7 @@ class Inventory:
             "presence": look.presence.value,
             "seen_at": at(look.seen_at),
             "looked_at": at(max(look.seen_at, looked_at)),
-            "reason": look.reason,
+            "reason": self._veil.text(look.reason),
             "properties": {name: self._veil.shown(row.name, name, value) for name, (value, _) in properties.items()},
             "drift": self._drift(row, look, properties),
         }

@@ -15,7 +15,7 @@ from homeostat.api.orchestration.bodies import CreateRequest, UpdateRequest, rea
 from homeostat.api.orchestration.renderings import Wire, at, link
 from homeostat.api.orchestration.routing import STACK, answers, router
 from homeostat.api.policy import may
-from homeostat.api.veil import NOT_YET
+from homeostat.convergence.veil import NOT_YET
 from homeostat.model.status import Action, Status, joined
 from homeostat.planner.foresight import Fate, Foreseen, as_changed
 from homeostat.resources.nested import as_given

@@ -16,7 +16,7 @@ from homeostat.api.orchestration.bodies import CreateRequest, UpdateRequest, rea
 from homeostat.api.orchestration.listing import StackQuery
 from homeostat.api.orchestration.renderings import is_deleted, link, stack_detail, stack_identity, stack_summary
 from homeostat.api.orchestration.routing import STACK, answers, router
-from homeostat.api.orchestration.texts import environment_of, template_of
+from homeostat.api.orchestration.texts import environment_of, shown_template
 from homeostat.api.policy import may
 from homeostat.store import stacks, views
 
@@ -159,7 +159,7 @@ def delete_stack(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response
 def show_template(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response:
     with ask.db.read() as tx:
         graph = ask.service.graphs.described(tx, ask.stack(tx, stack_name, stack_id))
-    return Json(template_of(graph))
+    return Json(shown_template(graph))
 
 
 @ROUTER.get(

@@ -4,7 +4,7 @@ from typing import Any
 
 from homeostat.api.graphs import Graph
 from homeostat.convergence.definitions import template_text
-from homeostat.templates import validate_shape
+from homeostat.templates import environments, validate_shape
 
 Wire = dict[str, Any]
 EMPTY_ENVIRONMENT: Wire = {
@@ -19,6 +19,12 @@ EMPTY_ENVIRONMENT: Wire = {
 def template_of(graph: Graph) -> Wire:
     """As the user gave it; the stack of a group or chain has no text of its own, and shows one with all its members."""
     return template_text(graph.desired, graph.definitions)
+
+
+def shown_template(graph: Graph) -> Wire:
+    """The same, without what is hidden in the stacks around it: that of a group has values in it."""
+    hidden = environments.inherited(graph.desired.environment)
+    return dict(hidden.plain(template_of(graph))) if hidden.texts else template_of(graph)
 
 
 def environment_of(graph: Graph) -> Wire:

@@ -14,7 +14,7 @@ from homeostat.api.orchestration.bodies import TemplateRequest, read_intent
 from homeostat.api.orchestration.renderings import NO_DESCRIPTION
 from homeostat.api.orchestration.routing import answers, router
 from homeostat.api.policy import may
-from homeostat.api.veil import Veil
+from homeostat.convergence.veil import Veil
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
 from homeostat.templates import validate_shape

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.veil import NOT_YET, Veil
+from homeostat.convergence.veil import NOT_YET, Veil
 from homeostat.model.desired import Identity
 from homeostat.templates import HIDDEN, UNKNOWN, compile_template
 

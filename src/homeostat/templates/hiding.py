@@ -1,0 +1,91 @@
+"""What hidden parameters hold, and taking it out of what anybody may see. Pure."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from homeostat.model.errors import Rejected
+from homeostat.templates.parameters import HIDDEN, Parameter
+from homeostat.templates.tree import UNKNOWN
+
+SHORT = 4
+"""A hidden text of fewer characters is hidden where it stands alone; a longer one also within others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """texts — hidden values, as texts."""
+
+    texts: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Parameter]) -> "Hidden":
+        """What the hidden ones among these hold."""
+        return cls.within(each.value for each in parameters.values() if each.schema.hidden)
+
+    @classmethod
+    def within(cls, values: Iterable[Any]) -> "Hidden":
+        """All texts and numbers in trees of plain data."""
+        return cls(frozenset(text for value in values for text in texts_in(value)) - {""})
+
+    def __or__(self, other: "Hidden") -> "Hidden":
+        return Hidden(self.texts | other.texts)
+
+    def is_hidden(self, value: Any) -> bool:
+        """Is a text or number hidden, or has it a hidden text in it?"""
+        if value is None or isinstance(value, bool):
+            return False
+        text = str(value)
+        return text in self.texts or any(len(each) >= SHORT and each in text for each in self.texts)
+
+    def among(self, tree: Any) -> "Hidden":
+        """Those that stand somewhere in a tree of plain data."""
+        held = set(texts_in(tree))
+        long = {each for each in self.texts - held if len(each) >= SHORT and any(each in text for text in held)}
+        return Hidden((self.texts & held) | long)
+
+    def plain(self, tree: Any) -> Any:
+        """A tree of plain data with `HIDDEN` in the place of what is hidden."""
+        if isinstance(tree, Mapping):
+            return {key: self.plain(item) for key, item in tree.items()}
+        if isinstance(tree, list | tuple):
+            return [self.plain(item) for item in tree]
+        return HIDDEN if self.is_hidden(tree) else tree
+
+    def text(self, text: str) -> str:
+        """A sentence without hidden values, also where it quotes them as Python, JSON and addresses do."""
+        for each in sorted(self.texts, key=len, reverse=True):
+            if len(each) >= SHORT:
+                for form in (each, repr(each)[1:-1], json.dumps(each)[1:-1], quote(each, safe="")):
+                    text = text.replace(form, HIDDEN)
+        return text
+
+    @contextmanager
+    def refusals(self) -> Iterator[None]:
+        """What is refused inside is told without hidden values."""
+        try:
+            yield
+        except Rejected as error:
+            told = self._told(error)
+            if str(told) == str(error):
+                raise
+            raise told from None  # a traceback would quote the first one
+
+    def _told(self, error: Rejected) -> Rejected:
+        path = [self.text(part) if isinstance(part, str) else part for part in error.path]
+        return Rejected(error.fault, self.text(error.detail), error=error.error, path=path)
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """The texts and numbers in a tree of plain data, keys of maps left out."""
+    if isinstance(value, Mapping):
+        for item in value.values():
+            yield from texts_in(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from texts_in(item)
+    elif value is not None and not isinstance(value, bool) and value is not UNKNOWN:
+        yield str(value)
