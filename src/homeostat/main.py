@@ -82,6 +82,7 @@ def api(arguments: Namespace) -> int:
     from homeostat.api.intake import Quotas
     from homeostat.api.server import ApiSettings, run_api
     from homeostat.convergence.clock import AgreedClock, Entropy
+    from homeostat.model.rates import read_rate
 
     settings = ServiceSettings.of(arguments)
     start_logging(settings.log_level, settings.log_json)
@@ -89,7 +90,7 @@ def api(arguments: Namespace) -> int:
     there = ApiSettings(
         host=settings.host,
         port=settings.port,
-        limits=Limits(body_bytes_max=settings.max_body),
+        limits=Limits(body_bytes_max=settings.max_body, rate=read_rate(settings.rate_limit)),
         quotas=Quotas(
             snapshots_max=settings.snapshots_max, adopt=not settings.no_adopt, abandon=not settings.no_abandon
         ),

@@ -298,13 +298,16 @@ class _Making:
         return self._mutated(body) if self._odds(10) else body
 
     def _deep(self) -> bytes:
-        depth = self._random.choice((50, 120, 300, 1100, 20_000))
+        depth = self._random.choice((50, 120, 300, 900, 1100, 20_000))
         opening, closing = self._random.choice(((b'{"a":', b"}"), (b"[", b"]")))
         nested = opening * depth + b"1" + closing * depth
         if self._odds(20):
             return nested
-        name = self._random.choice(("template", "environment", "parameters", "files", "tags", "options", "config"))
-        return b'{"stack_name": "deep", "%s": %s}' % (name.encode(), nested)
+        name = self._random.choice(
+            ("template", "environment", "parameters", "files", "tags", "options", "config", "inputs")
+        )
+        others = b'"stack_name": "deep", "name": "deep", "group": "g", "config": "", "action": "CREATE"'
+        return b'{%s, "%s": %s}' % (others, name.encode(), nested)
 
     def _object(self, schema: Mapping[str, Any]) -> dict[str, Any]:
         if "$ref" in schema:

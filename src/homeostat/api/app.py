@@ -27,6 +27,7 @@ from homeostat.api.middleware import (
     BodyLimit,
     Faults,
     Guard,
+    HeadLimit,
     RequestId,
     Traced,
     Versions,
@@ -34,11 +35,13 @@ from homeostat.api.middleware import (
 )
 from homeostat.api.moving import Moving
 from homeostat.api.orchestration import ROUTERS
+from homeostat.api.rates import Buckets
 from homeostat.api.snapshots import Snapshots
 from homeostat.api.streaming import Tail
 from homeostat.convergence.clock import Clock
 from homeostat.convergence.signalling import Signals
 from homeostat.model.errors import Rejected, Transient
+from homeostat.model.rates import Rate
 from homeostat.store.database import Database
 from homeostat.store.sealing import Unreadable
 from homeostat.store.workers import VERSION
@@ -52,11 +55,12 @@ and the remedy. Creating, updating and deleting are accepted at once; `stack_sta
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """body_bytes_max, head_bytes_max — of a request's body, and of its address and headers; hidden_tags — stacks with
-    one of these are listed only on demand."""
+    """body_bytes_max, head_bytes_max — of a request's body, and of its address and headers; rate — of the requests of
+    one caller in one project, None: any; hidden_tags — stacks with one of these are listed only on demand."""
 
     body_bytes_max: int = 1_048_576
     head_bytes_max: int = 32_768
+    rate: Rate | None = None
     hidden_tags: tuple[str, ...] = ()
 
 
@@ -90,9 +94,9 @@ def create_app(
     policy = Policy() if policy is None else policy
     asks = Asks(db, intake.quotas.timeout_s)
     moving, snapshots = Moving(db, intake), Snapshots(db, intake)
-    graphs, tail = Graphs(), Tail(db)
+    graphs, tail, buckets = Graphs(), Tail(db), Buckets(limits.rate)
     app.state.service = Service(
-        db, intake, asks, moving, snapshots, clock, graphs, signals, tail, policy, limits.hidden_tags
+        db, intake, asks, moving, snapshots, clock, graphs, signals, tail, policy, buckets, limits.hidden_tags
     )
     app.state.admission = Admission(db, clock, access, ec2)
     for router in ROUTERS:
@@ -105,8 +109,9 @@ def create_app(
     _add_error_handlers(app)
     # The one added last is the outermost.
     app.add_middleware(BodyLimit, bytes_max=limits.body_bytes_max, patience_s=body_s)
-    app.add_middleware(Guard, access=access, policy=policy, may_signal=signals.token)
+    app.add_middleware(Guard, access=access, policy=policy, may_signal=signals.token, buckets=buckets)
     app.add_middleware(Versions)
+    app.add_middleware(HeadLimit, bytes_max=limits.head_bytes_max)
     app.add_middleware(Faults)
     app.add_middleware(Traced)
     app.add_middleware(RequestId, access_log=access_log)

@@ -18,6 +18,7 @@ from homeostat.api.enforcing import Policy, forbidden
 from homeostat.api.graphs import Graphs
 from homeostat.api.intake import Intake
 from homeostat.api.moving import Moving
+from homeostat.api.rates import Buckets
 from homeostat.api.snapshots import Snapshots
 from homeostat.api.streaming import Tail
 from homeostat.clouds.outbound import Outbound
@@ -28,6 +29,8 @@ from homeostat.convergence.signalling import Signals
 from homeostat.model.errors import Rejected, stack_not_found
 from homeostat.store import stacks
 from homeostat.store.database import Database
+from homeostat.templates.parse import check_bounds
+from homeostat.templates.yamltext import DEPTH_MAX
 
 MALFORMED = "The server could not comply with the request since it is either malformed or otherwise incorrect."
 
@@ -38,8 +41,8 @@ COUNT_MAX = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What answers are made of. policy — who may do what; hidden_tags — stacks with one of these are listed only on
-    demand; definitions — of shards that the planner was asked about."""
+    """What answers are made of. policy — who may do what; buckets — of what callers may still ask; hidden_tags — stacks
+    with one of these are listed only on demand; definitions — of shards that the planner was asked about."""
 
     db: Database
     intake: Intake
@@ -51,6 +54,7 @@ class Service:
     signals: Signals
     tail: Tail
     policy: Policy
+    buckets: Buckets
     hidden_tags: tuple[str, ...] = ()
     definitions: Definitions = field(default_factory=Definitions)
 
@@ -153,9 +157,12 @@ async def _body(request: Request) -> Mapping[str, Any] | None:
     if kind not in ("application/json", "text/plain", "") or not raw.startswith(b"{"):
         return None
     try:
-        return dict(orjson.loads(raw))
-    except orjson.JSONDecodeError as error:
+        body = dict(orjson.loads(raw))
+        if raw.count(b"{") + raw.count(b"[") > DEPTH_MAX:  # else it cannot be that deep
+            check_bounds(body)
+    except ValueError as error:
         raise Rejected("HTTPBadRequest", f"Malformed JSON in the body: {error}") from error
+    return body
 
 
 async def _required_body(request: Request) -> Mapping[str, Any]:

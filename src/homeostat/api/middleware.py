@@ -18,6 +18,7 @@ from homeostat.api import refusals
 from homeostat.api.answers import Json
 from homeostat.api.auth import STACK_USER, Access, Caller
 from homeostat.api.enforcing import Policy
+from homeostat.api.rates import Buckets
 from homeostat.api.refusals import CLOUDFORMATION
 from homeostat.convergence import traces
 from homeostat.model.errors import Rejected, Transient
@@ -135,24 +136,33 @@ class Guard:
     """Lets requests to `/v1/{project}/…` pass for callers that may act in that project, and any caller read metrics.
 
     Signed addresses are guarded by their signature, and the CloudFormation API by its own rules, where they are served;
-    nothing else is guarded. may_signal — is this the token of a handle, for this project and just this address?
+    nothing else is guarded. may_signal — is this the token of a handle, for this project and just this
+    address? buckets — of what each caller may still ask in a project, and of what may be asked at a signed address.
     """
 
-    def __init__(self, app: ASGIApp, *, access: Access, policy: Policy, may_signal: MaySignal) -> None:
+    def __init__(
+        self, app: ASGIApp, *, access: Access, policy: Policy, may_signal: MaySignal, buckets: Buckets
+    ) -> None:
         self._app = app
         self._access = access
         self._policy = policy
         self._may_signal = may_signal
+        self._buckets = buckets
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         guarded = scope["type"] == "http" and (scope["path"] == METRICS or scope["path"].startswith("/v1/"))
-        if guarded and scope["path"] not in CLOUDFORMATION and not SIGNED.match(scope["path"]):
+        if guarded and scope["path"] not in CLOUDFORMATION:
+            if SIGNED.match(scope["path"]):
+                await self._signed(scope, receive, send)
+                return
             try:
                 if "\0" in scope["path"] or b"%00" in scope["query_string"]:
                     raise Rejected("HTTPBadRequest", "No address and no parameter may hold a NUL character.")
                 caller = self._policy.known(await self._caller(scope["method"], scope["path"], Headers(scope=scope)))
                 if scope["path"] != METRICS:
-                    caller.check_project(scope["path"].split("/")[2])
+                    project = scope["path"].split("/")[2]
+                    caller.check_project(project)
+                    self._buckets.take(project, caller.user_id or caller.user)
             except Rejected as error:
                 await refusals.rejected(scope, error, self._access.challenge)(scope, receive, send)
                 return
@@ -161,6 +171,14 @@ class Guard:
                 await refusals.transient(scope, error)(scope, receive, send)
                 return
             scope["state"]["caller"] = caller
+        await self._app(scope, receive, send)
+
+    async def _signed(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            self._buckets.take(scope["path"])
+        except Rejected as error:
+            await refusals.rejected(scope, error)(scope, receive, send)
+            return
         await self._app(scope, receive, send)
 
     async def _caller(self, method: str, path: str, headers: Headers) -> Caller:
@@ -173,6 +191,27 @@ class Guard:
         if known is not None:
             return known
         return await to_thread.run_sync(self._access.caller, headers, method, path)
+
+
+class HeadLimit:
+    """Refuses requests whose address and headers are larger than `bytes_max` together."""
+
+    def __init__(self, app: ASGIApp, *, bytes_max: int) -> None:
+        self._app = app
+        self._bytes_max = bytes_max
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and _head_bytes(scope) > self._bytes_max:
+            message = f"Request limit exceeded: address and headers are larger than {self._bytes_max} bytes together."
+            answer = refusals.rejected(scope, Rejected("RequestLimitExceeded", message))
+            await _hung_up(answer, scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+
+def _head_bytes(scope: Scope) -> int:
+    headers = sum(len(name) + len(value) for name, value in scope["headers"])
+    return headers + len(scope["path"]) + len(scope["query_string"])
 
 
 class BodyLimit:

@@ -9,7 +9,7 @@ from starlette.types import Scope
 from homeostat.api import faults
 from homeostat.api.cloudformation import answers
 from homeostat.api.cloudformation.problems import Refused, refused
-from homeostat.model.errors import Rejected, Transient
+from homeostat.model.errors import Rejected, TooManyRequests, Transient
 
 CLOUDFORMATION = ("/v1", "/v1/")
 """Addresses of the CloudFormation API, which asks by itself who its callers are."""
@@ -19,7 +19,10 @@ _SIGNALS = re.compile(r"/v1/(waitcondition|signal)/arn:openstack:heat::")
 
 def rejected(scope: Scope, error: Rejected, challenge: str = "") -> Response:
     """challenge — value of WWW-Authenticate that goes with a 401."""
-    return _told(scope, refused(error)) if _of_cloudformation(scope) else faults.rejected(error, challenge)
+    answer = _told(scope, refused(error)) if _of_cloudformation(scope) else faults.rejected(error, challenge)
+    if isinstance(error, TooManyRequests):
+        answer.headers.update(error.headers)
+    return answer
 
 
 def transient(scope: Scope, error: Transient) -> Response:

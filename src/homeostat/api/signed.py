@@ -13,7 +13,7 @@ from homeostat.api.cloudformation.answers import Xml
 from homeostat.api.faults import documented
 from homeostat.convergence.signalling import Told
 
-ROUTER = APIRouter(prefix="/v1", tags=["signals"], responses=documented(400, 401, 403, 404, 405, 500, 503))
+ROUTER = APIRouter(prefix="/v1", tags=["signals"], responses=documented(400, 401, 403, 404, 405, 429, 500, 503))
 SIGNALS: dict[str, Any] = {"response_class": Xml, "responses": answers.documented("Taken.")}
 """These addresses are of the CloudFormation API, and so are their errors."""
 Arn = Annotated[str, Path(description="`arn:openstack:heat::<project>:stacks/<name>/<id>/resources/<name>`.")]

@@ -284,6 +284,14 @@ def _service(commands: Commands, name: str, summary: str, example: str) -> Argum
         type=int,
         metavar="BYTES",
     )
+    _option(
+        command,
+        "rate-limit",
+        "",
+        "requests a second that one caller may make in one project, of each API process, and how many at once "
+        "(default: any number)",
+        metavar="RATE[:BURST]",
+    )
     command.add_argument(
         "--no-adopt",
         action="store_true",

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from homeostat.cli.problems import Usage
+from homeostat.model.rates import read_rate
 
 PORT = 8004
 CLOUDS = ("local", "simulated")
@@ -62,6 +63,8 @@ class ServiceSettings:
     traces: bool = False
     max_body: int = 1_048_576
     """Bytes that a request may hold."""
+    rate_limit: str = ""
+    """`REQUESTS_PER_SECOND[:BURST]` of one caller in one project, empty for none."""
     no_adopt: bool = False
     """Stacks are not adopted."""
     no_abandon: bool = False
@@ -106,6 +109,7 @@ class ServiceSettings:
             metrics_port=arguments.metrics_port,
             traces=arguments.traces,
             max_body=arguments.max_body,
+            rate_limit=arguments.rate_limit,
             no_adopt=arguments.no_adopt,
             no_abandon=arguments.no_abandon,
             snapshots_max=arguments.snapshots_max,
@@ -151,6 +155,10 @@ class ServiceSettings:
                 raise Usage(f"{flag} {count}: at least one is needed")
         if self.max_body < 1:
             raise Usage(f"--max-body {self.max_body}: give a number of bytes")
+        try:
+            read_rate(self.rate_limit)
+        except ValueError as error:
+            raise Usage(f"--rate-limit {self.rate_limit}: {error}") from error
         if self.board != SQL_BOARD and not self.board.startswith(REDIS_SCHEMES):
             raise Usage(f"--board: give {SQL_BOARD}, or a URL that begins with {', '.join(REDIS_SCHEMES)}")
         if self.redis_url and find_spec("redis") is None:
@@ -202,6 +210,7 @@ class ServiceSettings:
             "HOMEOSTAT_METRICS_PORT": "" if self.metrics_port is None else str(self.metrics_port),
             "HOMEOSTAT_TRACES": "1" if self.traces else "",
             "HOMEOSTAT_MAX_BODY": str(self.max_body),
+            "HOMEOSTAT_RATE_LIMIT": self.rate_limit,
             "HOMEOSTAT_NO_ADOPT": "1" if self.no_adopt else "",
             "HOMEOSTAT_NO_ABANDON": "1" if self.no_abandon else "",
             "HOMEOSTAT_SNAPSHOTS_MAX": str(self.snapshots_max),

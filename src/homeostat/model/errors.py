@@ -4,6 +4,7 @@
 again, `Superseded` is nobody's, `Bug` is ours.
 """
 
+import math
 from collections.abc import Iterable
 
 FAULT_CODES: dict[str, int] = {
@@ -41,6 +42,7 @@ FAULT_CODES: dict[str, int] = {
     "StackLocked": 409,
     "StackNotLocked": 409,
     "StackValidationFailed": 400,
+    "TooManyRequests": 429,
     "UnknownUserParameter": 400,
     "UserParameterMissing": 400,
     "ValueError": 400,
@@ -86,6 +88,18 @@ class Rejected(HomeostatError):
     def at(self, *prefix: str | int) -> "Rejected":
         """The same error, with `prefix` put before its path."""
         return Rejected(self.fault, self.detail, error=self.error, path=(*prefix, *self.path))
+
+
+class TooManyRequests(Rejected):
+    """The caller asks too often. retry_after_s — when it may ask again."""
+
+    def __init__(self, message: str, retry_after_s: float) -> None:
+        self.retry_after_s = retry_after_s
+        super().__init__("TooManyRequests", f"{message}; try again in {math.ceil(retry_after_s)} s.")
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Retry-After": str(math.ceil(self.retry_after_s))}
 
 
 def invalid(message: str, *path: str | int, error: str = "") -> Rejected:

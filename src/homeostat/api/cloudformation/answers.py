@@ -27,7 +27,7 @@ class Xml(Response):
         return ElementTree.tostring(content)
 
 
-ERRORS = (400, 403, 404, 500, 503)
+ERRORS = (400, 403, 404, 429, 500, 503)
 
 
 def documented(description: str) -> dict[int | str, dict[str, Any]]:

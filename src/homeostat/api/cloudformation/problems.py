@@ -33,6 +33,7 @@ CODES: Mapping[str, Code] = {
     "RequestExpired": Code(400, "The request is too old, or from the future"),
     "RequestLimitExceeded": Code(400, "There is a limit"),
     "ServiceUnavailable": Code(503, "The service cannot answer now", SERVER),
+    "Throttling": Code(429, "There are too many requests"),
     "SignatureDoesNotMatch": Code(403, "The signature does not fit"),
 }
 FROM_FAULTS: Mapping[str, str] = {
@@ -42,6 +43,7 @@ FROM_FAULTS: Mapping[str, str] = {
     "RequestLimitExceeded": "RequestLimitExceeded",
     "StackExists": "AlreadyExists",
     "StackLocked": "InvalidAction",
+    "TooManyRequests": "Throttling",
 }
 """Fault of the Orchestration API -> code here; all others are InvalidParameterValue, also what is not found."""
 

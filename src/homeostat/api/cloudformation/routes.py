@@ -99,6 +99,7 @@ def _act(request: Request, sent: Sent, parameters: Parameters, as_json: bool) ->
         raise Refused("AccessDenied", f"The key of {admitted.holder.name} is for {', '.join(FOR_STACK_USERS)} only.")
     service: Service = request.app.state.service
     caller = service.policy.known(admitted.caller)
+    service.buckets.take(admitted.project, caller.user_id or caller.user, admitted.holder and admitted.holder.name)
     service.policy.check(f"cloudformation:{name}", caller, admitted.project)
     base = f"{str(request.base_url).rstrip('/')}/v1"
     ask = Asked(service, caller, admitted.project, base)

@@ -1,7 +1,7 @@
 """Bodies of create, update and validate -> what intake takes."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, Field
@@ -16,6 +16,9 @@ from homeostat.templates.registry import check_registry
 
 STACK_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_.-]{0,254}")
 TAG_MAX = 80
+TAGS_MAX = 100
+FILES_MAX = 5_000
+ENVIRONMENT_FILES_MAX = 500
 
 NOT_YET = {
     "files_container": "Reading files from an object store container (send them as files)",
@@ -82,6 +85,7 @@ def read_intent(body: Mapping[str, Any], ask: Asked) -> Intent:
     files = _files(body)
     template = _template(body, ask.outbound)
     merged = _optional(body, "environment_files", _names) or ()
+    _check_count(merged, "environment_files", ENVIRONMENT_FILES_MAX)
     return Intent(
         template=template,
         parameters={} if merged else _map(body, "parameters"),
@@ -138,8 +142,15 @@ def _fetched(url: Any, outbound: Outbound) -> str | None:
     return outbound.fetch(url) if url else None
 
 
+def _check_count(given: Collection[Any], key: str, count_max: int) -> None:
+    if len(given) > count_max:
+        message = f"Request limit exceeded: {key}: there are {len(given)}, more than {count_max}"
+        raise Rejected("RequestLimitExceeded", message)
+
+
 def _files(body: Mapping[str, Any]) -> dict[str, str]:
     files = _map(body, "files")
+    _check_count(files, "files", FILES_MAX)
     for name, content in files.items():
         if not isinstance(content, str):
             raise Rejected("HTTPBadRequest", f"files: the content of {name} must be text")
@@ -182,6 +193,8 @@ def _tags(value: Any) -> list[str]:
 
 def check_tags(tags: list[str]) -> list[str]:
     """Fails: ValueError naming the tag."""
+    if len(tags) > TAGS_MAX:
+        raise ValueError(f"there are {len(tags)}, more than {TAGS_MAX}")
     for tag in tags:
         if len(tag) > TAG_MAX:
             raise ValueError(f"the tag {tag} is longer than {TAG_MAX} characters")

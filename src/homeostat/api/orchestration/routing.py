@@ -16,7 +16,7 @@ def router(tag: str) -> APIRouter:
         prefix="/v1/{project}",
         tags=[tag],
         default_response_class=Json,
-        responses=documented(400, 401, 403, 404, 405, 500, 503),
+        responses=documented(400, 401, 403, 404, 405, 408, 429, 500, 503),
     )
 
 

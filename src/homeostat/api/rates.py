@@ -1,0 +1,44 @@
+"""How many requests one caller may make: a bucket of tokens for each, which fills again at an even rate."""
+
+import threading
+import time
+from collections.abc import Callable, Hashable
+
+from homeostat.model.errors import TooManyRequests
+from homeostat.model.rates import Rate
+
+BUCKETS_MAX = 10_000
+"""So many are kept before those that are full again are forgotten."""
+
+
+class Buckets:
+    """One for each key, full at first. Safe to share between threads. rate — None: nothing is limited."""
+
+    def __init__(self, rate: Rate | None, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._rate = rate
+        self._monotonic = monotonic
+        self._lock = threading.Lock()
+        self._full_at: dict[Hashable, float] = {}
+
+    def __len__(self) -> int:
+        return len(self._full_at)
+
+    def take(self, *key: Hashable) -> None:
+        """Fails: TooManyRequests when the bucket is empty."""
+        if self._rate is None:
+            return
+        now = self._monotonic()
+        with self._lock:
+            full_at = max(self._full_at.get(key, now), now) + 1 / self._rate.per_s
+            wait_s = full_at - now - self._rate.burst / self._rate.per_s
+            if wait_s <= 1e-9:
+                if len(self._full_at) >= BUCKETS_MAX:
+                    self._forget(now)
+                self._full_at[key] = full_at
+                return
+        raise TooManyRequests(f"At most {self._rate.per_s:g} requests a second, and {self._rate.burst} at once", wait_s)
+
+    def _forget(self, now: float) -> None:
+        """Those that are full again; where too few are, those that are next to it."""
+        by_time = sorted(self._full_at.items(), key=lambda each: each[1])
+        self._full_at = {key: at for key, at in by_time[len(by_time) // 4 :] if at > now}
