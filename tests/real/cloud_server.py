@@ -64,7 +64,19 @@ class _Manager(BaseManager):
 _Manager.register(
     "cloud",
     _the_cloud,
-    exposed=("observe", "find", "resolve", "create", "update", "delete", "operate", "things", "acts", "created_twice"),
+    exposed=(
+        "observe",
+        "find",
+        "resolve",
+        "create",
+        "update",
+        "delete",
+        "operate",
+        "things",
+        "acts",
+        "created_twice",
+        "all_snapshots",
+    ),
 )
 
 
@@ -127,6 +139,9 @@ class SharedCloud:
     def things(self, kind: str | None = None) -> dict[str, dict[str, Any]]:
         found: dict[str, dict[str, Any]] = self._there.things(kind)
         return found
+
+    def all_snapshots(self) -> list[dict[str, Any]]:
+        return list(self._there.all_snapshots())
 
     @property
     def acts(self) -> int:

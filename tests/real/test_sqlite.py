@@ -32,6 +32,7 @@ class Api:
         number = str(self._listening.fileno())
         self._command = [sys.executable, "-m", "homeostat", "api", "--fd", number, "--state-dir", str(directory)]
         self._command += ["--database", database_url, "--cloud", "simulated", "--log-level", "warning"]
+        self._command += ["--encryption-keys", "none"]  # the workers of the tests have none
         self._running = self._start()
         self._http = httpx.Client(
             base_url=f"http://127.0.0.1:{self._listening.getsockname()[1]}/v1/p/", timeout=PATIENCE_S

@@ -150,6 +150,9 @@ class RealWorld:
     def things(self) -> dict[str, dict[str, Any]]:
         return self.cloud.things()
 
+    def copies(self) -> list[dict[str, Any]]:
+        return self.cloud.all_snapshots()
+
     def rows(self) -> list[Any]:
         with self.db.read() as tx:
             return list(tx.execute(select(schema.resource)))

@@ -27,6 +27,8 @@ WORDS = {
     "pause": "a pause between batches",
     "hook": "it stops at a hook",
     "unhealthy": "it is marked unhealthy",
+    "locked": "the stack is locked",
+    "suspended": "the stack is suspended",
 }
 ATTEMPTS = {
     "create": "to be created",

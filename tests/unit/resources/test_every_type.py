@@ -81,6 +81,7 @@ CHANGED: Mapping[str, Mapping[str, Any]] = {
         "networks": [{"network": "my-network"}],
         "flavor_update_policy": LEFT,
         "image_update_policy": "REBUILD_PRESERVE_EPHEMERAL",
+        "software_config_transport": "POLL_TEMP_URL",
         "user_data": LEFT,
     },
     "OS::Octavia::AvailabilityZoneProfile": {"availability_zone_data": '{"b": 2}'},
