@@ -113,7 +113,7 @@ def test_snapshots_of_stacks_are_neither_lost_nor_leaked() -> None:
 def test_stacks_are_abandoned_and_adopted_amid_all_that() -> None:
     """CV16: what a document names is not deleted, or made twice, and a stack that has taken it over converges."""
     worlds = [played(seed, moving=True) for seed in range(FIRST, FIRST + 12)]
-    assert sum(world.adopted for world in worlds) > 20
+    assert sum(world.adopted for world in worlds) > 10
 
 
 def test_what_is_locked_is_not_changed_and_what_is_suspended_is_resumed() -> None:
