@@ -54,11 +54,12 @@ class Known:
 
 @dataclass(slots=True)
 class Told:
-    """What came of it. seconds — of each answer, by kind of request; refused — answers other than wanted, and silence,
-    in words; lost — what was accepted and is not so."""
+    """What came of it. seconds — of each answer, by kind of request; refused — answers other than wanted, in words;
+    unanswered — requests whose connection broke, in words; lost — what was accepted and is not so."""
 
     seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     refused: list[str] = field(default_factory=list)
+    unanswered: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
 
     @property
@@ -108,7 +109,7 @@ class Client:
         try:
             answer = await self._http.request(method, path, **more)
         except httpx.TransportError as error:
-            self._told.refused.append(f"{kind}: {error!r}")
+            self._told.unanswered.append(f"{kind}: {error!r}")
             return None
         self._told.seconds[kind].append(time.perf_counter() - began)
         if answer.status_code != wanted:

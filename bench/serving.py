@@ -91,4 +91,5 @@ def _figures(told: Told, n: int, database: str, about: str) -> Iterator[Figure]:
         yield from quantiles(f"crowd.{kind.replace(' ', '_')}", seconds, n, database, about)
     yield Figure("crowd.answers", told.answers, "answers", n, database, about)
     yield Figure("crowd.refused", len(told.refused), "answers", n, database, "; ".join(told.refused[:3]))
+    yield Figure("crowd.unanswered", len(told.unanswered), "requests", n, database, "; ".join(told.unanswered[:3]))
     yield Figure("crowd.lost", len(told.lost), "writes", n, database)

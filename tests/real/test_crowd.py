@@ -26,8 +26,7 @@ def test_nothing_that_was_accepted_is_lost(tmp_path: Path) -> None:
     assert killed.is_set()
     assert told.lost == []
     assert _writes(told) > 100
-    unexpected = [each for each in told.refused if "Error" not in each]
-    assert unexpected == []  # connections of a killed process break; no answer is wrong
+    assert told.refused == []  # connections of a killed process break; no answer is wrong
 
 
 def _kill(state: State, killed: threading.Event) -> None:

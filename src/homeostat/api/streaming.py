@@ -79,13 +79,18 @@ class Tail:
             raise Transient(f"{FOLLOWERS_MAX} clients follow events here already")
 
     async def stream(self, root_id: str, read: Read, cursor: int) -> AsyncIterator[bytes]:
-        """The events of a root stack after `cursor`, as bytes of a `text/event-stream`."""
+        """The events of a root stack after `cursor`, as bytes of a `text/event-stream`. Where the database does not
+        answer, the stream ends, and its client comes back."""
         ends_at = time.monotonic() + STREAM_S
         yield b"retry: %d\n\n" % COME_BACK_MS
         with self._following(root_id) as follower:
             while not self.closed and time.monotonic() < ends_at:
                 follower.news.clear()
-                page = await to_thread.run_sync(read, cursor, self.sure, limiter=self._readers)
+                try:
+                    page = await to_thread.run_sync(read, cursor, self.sure, limiter=self._readers)
+                except Transient as error:
+                    LOG.warning("a stream of events ends: %s", error)
+                    return
                 for event in page.events:
                     yield _told(event)
                 cursor = page.cursor

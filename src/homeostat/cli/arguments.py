@@ -269,12 +269,10 @@ def _service(commands: Commands, name: str, summary: str, example: str) -> Argum
         type=Path,
         metavar="FILE",
     )
-    command.add_argument(
-        "--old-policy-defaults",
-        action="store_true",
-        default=bool(os.environ.get("HOMEOSTAT_OLD_POLICY_DEFAULTS")),
-        help="allow also what was allowed before there were readers and members: everything to everybody but stack "
-        "users [HOMEOSTAT_OLD_POLICY_DEFAULTS]",
+    _switch(
+        command,
+        "old-policy-defaults",
+        "allow also what was allowed before there were readers and members: everything to everybody but stack users",
     )
     _option(
         command,
@@ -292,33 +290,13 @@ def _service(commands: Commands, name: str, summary: str, example: str) -> Argum
         "(default: any number)",
         metavar="RATE[:BURST]",
     )
-    command.add_argument(
-        "--no-adopt",
-        action="store_true",
-        default=bool(os.environ.get("HOMEOSTAT_NO_ADOPT")),
-        help="refuse to adopt stacks [HOMEOSTAT_NO_ADOPT]",
-    )
-    command.add_argument(
-        "--no-abandon",
-        action="store_true",
-        default=bool(os.environ.get("HOMEOSTAT_NO_ABANDON")),
-        help="refuse to export and to abandon stacks [HOMEOSTAT_NO_ABANDON]",
-    )
+    _switch(command, "no-adopt", "refuse to adopt stacks")
+    _switch(command, "no-abandon", "refuse to export and to abandon stacks")
     _option(command, "snapshots-max", 32, "snapshots that a stack may have", type=int, metavar="N")
-    command.add_argument(
-        "--metrics",
-        action="store_true",
-        default=bool(os.environ.get("HOMEOSTAT_METRICS")),
-        help="the API shows metrics at /metrics, to whom it would answer otherwise [HOMEOSTAT_METRICS]",
-    )
+    _switch(command, "metrics", "the API shows metrics at /metrics, to whom it would answer otherwise")
     _option(command, "metrics-port", None, "a worker shows metrics at this port, 0 for any", type=int, metavar="PORT")
     _option(command, "metrics-host", "127.0.0.1", "address of --metrics-port, open to all", metavar="ADDRESS")
-    command.add_argument(
-        "--traces",
-        action="store_true",
-        default=bool(os.environ.get("HOMEOSTAT_TRACES")),
-        help="send traces over OTLP; OTEL_* variables say where to and how [HOMEOSTAT_TRACES]",
-    )
+    _switch(command, "traces", "send traces over OTLP; OTEL_* variables say where to and how")
     command.add_argument(
         "--region",
         metavar="NAME=URL",
@@ -356,12 +334,7 @@ def _service(commands: Commands, name: str, summary: str, example: str) -> Argum
         command, "public-url", "", "where servers reach the API, to signal (default: where it listens)", metavar="URL"
     )
     _option(command, "log-level", "info", "what is logged", choices=LOG_LEVELS)
-    command.add_argument(
-        "--log-json",
-        action="store_true",
-        default=bool(os.environ.get("HOMEOSTAT_LOG_JSON")),
-        help="log JSON, one object a line [HOMEOSTAT_LOG_JSON]",
-    )
+    _switch(command, "log-json", "log JSON, one object a line")
     return command
 
 
@@ -437,12 +410,7 @@ def _add_plugins(command: ArgumentParser) -> None:
         help="directory with modules of resource types written with handle_create and the like, may be repeated "
         "[HOMEOSTAT_PLUGINS]",
     )
-    command.add_argument(
-        "--heat-imports",
-        action="store_true",
-        default=bool(os.environ.get("HOMEOSTAT_HEAT_IMPORTS")),
-        help="such modules may import heat.engine, where Heat is not installed [HOMEOSTAT_HEAT_IMPORTS]",
-    )
+    _switch(command, "heat-imports", "such modules may import heat.engine, where Heat is not installed")
 
 
 def _add_migrate(commands: Commands) -> None:
@@ -571,6 +539,13 @@ def _command(commands: "_SubParsersAction[ArgumentParser]", name: str, summary: 
 
 def _add_state(group: Any) -> None:
     _option(group, "state-dir", default_state(), "directory of the service's state", type=Path, metavar="DIR")
+
+
+def _switch(group: Any, name: str, text: str) -> None:
+    """A flag without a value, on where the environment variable of the same name is not empty."""
+    variable = f"HOMEOSTAT_{name.upper().replace('-', '_')}"
+    on = bool(os.environ.get(variable))
+    group.add_argument(f"--{name}", action="store_true", default=on, help=f"{text} [{variable}]")
 
 
 def _option(group: Any, name: str, default: Any, text: str, **more: Any) -> None:
