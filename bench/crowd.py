@@ -1,11 +1,13 @@
 """Many clients at once, reading and writing for a while: how soon they are answered, and whether anything is lost.
 
-Every client has stacks of its own, which it creates, updates and deletes; it remembers what was accepted, and compares
-at the end. Between two requests it waits, as those do that follow a stack.
+Every client has a connection and stacks of its own, which it creates, updates and deletes; it remembers what was
+accepted, and compares at the end. Between two requests it waits, as those do that follow a stack.
 """
 
 import asyncio
+import contextlib
 import random
+import ssl
 import time
 from collections import defaultdict
 from collections.abc import Callable, Coroutine
@@ -74,12 +76,14 @@ def crowd(url: str, wish: Wish, seed: int = 0) -> Told:
 
 async def _crowd(url: str, wish: Wish, seed: int) -> Told:
     told = Told()
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
-    async with httpx.AsyncClient(base_url=f"{url}/", timeout=60.0, limits=limits) as http:
+    plain = ssl.create_default_context()
+    async with contextlib.AsyncExitStack() as connections:
         ends_at = time.monotonic() + wish.seconds
-        clients = [
-            Client(number, http, wish, told, random.Random(f"{seed}/{number}")) for number in range(wish.clients)
-        ]
+        clients = []
+        for number in range(wish.clients):
+            http = httpx.AsyncClient(base_url=f"{url}/", timeout=60.0, verify=plain)
+            await connections.enter_async_context(http)
+            clients.append(Client(number, http, wish, told, random.Random(f"{seed}/{number}")))
         await asyncio.gather(*(client.live(ends_at) for client in clients))
         rests_at = time.monotonic() + REST_S
         for client in clients:
@@ -98,8 +102,8 @@ class Client:
         self._made = 0
 
     async def live(self, ends_at: float) -> None:
-        while (left := ends_at - time.monotonic()) > 0:
-            await asyncio.sleep(min(left, self._dice.expovariate(1 / self._wish.pause_s)))
+        while time.monotonic() + (pause_s := self._dice.expovariate(1 / self._wish.pause_s)) < ends_at:
+            await asyncio.sleep(pause_s)
             writes = self._dice.random() < self._wish.writes
             await (self._write() if writes else self._read())
 

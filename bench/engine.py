@@ -15,7 +15,7 @@ from homeostat.convergence.clock import Entropy, SystemClock
 from homeostat.convergence.conductor import run_pass
 from homeostat.convergence.pass_ import Limits, Passes
 from homeostat.convergence.performing import Performer
-from homeostat.convergence.worker import spare_the_collector
+from homeostat.model.kept import spare_the_collector
 from homeostat.store import stacks
 
 

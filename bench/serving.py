@@ -22,6 +22,7 @@ STACK = 300
 """Resources of each large stack."""
 READ, CHANGED = 40, 10
 """Large stacks that the clients read, and those of them that they update."""
+STACKS_MAX = 1_000_000
 PATIENCE_S = 60.0
 
 
@@ -57,6 +58,7 @@ def serving(database: str, apis: int) -> Iterator[State]:
     """`homeostat serve` with this database, answering. Fails: RuntimeError when it does not answer in time."""
     with tempfile.TemporaryDirectory(prefix="homeostat-bench-") as folder:
         arguments = ["serve", "--port", "0", "--cloud", "simulated", "--apis", str(apis), "--log-level", "warning"]
+        arguments += ["--stacks-max", str(STACKS_MAX)]
         kept = {name: value for name, value in os.environ.items() if not name.startswith("HOMEOSTAT_")}
         kept |= {"HOMEOSTAT_STATE_DIR": folder, "HOMEOSTAT_DATABASE": database}
         with subprocess.Popen([sys.executable, "-m", "homeostat", *arguments], env=kept) as service:

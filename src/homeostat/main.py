@@ -82,6 +82,7 @@ def api(arguments: Namespace) -> int:
     from homeostat.api.intake import Quotas
     from homeostat.api.server import ApiSettings, run_api
     from homeostat.convergence.clock import AgreedClock, Entropy
+    from homeostat.model.kept import spare_the_collector
     from homeostat.model.rates import read_rate
 
     settings = ServiceSettings.of(arguments)
@@ -92,7 +93,11 @@ def api(arguments: Namespace) -> int:
         port=settings.port,
         limits=Limits(body_bytes_max=settings.max_body, rate=read_rate(settings.rate_limit)),
         quotas=Quotas(
-            snapshots_max=settings.snapshots_max, adopt=not settings.no_adopt, abandon=not settings.no_abandon
+            stacks_max=settings.stacks_max,
+            resources_max=settings.resources_max,
+            snapshots_max=settings.snapshots_max,
+            adopt=not settings.no_adopt,
+            abandon=not settings.no_abandon,
         ),
         metrics=settings.metrics,
         fetching=fetching(settings),
@@ -110,6 +115,7 @@ def api(arguments: Namespace) -> int:
         check_schema(db)
         use_keys(db, settings.encryption_keys, settings.state)
         known = delegations(settings, db)
+        spare_the_collector()
         run_api(db, AgreedClock(db.agreed_now), Entropy(), access(settings), there, listening, of_project, known)
     return OK
 

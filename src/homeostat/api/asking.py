@@ -130,7 +130,13 @@ class Asked:
 
     def stack_url(self, stack: Any) -> str:
         """stack — anything with project, name and id."""
-        return self.url(stack.project, "stacks", stack.name, stack.id)
+        return _stack_url(self.base, stack.project, stack.name, stack.id)
+
+
+@lru_cache(maxsize=1024)
+def _stack_url(base: str, project: str, name: str, stack_id: str) -> str:
+    """Kept, since a list of resources repeats it in each."""
+    return "/".join([base, *map(quoted, (project, "stacks", name, stack_id))])
 
 
 @lru_cache(maxsize=8192)

@@ -1,7 +1,5 @@
 """Desired graphs of stored revisions, kept in memory: revisions never change, and most requests ask for the newest."""
 
-import threading
-from collections import OrderedDict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,12 +8,14 @@ from sqlalchemy import Connection, Row
 
 from homeostat.convergence.definitions import MEMBERS_PER_SHARD, compile_desired, compile_graph, graph_of
 from homeostat.model.desired import Definition, Identity
+from homeostat.model.kept import Kept
 from homeostat.resources import groups
 from homeostat.store import stacks, views
 from homeostat.store.stacks import Desired
 from homeostat.templates import Compiled
 
-KEPT_MAX = 64
+KEPT_MAX = 20_000
+"""Definitions kept in memory, one to three KiB each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,11 @@ class Graph:
     definitions: Mapping[str, Definition] = field(default_factory=dict)
     required_by: Mapping[str, list[str]] = field(default_factory=dict)
 
+    @property
+    def size(self) -> int:
+        """Definitions in memory, and one for itself: those of a group's members are made when asked for."""
+        return 1 if isinstance(self.definitions, Members) else 1 + len(self.definitions)
+
     def shards_of(self, names: Collection[str]) -> frozenset[int] | None:
         """Shards in which resources of these names can be; None for any."""
         if self.desired.kind != "group" or not all(name.isdecimal() for name in names):
@@ -42,8 +47,7 @@ class Graphs:
     """Graphs by stack and revision. Safe to share between threads."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, int], Graph] = OrderedDict()
-        self._lock = threading.Lock()
+        self._kept: Kept[tuple[str, int], Graph] = Kept(KEPT_MAX, lambda graph: graph.size)
 
     def wanted(self, tx: Connection, stack: Row[Any]) -> Graph:
         """What should exist by the newest revision."""
@@ -62,17 +66,10 @@ class Graphs:
         return self._get(tx, stack, number)
 
     def _get(self, tx: Connection, stack: Row[Any], number: int) -> Graph:
-        key = (stack.id, number)
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
-        graph = _graph(stacks.desired_of(tx, stack.id, number), Identity(stack.id, stack.name, stack.project))
-        with self._lock:
-            self._kept[key] = graph
-            while len(self._kept) > KEPT_MAX:
-                self._kept.popitem(last=False)
-        return graph
+        def made() -> Graph:
+            return _graph(stacks.desired_of(tx, stack.id, number), Identity(stack.id, stack.name, stack.project))
+
+        return self._kept.get((stack.id, number), made)
 
 
 def _graph(desired: Desired, identity: Identity) -> Graph:

@@ -531,7 +531,7 @@ class Intake:
         desired = self._completed(_patched(before, intent)) if patch else self._replacing(intent)
         identity = Identity(row.id, row.name, row.project)
         compiled, needs = self._checked(identity, desired, intent.check_types)
-        if said == row.revision:
+        if said == row.revision and any(each.schema.immutable for each in compiled.parameters.values()):
             check_immutable(compile_desired(before, identity, strict=False).parameters, compiled.parameters)
         return row, replace(desired, template=compiled.raw, secret=_is_secret(compiled, needs)), compiled
 

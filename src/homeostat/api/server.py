@@ -24,6 +24,8 @@ from homeostat.templates.shared import Shared
 
 KEEP_ALIVE_S = 75
 """Longer than clients wait between two polls: a connection that ends just then is an error to them."""
+BACKLOG = 2048
+"""Callers that may wait to be accepted."""
 GRACE_S = 10
 """How long running requests may take to finish when the process is told to stop."""
 
@@ -107,6 +109,7 @@ def server(
         host=settings.host,
         port=settings.port,
         http=protocol(settings.patience),
+        backlog=BACKLOG,
         ws="none",
         h11_max_incomplete_event_size=settings.limits.head_bytes_max,
         lifespan="off",
@@ -121,7 +124,15 @@ def server(
 
 
 class Server(uvicorn.Server):
-    """Ends what would stay open for ever when it is told to stop."""
+    """Leaves callers to the other processes at its socket, and ends what would stay open for ever when it is told to
+    stop."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        if sockets:
+            self.config.backlog = 1  # for the event loop, this is also how many callers it takes at once
+        await super().startup(sockets)
+        for each in sockets or ():
+            each.listen(BACKLOG)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         service: Service = self.config.app.state.service  # type: ignore[union-attr]

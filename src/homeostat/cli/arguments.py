@@ -292,6 +292,15 @@ def _service(commands: Commands, name: str, summary: str, example: str) -> Argum
     )
     _switch(command, "no-adopt", "refuse to adopt stacks")
     _switch(command, "no-abandon", "refuse to export and to abandon stacks")
+    _option(
+        command,
+        "stacks-max",
+        512,
+        "stacks that a project may have, nested ones not counted; an admin is not held to it",
+        type=int,
+        metavar="N",
+    )
+    _option(command, "resources-max", 100_000, "resources that a template may have", type=int, metavar="N")
     _option(command, "snapshots-max", 32, "snapshots that a stack may have", type=int, metavar="N")
     _switch(command, "metrics", "the API shows metrics at /metrics, to whom it would answer otherwise")
     _option(command, "metrics-port", None, "a worker shows metrics at this port, 0 for any", type=int, metavar="PORT")

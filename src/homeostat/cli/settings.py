@@ -69,6 +69,10 @@ class ServiceSettings:
     """Stacks are not adopted."""
     no_abandon: bool = False
     """Stacks are not exported, and not abandoned."""
+    stacks_max: int = 512
+    """Of one project, without nested ones."""
+    resources_max: int = 100_000
+    """Of one template."""
     snapshots_max: int = 32
     """Of one stack."""
     regions: tuple[str, ...] = ()
@@ -112,6 +116,8 @@ class ServiceSettings:
             rate_limit=arguments.rate_limit,
             no_adopt=arguments.no_adopt,
             no_abandon=arguments.no_abandon,
+            stacks_max=arguments.stacks_max,
+            resources_max=arguments.resources_max,
             snapshots_max=arguments.snapshots_max,
             regions=tuple(arguments.region),
             region_logins=arguments.region_logins,
@@ -213,6 +219,8 @@ class ServiceSettings:
             "HOMEOSTAT_RATE_LIMIT": self.rate_limit,
             "HOMEOSTAT_NO_ADOPT": "1" if self.no_adopt else "",
             "HOMEOSTAT_NO_ABANDON": "1" if self.no_abandon else "",
+            "HOMEOSTAT_STACKS_MAX": str(self.stacks_max),
+            "HOMEOSTAT_RESOURCES_MAX": str(self.resources_max),
             "HOMEOSTAT_SNAPSHOTS_MAX": str(self.snapshots_max),
             "HOMEOSTAT_REGION": " ".join(self.regions),
             "HOMEOSTAT_REGION_LOGINS": str(self.region_logins or ""),

@@ -1,8 +1,6 @@
 """From a stored revision to the desired graph of one shard. Revisions never change, so the results are kept."""
 
 import hashlib
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -10,6 +8,7 @@ from typing import Any
 
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Rejected
+from homeostat.model.kept import Kept
 from homeostat.resources import groups
 from homeostat.resources.families.deploymentgroups import SoftwareDeploymentGroup
 from homeostat.resources.graph import Indexed
@@ -46,26 +45,12 @@ class Definitions:
     """
 
     def __init__(self, kept_max: int = KEPT_MAX) -> None:
-        self._kept_max = kept_max
-        self._kept: OrderedDict[tuple[str, int, int], Graph] = OrderedDict()
-        self._size = 0
-        self._lock = threading.Lock()
+        self._kept: Kept[tuple[str, int, int], Graph] = Kept(kept_max, lambda graph: 1 + len(graph))
 
     def get(self, identity: Identity, revision: int, shard: int, load: Callable[[], Desired]) -> Graph:
         """The graph; `load` is called only when it is not in memory."""
         key = (identity.stack_id, revision, shard)
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
-        graph = compile_graph(load(), identity, shard)
-        with self._lock:
-            if key not in self._kept:
-                self._size += 1 + len(graph)
-            self._kept[key] = graph
-            while self._size > self._kept_max and len(self._kept) > 1:
-                self._size -= 1 + len(self._kept.popitem(last=False)[1])
-        return graph
+        return self._kept.get(key, lambda: compile_graph(load(), identity, shard))
 
 
 def compile_graph(desired: Desired, identity: Identity, shard: int) -> Graph:

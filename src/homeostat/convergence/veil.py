@@ -1,7 +1,5 @@
 """What must not be shown of properties and reasons: secrets, and values of parameters that are hidden."""
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,6 +9,7 @@ from sqlalchemy import Connection, Row
 from homeostat.convergence.definitions import compile_desired
 from homeostat.model.desired import Identity
 from homeostat.model.errors import HomeostatError, Rejected
+from homeostat.model.kept import Kept
 from homeostat.model.world import StackFacts
 from homeostat.resources.nested import as_given
 from homeostat.resources.secrets import SECRET
@@ -112,8 +111,7 @@ class Veils:
     """Veils over stored revisions, kept in memory: revisions never change. Safe to share between threads."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, int], Veil] = OrderedDict()
-        self._lock = threading.Lock()
+        self._kept: Kept[tuple[str, int], Veil] = Kept(KEPT_MAX)
 
     def over(self, tx: Connection, stack: StackFacts, more: Iterable[int | None] = ()) -> Veil:
         """What hides the secrets of a stack, those of its newest revision and of these. None is no revision."""
@@ -124,17 +122,7 @@ class Veils:
         return veil
 
     def _of(self, tx: Connection, stack: StackFacts, number: int) -> Veil:
-        key = (stack.id, number)
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
-        veil = _made(tx, stack, number)
-        with self._lock:
-            self._kept[key] = veil
-            while len(self._kept) > KEPT_MAX:
-                self._kept.popitem(last=False)
-        return veil
+        return self._kept.get((stack.id, number), lambda: _made(tx, stack, number))
 
 
 def _made(tx: Connection, stack: StackFacts, number: int) -> Veil:

@@ -1,6 +1,5 @@
 """One worker process: conductor, observers and heartbeat. Any number of them may run on one database (CV5)."""
 
-import gc
 import logging
 import os
 import socket
@@ -23,6 +22,7 @@ from homeostat.convergence.pass_ import Limits, Passes
 from homeostat.convergence.performing import Clouds, Performer
 from homeostat.convergence.sinks import Sinks
 from homeostat.model.errors import Transient
+from homeostat.model.kept import spare_the_collector
 from homeostat.store import shards, workers
 from homeostat.store.database import Database
 
@@ -33,11 +33,6 @@ REDIS_BOARD = "homeostat-redis"
 TIDYING_S = 1.0
 TIDYING_END_S = 5.0
 """So long an end waits for what is being tidied up, which may be with a service that does not answer."""
-
-
-def spare_the_collector() -> None:
-    """Let Python look for cycles more rarely: a world of ten thousand rows has none, and is walked in vain."""
-    gc.set_threshold(100_000, 20, 100)
 
 
 def fetch_board(db: Database, lease_s: float, redis_url: str = "") -> Any:

@@ -6,6 +6,7 @@ through functions, into nested stacks and out of them again, and nobody has to f
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from homeostat.resources.discovery import BUILT_IN
@@ -28,11 +29,16 @@ def holds_secrets(compiled: Compiled) -> bool:
 def _names_secrets(tree: Any) -> bool:
     if isinstance(tree, dict):
         return any(
-            (item not in (None, "") and isinstance(key, str) and (key in _AGENTS or bool(SECRET.search(key))))
+            (item not in (None, "") and isinstance(key, str) and _is_secret_name(key))
             or _names_secrets(item)
             for key, item in tree.items()
         )
     return any(map(_names_secrets, tree)) if isinstance(tree, list) else False
+
+
+@lru_cache(maxsize=4096)
+def _is_secret_name(key: str) -> bool:
+    return key in _AGENTS or SECRET.search(key) is not None
 
 
 def makes_secrets(type_names: Iterable[str]) -> bool:

@@ -147,13 +147,13 @@ def resources(
 
 
 def observed_properties(
-    tx: Connection, stack_id: str, keys: Collection[str]
+    tx: Connection, stack_id: str, keys: Collection[str] | None = None
 ) -> dict[str, dict[str, tuple[Any, float]]]:
-    """Key of a row -> property -> its observed value and since when it is so (CV1), at least for these rows."""
+    """Key of a row -> property -> its observed value and since when it is so (CV1), at least for these rows; None: for
+    all of the stack."""
     table = schema.resource_properties_observed
-    few = len(keys) <= NAMES_MAX
     chosen = select(table.c.id, table.c.prop_name, table.c.prop_value, table.c.since).where(
-        table.c.id.in_(keys) if few else table.c.stack_id == stack_id
+        table.c.stack_id == stack_id if keys is None or len(keys) > NAMES_MAX else table.c.id.in_(keys)
     )
     found: dict[str, dict[str, tuple[Any, float]]] = {}
     for key, name, value, since in tx.execute(chosen):

@@ -36,7 +36,7 @@ class Hidden:
 
     def is_hidden(self, value: Any) -> bool:
         """Is a text or number hidden, or has it a hidden text in it?"""
-        if value is None or isinstance(value, bool):
+        if not self.texts or value is None or isinstance(value, bool):
             return False
         text = str(value)
         return text in self.texts or any(len(each) >= SHORT and each in text for each in self.texts)
@@ -57,6 +57,8 @@ class Hidden:
 
     def text(self, text: str) -> str:
         """A sentence without hidden values, also where it quotes them as Python, JSON and addresses do."""
+        if not self.texts:
+            return text
         for each in sorted(self.texts, key=len, reverse=True):
             if len(each) >= SHORT:
                 for form in (each, repr(each)[1:-1], json.dumps(each)[1:-1], quote(each, safe="")):

@@ -1,6 +1,7 @@
 """Resources of stacks: list, show, metadata."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Annotated
 
 from fastapi import Query, Request
@@ -38,7 +39,13 @@ class ResourceQuery(BaseModel):
     id: list[str] = Field([], description="Of the thing itself, like physical_resource_id.")
     physical_resource_id: list[str] = []
 
+    @cached_property
+    def takes_all(self) -> bool:
+        return not (self.type or self.name or self.status or self.action or self.id or self.physical_resource_id)
+
     def fits(self, entry: Entry) -> bool:
+        if self.takes_all:
+            return True
         handle = entry.row.handle if entry.row is not None else ""
         states = (entry.status, joined(entry.action, entry.status))
         return (
