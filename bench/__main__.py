@@ -133,7 +133,7 @@ def main() -> None:
     parser.add_argument("--database", choices=KINDS, nargs="+", default=["sqlite"], help="default: sqlite")
     parser.add_argument("--clients", type=int, default=50, help="of the crowd; default: 50")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long the crowd stays; default: 60")
-    parser.add_argument("--pause", type=float, default=0.5, help="seconds between requests of one; default: 0.5")
+    parser.add_argument("--pause", type=float, default=1.0, help="seconds between requests of one; default: 1")
     arguments = parser.parse_args()
     of_crowd = (arguments.clients, arguments.seconds, arguments.pause)
     wanted = Wanted(arguments.sizes, arguments.repeat, arguments.database, *of_crowd)

@@ -38,7 +38,7 @@ class Wish:
 
     clients: int = 50
     seconds: float = 60.0
-    pause_s: float = 0.5
+    pause_s: float = 1.0
     writes: float = 0.2
     large: tuple[str, ...] = ()
     changes: tuple[dict[str, Any], ...] = ()

@@ -73,11 +73,26 @@ TARGETS = (
             ("accept_update", "an update accepted"),
         )
     ),
+    *(
+        Target(f"API, 50 clients at 100,000 resources, {words}, 99 %", f"crowd.{name}.p99", 100, 100_000, kind)
+        for kind in ("sqlite", PG)
+        for name, words in (
+            ("show", "a stack"),
+            ("list_stacks", "list of stacks"),
+            ("list_resources", "resources of a stack, mostly of 300"),
+            ("list_events", "a page of events"),
+            ("create", "a create accepted"),
+            ("update", "an update accepted"),
+            ("update_large", "an update of 300 resources accepted"),
+            ("delete", "a delete accepted"),
+        )
+    ),
     Target("Template of 10,000 read, compiled, checked, planned", "read.all.seconds", 5, 10_000),
     Target("Peak memory of that", "read.all.peak_memory", 300, 10_000),
     Target("Growth of its CPU time from 1,000 resources", "read.all.growth_cpu", 1.1, 10_000),
     Target("API, stack of 300, median", "api.show_stack_of_300.p50", 8, 300),
     Target("API, stack of 300, CPU of client and server", "api.show_stack_of_300.cpu", 8, 300),
+    Target("API, resources of a stack of 300, median", "api.list_resources_of_300.p50", 15, 300),
 )
 
 TEXT = """# Numbers

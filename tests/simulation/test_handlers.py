@@ -135,10 +135,11 @@ class DiskWorld(TroubledWorld):
         self._gardener = DiskGardener(random.Random(f"disks {seed}"), nested=seed % 2 == 0)
 
     def things(self) -> dict[str, dict[str, Any]]:
-        """What its row knows by the record's id, having heard of it early, is shown under that."""
+        """What its row knows by the record's id, having heard of it early or never, is shown under that."""
         known = {row.handle for row in self.rows()} | self.retained
-        early = {each.object.get("id"): each.id for each in super().records() if each.id in known}
-        return {early.get(handle, handle): thing for handle, thing in super().things().items()}
+        mine = [each for each in super().records() if each.kind == kind_of_class(TYPE) and each.id in known]
+        early = {each.secret["physical_name"]: each.id for each in mine}
+        return {early.get(thing.get("name", ""), handle): thing for handle, thing in super().things().items()}
 
     def records(self) -> list[Any]:
         """Those of disks are no things: the disks are."""

@@ -324,8 +324,12 @@ class Watcher:
             return
         for number in range(stack.shards):
             shard = shards[stack.id, number]
-            settled = shard.settled_revision == stack.revision and shard.failures == 0
+            well = shard.failures == 0 or stack.action == Action.SNAPSHOT  # of which what is marked is no part
+            settled = shard.settled_revision == stack.revision and well
             self._demand(settled, f"{stack.name} is COMPLETE, its shard is not: {shard}")
+            newest = (Action.SNAPSHOT, Status.FAILED, stack.revision)
+            lost = [row for row in mine if (row.action, row.status, row.revision) == newest]
+            self._demand(stack.action != Action.SNAPSHOT or not lost, f"{stack.name} has a snapshot without {lost}")
             for name in self._graph(stack, number):
                 found = [row for row in mine if row.name == name]
                 was_done = (stack.id, name) in self._done  # what broke since is being healed, as in a stack at rest

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Row
 from homeostat.convergence.children import look, show_members
 from homeostat.convergence.definitions import Definitions
 from homeostat.model.desired import Identity
+from homeostat.model.errors import Superseded
 from homeostat.model.world import Resource, Seen, World
 from homeostat.store import shards, snapshots, stacks, worlds
 from homeostat.templates import requires
@@ -24,11 +25,11 @@ class Loaded:
 
 
 def load(tx: Connection, definitions: Definitions, stack_id: str, number: int, now: float) -> Loaded:
-    """All of one shard, stored nothing. Fails: LookupError when there is no such shard."""
+    """All of one shard, stored nothing. Fails: Superseded when the shard is gone: its stack was purged."""
     row = stacks.get(tx, stack_id)
     shard = shards.get(tx, stack_id, number)
     if row is None or shard is None:
-        raise LookupError(f"shard {number} of stack {stack_id} has no stack")
+        raise Superseded(f"shard {number} of stack {stack_id} is gone")
     facts = stacks.facts(row)
     graph = definitions.get(
         Identity(facts.id, facts.name, facts.project),

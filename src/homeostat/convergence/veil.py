@@ -12,7 +12,7 @@ from homeostat.model.errors import HomeostatError, Rejected
 from homeostat.model.kept import Kept
 from homeostat.model.world import StackFacts
 from homeostat.resources.nested import as_given
-from homeostat.resources.secrets import SECRET
+from homeostat.resources.secrets import is_secret
 from homeostat.store import stacks
 from homeostat.store.stacks import Desired
 from homeostat.templates import HIDDEN, UNKNOWN, Compiled
@@ -66,7 +66,7 @@ class Veil:
         """A property as anybody may see it: plain data, hidden parts as `HIDDEN`, what is not known as `NOT_YET`."""
         if value is UNKNOWN:
             return NOT_YET
-        if value not in (None, "") and ((resource, name) in self.derived or SECRET.search(name)):
+        if value not in (None, "") and ((resource, name) in self.derived or is_secret(name)):
             return HIDDEN
         return self.plain(value)
 
@@ -81,7 +81,7 @@ class Veil:
             return NOT_YET
         if isinstance(value, Mapping):
             return {
-                key: HIDDEN if by_name and item and SECRET.search(str(key)) else self.plain(item, by_name=by_name)
+                key: HIDDEN if by_name and item and is_secret(str(key)) else self.plain(item, by_name=by_name)
                 for key, item in as_given(value).items()
             }
         if isinstance(value, list | tuple):

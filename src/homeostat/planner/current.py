@@ -13,6 +13,8 @@ def current_row(rows: Iterable[Resource], stack: StackFacts) -> Resource | None:
     so that an interrupted replacement is undone rather than redone. Otherwise the newest that did not fail.
     """
     candidates = [row for row in rows if not row.leaving]
+    if len(candidates) == 1:
+        return candidates[0]
     return max(candidates, key=lambda row: _rank(row, stack), default=None)
 
 

@@ -13,15 +13,20 @@ from homeostat.resources.discovery import BUILT_IN
 from homeostat.resources.registry import register
 from homeostat.templates import Compiled
 
-SECRET = re.compile(r"pass(word|wd|phrase)?$|secret|private_?key|credential|(^|_)token$|^psk$|^payload$", re.IGNORECASE)
-"""Names of properties, parameters and keys whose values are secrets."""
+_SECRET = re.compile(r"pass(word|wd|phrase)?$|secret|private_?key|credential|(^|_)token$|^psk$|^payload$", re.I)
 _AGENTS = frozenset(("user_data_format", "UserDataFormat"))
 """Properties by which servers get an agent, and its keys with it."""
 
 
+@lru_cache(maxsize=4096)
+def is_secret(name: str) -> bool:
+    """Is this the name of a property, parameter or key whose values are secrets?"""
+    return _SECRET.search(name) is not None
+
+
 def holds_secrets(compiled: Compiled) -> bool:
     """Does a template name secrets itself: hidden parameters, or what is called like a secret?"""
-    hidden = any(each.schema.hidden or SECRET.search(name) for name, each in compiled.parameters.items())
+    hidden = any(each.schema.hidden or is_secret(name) for name, each in compiled.parameters.items())
     named = compiled.environment.get("encrypted_param_names")
     return bool(hidden or named) or _names_secrets(compiled.raw.get("resources") or compiled.raw.get("Resources"))
 
@@ -29,16 +34,11 @@ def holds_secrets(compiled: Compiled) -> bool:
 def _names_secrets(tree: Any) -> bool:
     if isinstance(tree, dict):
         return any(
-            (item not in (None, "") and isinstance(key, str) and _is_secret_name(key))
+            (item not in (None, "") and isinstance(key, str) and (key in _AGENTS or is_secret(key)))
             or _names_secrets(item)
             for key, item in tree.items()
         )
     return any(map(_names_secrets, tree)) if isinstance(tree, list) else False
-
-
-@lru_cache(maxsize=4096)
-def _is_secret_name(key: str) -> bool:
-    return key in _AGENTS or SECRET.search(key) is not None
 
 
 def makes_secrets(type_names: Iterable[str]) -> bool:

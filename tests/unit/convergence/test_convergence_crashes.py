@@ -4,9 +4,11 @@ something else."""
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 from tests.unit.convergence.running import Service, double, group, server
 
 from homeostat.convergence.conductor import run_pass
+from homeostat.store import purge, schema
 
 
 class Died(BaseException):
@@ -63,3 +65,16 @@ def test_a_group_that_nobody_heard_of_goes_with_its_template(monkeypatch: pytest
     service.rest()
     assert service.state(stack_id) == "UPDATE_COMPLETE"
     assert service.cloud.things() == {}
+
+
+def test_a_stack_that_was_purged_since_its_shard_was_claimed_is_nobodys_trouble(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    service = Service()
+    stack_id = service.begin({"t": double()})
+    job = service.claim()
+    with service.db.write() as tx:
+        tx.execute(update(schema.stack).where(schema.stack.c.id == stack_id).values(deleted_at=0.0))
+    assert purge.purge(service.db, purge.Rules(deleted_before=1.0, events_max=1000)).stacks == 1
+    run_pass(service.passes, job)
+    assert [each.message for each in caplog.records if each.levelname == "ERROR"] == []
