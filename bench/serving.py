@@ -36,7 +36,8 @@ def crowded(n: int, database: str, clients: int, seconds: float, pause_s: float,
             told = crowd(url_of(state), wish)
     if told.lost:
         raise RuntimeError(f"{len(told.lost)} lost: {told.lost[:5]}")
-    return list(_figures(told, n, database, f"{clients} clients, {apis} API processes, {pause_s} s between requests"))
+    about = f"{clients} clients for {seconds:g} s, {apis} API processes, {pause_s:g} s between requests"
+    return list(_figures(told, f"crowd_{clients}", n, database, about))
 
 
 def _filled(url: str, n: int) -> tuple[tuple[str, ...], tuple[dict[str, object], ...]]:
@@ -86,12 +87,12 @@ def url_of(state: State) -> str:
     return f"{there.url}/v1/{PROJECT}"
 
 
-def _figures(told: Told, n: int, database: str, about: str) -> Iterator[Figure]:
+def _figures(told: Told, name: str, n: int, database: str, about: str) -> Iterator[Figure]:
     together = [each for seconds in told.seconds.values() for each in seconds]
-    yield from quantiles("crowd.all", together, n, database, about)
+    yield from quantiles(f"{name}.all", together, n, database, about)
     for kind, seconds in sorted(told.seconds.items()):
-        yield from quantiles(f"crowd.{kind.replace(' ', '_')}", seconds, n, database, about)
-    yield Figure("crowd.answers", told.answers, "answers", n, database, about)
-    yield Figure("crowd.refused", len(told.refused), "answers", n, database, "; ".join(told.refused[:3]))
-    yield Figure("crowd.unanswered", len(told.unanswered), "requests", n, database, "; ".join(told.unanswered[:3]))
-    yield Figure("crowd.lost", len(told.lost), "writes", n, database)
+        yield from quantiles(f"{name}.{kind.replace(' ', '_')}", seconds, n, database, about)
+    yield Figure(f"{name}.answers", told.answers, "answers", n, database, about)
+    yield Figure(f"{name}.refused", len(told.refused), "answers", n, database, "; ".join(told.refused[:3]))
+    yield Figure(f"{name}.unanswered", len(told.unanswered), "requests", n, database, "; ".join(told.unanswered[:3]))
+    yield Figure(f"{name}.lost", len(told.lost), "writes", n, database)
