@@ -13,9 +13,9 @@ from homeostat.convergence.board import ShardBoard
 from homeostat.convergence.children import Children
 from homeostat.convergence.clock import Entropy, SystemClock
 from homeostat.convergence.conductor import run_pass
+from homeostat.convergence.kept import spare_the_collector
 from homeostat.convergence.pass_ import Limits, Passes
 from homeostat.convergence.performing import Performer
-from homeostat.model.kept import spare_the_collector
 from homeostat.store import stacks
 
 

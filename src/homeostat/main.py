@@ -82,7 +82,7 @@ def api(arguments: Namespace) -> int:
     from homeostat.api.intake import Quotas
     from homeostat.api.server import ApiSettings, run_api
     from homeostat.convergence.clock import AgreedClock, Entropy
-    from homeostat.model.kept import spare_the_collector
+    from homeostat.convergence.kept import spare_the_collector
     from homeostat.model.rates import read_rate
 
     settings = ServiceSettings.of(arguments)

@@ -7,8 +7,8 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from homeostat.convergence.definitions import MEMBERS_PER_SHARD, compile_desired, compile_graph, graph_of
+from homeostat.convergence.kept import Kept
 from homeostat.model.desired import Definition, Identity
-from homeostat.model.kept import Kept
 from homeostat.resources import groups
 from homeostat.store import stacks, views
 from homeostat.store.stacks import Desired

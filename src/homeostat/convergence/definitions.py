@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+from homeostat.convergence.kept import Kept
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Rejected
-from homeostat.model.kept import Kept
 from homeostat.resources import groups
 from homeostat.resources.families.deploymentgroups import SoftwareDeploymentGroup
 from homeostat.resources.graph import Indexed

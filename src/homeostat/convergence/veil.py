@@ -7,12 +7,12 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from homeostat.convergence.definitions import compile_desired
+from homeostat.convergence.kept import Kept
 from homeostat.model.desired import Identity
 from homeostat.model.errors import HomeostatError, Rejected
-from homeostat.model.kept import Kept
 from homeostat.model.world import StackFacts
 from homeostat.resources.nested import as_given
-from homeostat.resources.secrets import is_secret
+from homeostat.resources.secrets import is_secret, secret_attributes
 from homeostat.store import stacks
 from homeostat.store.stacks import Desired
 from homeostat.templates import HIDDEN, UNKNOWN, Compiled
@@ -21,12 +21,14 @@ from homeostat.templates.hiding import Hidden
 
 NOT_YET = "(not known yet)"
 KEPT_MAX = 256
-_READS = ("get_param", "Ref")
+_WHOLE, _ATTRIBUTE = ("get_param", "get_resource", "Ref"), ("get_attr", "Fn::GetAtt")
+"""Functions that read parameters and resources."""
 
 
 @dataclass(frozen=True, slots=True)
 class Veil:
-    """hidden — values; derived — properties, as (resource, property), that are made from hidden parameters."""
+    """hidden — values; derived — properties, as (resource, property), that are made from hidden parameters, or from
+    attributes that are secrets."""
 
     hidden: Hidden = field(default_factory=Hidden)
     derived: frozenset[tuple[str, str]] = frozenset()
@@ -43,13 +45,15 @@ class Veil:
         return veil if compiled is None else veil.of(compiled)
 
     def of(self, compiled: Compiled) -> "Veil":
-        """With the hidden parameters of one more template."""
-        hidden = {name for name, each in compiled.parameters.items() if each.schema.hidden}
+        """With the hidden parameters of one more template, and the secrets that its resources make."""
+        secret = {(name, "") for name, each in compiled.parameters.items() if each.schema.hidden}
+        for name, each in compiled.definitions.items():
+            secret.update((name, attribute) for attribute in secret_attributes(each.type))
         derived = {
             (resource, prop)
             for resource, properties in _properties(compiled.raw)
             for prop, snippet in properties.items()
-            if hidden and not hidden.isdisjoint(_parameters(snippet))
+            if secret and not secret.isdisjoint(_reads(snippet))
         }
         return Veil(self.hidden | Hidden.of(compiled.parameters), self.derived | derived)
 
@@ -147,13 +151,17 @@ def _properties(raw: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]
             yield name, properties
 
 
-def _parameters(snippet: Any) -> Iterator[str]:
-    """Names of parameters that a snippet of a template reads."""
+def _reads(snippet: Any) -> Iterator[tuple[str, str]]:
+    """What a snippet of a template reads: parameters and resources as (name, ""), and (resource, attribute)."""
     if isinstance(snippet, Mapping):
         for key, value in snippet.items():
-            if key in _READS:
-                yield from ([value] if isinstance(value, str) else value[:1] if isinstance(value, list) else [])
-            yield from _parameters(value)
+            parts = value if isinstance(value, list) else [value]
+            texts = [part for part in parts[:2] if isinstance(part, str)]
+            if key in _WHOLE:
+                yield from ((name, "") for name in texts[:1])
+            elif key in _ATTRIBUTE and texts:
+                yield texts[0], texts[1] if len(texts) > 1 else "show"  # which attribute is not known here: any
+            yield from _reads(value)
     elif isinstance(snippet, list):
         for item in snippet:
-            yield from _parameters(item)
+            yield from _reads(item)

@@ -17,12 +17,12 @@ from homeostat.convergence.clock import Clock, Entropy
 from homeostat.convergence.conductor import ShardConductor
 from homeostat.convergence.delivering import SINKS_MAX, Deliverer, DelivererThread
 from homeostat.convergence.disposing import Disposer
+from homeostat.convergence.kept import spare_the_collector
 from homeostat.convergence.observing import Observer, ObserverThreads
 from homeostat.convergence.pass_ import Limits, Passes
 from homeostat.convergence.performing import Clouds, Performer
 from homeostat.convergence.sinks import Sinks
 from homeostat.model.errors import Transient
-from homeostat.model.kept import spare_the_collector
 from homeostat.store import shards, workers
 from homeostat.store.database import Database
 

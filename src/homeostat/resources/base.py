@@ -100,7 +100,7 @@ class ResourceType:
     kind — kind of the cloud port; "" for types that live in the service alone (their object is what `embody`
     gives). update_policy — schema of that section. can_snapshot — deletion policy Snapshot is possible.
     renewed — each update of the stack replaces it. secretive — its things are secrets, or come with some: passwords,
-    keys, signed addresses.
+    keys, signed addresses; secret_reference — its reference is one.
     mends_itself — has parts that are converged by themselves: never replaced for a failed action of its own.
     told_once — fields that the cloud tells only in its answer to the creation. open_schema — accepts any property
     and attribute. open_attributes — has attributes besides those declared. support — how far it is supported.
@@ -116,6 +116,7 @@ class ResourceType:
     attributes: ClassVar[Mapping[str, Attribute]] = {}
     update_policy: ClassVar[Schema] = {}
     secretive: ClassVar[bool] = False
+    secret_reference: ClassVar[bool] = False
     told_once: ClassVar[tuple[str, ...]] = ()
     mends_itself: ClassVar[bool] = False
     can_snapshot: ClassVar[bool] = False

@@ -164,12 +164,14 @@ def link(description: str, constraint: str, **options: Any) -> Property:
 class Attribute:
     """Schema of one attribute.
 
-    live — never served from an old look; field — of the cloud's object, where it is called otherwise there.
+    live — never served from an old look; field — of the cloud's object, where it is called otherwise there; secret —
+    what is made from it is not shown.
     """
 
     description: str = ""
     kind: Kind = Kind.STRING
     live: bool = False
+    secret: bool = False
     deprecated: bool = False
     field: str = ""
 

@@ -41,6 +41,15 @@ def _names_secrets(tree: Any) -> bool:
     return any(map(_names_secrets, tree)) if isinstance(tree, list) else False
 
 
+def secret_attributes(type_name: str) -> frozenset[str]:
+    """Names of the attributes of a type that are secrets, "" for its reference."""
+    kind = register().types.get(type_name)
+    if kind is None:
+        return frozenset()
+    found = {name for name, each in kind.attributes.items() if each.secret}
+    return frozenset((*found, *(("show",) if found else ()), *(("",) if kind.secret_reference else ())))
+
+
 def makes_secrets(type_names: Iterable[str]) -> bool:
     """Do resources of one of these types make secrets? What others have written may."""
     known = register()

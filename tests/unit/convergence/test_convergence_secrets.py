@@ -9,7 +9,7 @@ from tests.unit.convergence.running import PROJECT, Service, double, group, hand
 
 from homeostat.api.intake import Intent
 from homeostat.resources.registry import register
-from homeostat.resources.secrets import SECRET, makes_secrets
+from homeostat.resources.secrets import is_secret, makes_secrets
 from homeostat.store import resealing, schema
 from homeostat.store.sealing import Keyring
 
@@ -255,7 +255,7 @@ def test_types_that_tell_secrets_are_known_to() -> None:
     silent = {
         name
         for name, kind in known.types.items()
-        if not kind.secretive and (kind.told_once or any(map(SECRET.search, kind.attributes)))
+        if not kind.secretive and (kind.told_once or any(map(is_secret, kind.attributes)))
     }
     assert sorted(silent) == []
     assert not makes_secrets(["OS::Cinder::Volume", "OS::Nova::Server", "OS::Heat::ResourceGroup"])

@@ -78,3 +78,49 @@ def test_sentences_do_not_tell_hidden_values(veil: Veil) -> None:
 def test_properties_of_the_service_are_not_shown(veil: Veil) -> None:
     one = {"type": "inner.yaml", "properties": {"x": 1, "(content)": "abc"}}
     assert veil.shown("b", "resource_def", one) == {"type": "inner.yaml", "properties": {"x": 1}}
+
+
+MADE = """
+heat_template_version: 2018-08-31
+resources:
+  word: {type: OS::Heat::RandomString}
+  pair: {type: OS::Nova::KeyPair, properties: {name: pair, save_private_key: true}}
+  handle: {type: OS::Heat::WaitConditionHandle}
+  signed: {type: "AWS::CloudFormation::WaitConditionHandle"}
+  a:
+    type: OS::Heat::Value
+    properties: {value: %s}
+"""
+MADE_CFN = """
+HeatTemplateFormatVersion: 2012-12-12
+Resources:
+  word: {Type: OS::Heat::RandomString}
+  signed: {Type: "AWS::CloudFormation::WaitConditionHandle"}
+  a: {Type: OS::Heat::Value, Properties: {value: %s}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("template", "snippet", "shown"),
+    [
+        (MADE, "{get_attr: [word, value]}", HIDDEN),
+        (MADE, "{get_attr: [word, show]}", HIDDEN),
+        (MADE, "{get_resource: word}", HIDDEN),
+        (MADE, "{list_join: [':', [a, {get_attr: [word, value, 0]}]]}", HIDDEN),
+        (MADE, "{str_replace: {template: pw=$PW, params: {$PW: {get_attr: [word, value]}}}}", HIDDEN),
+        (MADE, "{get_attr: [pair, private_key]}", HIDDEN),
+        (MADE, "{get_attr: [pair, public_key]}", "it"),
+        (MADE, "{get_resource: pair}", "it"),
+        (MADE, "{get_attr: [handle, curl_cli]}", HIDDEN),
+        (MADE, "{get_resource: handle}", "it"),
+        (MADE, "{get_resource: signed}", HIDDEN),
+        (MADE_CFN, "{'Fn::GetAtt': [word, value]}", HIDDEN),
+        (MADE_CFN, "{Ref: signed}", HIDDEN),
+        (MADE_CFN, "{Ref: a2}", "it"),
+    ],
+)
+def test_what_is_made_from_secrets_that_resources_make_is_hidden(template: str, snippet: str, shown: str) -> None:
+    other = "  a2: {Type: OS::Heat::Value, Properties: {value: x}}\n" if "Ref: a2" in snippet else ""
+    veil = Veil().of(compile_template(template % snippet + other, identity=IDENTITY))
+    assert veil.shown("a", "value", "it") == shown
+    assert veil.shown("other", "value", "it") == "it"

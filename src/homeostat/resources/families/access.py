@@ -100,7 +100,7 @@ class AccessKey(ResourceType):
     }
     attributes = {
         "UserName": Attribute("The user that it is for.", live=True),
-        "SecretAccessKey": Attribute("The secret part of the key.", live=True),
+        "SecretAccessKey": Attribute("The secret part of the key.", live=True, secret=True),
     }
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
@@ -130,7 +130,7 @@ class DeployedServer(ResourceType):
     }
     attributes = {
         "name": Attribute("Name of the server."),
-        "os_collect_config": Attribute("Settings of the configuration agent.", Kind.MAP, live=True),
+        "os_collect_config": Attribute("Settings of the configuration agent.", Kind.MAP, live=True, secret=True),
     }
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:

@@ -78,7 +78,7 @@ class Secret(KeyManagerType):
     }
     attributes = {
         "status": Attribute("Status of the secret."),
-        "decrypted_payload": Attribute("The secret itself.", field="payload"),
+        "decrypted_payload": Attribute("The secret itself.", field="payload", secret=True),
     }
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
@@ -122,7 +122,7 @@ class Order(KeyManagerType):
         "secret_ref": Attribute("URL of the secret that was made."),
         "container_ref": Attribute("URL of the container that was made."),
         "public_key": Attribute("The public key that was made."),
-        "private_key": Attribute("The private key that was made."),
+        "private_key": Attribute("The private key that was made.", secret=True),
         "certificate": Attribute("The certificate that was made."),
         "intermediates": Attribute("Certificates between it and the authority."),
     }

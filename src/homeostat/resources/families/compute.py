@@ -39,7 +39,7 @@ class KeyPair(ResourceType):
     }
     attributes = {
         "public_key": Attribute("The public key."),
-        "private_key": Attribute("The private key where it was saved, else empty.", live=True),
+        "private_key": Attribute("The private key where it was saved, else empty.", live=True, secret=True),
     }
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:

@@ -40,7 +40,7 @@ CHARACTERS: Mapping[str, str] = {
 
 
 class RandomString(ResourceType):
-    secretive = True
+    secretive = secret_reference = True
     name = "OS::Heat::RandomString"
     description = "Text of random characters, made once and kept."
     properties = {
@@ -69,7 +69,7 @@ class RandomString(ResourceType):
         ),
         "salt": text("Changing it makes a new text."),
     }
-    attributes = {"value": Attribute("The random text.", live=True)}
+    attributes = {"value": Attribute("The random text.", live=True, secret=True)}
 
     def complete(self, values: Props) -> dict[str, Any]:
         """The deprecated sequence counts as one more class."""

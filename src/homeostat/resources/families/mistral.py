@@ -77,7 +77,7 @@ class Workflow(ResourceType):
     }
     attributes = {
         "data": Attribute("Its name and input.", Kind.MAP),
-        "alarm_url": Attribute("Signed URL that runs it."),
+        "alarm_url": Attribute("Signed URL that runs it.", secret=True),
         "executions": Attribute("Its executions.", Kind.LIST),
     }
 

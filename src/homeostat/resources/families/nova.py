@@ -175,7 +175,7 @@ class Server(ServerType):
         "accessIPv6": Attribute("IPv6 address to reach it by.", deprecated=True, field="access_ipv6"),
         "console_urls": Attribute("URL of each kind of console.", Kind.MAP),
         "tags": Attribute("Tags of the server.", Kind.LIST),
-        "os_collect_config": Attribute("Settings of the configuration agent.", Kind.MAP, live=True),
+        "os_collect_config": Attribute("Settings of the configuration agent.", Kind.MAP, live=True, secret=True),
     }
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:

@@ -409,7 +409,7 @@ class ScalingPolicy(ResourceType):
         ),
     }
     attributes = {
-        "alarm_url": Attribute("Signed address that takes signals of alarms.", live=True),
+        "alarm_url": Attribute("Signed address that takes signals of alarms.", live=True, secret=True),
         "signal_url": Attribute("Address that takes signals of those who may act in the project."),
     }
     addresses: ClassVar[Mapping[str, str]] = {"alarm_url": "url", "signal_url": "endpoint"}
@@ -437,6 +437,7 @@ class ScalingPolicy(ResourceType):
 
 
 class AwsScalingPolicy(ScalingPolicy):
+    secret_reference = True
     name = "AWS::AutoScaling::ScalingPolicy"
     properties = {
         "AutoScalingGroupName": text("The group.", required=True),
@@ -452,7 +453,7 @@ class AwsScalingPolicy(ScalingPolicy):
             "Members at least, where the adjustment is in per cent.", update=True, constraints=(between(0),)
         ),
     }
-    attributes = {"AlarmUrl": Attribute("Signed address that takes signals of alarms.", live=True)}
+    attributes = {"AlarmUrl": Attribute("Signed address that takes signals of alarms.", live=True, secret=True)}
     addresses = {"AlarmUrl": "url"}
     words = ("AdjustmentType", "MinAdjustmentStep")
 

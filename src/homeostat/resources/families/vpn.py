@@ -187,7 +187,7 @@ class IPsecSiteConnection(NetworkingType):
         "peer_address": Attribute("Address or name of the other side's gateway."),
         "peer_cidrs": Attribute("Networks of the other side.", Kind.LIST),
         "peer_id": Attribute("How the other side identifies itself."),
-        "psk": Attribute("Secret that both sides know."),
+        "psk": Attribute("Secret that both sides know.", secret=True),
         "route_mode": Attribute("How routes are made."),
         "status": Attribute("Status of the connection."),
         "tenant_id": Attribute("Project that owns it."),

@@ -57,10 +57,10 @@ class WaitConditionHandle(Handle):
         )
     }
     attributes = {
-        "token": Attribute("Token that may signal this handle and nothing else.", live=True),
+        "token": Attribute("Token that may signal this handle and nothing else.", live=True, secret=True),
         "endpoint": Attribute("Address to which signals are posted with the token.", live=True),
-        "curl_cli": Attribute("Command line that signals; a body is added with --data-binary.", live=True),
-        "signal": Attribute("JSON of what a server needs to signal, where no token is used.", live=True),
+        "curl_cli": Attribute("Command line that signals; a body is added with --data-binary.", live=True, secret=True),
+        "signal": Attribute("JSON of what a server needs to signal, where no token is used.", live=True, secret=True),
     }
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
@@ -92,6 +92,7 @@ def curl(seen: Props, verb: str, token: str | None) -> str:
 
 
 class AwsWaitConditionHandle(Handle):
+    secret_reference = True
     name = "AWS::CloudFormation::WaitConditionHandle"
     description = "Takes signals for a wait condition at a signed address, which is its reference."
     form = "aws"
@@ -108,12 +109,13 @@ class UpdateWaitConditionHandle(AwsWaitConditionHandle):
 
 
 class SwiftSignalHandle(Handle):
+    secret_reference = True
     name = "OS::Heat::SwiftSignalHandle"
     description = "Takes signals for a SwiftSignal at a signed address, which is its reference."
     attributes = {
         "token": Attribute("Empty: the address alone is enough.", live=True),
-        "endpoint": Attribute("Signed address to which signals are put.", live=True),
-        "curl_cli": Attribute("Command line that signals; a body is added with --data-binary.", live=True),
+        "endpoint": Attribute("Signed address to which signals are put.", live=True, secret=True),
+        "curl_cli": Attribute("Command line that signals; a body is added with --data-binary.", live=True, secret=True),
     }
 
     def reference(self, thing: Thing) -> Any:

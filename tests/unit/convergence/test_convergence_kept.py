@@ -1,6 +1,6 @@
 """What a process keeps in memory."""
 
-from homeostat.model.kept import Kept
+from homeostat.convergence.kept import Kept
 
 
 class Maker:
