@@ -111,6 +111,26 @@ def test_an_update_by_somebody_else_is_on_their_behalf(service: Entrusted, perso
         assert given_by(service, colleague.id) == [trust]
 
 
+def test_what_somebody_else_asks_of_a_stack_is_on_their_behalf(
+    service: Entrusted, person: Person, colleague: Person
+) -> None:
+    with service.client(person) as http, service.client(colleague) as other:
+        stack_id = create(http)
+        settled(http, stack_id, status="CREATE_COMPLETE")
+        snapshot = http.post(f"stacks/s/{stack_id}/snapshots", json={}).json()["id"]
+        settled(http, stack_id, status="SNAPSHOT_COMPLETE")
+        for asker, path, body, status in (
+            (other, "actions", {"suspend": None}, "SUSPEND_COMPLETE"),
+            (http, "actions", {"resume": None}, "RESUME_COMPLETE"),
+            (other, f"snapshots/{snapshot}/restore", None, "RESTORE_COMPLETE"),
+        ):
+            assert asker.post(f"stacks/s/{stack_id}/{path}", json=body).is_success
+            settled(http, stack_id, status=status)
+            mine, others = (person, colleague) if asker is http else (colleague, person)
+            assert len(given_by(service, mine.id)) == 1
+            until(lambda id=others.id: given_by(service, id) == [], "the other's trust to be given back")  # type: ignore[misc]
+
+
 def test_a_trust_whose_user_has_no_role_any_more_is_told_and_mended_by_an_update(
     service: Entrusted, person: Person, colleague: Person, admin: Admin
 ) -> None:

@@ -1,6 +1,7 @@
 """What handlers are given: the service, who asks, and the body."""
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Annotated, Any
@@ -25,6 +26,7 @@ from homeostat.clouds.outbound import Outbound
 from homeostat.convergence import access_keys
 from homeostat.convergence.clock import Clock
 from homeostat.convergence.definitions import Definitions
+from homeostat.convergence.delegating import Accept
 from homeostat.convergence.signalling import Signals
 from homeostat.model.errors import Rejected, stack_not_found
 from homeostat.store import stacks
@@ -118,6 +120,14 @@ class Asked:
         holder = access_keys.holder_of_user(tx, self.caller.user_id or "")
         if holder is None or not access_keys.may_read(tx, holder, stack.id, resource):
             raise forbidden(resource)
+
+    def entrusted(self, stack_id: str) -> AbstractContextManager[Accept]:
+        """What the caller asks of a stack is done on their behalf. Fails: Rejected (Forbidden), Transient."""
+        with self.db.read() as tx:
+            row = stacks.get(tx, stack_id)
+        if row is None:
+            raise stack_not_found(stack_id)
+        return self.service.intake.entrusted(row.root_id, row.project, self.caller)
 
     def live_stack(self, tx: Connection, name: str, stack_id: str) -> Row[Any]:
         row = self.stack(tx, name, stack_id)

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, update
 
+from homeostat.convergence.delegating import Accept, nobodys
 from homeostat.model.errors import Rejected
 from homeostat.model.status import MAINTENANCE, Action, Status
 from homeostat.model.world import Resource
@@ -131,18 +132,18 @@ class Asks:
                 raise Rejected("NotSupported", f"{message}: delete it once more, or update it.")
             stacks.check(self._db, tx, stack, self._db.now_of(tx), self._timeout_s)
 
-    def suspend(self, stack_id: str) -> None:
+    def suspend(self, stack_id: str, accept: Accept = nobodys) -> None:
         """Suspend everything in the stack, what requires others first; again it does nothing.
 
-        Fails: Rejected — see `_maintain`.
+        accept — stores on whose behalf that is done. Fails: Rejected — see `_maintain`.
         """
-        self._maintain(stack_id, Action.SUSPEND)
+        self._maintain(stack_id, Action.SUSPEND, accept)
 
-    def resume(self, stack_id: str) -> None:
-        """Resume everything in the stack, and keep it as it should be again. Fails: like `suspend`."""
-        self._maintain(stack_id, Action.RESUME)
+    def resume(self, stack_id: str, accept: Accept = nobodys) -> None:
+        """Resume everything in the stack, and keep it as it should be again. Like `suspend`."""
+        self._maintain(stack_id, Action.RESUME, accept)
 
-    def _maintain(self, stack_id: str, action: Action) -> None:
+    def _maintain(self, stack_id: str, action: Action, accept: Accept) -> None:
         """Fails: Rejected — EntityNotFound; StackLocked; ActionInProgress while something else goes on; NotSupported
         for a nested stack, and for one whose deletion has failed."""
         with self._db.write() as tx:
@@ -160,6 +161,7 @@ class Asks:
             if stack.action == Action.DELETE:
                 message = f"{action.title()} of stack {stack.name} after its deletion has failed is not supported"
                 raise Rejected("NotSupported", f"{message}: delete it once more, or update it.")
+            accept(tx)
             stacks.maintain(self._db, tx, stack, action, self._db.now_of(tx), self._timeout_s)
 
     def lock(self, stack_id: str, wanted: locking.Lock, breaks: Callable[[locking.Lock], bool]) -> None:

@@ -24,7 +24,7 @@ from homeostat.convergence.definitions import (
     registry_of,
     template_of,
 )
-from homeostat.convergence.delegating import Accept, Asker, Delegations
+from homeostat.convergence.delegating import Accept, Asker, Delegations, nobodys
 from homeostat.convergence.sinks import Sinks
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Rejected, Terminal, invalid, stack_not_found
@@ -463,7 +463,7 @@ class Intake:
             tags=intent.tags,
             action=Action.CREATE if document is None else Action.ADOPT,
         )
-        with self._entrusted(stack_id, project, by) as accept, self._db.write() as tx:
+        with self.entrusted(stack_id, project, by) as accept, self._db.write() as tx:
             limited = by is None or not by.is_admin
             if limited and stacks.count_live(tx, project) >= self.quotas.stacks_max:
                 message = (
@@ -491,11 +491,11 @@ class Intake:
             raise Rejected("StackValidationFailed", message, path=("resources", strange[0]))
         return adopting.rows_among(graph, entries, new.id, 0, self.entropy.keys(), now)
 
-    def _entrusted(self, root_id: str, project: str, by: Caller | None) -> AbstractContextManager[Accept]:
+    def entrusted(self, root_id: str, project: str, by: Caller | None) -> AbstractContextManager[Accept]:
         """With the trust of who asks, where the service needs any, and they can give it: not of one who asks from
         another project. Fails: Rejected (Forbidden), Transient."""
         if self._delegations is None or by is None or not by.token or not by.user_id or by.project != project:
-            return nullcontext(lambda _: None)
+            return nullcontext(nobodys)
         asker = Asker(by.user_id, by.user or "", project, by.roles, by.token, by.trust)
         return self._delegations.entrusted(root_id, asker)
 
@@ -512,7 +512,7 @@ class Intake:
     def _try_update(self, stack_id: str, intent: Intent, *, patch: bool, by: Caller | None) -> int | None:
         """One try; None when somebody else's revision came in between, on which this one must build."""
         row, desired, _ = self._proposed(stack_id, intent, patch=patch)
-        with self._entrusted(row.root_id, row.project, by) as accept:
+        with self.entrusted(row.root_id, row.project, by) as accept:
             return self._revise(row, desired, _changes(intent, patch=patch), accept, look_first=intent.look_first)
 
     def _proposed(self, stack_id: str, intent: Intent, *, patch: bool) -> tuple[Row[Any], Desired, Compiled]:
@@ -555,7 +555,7 @@ class Intake:
         """The stack should not exist (CV12). Fails: Rejected — EntityNotFound once it does not; StackLocked."""
         with self._db.read() as tx:
             seen = self._live(tx, stack_id)
-        with self._entrusted(seen.root_id, seen.project, by) as accept, self._db.write() as tx:
+        with self.entrusted(seen.root_id, seen.project, by) as accept, self._db.write() as tx:
             row = locking.removable(self._db, tx, stack_id)
             accept(tx)
             if row.action == Action.DELETE and row.status == Status.IN_PROGRESS:

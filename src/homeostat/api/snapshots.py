@@ -5,6 +5,7 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from homeostat.api.intake import CheckTypes, Intake
+from homeostat.convergence.delegating import Accept, nobodys
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action, Status, joined
@@ -44,8 +45,9 @@ class Snapshots:
             snapshots.add(tx, id, stack_id, number, name, now)
             return self._get(tx, stack_id, id)
 
-    def restore(self, stack_id: str, id: str, check_types: CheckTypes | None = None) -> None:
-        """Make what the snapshot has kept the newest revision, whatever is going on. check_types — see `intake.Intent`.
+    def restore(self, stack_id: str, id: str, check_types: CheckTypes | None = None, accept: Accept = nobodys) -> None:
+        """Make what the snapshot has kept the newest revision, whatever is going on. check_types — see `intake.Intent`;
+        accept — stores on whose behalf that is done.
 
         Fails: Rejected — EntityNotFound; StackLocked; NotSupported for one that is not complete, and for a suspended
         stack; like `Intake.compile` where what it says cannot be had any more.
@@ -66,6 +68,7 @@ class Snapshots:
             _check_complete(self._get(tx, stack_id, id))
             going_back = {"id": id, "place": [], "run": f"{id}/{stack.revision + 1}"}
             now, timeout_s = self._db.now_of(tx), self._intake.quotas.timeout_s
+            accept(tx)
             stacks.revise(self._db, tx, stack, Action.RESTORE, desired, now, timeout_s, {"snapshot": going_back})
 
     def delete(self, stack_id: str, id: str) -> None:

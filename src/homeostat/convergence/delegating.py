@@ -34,6 +34,10 @@ Accept = Callable[[Connection], None]
 """To be called in the transaction that stores what the trust was asked for."""
 
 
+def nobodys(tx: Connection) -> None:
+    """Of those who need no trust, or have given it before."""
+
+
 @dataclass(frozen=True, slots=True)
 class Asker:
     """Who asks for a stack. trust — that the token comes from, if any."""
@@ -69,7 +73,7 @@ class Delegations:
         with self._db.read() as tx:
             there = delegations.current(tx, stack_id)
         if there is not None and (there.state, there.user_id) == (GOOD, asker.user_id):
-            yield lambda tx: None
+            yield nobodys
             return
         asked = self._intend(stack_id, asker)
         try:

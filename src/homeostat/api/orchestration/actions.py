@@ -32,11 +32,13 @@ def _check(ask: Asked, stack_id: str) -> None:
 
 
 def _suspend(ask: Asked, stack_id: str) -> None:
-    ask.service.asks.suspend(stack_id)
+    with ask.entrusted(stack_id) as accept:
+        ask.service.asks.suspend(stack_id, accept)
 
 
 def _resume(ask: Asked, stack_id: str) -> None:
-    ask.service.asks.resume(stack_id)
+    with ask.entrusted(stack_id) as accept:
+        ask.service.asks.resume(stack_id, accept)
 
 
 def _converge(ask: Asked, stack_id: str, resource: str | None = None) -> None:

@@ -111,7 +111,8 @@ def restore_snapshot(ask: Ask, stack_name: StackName, stack_id: StackId, snapsho
     back. What came later goes."""
     with ask.db.read() as tx:
         ask.check_types_of(tx, ask.live_stack(tx, stack_name, stack_id))
-    ask.service.snapshots.restore(stack_id, snapshot_id, ask.check_types)
+    with ask.entrusted(stack_id) as accept:
+        ask.service.snapshots.restore(stack_id, snapshot_id, ask.check_types, accept)
     return nothing(202)
 
 
