@@ -4,6 +4,9 @@ import json
 from typing import Any
 
 import httpx
+from heatclient.client import Client
+from keystoneauth1.identity.v3 import Password
+from keystoneauth1.session import Session
 from sqlalchemy import func, select
 
 from homeostat.clouds.identity.users import DomainUsers
@@ -72,6 +75,13 @@ def token(login: dict[str, str]) -> str:
     return answer.headers["x-subject-token"]
 
 
+def heat(service: Entrusted, login: dict[str, str]) -> Any:
+    """The genuine client, as scripts on a server use it to read configs and to signal (HEAT_SIGNAL)."""
+    who = {name: login[name] for name in ("auth_url", "user_id", "password", "project_id")}
+    address = f"{service.url}/v1/{login['project_id']}"
+    return Client("1", session=Session(auth=Password(**who)), endpoint_override=address)
+
+
 def kept(service: Entrusted, *kinds: str) -> int:
     with service.db.read() as tx:
         chosen = select(func.count()).where(schema.record.c.kind.in_(kinds))
@@ -111,11 +121,10 @@ def test_a_server_reads_its_configs_and_tells_outputs_as_a_user(service: Entrust
         assert collect["collectors"] == ["heat", "local"]
         login = collect["heat"]
         assert login["stack_id"] == f"s/{stack_id}"
-        own = {"x-auth-token": token(login)}
-        base = f"{service.url}/v1/{login['project_id']}/stacks/{login['stack_id']}/resources"
+        agent = heat(service, login)
 
         def configs() -> Any:
-            return httpx.get(f"{base}/{login['resource_name']}/metadata", headers=own).json()["metadata"]["deployments"]
+            return agent.resources.metadata(login["stack_id"], login["resource_name"])["deployments"]
 
         (config,) = until(configs, "the config to be deployed")
         inputs = {each["name"]: each["value"] for each in config["inputs"]}
@@ -123,13 +132,8 @@ def test_a_server_reads_its_configs_and_tells_outputs_as_a_user(service: Entrust
         assert "deploy_signal_id" not in inputs
         teller = {name: inputs[f"deploy_{name}"] for name in ("auth_url", "user_id", "password", "project_id")}
         assert teller["user_id"] != login["user_id"]
-        told = httpx.post(
-            f"{service.url}/v1/{teller['project_id']}/stacks/{inputs['deploy_stack_id']}/resources/"
-            f"{inputs['deploy_resource_name']}/signal",
-            headers={"x-auth-token": token(teller)},
-            json={"deploy_stdout": "hello", "deploy_status_code": 0},
-        )
-        assert told.status_code == 200, told.text
+        said = {"deploy_stdout": "hello", "deploy_status_code": 0}
+        heat(service, teller).resources.signal(inputs["deploy_stack_id"], inputs["deploy_resource_name"], data=said)
         settled(http, stack_id, status="CREATE_COMPLETE")
 
 
