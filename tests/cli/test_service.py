@@ -100,6 +100,20 @@ def test_several_api_processes_answer_at_one_address(home: Home) -> None:
         os.kill(service.children["api-1"], signal.SIGKILL)
 
 
+def test_quotas_are_settings(home: Home, tmp_path: Path) -> None:
+    quotas = ("--stacks-max", "1", "--resources-max", "2")
+    assert home.run("serve", "--detach", "--port", "0", "--cloud", "simulated", *quotas).code == 0
+    one = "\n  {}: {{type: OS::Heat::TestResource}}"
+    three = "heat_template_version: wallaby\nresources:" + "".join(map(one.format, "abc"))
+    refused = home.run("up", template(tmp_path, three), "large", "--no-wait")
+    assert refused.code == 1
+    assert "more than 2 resources" in refused.err
+    assert home.run("up", template(tmp_path, QUICK), "first", "--no-wait").code == 0
+    refused = home.run("up", template(tmp_path, QUICK), "second", "--no-wait")
+    assert refused.code == 1
+    assert "maximum stacks per project, 1" in refused.err
+
+
 def test_stopping_leaves_no_process_and_says_so(home: Home) -> None:
     started = home.run("serve", "--detach", "--port", "0", "--cloud", "simulated")
     service = home.running()
