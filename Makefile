@@ -9,6 +9,8 @@ MAKEFLAGS += --no-print-directory
 BIN := .venv/bin
 HOMEOSTAT_SEEDS ?= 40
 export HOMEOSTAT_SEEDS
+# Many tests wait for processes of theirs: so one more at a time than there are cores.
+TESTERS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$(( cores < 3 ? cores + 1 : 4 )))
 EXAMPLES ?= 20000
 REQUESTS ?= 100000
 SEED ?= 1
@@ -28,7 +30,7 @@ test: .venv/installed-dev ## run all tests; HOMEOSTAT_SEEDS=1000 plays more simu
 	scripts/postgresql
 	scripts/redis
 	scripts/keystone
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal $(ARGS)
+	$(BIN)/python -m pytest --numprocesses $(TESTERS) --dist worksteal $(ARGS)
 
 .PHONY: fuzz
 fuzz: .venv/installed-dev ## make many templates at random and see that each is compiled or refused; EXAMPLES=20000

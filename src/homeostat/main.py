@@ -124,6 +124,7 @@ def worker(arguments: Namespace) -> int:
     """One worker, until SIGTERM or SIGINT; what it has begun it finishes, and gives its shards back."""
     from homeostat.clouds.outbound import Outbound
     from homeostat.convergence.clock import AgreedClock, Entropy
+    from homeostat.convergence.kept import spare_the_collector
     from homeostat.convergence.pass_ import Limits
     from homeostat.convergence.sinks import Sinks, installed_sinks
     from homeostat.convergence.worker import Worker
@@ -156,6 +157,7 @@ def worker(arguments: Namespace) -> int:
             sinks=Sinks(of_project, Outbound(fetching(settings)), installed_sinks().kinds),
             tidying=[each.tidy for each in (known, stack_users(settings, db)) if each is not None],
         )
+        spare_the_collector()
         try:
             each.start()
         except Transient as error:

@@ -45,6 +45,7 @@ class Kept(Generic[K, V]):
 
 def spare_the_collector() -> None:
     """Let Python look for cycles more rarely, and not among what is there already: ten thousand rows or definitions
-    have none, and walking them takes a tenth of a second, in which a process answers nobody."""
+    have none, and walking them takes a tenth of a second, in which a process answers nobody. For a process of the
+    service, once all that stays is there."""
     gc.freeze()
     gc.set_threshold(100_000, 20, 100)

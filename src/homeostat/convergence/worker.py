@@ -17,7 +17,6 @@ from homeostat.convergence.clock import Clock, Entropy
 from homeostat.convergence.conductor import ShardConductor
 from homeostat.convergence.delivering import SINKS_MAX, Deliverer, DelivererThread
 from homeostat.convergence.disposing import Disposer
-from homeostat.convergence.kept import spare_the_collector
 from homeostat.convergence.observing import Observer, ObserverThreads
 from homeostat.convergence.pass_ import Limits, Passes
 from homeostat.convergence.performing import Clouds, Performer
@@ -90,7 +89,6 @@ class Worker:
 
     def start(self) -> None:
         """Fails: Transient when the job board does not answer."""
-        spare_the_collector()
         try:
             self._conductor.connect()
         except JobFailure as error:
