@@ -26,6 +26,8 @@ _FLOCK = "hhqqi"
 """struct flock: type, whence, start, length, pid."""
 _LAUNCH_S = 20.0
 _KILL_S = 10.0
+_BREATH_S = 0.02
+"""In which a process becomes another program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,14 +137,27 @@ def kill(pid: int, number: signal.Signals) -> None:
 
 
 def pause(directory: str) -> None:
-    """Stop all that belongs to the directory, also what is forked meanwhile. Fails: Transient when that takes long."""
+    """Stop all that belongs to the directory, also what is forked meanwhile. Fails: Transient when that takes long.
+
+    A process that has begun another one may hear of nothing until that has become its own program (vfork), which it
+    does not when it is stopped before: then all go on for a moment.
+    """
     deadline = time.monotonic() + _KILL_S
-    while running := [pid for pid in belonging([directory])[directory] if _state(pid) not in "TtZX"]:
+    while running := _running(directory):
+        if set(running.values()) == {"D"}:
+            resume(directory)
+            time.sleep(_BREATH_S)
         for pid in running:
             kill(pid, signal.SIGSTOP)
         if time.monotonic() > deadline:
             raise Transient(f"some processes of {directory} would not stop")
         time.sleep(0.005)
+
+
+def _running(directory: str) -> dict[int, str]:
+    """Processes of the directory that are neither stopped nor gone, and their states."""
+    states = {pid: _state(pid) for pid in belonging([directory])[directory]}
+    return {pid: state for pid, state in states.items() if state not in "TtZX"}
 
 
 def resume(directory: str) -> None:
