@@ -6,19 +6,16 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
 from homeostat.cli.state import Service, State
 from homeostat.clouds.local import LocalCloud
-
-Found = TypeVar("Found")
-WAIT_S = 60.0
+from tests.waiting import PATIENCE_S, until
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +53,7 @@ class Home:
     def run(self, *arguments: str) -> Ended:
         with self.start(*arguments) as command:
             try:
-                out, err = command.communicate(timeout=WAIT_S)
+                out, err = command.communicate(timeout=PATIENCE_S)
             except subprocess.TimeoutExpired:
                 command.kill()
                 raise
@@ -105,16 +102,6 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
         started = found.run("serve", "--detach", "--port", "0", "--cloud", "simulated")
         assert started.code == 0, started.err
         yield found
-
-
-def until(ask: Callable[[], Found | None], within_s: float = WAIT_S) -> Found:
-    """What `ask` gives, as soon as it is something."""
-    deadline = time.monotonic() + within_s
-    while time.monotonic() < deadline:
-        if found := ask():
-            return found
-        time.sleep(0.02)
-    raise AssertionError(f"waited {within_s} s in vain")
 
 
 def lives(pid: int) -> bool:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from homeostat.clouds.local import LocalCloud
-from tests.cli.conftest import Ended, Home, home_below, until
+from tests.cli.conftest import Ended, Home, home_below
+from tests.waiting import until
 
 TEMPLATE = """
 heat_template_version: 2018-08-31

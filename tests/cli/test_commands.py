@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Ended, Home, until
+from tests.cli.conftest import Ended, Home
 from tests.cli.templates import FAILING, QUICK, STUCK
+from tests.waiting import until
 
 Template = Callable[[str], str]
 

@@ -8,8 +8,9 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.cli.conftest import Home, until
+from tests.cli.conftest import Home
 from tests.cli.templates import QUICK
+from tests.waiting import until
 
 
 def scraped(url: str) -> Mapping[tuple[str, frozenset[str]], float]:

@@ -8,7 +8,8 @@ from typing import Any
 import httpx
 
 from homeostat.clouds.local.processes import life
-from tests.cli.conftest import Home, lives, until
+from tests.cli.conftest import Home, lives
+from tests.waiting import until
 
 WEB = """
 heat_template_version: rocky

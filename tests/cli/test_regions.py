@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Home, home_below, until
+from tests.cli.conftest import Home, home_below
+from tests.waiting import until
 
 TEXT = """
 heat_template_version: wallaby

@@ -11,9 +11,10 @@ import pytest
 
 from homeostat.cli import settings
 from homeostat.cli.problems import Usage
-from tests.cli.conftest import Home, lives, until
+from tests.cli.conftest import Home, lives
 from tests.cli.templates import QUICK
 from tests.redis_server import RedisServer
+from tests.waiting import until
 
 PAGE = """
 heat_template_version: rocky
@@ -53,7 +54,7 @@ def test_up_starts_a_service_and_servers_outlive_it(home: Home, tmp_path: Path) 
     until(lambda: serving(url))
 
     os.kill(service.pid, signal.SIGKILL)
-    until(lambda: not any(lives(pid) for pid in (service.pid, *service.children.values())), within_s=5.0)
+    until(lambda: not any(lives(pid) for pid in (service.pid, *service.children.values())))
     assert serving(url), "what the service made outlives it"
     assert home.run("list").code == 3
 

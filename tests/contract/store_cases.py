@@ -18,6 +18,8 @@ from homeostat.store.stacks import Desired, NewStack
 NOW = 1_800_000_000.0
 TIMEOUT_S = 3600.0
 LEASE_S = 5.0
+LONG_S = 300.0
+"""Longer than a test may take."""
 TEMPLATE = Desired("template", {"heat_template_version": "2021-04-16"})
 
 
@@ -59,9 +61,11 @@ def shard_row(db: Database, stack_id: str, number: int = 0) -> Any:
     return row
 
 
-def claim(db: Database, stack_id: str, number: int = 0, owner: str = "w", at: float = NOW) -> Lease:
+def claim(
+    db: Database, stack_id: str, number: int = 0, owner: str = "w", at: float = NOW, lease_s: float = LEASE_S
+) -> Lease:
     with db.write() as tx:
-        lease = shards.claim(tx, stack_id, number, owner, at, LEASE_S)
+        lease = shards.claim(tx, stack_id, number, owner, at, lease_s)
     assert lease is not None
     return lease
 

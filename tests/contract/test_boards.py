@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import update
 from taskflow import exceptions
 from taskflow.jobs.base import JobPriority
-from tests.contract.store_cases import add_stack, shard_row
-from tests.real.processes import until
+from tests.contract.store_cases import LONG_S, add_stack, shard_row
 from tests.redis_server import RedisServer
+from tests.waiting import until
 
 from homeostat.convergence.redis_board import connect
 from homeostat.convergence.worker import fetch_board
@@ -19,8 +19,8 @@ from homeostat.store import schema, shards
 from homeostat.store.database import Database
 from homeostat.store.shards import DRIFT, GARBAGE, HEAL, USER, Lease
 
-LEASE_S = 1.0
-Boards = Callable[[], Any]
+SHORT_S = 1.0
+Boards = Callable[..., Any]
 
 
 @pytest.fixture(params=["sql", pytest.param("redis", marks=pytest.mark.redis)])
@@ -29,8 +29,8 @@ def boards(request: pytest.FixtureRequest, database: Database) -> Iterator[Board
     url = request.getfixturevalue("redis_running").url if request.param == "redis" else ""
     with contextlib.ExitStack() as stack:
 
-        def connected() -> Any:
-            board = fetch_board(database, LEASE_S, url)
+        def connected(lease_s: float = LONG_S) -> Any:
+            board = fetch_board(database, lease_s, url)
             board.connect()
             stack.callback(board.close)
             return board
@@ -157,7 +157,7 @@ def test_a_wake_up_while_claimed_is_not_lost(database: Database, boards: Boards)
 def test_the_job_of_a_dead_worker_is_taken_over(database: Database, boards: Boards) -> None:
     """It says nothing any more: neither keeps its claim nor gives it back."""
     new_stack(database)
-    dead, living = boards(), boards()
+    dead, living = boards(SHORT_S), boards()
     job = claimed(dead, "dead")
     dead.close()
     later = claimed(living, "living")
@@ -201,7 +201,7 @@ def test_the_most_urgent_goes_first(database: Database, boards: Boards) -> None:
 
 def test_a_project_that_is_served_lets_others_go_first(database: Database, boards: Boards) -> None:
     """CV17: a large stack does not starve small ones."""
-    large = new_stack(database, "large", project="busy", shard_count=9, at=time.time() - 60)
+    large = new_stack(database, "large", project="busy", shard_count=9, at=time.time() - LONG_S)
     board = boards()
     board.claim(jobs(board, 9)[0], "w")
     small = new_stack(database, "small", project="quiet", at=time.time())
@@ -223,7 +223,7 @@ def test_among_equals_the_oldest_goes_first(database: Database, boards: Boards) 
 def redis_boards(database: Database, redis_running: RedisServer) -> Iterator[Boards]:
     with contextlib.ExitStack() as stack:
 
-        def connected(lease_s: float = LEASE_S) -> Any:
+        def connected(lease_s: float = LONG_S) -> Any:
             board = fetch_board(database, lease_s, redis_running.url)
             board.connect()
             stack.callback(board.close)
@@ -268,7 +268,7 @@ def test_a_job_that_is_not_due_any_more_is_removed(
     board = redis_boards()
     (job,) = jobs(board, 1)
     with database.write() as tx:
-        lease = shards.claim(tx, stack_id, 0, "of the other board", database.now_of(tx), LEASE_S)
+        lease = shards.claim(tx, stack_id, 0, "of the other board", database.now_of(tx), LONG_S)
         assert lease is not None
         shards.release(tx, lease, lease.wakes, None)
     with pytest.raises(exceptions.UnclaimableJob):
@@ -279,7 +279,7 @@ def test_a_job_that_is_not_due_any_more_is_removed(
 @pytest.mark.redis
 def test_the_claim_of_a_long_pass_is_kept(database: Database, redis_boards: Boards, redis_running: RedisServer) -> None:
     new_stack(database)
-    board = redis_boards(lease_s=60.0)
+    board = redis_boards()
     job = claimed(board, "w")
     redis_running.client.pexpire(job.owner_key, 20_000)
     until(lambda: redis_running.client.pttl(job.owner_key) > 20_000, "the claim to be longer")
@@ -289,7 +289,7 @@ def test_the_claim_of_a_long_pass_is_kept(database: Database, redis_boards: Boar
 def test_the_claim_of_a_pass_that_hangs_is_not_kept(database: Database, redis_boards: Boards) -> None:
     """Nobody lengthens its lease any more, although its worker lives."""
     new_stack(database)
-    hanging, other = redis_boards(), redis_boards()
+    hanging, other = redis_boards(SHORT_S), redis_boards()
     job = claimed(hanging, "w")
     assert claimed(other, "v").lease.epoch == job.lease.epoch + 1
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.waiting import until
 
 from homeostat.clouds.local import LocalCloud, inventory
 from homeostat.clouds.local.tree import Tree
@@ -16,7 +17,6 @@ from homeostat.clouds.simulated import SimulatedCloud, Weather
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import snapshots_of
 
-PATIENCE_S = 20.0
 SPECS: dict[str, dict[str, Any]] = {
     "volume": {"name": "disk", "size": 1},
     "server": {"name": "web", "image": "cirros", "flavor": "m1.tiny"},
@@ -48,11 +48,11 @@ class Subject:
         return self.cloud.observe(kind, [handle])[0]
 
     def until(self, kind: str, handle: str, fits: Callable[[Observation], bool]) -> Observation:
-        deadline = time.monotonic() + PATIENCE_S
-        while not fits(seen := self.look(kind, handle)):
-            assert time.monotonic() < deadline, f"still {seen}"
-            self.rest(0.02)
-        return seen
+        def fitting() -> Observation | None:
+            seen = self.look(kind, handle)
+            return seen if fits(seen) else None
+
+        return until(fitting, f"{kind} {handle} to fit", self.rest)
 
 
 def present(answer: Answer) -> Observation:

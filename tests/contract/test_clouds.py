@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.waiting import until
 from tests.wire.running import database, serving, working
 
 from homeostat.api.auth import NoAccess
@@ -19,7 +20,6 @@ from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.model.errors import HomeostatError, Rejected, Terminal, Transient
 from homeostat.model.observed import Observation, Presence
 
-PATIENCE_S = 20.0
 BUILDING = ("building", "creating", "in_progress")
 REMOTE = """
 heat_template_version: wallaby
@@ -53,11 +53,11 @@ class Subject:
         return self.until(kind, handle, lambda seen: seen.properties.get("status") not in BUILDING)
 
     def until(self, kind: str, handle: str, fits: Callable[[Observation], bool]) -> Observation:
-        deadline = time.monotonic() + PATIENCE_S
-        while not fits(seen := self.cloud.observe(kind, [handle])[0]):
-            assert time.monotonic() < deadline, f"still {seen}"
-            self.rest(0.02)
-        return seen
+        def fitting() -> Observation | None:
+            seen = self.cloud.observe(kind, [handle])[0]
+            return seen if fits(seen) else None
+
+        return until(fitting, f"{kind} {handle} to fit", self.rest)
 
     def until_absent(self, kind: str, handle: str) -> None:
         self.until(kind, handle, lambda seen: seen.presence is Presence.ABSENT)

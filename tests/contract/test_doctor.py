@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import text, update
-from tests.contract.store_cases import add_stack, claim, resource
+from tests.contract.store_cases import LONG_S, add_stack, claim, resource
 
 from homeostat.cli import doctor
 from homeostat.cli.doctor import Check, Level, examine
@@ -108,7 +108,7 @@ def test_clocks_that_disagree(postgresql_database_url: str, monkeypatch: pytest.
     db.close()
 
 
-def register(db: Database, name: str, silent_s: float = 0.0) -> None:
+def register(db: Database, name: str, silent_s: float = -LONG_S) -> None:
     now = time.time()
     with db.write() as tx:
         workers.report(db, tx, Worker(name, "host", 1, "1.0", "sql", now - 60, now - silent_s))
@@ -117,17 +117,18 @@ def register(db: Database, name: str, silent_s: float = 0.0) -> None:
 # -- work --------------------------------------------------------------------------------------------------------------
 
 
-def test_work_that_nobody_takes_up(database: Database) -> None:
+def test_work_that_nobody_takes_up(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "LAG_S", LONG_S)
     add_stack(database, "fresh", at=time.time())
     assert troubles(database) == {}
-    add_stack(database, "old", at=time.time() - 60)
+    add_stack(database, "old", at=time.time() - 2 * LONG_S)
     assert troubles(database) == {"board": Level.WARN}
     assert checks(database)["board"].found.startswith("2 shards wait for a worker, one of them for 6")
 
 
 def test_work_in_hand_does_not_wait(database: Database) -> None:
     stack_id = add_stack(database, at=time.time() - 60)
-    claim(database, stack_id, owner="host:1", at=time.time())
+    claim(database, stack_id, owner="host:1", at=time.time(), lease_s=LONG_S)
     register(database, "host:1")
     register(database, "host:2")
     assert troubles(database) == {}
@@ -136,17 +137,17 @@ def test_work_in_hand_does_not_wait(database: Database) -> None:
 
 
 def test_a_worker_that_died_is_named(database: Database) -> None:
-    register(database, "host:1", silent_s=30.0)
+    register(database, "host:1", silent_s=200.0)
     register(database, "host:2")
     assert troubles(database) == {"workers": Level.WARN}
-    assert checks(database)["workers"].found.startswith("gone without a word: host:1, 3")
+    assert checks(database)["workers"].found.startswith("gone without a word: host:1, 2")
 
 
 def test_a_shard_set_aside_is_shown_with_its_reason(database: Database) -> None:
     stack_id = add_stack(database, at=time.time())
     lease = claim(database, stack_id, at=time.time() + 1)
     with database.write() as tx:
-        shards.set_aside(tx, lease, "KeyError('x')", time.time() + 30)
+        shards.set_aside(tx, lease, "KeyError('x')", time.time() + LONG_S)
     assert troubles(database) == {"bugs": Level.FAIL}
     assert "web (p-web) shard 0: KeyError('x')" in checks(database)["bugs"].found
 
@@ -167,7 +168,7 @@ def test_a_sink_that_cannot_be_told(database: Database) -> None:
 
 def test_a_stack_past_its_deadline(database: Database) -> None:
     stack_id = asleep(database)
-    for deadline, expected in ((time.time() + 60, {}), (time.time() - 60, {"deadlines": Level.WARN})):
+    for deadline, expected in ((time.time() + LONG_S, {}), (time.time() - 60, {"deadlines": Level.WARN})):
         with database.write() as tx:
             tx.execute(update(schema.stack).where(schema.stack.c.id == stack_id).values(deadline=deadline))
         assert troubles(database) == expected

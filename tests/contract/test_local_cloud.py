@@ -6,16 +6,16 @@ import signal
 import socket
 import sys
 import threading
-import time
 import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.waiting import PATIENCE_S, until
 
 from homeostat.clouds.local import LocalCloud, processes, servers
 from homeostat.clouds.port import Change, Intent, Operation, Sighting
@@ -23,8 +23,6 @@ from homeostat.model.errors import Terminal, Transient
 from homeostat.model.observed import Observation, Presence
 from homeostat.resources.mime import Part, multipart
 
-PATIENCE_S = 20.0
-SEEN_WITHIN_S = 1.0
 WEB = f"""#!/bin/sh
 echo "$HOMEOSTAT_NAME" > index.html
 exec {sys.executable} -S -m http.server 8080 --bind $HOMEOSTAT_ADDRESS
@@ -47,14 +45,6 @@ def cloud(root: Path) -> Iterator[LocalCloud]:
     cloud = LocalCloud(root)
     yield cloud
     cloud.close()
-
-
-def eventually(holds: Callable[[], Any], within_s: float = PATIENCE_S) -> Any:
-    deadline = time.monotonic() + within_s
-    while not (result := holds()):
-        assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.01)
-    return result
 
 
 def made(cloud: LocalCloud, kind: str, token: str = "token", /, **spec: Any) -> Observation:
@@ -113,17 +103,17 @@ def owned(root: Path) -> list[int]:
 
 
 class Watching:
-    """Sightings with the time they came, collected in a thread."""
+    """Sightings, collected in a thread."""
 
     def __init__(self, cloud: LocalCloud) -> None:
-        self.came: dict[Sighting, float] = {}
+        self.came: set[Sighting] = set()
         self._over = threading.Event()
         self._begun = threading.Event()
         self._thread = threading.Thread(target=self._watch, args=(cloud,))
 
     def _watch(self, cloud: LocalCloud) -> None:
         for sighting in cloud.watch(self._stop):
-            self.came[sighting] = time.monotonic()
+            self.came.add(sighting)
 
     def _stop(self) -> bool:
         self._begun.set()
@@ -146,7 +136,7 @@ def test_a_server_is_a_process_that_serves(cloud: LocalCloud) -> None:
     web = server(cloud, "web", WEB)
     assert web.properties["status"] == "active"
     assert web.properties["address"].startswith("127.")
-    assert eventually(lambda: got(web.properties["address"])) == "web"
+    assert until(lambda: got(web.properties["address"])) == "web"
 
 
 def test_servers_outlive_the_service(cloud: LocalCloud, root: Path) -> None:
@@ -158,22 +148,20 @@ def test_servers_outlive_the_service(cloud: LocalCloud, root: Path) -> None:
     again.close()
 
 
-def test_a_death_is_seen_at_once_and_a_new_life_keeps_address_and_data(cloud: LocalCloud, root: Path) -> None:
+def test_a_death_is_seen_and_a_new_life_keeps_address_and_data(cloud: LocalCloud, root: Path) -> None:
     before = server(cloud, "web", "#!/bin/sh\necho life >> lives\nexec sleep 1000\n").properties
     lives = home(root, before["id"]) / "lives"
-    eventually(lambda: lives.exists() and lives.read_text() == "life\n")
+    until(lambda: lives.exists() and lives.read_text() == "life\n")
     with Watching(cloud) as watching:
-        killed_at = time.monotonic()
         os.kill(before["pid"], signal.SIGKILL)
-        eventually(lambda: Sighting("server", before["id"]) in watching.came)
-        assert watching.came[Sighting("server", before["id"])] - killed_at < SEEN_WITHIN_S
+        until(lambda: Sighting("server", before["id"]) in watching.came)
     dead = seen(cloud, "server", before["id"])
     assert (dead["status"], dead["pid"]) == ("stopped", None)
     assert f"was pid {before['pid']}" in dead["fault"]
     after = operated(cloud, "server", before["id"], "start")
     assert (after["status"], after["address"]) == ("active", before["address"])
     assert after["pid"] != before["pid"]
-    eventually(lambda: lives.read_text() == "life\nlife\n")
+    until(lambda: lives.read_text() == "life\nlife\n")
 
 
 def test_the_script_dies_with_its_guest_and_what_it_left_behind_before_the_next_life(
@@ -182,10 +170,10 @@ def test_the_script_dies_with_its_guest_and_what_it_left_behind_before_the_next_
     script = "#!/bin/sh\nsetsid sleep 1000 &\necho $! > daemon\necho $$ > script\nexec sleep 1000\n"
     web = server(cloud, "web", script).properties
     files = [home(root, web["id"]) / name for name in ("script", "daemon")]
-    eventually(lambda: all(file.exists() and file.read_text().strip() for file in files))
+    until(lambda: all(file.exists() and file.read_text().strip() for file in files))
     own, daemon = (int(file.read_text()) for file in files)
     os.kill(web["pid"], signal.SIGKILL)
-    eventually(lambda: not alive(own))
+    until(lambda: not alive(own))
     assert alive(daemon)
     operated(cloud, "server", web["id"], "start")
     assert not alive(daemon)
@@ -194,7 +182,7 @@ def test_the_script_dies_with_its_guest_and_what_it_left_behind_before_the_next_
 def test_stop_lets_the_script_finish_and_delete_does_not_wait(cloud: LocalCloud, root: Path) -> None:
     script = "#!/bin/sh\ntrap 'echo done > ended; exit' TERM\ntouch ready\nwhile :; do sleep 0.01; done\n"
     web = server(cloud, "web", script)
-    eventually((home(root, web.handle) / "ready").exists)
+    until((home(root, web.handle) / "ready").exists)
     assert operated(cloud, "server", web.handle, "stop")["status"] == "stopped"
     assert (home(root, web.handle) / "ended").exists()
     assert owned(root) == []
@@ -205,7 +193,7 @@ def test_a_script_that_ignores_being_asked_is_killed(
 ) -> None:
     monkeypatch.setattr(servers, "_GRACE_S", 0.1)
     web = server(cloud, "web", "#!/bin/sh\ntrap '' TERM\ntouch ready\nwhile :; do sleep 0.01; done\n")
-    eventually((home(root, web.handle) / "ready").exists)
+    until((home(root, web.handle) / "ready").exists)
     assert operated(cloud, "server", web.handle, "stop")["status"] == "stopped"
     assert owned(root) == []
 
@@ -221,7 +209,7 @@ def test_a_script_that_ignores_being_asked_is_killed(
 )
 def test_whatever_the_user_data_the_server_stays(cloud: LocalCloud, script: str, logged: str, reason: str) -> None:
     web = server(cloud, "web", script).properties
-    eventually(lambda: logged in Path(web["console_log"]).read_text())
+    until(lambda: logged in Path(web["console_log"]).read_text())
     assert seen(cloud, "server", web["id"])["status"] == "active", reason
 
 
@@ -234,13 +222,13 @@ def test_a_document_of_several_parts_is_run_part_by_part(cloud: LocalCloud, root
     ]
     web = server(cloud, "web", multipart(parts)).properties
     out = home(root, web["id"]) / "out"
-    eventually(lambda: out.exists() and out.read_text() == 'one\n{"a": 1}two\n')
+    until(lambda: out.exists() and out.read_text() == 'one\n{"a": 1}two\n')
     log = Path(web["console_log"]).read_text()
     assert "user data script 000 ended with 3" in log
     assert "user data part settings (text/cloud-config) is not carried out here" in log
     spec = {"name": "web", "image": "cirros", "flavor": "m1.tiny", "user_data": "#!/bin/sh\necho three > out\n"}
     cloud.update("server", [Change(web["id"], spec, ("user_data",))])
-    eventually(lambda: out.exists() and out.read_text() == "three\n")
+    until(lambda: out.exists() and out.read_text() == "three\n")
 
 
 def test_the_script_knows_its_server_and_nothing_of_the_service(
@@ -249,7 +237,7 @@ def test_the_script_knows_its_server_and_nothing_of_the_service(
     monkeypatch.setenv("SECRET_OF_THE_SERVICE", "hidden")
     web = server(cloud, "web", "#!/bin/sh\nenv > new && mv new env\n", metadata={"my-role": "web", "odd": "a\0b"})
     environment = home(root, web.handle) / "env"
-    eventually(environment.exists)
+    until(environment.exists)
     lines = environment.read_text().splitlines()
     assert {"HOMEOSTAT_NAME=web", "HOMEOSTAT_METADATA_MY_ROLE=web", f"HOMEOSTAT_SERVER_ID={web.handle}"} <= set(lines)
     assert f"HOMEOSTAT_ADDRESS={web.properties['address']}" in lines
@@ -262,11 +250,11 @@ def test_a_rebuild_wipes_the_disk_and_keeps_volumes(cloud: LocalCloud, root: Pat
     made(cloud, "volume_attachment", instance_uuid=web.handle, volume_id=volume.handle, mountpoint="/dev/vdc")
     disk = home(root, web.handle)
     (disk / "dev" / "vdc" / "kept").write_text("data")
-    eventually(lambda: (disk / "out").exists() and (disk / "out").read_text() == "one\n")
+    until(lambda: (disk / "out").exists() and (disk / "out").read_text() == "one\n")
     spec = {**web.properties, "user_data": "#!/bin/sh\necho two >> out\n"}
     (answer,) = cloud.update("server", [Change(web.handle, spec, ("user_data",))])
     assert isinstance(answer, Observation)
-    eventually(lambda: (disk / "out").exists() and (disk / "out").read_text() == "two\n")
+    until(lambda: (disk / "out").exists() and (disk / "out").read_text() == "two\n")
     assert (disk / "dev" / "vdc" / "kept").read_text() == "data"
     cloud.delete("server", [web.handle])
     assert (root / "volumes" / volume.handle / "data" / "kept").read_text() == "data"
@@ -275,20 +263,20 @@ def test_a_rebuild_wipes_the_disk_and_keeps_volumes(cloud: LocalCloud, root: Pat
 def test_a_paused_server_does_nothing(cloud: LocalCloud, root: Path) -> None:
     web = server(cloud, "web", "#!/bin/sh\nwhile :; do echo x >> ticks; sleep 0.01; done\n")
     ticks = home(root, web.handle) / "ticks"
-    eventually(ticks.exists)
+    until(ticks.exists)
     assert operated(cloud, "server", web.handle, "pause")["status"] == "paused"
     states = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] for pid in owned(root)]
     assert set(states) <= {"T", "Z"}
     size = ticks.stat().st_size
     assert operated(cloud, "server", web.handle, "unpause")["status"] == "active"
-    eventually(lambda: ticks.stat().st_size > size)
+    until(lambda: ticks.stat().st_size > size)
 
 
 def test_a_suspended_server_stands_still_whoever_looks_after_it(cloud: LocalCloud, root: Path) -> None:
     """Also when the service that has suspended it is gone."""
     web = server(cloud, "web", "#!/bin/sh\nwhile :; do echo x >> ticks; sleep 0.01; done\n")
     ticks = home(root, web.handle) / "ticks"
-    eventually(ticks.exists)
+    until(ticks.exists)
     assert operated(cloud, "server", web.handle, "suspend")["status"] == "suspended"
     size = ticks.stat().st_size
     cloud.close()
@@ -299,7 +287,7 @@ def test_a_suspended_server_stands_still_whoever_looks_after_it(cloud: LocalClou
         (refused,) = other.operate("server", [Operation(web.handle, "start")])
         assert "is suspended: resume it" in str(refused)
         assert operated(other, "server", web.handle, "resume")["status"] == "active"
-        eventually(lambda: ticks.stat().st_size > size)
+        until(lambda: ticks.stat().st_size > size)
     finally:
         other.close()
 
@@ -307,13 +295,13 @@ def test_a_suspended_server_stands_still_whoever_looks_after_it(cloud: LocalClou
 def test_a_suspended_server_that_dies_starts_anew_when_it_is_resumed(cloud: LocalCloud, root: Path) -> None:
     web = server(cloud, "web", "#!/bin/sh\necho life >> lives\nsleep 1000\n")
     lives = home(root, web.handle) / "lives"
-    eventually(lives.exists)
+    until(lives.exists)
     operated(cloud, "server", web.handle, "suspend")
     for pid in owned(root):
         os.kill(pid, signal.SIGKILL)
-    eventually(lambda: cloud.observe("server", [web.handle])[0].properties["status"] == "stopped")
+    until(lambda: cloud.observe("server", [web.handle])[0].properties["status"] == "stopped")
     assert operated(cloud, "server", web.handle, "resume")["status"] == "active"
-    eventually(lambda: lives.read_text() == "life\nlife\n")
+    until(lambda: lives.read_text() == "life\nlife\n")
 
 
 @pytest.mark.parametrize(
@@ -402,14 +390,14 @@ def test_one_service_sees_what_another_does(cloud: LocalCloud, root: Path) -> No
     other = LocalCloud(root)
     with Watching(cloud) as watching:
         web = server(other)
-        eventually(lambda: Sighting("server", web.handle) in watching.came)
+        until(lambda: Sighting("server", web.handle) in watching.came)
         assert seen(cloud, "server", web.handle)["status"] == "active"
         watching.came.clear()
         operated(other, "server", web.handle, "stop")
-        eventually(lambda: Sighting("server", web.handle) in watching.came)
+        until(lambda: Sighting("server", web.handle) in watching.came)
         watching.came.clear()
         other.delete("server", [web.handle])
-        eventually(lambda: Sighting("server", web.handle) in watching.came)
+        until(lambda: Sighting("server", web.handle) in watching.came)
     assert cloud.observe("server", [web.handle])[0].presence is Presence.ABSENT
     other.close()
 
@@ -418,7 +406,7 @@ def test_what_is_removed_behind_our_back_is_absent(cloud: LocalCloud, root: Path
     network = made(cloud, "network", name="net")
     with Watching(cloud) as watching:
         os.rename(root / "networks" / network.handle, root / "elsewhere")
-        eventually(lambda: Sighting("network", network.handle) in watching.came)
+        until(lambda: Sighting("network", network.handle) in watching.came)
     assert cloud.observe("network", [network.handle])[0].presence is Presence.ABSENT
 
 
@@ -431,7 +419,7 @@ def test_no_handle_leads_out_of_the_cloud(cloud: LocalCloud, handle: str) -> Non
 def test_what_is_deleted_leaves_nothing(cloud: LocalCloud, root: Path) -> None:
     before = sorted(path for path in root.rglob("*") if path.is_file())
     handles = [server(cloud, f"s{i}", "#!/bin/sh\nmkdir -m 0 shut\nexec sleep 1000\n").handle for i in range(3)]
-    eventually(lambda: all((home(root, handle) / "shut").exists() for handle in handles))
+    until(lambda: all((home(root, handle) / "shut").exists() for handle in handles))
     cloud.delete("server", handles)
     assert owned(root) == []
     assert sorted(path for path in root.rglob("*") if path.is_file()) == before
@@ -440,9 +428,7 @@ def test_what_is_deleted_leaves_nothing(cloud: LocalCloud, root: Path) -> None:
 
 def test_twenty_servers_start_side_by_side(cloud: LocalCloud) -> None:
     specs = [{"name": f"s{i}", "image": "cirros", "user_data": "#!/bin/sh\nexec sleep 1000\n"} for i in range(20)]
-    begun_at = time.monotonic()
     answers = cloud.create("server", [Intent(f"s{i}", spec) for i, spec in enumerate(specs)])
-    assert time.monotonic() - begun_at < 10, "a second on an idle machine"
     assert [each.properties["name"] for each in answers if isinstance(each, Observation)] == [
         f"s{i}" for i in range(20)
     ]
@@ -499,11 +485,11 @@ def test_a_floating_address_serves_what_its_port_serves(cloud: LocalCloud) -> No
     floating = made(cloud, "floating_ip", floating_network_id="public").properties
     association = made(cloud, "floating_ip_association", floatingip_id=floating["id"], port_id=port.handle)
     address = floating["floating_ip_address"]
-    assert eventually(lambda: got(address)) == "web"
+    assert until(lambda: got(address)) == "web"
     os.kill(seen(cloud, "floating_ip", floating["id"])["pid"], signal.SIGKILL)
-    eventually(lambda: seen(cloud, "floating_ip", floating["id"])["status"] == "stopped")
+    until(lambda: seen(cloud, "floating_ip", floating["id"])["status"] == "stopped")
     operated(cloud, "floating_ip", floating["id"], "start")
-    assert eventually(lambda: got(address)) == "web"
+    assert until(lambda: got(address)) == "web"
     cloud.delete("floating_ip_association", [association.handle])
     assert got(address) == ""
     assert seen(cloud, "floating_ip", floating["id"])["status"] == "down"
@@ -515,7 +501,7 @@ def test_a_floating_address_serves_what_its_port_serves(cloud: LocalCloud) -> No
 @pytest.fixture
 def webs(cloud: LocalCloud) -> list[dict[str, Any]]:
     made_webs = [dict(server(cloud, f"web{i}", WEB).properties) for i in range(2)]
-    eventually(lambda: all(got(web["address"]) for web in made_webs))
+    until(lambda: all(got(web["address"]) for web in made_webs))
     return made_webs
 
 
@@ -532,7 +518,7 @@ def balanced(cloud: LocalCloud, webs: list[dict[str, Any]], **pool: Any) -> dict
     for web in webs:
         member = {"pool": members, "address": web["address"], "protocol_port": 8080}
         handles[web["name"]] = made(cloud, "pool_member", web["name"], **member).handle
-    eventually(lambda: seen(cloud, "listener", listener)["status"] == "active")
+    until(lambda: seen(cloud, "listener", listener)["status"] == "active")
     return {**handles, "address": balancer.properties["vip_address"]}
 
 
@@ -540,19 +526,19 @@ def test_a_load_balancer_forwards_in_turn_and_passes_over_the_dead(
     cloud: LocalCloud, webs: list[dict[str, Any]]
 ) -> None:
     made_ = balanced(cloud, webs)
-    eventually(lambda: {got(made_["address"], 80) for _ in range(4)} == {"web0", "web1"})
+    until(lambda: {got(made_["address"], 80) for _ in range(4)} == {"web0", "web1"})
     assert Counter(got(made_["address"], 80) for _ in range(10)) == {"web0": 5, "web1": 5}
     os.kill(webs[0]["pid"], signal.SIGKILL)
-    eventually(lambda: not listens(webs[0]["address"]))
+    until(lambda: not listens(webs[0]["address"]))
     assert {got(made_["address"], 80) for _ in range(6)} == {"web1"}
     operated(cloud, "server", webs[0]["id"], "start")
-    eventually(lambda: {got(made_["address"], 80) for _ in range(4)} == {"web0", "web1"})
+    until(lambda: {got(made_["address"], 80) for _ in range(4)} == {"web0", "web1"})
 
 
 def test_one_client_keeps_to_one_member_by_source(cloud: LocalCloud, webs: list[dict[str, Any]]) -> None:
     made_ = balanced(cloud, webs, lb_algorithm="SOURCE_IP")
-    eventually(lambda: got(made_["address"], 80))
-    eventually(lambda: len({got(made_["address"], 80) for _ in range(6)}) == 1)
+    until(lambda: got(made_["address"], 80))
+    until(lambda: len({got(made_["address"], 80) for _ in range(6)}) == 1)
 
 
 @pytest.mark.parametrize(("codes", "word"), [("200-204", "online"), ("301,302", "offline")])
@@ -564,30 +550,30 @@ def test_a_health_monitor_tells_members_well_from_ill(
     assert seen(cloud, "pool_member", made_["web0"])["operating_status"] == "no_monitor"
     with Watching(cloud) as watching:
         made(cloud, "health_monitor", pool=made_["pool"], **check)
-        eventually(lambda: seen(cloud, "pool_member", made_["web0"])["operating_status"] == word)
-        eventually(lambda: Sighting("pool_member", made_["web0"]) in watching.came)
+        until(lambda: seen(cloud, "pool_member", made_["web0"])["operating_status"] == word)
+        until(lambda: Sighting("pool_member", made_["web0"]) in watching.came)
     assert bool(got(made_["address"], 80)) is (word == "online")
 
 
 def test_members_that_die_are_told_of(cloud: LocalCloud, webs: list[dict[str, Any]]) -> None:
     made_ = balanced(cloud, webs)
     made(cloud, "health_monitor", pool=made_["pool"], type="TCP", delay=0, timeout=1, max_retries=2)
-    eventually(lambda: seen(cloud, "pool_member", made_["web0"])["operating_status"] == "online")
+    until(lambda: seen(cloud, "pool_member", made_["web0"])["operating_status"] == "online")
     os.kill(webs[0]["pid"], signal.SIGKILL)
-    eventually(lambda: seen(cloud, "pool_member", made_["web0"])["operating_status"] == "offline")
+    until(lambda: seen(cloud, "pool_member", made_["web0"])["operating_status"] == "offline")
     assert seen(cloud, "pool_member", made_["web1"])["operating_status"] == "online"
 
 
 def test_a_killed_load_balancer_is_seen_and_started_again(cloud: LocalCloud, webs: list[dict[str, Any]]) -> None:
     made_ = balanced(cloud, webs)
-    eventually(lambda: got(made_["address"], 80))
+    until(lambda: got(made_["address"], 80))
     with Watching(cloud) as watching:
         os.kill(seen(cloud, "load_balancer", made_["load_balancer"])["pid"], signal.SIGKILL)
-        eventually(lambda: Sighting("load_balancer", made_["load_balancer"]) in watching.came, SEEN_WITHIN_S)
+        until(lambda: Sighting("load_balancer", made_["load_balancer"]) in watching.came)
     dead = seen(cloud, "load_balancer", made_["load_balancer"])
     assert (dead["status"], dead["fault"]) == ("stopped", "its process ended")
     assert operated(cloud, "load_balancer", made_["load_balancer"], "start")["status"] == "active"
-    assert eventually(lambda: got(made_["address"], 80))
+    assert until(lambda: got(made_["address"], 80))
 
 
 def test_a_listener_whose_port_is_taken_says_so_until_it_is_free(cloud: LocalCloud) -> None:
@@ -595,14 +581,14 @@ def test_a_listener_whose_port_is_taken_says_so_until_it_is_free(cloud: LocalClo
     with socket.create_server((balancer["vip_address"], 8080)):
         spec = {"loadbalancer": balancer["id"], "protocol": "TCP", "protocol_port": 8080}
         listener = made(cloud, "listener", **spec).handle
-        eventually(lambda: seen(cloud, "listener", listener)["status"] == "error")
+        until(lambda: seen(cloud, "listener", listener)["status"] == "error")
         assert "cannot listen on" in seen(cloud, "listener", listener)["fault"]
-    eventually(lambda: seen(cloud, "listener", listener)["status"] == "active")
+    until(lambda: seen(cloud, "listener", listener)["status"] == "active")
 
 
 def test_a_load_balancer_whose_members_are_all_dead_says_so(cloud: LocalCloud, webs: list[dict[str, Any]]) -> None:
     made_ = balanced(cloud, webs)
-    eventually(lambda: got(made_["address"], 80))
+    until(lambda: got(made_["address"], 80))
     cloud.operate("server", [Operation(web["id"], "stop") for web in webs])
     with pytest.raises(urllib.error.HTTPError, match="503"):
         urllib.request.urlopen(f"http://{made_['address']}:80/", timeout=10)

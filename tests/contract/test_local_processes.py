@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.wire.running import until
+from tests.waiting import until
 
 from homeostat.clouds.local import processes
 

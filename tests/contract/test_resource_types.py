@@ -1,12 +1,12 @@
 """Resource types on the local cloud: what a type asks for is what it recognises again, at once and later."""
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.waiting import until
 
 from homeostat.clouds.local import LocalCloud
 from homeostat.clouds.port import Change, Intent, Operation
@@ -14,8 +14,6 @@ from homeostat.model.errors import Terminal
 from homeostat.model.observed import Condition, Observation, Presence, Remedy, Verdict
 from homeostat.resources.base import ResourceType, Thing
 from homeostat.resources.registry import resource_type, types
-
-PATIENCE_S = 20.0
 
 TEMPLATE: dict[str, tuple[str, dict[str, Any]]] = {
     "lan": ("OS::Neutron::Net", {"name": "lan", "tags": ["blue"]}),
@@ -194,11 +192,7 @@ class Stack:
 
     def settle(self, name: str) -> Verdict:
         """The first verdict on it that is not pending."""
-        give_up_at = time.monotonic() + PATIENCE_S
-        while (verdict := self.look(name)).condition is Condition.PENDING:
-            assert time.monotonic() < give_up_at, verdict
-            time.sleep(0.02)
-        return verdict
+        return until(lambda: None if (verdict := self.look(name)).condition is Condition.PENDING else verdict, name)
 
     def change(self, name: str, **fields: Any) -> None:
         """Somebody changes it outside."""

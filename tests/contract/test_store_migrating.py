@@ -14,8 +14,8 @@ import pytest
 from alembic import command
 from alembic.script import ScriptDirectory
 from sqlalchemy import Boolean, Column, Float, Integer, MetaData, Table, inspect, select
-from tests.contract.store_cases import add_stack, claim, stack_row
-from tests.real.processes import until
+from tests.contract.store_cases import LONG_S, add_stack, claim, stack_row
+from tests.waiting import until
 
 from homeostat.api.intake import Intake, Intent, Quotas
 from homeostat.cli import operating
@@ -181,10 +181,11 @@ def test_expanding_takes_nothing_away(empty: Database, migrations: Path) -> None
 def test_contracting_waits_for_workers_of_other_versions(empty: Database, migrations: Path) -> None:
     empty.migrate()
     add_revision(migrations, "c9001", CONTRACTING)
-    register(empty, "old", "0.0.1", time.time())
-    register(empty, "dead", "0.0.1", time.time() - 60)
-    register(empty, "mine", workers.VERSION, time.time())
-    claim(empty, add_stack(empty, at=time.time()), owner="of before the register", at=time.time())
+    now = time.time()
+    register(empty, "old", "0.0.1", now + LONG_S)
+    register(empty, "dead", "0.0.1", now - 60)
+    register(empty, "mine", workers.VERSION, now + LONG_S)
+    claim(empty, add_stack(empty, at=now), owner="of before the register", at=now, lease_s=LONG_S)
     for phase in (Phase.CONTRACT, Phase.ALL):
         with pytest.raises(Problem, match="of before the register, old;"):
             operating.migrate(empty, phase, as_json=True)

@@ -14,7 +14,8 @@ import pytest
 from homeostat.cli.state import State
 from tests.identity.conftest import Person
 from tests.keystone_server import KeystoneServer
-from tests.wire.running import settled, until
+from tests.waiting import until
+from tests.wire.running import settled
 
 INNER = "heat_template_version: wallaby\nresources: {a: {type: OS::Heat::RandomString}}\n"
 TEMPLATE = {

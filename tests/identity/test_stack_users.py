@@ -14,7 +14,8 @@ from homeostat.store import schema
 from homeostat.store.stackusers import DEPARTED_PROJECT, DEPARTED_USER, STACK_USER, USER_PROJECT
 from tests.identity.conftest import Entrusted, Person
 from tests.keystone_server import Admin, KeystoneServer
-from tests.wire.running import settled, until
+from tests.waiting import until
+from tests.wire.running import settled
 
 HANDLE = {"type": "OS::Heat::WaitConditionHandle", "properties": {"signal_transport": "HEAT_SIGNAL"}}
 WAITING = {

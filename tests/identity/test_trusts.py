@@ -15,7 +15,8 @@ from homeostat.store.database import Database
 from homeostat.store.delegations import ASKED, GONE, GOOD, Delegation
 from tests.identity.conftest import Entrusted, Person
 from tests.keystone_server import Admin, KeystoneServer
-from tests.wire.running import settled, until
+from tests.waiting import until
+from tests.wire.running import settled
 
 TEXT = """
 heat_template_version: wallaby

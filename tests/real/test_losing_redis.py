@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.real.processes import PATIENCE_S, until
 from tests.real.world import RealWorld, Users, world_on
 from tests.redis_server import RedisServer
+from tests.waiting import PATIENCE_S, until
 
 TIMES = 5
 pytestmark = [pytest.mark.real, pytest.mark.postgresql, pytest.mark.redis]

@@ -16,9 +16,10 @@ import httpx
 import pytest
 
 from homeostat.store.database import sqlite_url
-from tests.real.processes import PATIENCE_S, end_with_the_tests
+from tests.real.processes import end_with_the_tests
 from tests.real.templates import generation
 from tests.real.world import RealWorld, world_on
+from tests.waiting import PATIENCE_S
 
 KILLS = 6
 pytestmark = pytest.mark.real

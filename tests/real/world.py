@@ -21,10 +21,11 @@ from homeostat.store.database import Database
 from homeostat.store.workers import Worker
 from tests.real import cloud_server
 from tests.real.cloud_server import SharedCloud
-from tests.real.processes import CONTEXT, until
+from tests.real.processes import CONTEXT
 from tests.real.templates import generation
 from tests.real.worker import Orders, run_worker
 from tests.simulation.invariants import check_events, check_rest
+from tests.waiting import until
 
 PROJECT = "p"
 

@@ -26,9 +26,7 @@ from homeostat.convergence.records import Records
 from homeostat.convergence.sinks import Sinks
 from homeostat.convergence.worker import Worker
 from homeostat.store.database import Database, sqlite_url
-
-PATIENCE_S = 60.0
-LOOK_S = 0.02
+from tests.waiting import until
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,17 +102,6 @@ def working(
         yield
     finally:
         worker.stop()
-
-
-def until(condition: Callable[[], Any], what: str) -> Any:
-    """The first true value of `condition`, looked at again and again. Fails when it takes too long."""
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
-        found = condition()
-        if found:
-            return found
-        time.sleep(LOOK_S)
-    raise AssertionError(f"waited {PATIENCE_S:.0f} s in vain for {what}")
 
 
 def settled(http: httpx.Client, stack_id: str, *, status: str | None = None) -> dict[str, Any]:

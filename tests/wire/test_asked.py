@@ -6,7 +6,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.wire.running import Running, settled, until
+from tests.waiting import until
+from tests.wire.running import Running, settled
 
 SERVER = {"type": "OS::Nova::Server", "properties": {"image": "i", "flavor": "small", "metadata": {"k": "v"}}}
 TEMPLATE = {"heat_template_version": "2018-08-31", "resources": {"srv": SERVER}}

@@ -8,7 +8,8 @@ import pytest
 from heatclient import exc
 from heatclient.v1.client import Client as HeatClient
 
-from tests.wire.running import settled, until
+from tests.waiting import until
+from tests.wire.running import settled
 
 WAITING = """
 heat_template_version: 2018-08-31

@@ -6,9 +6,9 @@ from importlib.metadata import entry_points
 
 import pytest
 
+from tests.waiting import until
 from tests.wire import templates
 from tests.wire.commands import OpenStack
-from tests.wire.running import until
 
 GROUP = "openstack.orchestration.v1"
 HOOKED = """

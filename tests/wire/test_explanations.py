@@ -5,7 +5,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.wire.running import settled, until
+from tests.waiting import until
+from tests.wire.running import settled
 
 STUCK = """
 heat_template_version: 2018-08-31

@@ -6,7 +6,8 @@ import httpx
 import pytest
 
 from homeostat.api.orchestration import inventory
-from tests.wire.running import settled, until
+from tests.waiting import until
+from tests.wire.running import settled
 
 VERSION = {"heat_template_version": "2018-08-31"}
 

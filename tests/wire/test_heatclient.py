@@ -10,8 +10,9 @@ from heatclient import exc
 from heatclient.v1.client import Client
 
 from homeostat.store import workers
+from tests.waiting import until
 from tests.wire import templates
-from tests.wire.running import Running, settled, until
+from tests.wire.running import Running, settled
 
 
 @pytest.fixture

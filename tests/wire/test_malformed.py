@@ -17,9 +17,10 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from tests.waiting import PATIENCE_S, until
 from tests.wire import templates
 from tests.wire.malformed import Generator, Known, Malformed
-from tests.wire.running import Running, settled, until
+from tests.wire.running import Running, settled
 
 REQUESTS = int(os.environ.get("HOMEOSTAT_REQUESTS", "1500"))
 SEED = os.environ.get("HOMEOSTAT_SEED", "1")
@@ -28,7 +29,6 @@ PER_PROJECT = 1000
 """Requests in one project, so that what they happen to make does not pile up."""
 WRITES_EACH = 100
 """One valid write after so many requests of a client."""
-PATIENCE_S = 60.0
 LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 NO_BODY = (204, 304)
 

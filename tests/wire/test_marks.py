@@ -8,7 +8,8 @@ import pytest
 from heatclient.exc import HTTPConflict
 from heatclient.v1.client import Client as HeatClient
 
-from tests.wire.running import Running, settled, until
+from tests.waiting import until
+from tests.wire.running import Running, settled
 
 MEMBER = {"type": "OS::Nova::Server", "properties": {"image": "i", "flavor": "small"}}
 GROUP = {"type": "OS::Heat::ResourceGroup", "properties": {"count": 2, "resource_def": MEMBER}}

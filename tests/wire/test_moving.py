@@ -15,7 +15,8 @@ from homeostat.api.intake import Quotas
 from homeostat.api.server import ApiSettings
 from homeostat.clouds.port import Intent
 from homeostat.clouds.simulated import SimulatedCloud
-from tests.wire.running import Running, database, serving, settled, until, working
+from tests.waiting import until
+from tests.wire.running import Running, database, serving, settled, working
 from tests.wire.test_openstack_cli import Command, openstack, shown
 
 __all__ = ["openstack"]

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from homeostat.osc.v1.arguments import lasting
+from tests.waiting import until
 from tests.wire.commands import OpenStack
-from tests.wire.running import Running, settled, until
+from tests.wire.running import Running, settled
 
 GROUP = "openstack.convergence.v1"
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"

@@ -32,7 +32,8 @@ from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.model.errors import Rejected, Terminal, Transient, Uncertain
 from homeostat.model.observed import Observation, Presence
 from homeostat.store.database import Database
-from tests.wire.running import database, serving, settled, until, working
+from tests.waiting import until
+from tests.wire.running import database, serving, settled, working
 
 TEXT = """
 heat_template_version: wallaby

@@ -26,7 +26,8 @@ from botocore.exceptions import ClientError
 
 from homeostat.api.auth import BasicAccess
 from homeostat.clouds.simulated import SimulatedCloud
-from tests.wire.running import database, serving, settled, until, working
+from tests.waiting import until
+from tests.wire.running import database, serving, settled, working
 
 AGENT = Path(sys.executable).with_name("os-collect-config")
 READ = {"a": {"colours": ["red"]}, "b": {"colours": ["blue"]}, "c": {}}

@@ -19,7 +19,8 @@ from homeostat.api.auth import NoAccess
 from homeostat.api.server import ApiSettings
 from homeostat.clouds.outbound import Rules
 from homeostat.clouds.simulated import SimulatedCloud
-from tests.wire.running import database, serving, settled, until, working
+from tests.waiting import until
+from tests.wire.running import database, serving, settled, working
 
 HERE = Rules(networks=(ipaddress.ip_network("127.0.0.0/8"),))
 SECRET = "a word that only both of us know"

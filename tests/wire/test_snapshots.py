@@ -15,8 +15,9 @@ from keystoneauth1.session import Session
 
 from homeostat.api.auth import NoAccess
 from homeostat.clouds.local import LocalCloud
+from tests.waiting import until
 from tests.wire import templates
-from tests.wire.running import database, serving, settled, until, working
+from tests.wire.running import database, serving, settled, working
 
 NOTES = """
 heat_template_version: 2018-08-31

@@ -14,8 +14,9 @@ from sqlalchemy import text
 
 from homeostat.api.auth import NoAccess
 from homeostat.store.database import Database, sqlite_url
+from tests.waiting import until
 from tests.wire import templates
-from tests.wire.running import database, serving, until
+from tests.wire.running import database, serving
 
 SCRIPT = """
 import sys, time

@@ -2,10 +2,11 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.waiting import PATIENCE_S, until
 
 from homeostat.clouds.port import Change, Intent
 from homeostat.model.errors import Transient
@@ -18,7 +19,6 @@ from homeostat.store.database import Database, sqlite_url
 
 TYPE = "Example::Slow"
 KIND = kind_of_class(TYPE)
-PATIENCE_S = 20.0
 
 
 class Slow(resource.Resource):
@@ -86,13 +86,6 @@ def create(cloud: HandledCloud) -> Observation:
     return answer
 
 
-def eventually(holds: Callable[[], bool]) -> None:
-    give_up_at = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < give_up_at
-        time.sleep(0.01)
-
-
 def status(cloud: HandledCloud, handle: str) -> Any:
     (look,) = cloud.observe(KIND, [handle])
     return look.properties.get("status") if look.present else look.presence
@@ -105,7 +98,7 @@ def test_a_call_does_not_wait_and_a_later_look_tells(cloud: HandledCloud) -> Non
     assert isinstance(refused, Transient), "one handler at a time"
     assert create(cloud).handle == handle, "asked twice, it is made once"
     Slow.may_go_on["create"].set()
-    eventually(lambda: status(cloud, handle) == "complete")
+    until(lambda: status(cloud, handle) == "complete")
     assert Slow.made == ["slow-1"]
     (found,) = cloud.find(KIND, ["row-1"])
     (by_first_handle,) = cloud.observe(KIND, [handle])
@@ -130,9 +123,9 @@ def buried(cloud: HandledCloud, clock: Clock) -> None:
     handle = create(cloud).handle
     assert Slow.begun["create"].wait(PATIENCE_S)
     clock.skip_s = 200.0
-    eventually(lambda: status(cloud, handle) == "spoilt")
+    until(lambda: status(cloud, handle) == "spoilt")
     cloud.delete(KIND, [handle])
-    eventually(lambda: status(cloud, handle) is Presence.ABSENT)
+    until(lambda: status(cloud, handle) is Presence.ABSENT)
     assert Slow.deleted == [None]
 
 
@@ -144,7 +137,7 @@ def test_what_a_hanging_creation_makes_after_its_deletion_is_deleted(cloud: Hand
         sweep(cloud)
         return "slow-1" in Slow.deleted
 
-    eventually(deleted)
+    until(deleted)
 
 
 def test_what_is_made_when_nobody_looks_for_it_any_more_is_deleted_by_its_maker(
@@ -154,17 +147,17 @@ def test_what_is_made_when_nobody_looks_for_it_any_more_is_deleted_by_its_maker(
     clock.skip_s = 5000.0
     sweep(cloud)
     Slow.may_go_on["create"].set()
-    eventually(lambda: Slow.deleted == [None, "slow-1"])
+    until(lambda: Slow.deleted == [None, "slow-1"])
 
 
 def test_what_a_hanging_creation_makes_before_its_deletion_is_known(cloud: HandledCloud, clock: Clock) -> None:
     handle = create(cloud).handle
     assert Slow.begun["create"].wait(PATIENCE_S)
     clock.skip_s = 200.0
-    eventually(lambda: status(cloud, handle) == "spoilt")
+    until(lambda: status(cloud, handle) == "spoilt")
     Slow.may_go_on["create"].set()
-    eventually(lambda: cloud.observe(KIND, [handle])[0].properties["id"] == "slow-1")
+    until(lambda: cloud.observe(KIND, [handle])[0].properties["id"] == "slow-1")
     assert status(cloud, handle) == "spoilt", "whoever lost its turn does not say how it went"
     cloud.delete(KIND, [handle])
-    eventually(lambda: status(cloud, handle) is Presence.ABSENT)
+    until(lambda: status(cloud, handle) is Presence.ABSENT)
     assert Slow.deleted == ["slow-1"]

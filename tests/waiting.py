@@ -1,0 +1,24 @@
+"""Waiting for conditions: as short as they allow, and far longer than a busy machine needs."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+Found = TypeVar("Found")
+
+PATIENCE_S = 120.0
+LOOK_S = 0.02
+
+
+def until(
+    ask: Callable[[], Found | None], what: str = "it to come true", rest: Callable[[float], None] = time.sleep
+) -> Found:
+    """The first true answer of `ask`, looked at again and again. Fails when it takes too long.
+
+    rest — how time passes between two looks.
+    """
+    give_up_at = time.monotonic() + PATIENCE_S
+    while not (found := ask()):
+        assert time.monotonic() < give_up_at, f"waited {PATIENCE_S:.0f} s in vain for {what}"
+        rest(LOOK_S)
+    return found
