@@ -1,7 +1,7 @@
 """Looking, converging and the switches of convergence, over HTTP: additions of this service (CV8, CV9)."""
 
 import itertools
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -25,6 +25,10 @@ class Stack:
 
     def switch(self, **given: Any) -> httpx.Response:
         return self.http.patch(f"{self.url}/convergence", json={"convergence": given})
+
+    def looked_at(self, resource: str | None = None) -> str | None:
+        shown = self.http.get(f"{self.url}/convergence", params={"resource": resource} if resource else {})
+        return cast(str | None, shown.json()["convergence"]["looked_at"])
 
     def act(self, action: str, below: str = "") -> httpx.Response:
         return self.http.post(f"{self.url}{below}/actions", json={action: None})
@@ -62,6 +66,22 @@ def test_observe_says_from_when_looks_count(stack: Stack) -> None:
     shown = until(looked, "a look")
     shown.pop("looked_at")
     assert shown == {"enabled": True, "observe_interval": None, "resources": {}, "blind": None}
+
+
+def test_a_look_at_one_resource_waits_for_nothing_else(service: Running, http: httpx.Client) -> None:
+    group = {"type": "OS::Heat::ResourceGroup", "properties": {"count": 1, "resource_def": SERVER}}
+    template = {**TEMPLATE, "resources": {"srv": SERVER, "grp": group}}
+    url = http.post("stacks", json={"stack_name": f"looked{next(_NUMBERS)}", "template": template}).headers["location"]
+    stack = Stack(service, http, url)
+    settled(http, url.rpartition("/")[2], status="CREATE_COMPLETE")
+    assert stack.switch(observe_interval=0).status_code == 200
+    asked_at = stack.act("observe", "/resources/srv").json()["observe"]["asked_at"]
+    until(lambda: (stack.looked_at("srv") or "") >= asked_at, "a look at the server")
+    assert (stack.looked_at("grp") or "") < asked_at
+    assert (stack.looked_at() or "") < asked_at
+    asked_at = stack.act("observe", "/resources/grp").json()["observe"]["asked_at"]
+    until(lambda: (stack.looked_at("grp") or "") >= asked_at, "a look at the group")
+    assert http.get(f"{url}/convergence?resource=none").status_code == 404
 
 
 def test_switches_of_one_resource(stack: Stack) -> None:

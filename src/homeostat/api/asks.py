@@ -1,7 +1,7 @@
 """What users ask of a stack besides a new desired state: to look, to converge, to check, to go on from a hook, and the
 switches of continuous convergence (CV8, CV9). Never waits for the engine."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,14 +51,26 @@ class Asks:
         with self._db.write() as tx:
             stack = stacks.live(self._db, tx, stack_id)
             now = self._db.now_of(tx)
-            row = self._resource(tx, stack, resource)
-            if row is None:
-                shards.ask_to_look(tx, stacks.below(stack_id), now)
-            elif _child(row):
-                shards.ask_to_look(tx, stacks.below(row.handle), now)
-            else:
-                shards.ask_to_look(tx, [stack_id], now, [row.shard])
+            where, numbers = self._extent(tx, stack, resource)
+            shards.ask_to_look(tx, where, now, numbers)
             return now
+
+    def looked_at(self, tx: Connection, stack: Row[Any], resource: str | None = None) -> tuple[float | None, str]:
+        """Since when all that `observe` has looked at was looked at, None: some of it never was; and why some of it
+        cannot be.
+
+        Fails: Rejected — ResourceNotAvailable for a resource that has not been begun.
+        """
+        return shards.looked_at(tx, *self._extent(tx, stack, resource))
+
+    def _extent(self, tx: Connection, stack: Row[Any], resource: str | None) -> tuple[Any, Sequence[int] | None]:
+        """Stacks, and which of their shards (None: all), that a look at the stack or at the resource takes in."""
+        row = self._resource(tx, stack, resource)
+        if row is None:
+            return stacks.below(stack.id), None
+        if _child(row):
+            return stacks.below(row.handle), None
+        return [stack.id], [row.shard]
 
     def converge(self, stack_id: str, resource: str | None = None) -> None:
         """Look at the stack or the resource, and bring it to what it should be, whatever the switches say; what has

@@ -25,7 +25,7 @@ def observe(arguments: Namespace) -> int:
         asked_at = client.act(stack, "observe", arguments.resource)["observe"]["asked_at"]
         if arguments.no_wait:
             return _told({"asked_at": asked_at}, "it is looked at soon", arguments)
-        state = _looked(client, stack, asked_at)
+        state = _looked(client, stack, arguments.resource, asked_at)
         resources = [each for each in client.resources(stack) if arguments.resource in (None, each["resource_name"])]
     if arguments.json:
         write_json({"convergence": state, "resources": resources})
@@ -134,11 +134,11 @@ def _interval(state: Wire) -> str:
     return f"every {seconds:g} s" if seconds else "only when asked"
 
 
-def _looked(client: Client, stack: Wire, asked_at: str) -> Wire:
-    """The state of convergence once all of the stack was looked at since."""
+def _looked(client: Client, stack: Wire, resource: str | None, asked_at: str) -> Wire:
+    """The state of convergence once all of the stack, or the resource, was looked at since."""
 
     def since() -> Wire | None:
-        state = client.convergence(stack)
+        state = client.convergence(stack, resource)
         if state["blind"] and (state["looked_at"] or "") < asked_at:
             raise Problem(f"it cannot be looked at now: {state['blind']}; the service tries again by itself")
         return state if (state["looked_at"] or "") >= asked_at else None

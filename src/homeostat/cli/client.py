@@ -84,8 +84,10 @@ class Client:
         below = "" if resource is None else f"/resources/{quote(resource, safe='')}"
         return self._ask("POST", f"{_path(stack)}{below}/actions", json={action: given})
 
-    def convergence(self, stack: Mapping[str, Any]) -> Wire:
-        return dict(self._ask("GET", f"{_path(stack)}/convergence")["convergence"])
+    def convergence(self, stack: Mapping[str, Any], resource: str | None = None) -> Wire:
+        """The switches, and when all of it, or this resource, was last looked at."""
+        given = {} if resource is None else {"resource": resource}
+        return dict(self._ask("GET", f"{_path(stack)}/convergence", params=given)["convergence"])
 
     def switch(self, stack: Mapping[str, Any], change: Mapping[str, Any]) -> Wire:
         """Change the switches of convergence, and give them as they are then."""

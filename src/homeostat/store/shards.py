@@ -296,6 +296,14 @@ def _among(these: Collection[tuple[str, int]]) -> ColumnElement[bool]:
     return tuple_(schema.shard.c.stack_id, schema.shard.c.number).in_(sorted(these))
 
 
+def _within(
+    stacks: ColumnElement[Any] | Sequence[str], numbers: Sequence[int] | None = None
+) -> list[ColumnElement[bool]]:
+    table = schema.shard
+    some = [] if numbers is None else [table.c.number.in_(numbers)]
+    return [table.c.stack_id.in_(stacks), *some]
+
+
 def looked(tx: Connection, seen: Collection[tuple[str, int]], at: float) -> None:
     """All things of these shards were looked at, at this time or later; where somebody waits for that, the shard is
     woken."""
@@ -324,18 +332,20 @@ def ask_to_look(
     numbers — only these shards.
     """
     table = schema.shard
-    where = [table.c.stack_id.in_(stacks)]
-    if numbers is not None:
-        where.append(table.c.number.in_(numbers))
     sooner = case((table.c.observe_at < at, table.c.observe_at), else_=at)
-    tx.execute(update(table).where(*where).values(look_from=at, observe_at=sooner))
+    tx.execute(update(table).where(*_within(stacks, numbers)).values(look_from=at, observe_at=sooner))
 
 
-def looked_at(tx: Connection, stacks: ColumnElement[Any] | Sequence[str]) -> tuple[float | None, str]:
-    """Since when all of these stacks was looked at, None: some of it never was; and why some of it cannot be."""
+def looked_at(
+    tx: Connection, stacks: ColumnElement[Any] | Sequence[str], numbers: Sequence[int] | None = None
+) -> tuple[float | None, str]:
+    """Since when all of these stacks was looked at, None: some of it never was; and why some of it cannot be.
+
+    numbers — only these shards.
+    """
     table = schema.shard
     oldest = func.min(func.coalesce(table.c.looked_at, 0.0))
-    row = tx.execute(select(oldest, func.max(table.c.blind)).where(table.c.stack_id.in_(stacks))).one()
+    row = tx.execute(select(oldest, func.max(table.c.blind)).where(*_within(stacks, numbers))).one()
     return row[0] or None, row[1] or ""
 
 

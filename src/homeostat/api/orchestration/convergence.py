@@ -1,13 +1,14 @@
 """The switches of continuous convergence, for a stack and for resources that differ (CV8): an addition of ours."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
+from fastapi import Query
 from sqlalchemy import Connection, Row
 from starlette.responses import Response
 
 from homeostat.api.answers import Json
-from homeostat.api.asking import Ask, Body, StackId, StackName, described_body, flag
+from homeostat.api.asking import Ask, Asked, Body, StackId, StackName, described_body, flag
 from homeostat.api.asks import Switches
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.actions import known
@@ -15,7 +16,6 @@ from homeostat.api.orchestration.renderings import Wire, precisely
 from homeostat.api.orchestration.routing import STACK, answers, router
 from homeostat.api.policy import may
 from homeostat.model.errors import Rejected
-from homeostat.store import shards, stacks
 
 ROUTER = router("convergence")
 INTERVAL_MIN_S, INTERVAL_MAX_S = 1.0, 86_400.0 * 30
@@ -28,9 +28,16 @@ PATH = f"{STACK}/convergence"
     summary="Show whether a stack is brought back by itself",
     responses=answers(models.ShownConvergence),
 )
-def show_convergence(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response:
+def show_convergence(
+    ask: Ask,
+    stack_name: StackName,
+    stack_id: StackId,
+    resource: Annotated[
+        str | None, Query(description="Say of this resource alone when it was last looked at (`looked_at`, `blind`).")
+    ] = None,
+) -> Response:
     with ask.db.read() as tx:
-        shown = _shown(tx, ask.live_stack(tx, stack_name, stack_id))
+        shown = _shown(ask, tx, ask.live_stack(tx, stack_name, stack_id), resource)
     return Json({"convergence": shown})
 
 
@@ -56,7 +63,7 @@ def switch_convergence(ask: Ask, stack_name: StackName, stack_id: StackId, body:
     here = {key: value for key, value in given.items() if key != "resources"}
     changed = ask.service.asks.switch(stack_id, Switches(_switches(here, "convergence"), exceptions))
     with ask.db.read() as tx:
-        shown = _shown(tx, changed)
+        shown = _shown(ask, tx, changed)
     return Json({"convergence": shown})
 
 
@@ -101,8 +108,8 @@ def _interval(value: Any, place: str) -> float | None:
     return float(value)
 
 
-def _shown(tx: Connection, stack: Row[Any]) -> Wire:
-    looked_at, blind = shards.looked_at(tx, stacks.below(stack.id))
+def _shown(ask: Asked, tx: Connection, stack: Row[Any], resource: str | None = None) -> Wire:
+    looked_at, blind = ask.service.asks.looked_at(tx, stack, resource)
     return {
         "enabled": stack.converge,
         "observe_interval": stack.observe_s,

@@ -3,6 +3,7 @@
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 
 from osc_lib.command.command import Lister, ShowOne
 from osc_lib.exceptions import CommandError
@@ -66,57 +67,49 @@ class ConvergeResource(ShowOne):
         return RESOURCE, tuple(resource[key] for key in RESOURCE)
 
 
-class _Observe(Lister):
-    """Asks for a look, waits for it, and shows what was seen."""
-
-    def get_parser(self, prog_name: str) -> ArgumentParser:
-        parser = super().get_parser(prog_name)
-        add_stack(parser)
-        return parser
-
-    def place(self, stack: str, parsed_args: Namespace) -> str:
-        raise NotImplementedError
-
-    def take_action(self, parsed_args: Namespace) -> tuple[tuple[str, ...], Iterator[Row]]:
-        service = service_of(self)
-        stack = service.stack(parsed_args.stack)
-        asked_at = service.act(self.place(stack, parsed_args), "observe")["observe"]["asked_at"]
-        until(lambda: _looked(service, stack, asked_at), parsed_args.timeout, "nobody has looked")
-        return SEEN, map(_seen, self.resources(service, stack, parsed_args))
-
-    def resources(self, service: Service, stack: str, parsed_args: Namespace) -> list[Wire]:
-        raise NotImplementedError
-
-
-class Observe(_Observe):
+class Observe(Lister):
     """Look at a stack and all that is nested in it now, and show what is not as it should be"""
 
     def get_parser(self, prog_name: str) -> ArgumentParser:
         parser = super().get_parser(prog_name)
+        add_stack(parser)
         add_timeout(parser)
         return teach(parser, "openstack stack observe web", "openstack stack observe web -f json")
 
-    def place(self, stack: str, parsed_args: Namespace) -> str:
-        return stack
+    def take_action(self, parsed_args: Namespace) -> tuple[tuple[str, ...], Iterator[Row]]:
+        service = service_of(self)
+        stack = service.stack(parsed_args.stack)
+        _look(service, stack, f"{stack}/convergence", parsed_args.timeout)
+        return SEEN, map(_seen, service.get(f"{stack}/resources")["resources"])
 
-    def resources(self, service: Service, stack: str, parsed_args: Namespace) -> list[Wire]:
-        return list(service.get(f"{stack}/resources")["resources"])
 
-
-class ObserveResource(_Observe):
+class ObserveResource(Lister):
     """Look at one resource now, and show whether it is as it should be"""
 
     def get_parser(self, prog_name: str) -> ArgumentParser:
         parser = super().get_parser(prog_name)
+        add_stack(parser)
         add_resource(parser)
         add_timeout(parser)
         return teach(parser, "openstack stack resource observe web server")
 
-    def place(self, stack: str, parsed_args: Namespace) -> str:
-        return resource_of(stack, parsed_args.resource)
+    def take_action(self, parsed_args: Namespace) -> tuple[tuple[str, ...], Iterator[Row]]:
+        service = service_of(self)
+        stack = service.stack(parsed_args.stack)
+        place = resource_of(stack, parsed_args.resource)
+        _look(
+            service, place, f"{stack}/convergence?resource={quote(parsed_args.resource, safe='')}", parsed_args.timeout
+        )
+        return SEEN, map(_seen, [service.get(place)["resource"]])
 
-    def resources(self, service: Service, stack: str, parsed_args: Namespace) -> list[Wire]:
-        return [service.get(resource_of(stack, parsed_args.resource))["resource"]]
+
+def _look(service: Service, place: str, looks: str, timeout_s: float) -> None:
+    """Ask for a look, and wait for it. looks — where it is told when that was last looked at.
+
+    Fails: CommandError where it cannot be looked at, and when it takes too long.
+    """
+    asked_at = service.act(place, "observe")["observe"]["asked_at"]
+    until(lambda: _looked(service, looks, asked_at), timeout_s, "nobody has looked")
 
 
 def _seen(resource: Wire) -> Row:
@@ -126,9 +119,8 @@ def _seen(resource: Wire) -> Row:
     return resource["resource_name"], resource["resource_status"], seen.get("presence", ""), looked_at, differs
 
 
-def _looked(service: Service, stack: str, asked_at: str) -> Wire | None:
-    """The state of convergence, once all of the stack was looked at since. Fails: CommandError where it cannot be."""
-    state: Wire = service.get(f"{stack}/convergence")["convergence"]
+def _looked(service: Service, looks: str, asked_at: str) -> Wire | None:
+    state: Wire = service.get(looks)["convergence"]
     if (state["looked_at"] or "") >= asked_at:
         return state
     if state["blind"]:
