@@ -9,6 +9,7 @@ from sqlalchemy import select
 
 from homeostat.cli.doctor import Level, examine
 from homeostat.clouds.identity.errors import Denied
+from homeostat.convergence import delegating
 from homeostat.convergence.delegating import Asker
 from homeostat.store import delegations, schema
 from homeostat.store.database import Database
@@ -190,8 +191,9 @@ def test_a_stack_that_is_refused_leaves_no_trust(service: Entrusted, person: Per
 
 
 def test_while_keystone_is_down_nothing_is_begun_and_nothing_is_lost(
-    service: Entrusted, person: Person, keystone: KeystoneServer
+    service: Entrusted, person: Person, keystone: KeystoneServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(delegating, "AGAIN_S", 0.5)
     with service.client(person) as http:
         stack_id = create(http, remote())
         settled(http, stack_id, status="CREATE_COMPLETE")
