@@ -12,18 +12,18 @@ import ipaddress
 import logging
 import os
 import threading
-import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 import bcrypt
+from cachetools import TTLCache
 
 from homeostat.model.errors import Rejected
 
 LOG = logging.getLogger(__name__)
-REMEMBERED_S = 60.0
+REMEMBERED_S, REMEMBERED_MAX = 60.0, 10_000
 """How long a verified password is believed without computing its (slow) hash again."""
 STACK_USER = "heat_stack_user"
 """Role of the users that the service makes for servers and handles."""
@@ -141,7 +141,7 @@ class BasicAccess:
         self._stamp = _stamp(path)
         self._accounts = read_accounts(path)
         self._secret = os.urandom(32)
-        self._believed: dict[bytes, float] = {}
+        self._believed: TTLCache[bytes, bool] = TTLCache(REMEMBERED_MAX, REMEMBERED_S)
         self._decoy = bcrypt.hashpw(b"nobody", bcrypt.gensalt())
 
     def check_host(self, host: str) -> None:
@@ -175,16 +175,14 @@ class BasicAccess:
     def _verified(self, password: bytes, hashed: bytes) -> bool:
         """Does the password fit? Right ones are remembered for a while, as digests that only this process can make."""
         digest = hmac.digest(self._secret, hashed + b"\0" + password, hashlib.sha256)
-        now = time.monotonic()
         with self._lock:
-            if self._believed.get(digest, 0.0) > now:
+            if digest in self._believed:
                 return True
         # bcrypt reads 72 bytes; longer passwords were cut when they were stored.
         fits = bcrypt.checkpw(password[:72], hashed)
         if fits:
             with self._lock:
-                self._believed = {each: until for each, until in self._believed.items() if until > now}
-                self._believed[digest] = now + REMEMBERED_S
+                self._believed[digest] = True
         return fits
 
 

@@ -3,11 +3,12 @@
 import logging
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
+
+from cachetools import TTLCache
 
 from homeostat.clouds.port import Cloud
 from homeostat.convergence.children import STACK
@@ -100,8 +101,7 @@ class Existing:
         self._makes_users = makes_users
         self._clouds = clouds
         self._now = now
-        self._monotonic = monotonic
-        self._kept: OrderedDict[tuple[str, str, str], float] = OrderedDict()
+        self._kept: TTLCache[tuple[str, str, str], bool] = TTLCache(KEPT_MAX, KEPT_S, monotonic)
         self._lock = threading.Lock()
 
     def has(self, project: str, type_name: str) -> bool:
@@ -189,14 +189,11 @@ class Existing:
 
     def _known(self, project: str, thing: Thing) -> bool:
         with self._lock:
-            return self._kept.get((project, *thing), 0.0) > self._monotonic()
+            return (project, *thing) in self._kept
 
     def _keep(self, project: str, thing: Thing) -> None:
         with self._lock:
-            self._kept.pop((project, *thing), None)
-            self._kept[project, *thing] = self._monotonic() + KEPT_S
-            while len(self._kept) > KEPT_MAX:
-                self._kept.popitem(last=False)
+            self._kept[project, *thing] = True
 
     def _cloud(self, project: str) -> Cloud:
         if self._clouds is None:

@@ -3,11 +3,11 @@
 import logging
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from cachetools import TLRUCache
 from keystonemiddleware import auth_token
 from oslo_config import cfg
 
@@ -45,7 +45,7 @@ class KeystoneAccess:
         self._believed_s = float(section.token_cache_time)
         self._now = now
         self._lock = threading.Lock()
-        self._kept: OrderedDict[str, Known] = OrderedDict()
+        self._kept: TLRUCache[str, Known] = TLRUCache(KEPT_MAX, lambda _token, known, _now: known[1], now)
 
     def check_host(self, host: str) -> None:
         """Any address will do."""
@@ -56,7 +56,7 @@ class KeystoneAccess:
             return None
         with self._lock:
             found = self._kept.get(headers.get("x-auth-token", ""))
-        return found[0] if found is not None and self._now() < found[1] else None
+        return None if found is None else found[0]
 
     def caller(self, headers: Mapping[str, str], method: str = "GET", path: str = "/") -> Caller:
         """Fails: Rejected (HTTPUnauthorized); Transient when Keystone does not answer."""
@@ -87,10 +87,7 @@ class KeystoneAccess:
         if self._believed_s > 0 and not limited and "HTTP_X_SERVICE_TOKEN" not in environ:
             expires_at = environ["keystone.token_auth"].user.expires.timestamp()
             with self._lock:
-                self._kept.pop(token, None)
                 self._kept[token] = caller, min(expires_at, self._now() + self._believed_s)
-                while len(self._kept) > KEPT_MAX:
-                    self._kept.popitem(last=False)
         return caller
 
 

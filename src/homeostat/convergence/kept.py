@@ -2,9 +2,10 @@
 
 import gc
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
+
+from cachetools import LRUCache
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -17,30 +18,17 @@ class Kept(Generic[K, V]):
     """
 
     def __init__(self, size_max: int, size: Callable[[V], int] = lambda _: 1) -> None:
-        self._size_max = size_max
-        self._size_of = size
-        self._size = 0
-        self._values: OrderedDict[K, V] = OrderedDict()
+        self._values: LRUCache[K, V] = LRUCache(size_max, lambda value: min(size(value), size_max))
         self._lock = threading.Lock()
 
     def get(self, key: K, make: Callable[[], V]) -> V:
         """The value of a key; `make` is called only when it is not in memory."""
         with self._lock:
             if key in self._values:
-                self._values.move_to_end(key)
                 return self._values[key]
         value = make()
         with self._lock:
-            return self._add(key, value)
-
-    def _add(self, key: K, value: V) -> V:
-        if key in self._values:  # another thread was quicker
-            return self._values[key]
-        self._values[key] = value
-        self._size += self._size_of(value)
-        while self._size > self._size_max and len(self._values) > 1:
-            self._size -= self._size_of(self._values.popitem(last=False)[1])
-        return value
+            return self._values.setdefault(key, value)  # another thread may have been quicker
 
 
 def spare_the_collector() -> None:

@@ -6,9 +6,9 @@ away and drawn at random, is the token by which a trust is found again after a l
 
 import datetime
 import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 
+from cachetools import LRUCache
 from keystoneauth1 import adapter
 
 from homeostat.clouds.identity.errors import Denied, Missing, NotLetIn, Taken
@@ -26,7 +26,7 @@ class Trusts:
     def __init__(self, keystone: Keystone) -> None:
         self._keystone = keystone
         self._lock = threading.Lock()
-        self._ways: OrderedDict[str, adapter.Adapter] = OrderedDict()
+        self._ways: LRUCache[str, adapter.Adapter] = LRUCache(KEPT_MAX)
 
     @staticmethod
     def end_of(number: int) -> str:
@@ -109,8 +109,6 @@ class Trusts:
 
     def _way(self, trust_id: str) -> adapter.Adapter:
         with self._lock:
-            found = self._ways.pop(trust_id, None) or self._keystone.trusted(trust_id)
-            self._ways[trust_id] = found
-            while len(self._ways) > KEPT_MAX:
-                self._ways.popitem(last=False)
-            return found
+            if trust_id not in self._ways:
+                self._ways[trust_id] = self._keystone.trusted(trust_id)
+            return self._ways[trust_id]
