@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import text, update
-from tests.contract.store_cases import LONG_S, add_stack, claim, resource
+from tests.contract.store_cases import LONG_S, add_stack, claim, come_to_rest, resource
 
 from homeostat.cli import doctor
 from homeostat.cli.doctor import Check, Level, examine
 from homeostat.clouds.local import LocalCloud
 from homeostat.clouds.port import Intent
 from homeostat.model.status import Action, Status
-from homeostat.store import schema, shards, sinks, workers, worlds
+from homeostat.store import locking, schema, shards, sinks, workers, worlds
 from homeostat.store.database import Database, sqlite_url
 from homeostat.store.forsaken import Forsaken, add
 from homeostat.store.sealing import NO_KEYS, Keyring, key_id
@@ -164,6 +164,20 @@ def test_a_sink_that_cannot_be_told(database: Database) -> None:
     assert found.startswith("cannot be told: webhook of web (p-web) for 6")
     assert found.endswith(" s: no answer")
     assert "word" not in found
+
+
+def test_locks(database: Database) -> None:
+    stack_id = asleep(database)
+    with database.write() as tx:
+        come_to_rest(database, tx, stack_id, 0, 1)
+        locking.lock(database, tx, stack_id, {"level": "all", "owner": "ann", "reason": "disks"}, lambda _: True, 60.0)
+    assert checks(database)["locks"].found == "web (p-web) is locked by ann (disks)"
+    assert troubles(database) == {}
+    with database.write() as tx:
+        failed = {"status": "FAILED", "reason": "srv: the cloud says no"}
+        tx.execute(update(schema.stack).where(schema.stack.c.id == stack_id).values(failed))
+    assert troubles(database) == {"locks": Level.WARN}
+    assert checks(database)["locks"].found == "half done: web (p-web), LOCK_FAILED: srv: the cloud says no"
 
 
 def test_a_stack_past_its_deadline(database: Database) -> None:

@@ -26,6 +26,13 @@ class Stack:
     def switch(self, **given: Any) -> httpx.Response:
         return self.http.patch(f"{self.url}/convergence", json={"convergence": given})
 
+    def observe(self, resource: str | None = None) -> str:
+        """Asks for a look, and waits for it. Gives when it was asked for."""
+        below = f"/resources/{resource}" if resource else ""
+        asked_at: str = self.act("observe", below).json()["observe"]["asked_at"]
+        until(lambda: (self.looked_at(resource) or "") >= asked_at, "a look")
+        return asked_at
+
     def looked_at(self, resource: str | None = None) -> str | None:
         shown = self.http.get(f"{self.url}/convergence", params={"resource": resource} if resource else {})
         return cast(str | None, shown.json()["convergence"]["looked_at"])
@@ -75,12 +82,11 @@ def test_a_look_at_one_resource_waits_for_nothing_else(service: Running, http: h
     stack = Stack(service, http, url)
     settled(http, url.rpartition("/")[2], status="CREATE_COMPLETE")
     assert stack.switch(observe_interval=0).status_code == 200
-    asked_at = stack.act("observe", "/resources/srv").json()["observe"]["asked_at"]
-    until(lambda: (stack.looked_at("srv") or "") >= asked_at, "a look at the server")
+    stack.observe()
+    asked_at = stack.observe("srv")
     assert (stack.looked_at("grp") or "") < asked_at
     assert (stack.looked_at() or "") < asked_at
-    asked_at = stack.act("observe", "/resources/grp").json()["observe"]["asked_at"]
-    until(lambda: (stack.looked_at("grp") or "") >= asked_at, "a look at the group")
+    stack.observe("grp")
     assert http.get(f"{url}/convergence?resource=none").status_code == 404
 
 

@@ -16,9 +16,10 @@ from homeostat.clouds.installed import installed_clouds
 from homeostat.clouds.local import inventory
 from homeostat.convergence.sinks import installed_sinks
 from homeostat.model.errors import Transient
+from homeostat.model.status import Status
 from homeostat.resources.discovery import BUILT_IN
 from homeostat.resources.registry import of_kind, register, type_of
-from homeostat.store import delegations, health, resealing, schema, sinks, workers
+from homeostat.store import delegations, health, locking, resealing, schema, sinks, workers
 from homeostat.store.database import Database
 from homeostat.store.sealing import Unreadable
 
@@ -184,6 +185,20 @@ def _overdue(db: Database, tx: Connection) -> Check:
     return Check("deadlines", Level.WARN, f"in progress: {found}", "see that workers run: one of them times it out")
 
 
+def _locks(_: Database, tx: Connection) -> Check:
+    rows = health.locked(tx)
+    if not rows:
+        return Check("locks", Level.OK, "no stack is locked")
+    half = [
+        f"{row.name} ({row.id}), {row.action}_{row.status}: {row.reason}" for row in rows if row.status == Status.FAILED
+    ]
+    if not half:
+        held = _listed([f"{row.name} ({row.id}) is locked{locking.told(row.lock)}" for row in rows])
+        return Check("locks", Level.OK, held)
+    remedy = "mend what the reasons name, then lock or unlock these stacks once more"
+    return Check("locks", Level.WARN, f"half done: {_listed(half)}", remedy)
+
+
 def _sinks(db: Database, tx: Connection) -> Check:
     now = db.now_of(tx)
     rows = sinks.failing(tx)
@@ -244,6 +259,7 @@ LOOKS: tuple[Callable[[Database, Connection], Check], ...] = (
     _workers,
     _set_aside,
     _overdue,
+    _locks,
     _sinks,
     _delegations,
     _secrets,

@@ -64,6 +64,12 @@ def overdue(tx: Connection, before: float) -> list[Row[Any]]:
     return list(tx.execute(select(_stack).where(*late).order_by(_stack.c.deadline)))
 
 
+def locked(tx: Connection) -> list[Row[Any]]:
+    """Stacks that somebody has locked; what is nested in them is not told of."""
+    lock = (_stack.c.lock.is_not(None), _stack.c.deleted_at.is_(None), _stack.c.parent_id.is_(None))
+    return list(tx.execute(select(_stack).where(*lock).order_by(_stack.c.created_at)))
+
+
 def live_stacks(tx: Connection) -> dict[tuple[str, str], int]:
     """(action, status) -> how many stacks that are not deleted, nested ones included."""
     chosen = (
