@@ -9,8 +9,8 @@ MAKEFLAGS += --no-print-directory
 BIN := .venv/bin
 HOMEOSTAT_SEEDS ?= 40
 export HOMEOSTAT_SEEDS
-# Many tests wait for processes of theirs: so one more at a time than there are cores.
-TESTERS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$(( cores < 3 ? cores + 1 : 4 )))
+# Many tests wait for processes of theirs: so two more at a time than there are cores.
+TESTERS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$(( cores < 3 ? cores + 2 : 4 )))
 EXAMPLES ?= 20000
 REQUESTS ?= 100000
 SEED ?= 1

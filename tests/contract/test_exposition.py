@@ -21,10 +21,10 @@ from homeostat.store.database import Database
 
 def numbers(db: Database, name: str) -> Mapping[tuple[str, ...], float]:
     """Values of a meter's labels, in the order of the labels' names -> value."""
-    families = text_string_to_metric_families(exposed(db).decode())
+    lines = [line for line in exposed(db).decode().splitlines() if f"homeostat_{name}" in line]
     return {
         tuple(sample.labels[label] for label in sorted(sample.labels)): sample.value
-        for family in families
+        for family in text_string_to_metric_families("\n".join(lines))
         for sample in family.samples
         if sample.name == f"homeostat_{name}"
     }

@@ -7,7 +7,8 @@ from tests.unit.convergence.running import PROJECT, Service, double, group, temp
 
 from homeostat.api.intake import Intent
 from homeostat.clouds.simulated import SimulatedCloud
-from homeostat.convergence.delivering import GIVEN_UP_S, Deliverer
+from homeostat.convergence import delivering
+from homeostat.convergence.delivering import Deliverer
 from homeostat.convergence.sinks import Sinks
 from homeostat.model.errors import Rejected, Transient
 from homeostat.store import sinks
@@ -165,13 +166,14 @@ class DyingSinks(Sinks):
         super().post(project, settings, body)
 
 
-def test_after_a_day_in_vain_events_are_given_up(
-    service: Service, listener: Listener, caplog: pytest.LogCaptureFixture
+def test_events_are_given_up_that_nobody_took_for_long(
+    service: Service, listener: Listener, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(delivering, "GIVEN_UP_S", 3600.0)
     listener.fault = Transient("nobody is at home")
     stack_id = service.create({"a": double()}, environment=LISTENING)
     count = len(service.story(stack_id))
-    service.live(GIVEN_UP_S + 120.0)
+    service.live(3600.0 + 120.0)
     assert f"{count} events are given up" in caplog.text
     listener.fault = None
     service.delete(stack_id)
