@@ -39,9 +39,16 @@ def boards(request: pytest.FixtureRequest, database: Database) -> Iterator[Board
 
 
 def jobs(board: Any, count: int) -> list[Any]:
-    """The jobs that can be claimed, as soon as there are so many."""
-    (found,) = until(lambda: [found] if len(found := list(board.iterjobs())) == count else None, f"{count} jobs")
-    return list(found)
+    """The jobs that can be claimed, as soon as there are so many. What was posted twice, as it may be, counts once."""
+
+    def there() -> list[dict[str, Any]] | None:
+        found: dict[str, Any] = {}
+        for job in board.iterjobs():
+            found.setdefault(job.name, job)
+        return [found] if len(found) == count else None
+
+    (found,) = until(there, f"{count} jobs")
+    return list(found.values())
 
 
 def claimed(board: Any, who: str) -> Any:
