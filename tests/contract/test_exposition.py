@@ -97,10 +97,9 @@ def test_a_batch_is_counted_by_what_the_cloud_answered(database: Database) -> No
 
 
 def test_what_never_reaches_a_cloud_is_no_call(database: Database) -> None:
-    before = numbers(database, "cloud_call_seconds_count")
     metrics.acted(Verb.CREATE, "", [Observation(Presence.PRESENT, "key", seen_at=1.0)], 0.1, healing=False)
-    assert numbers(database, "cloud_call_seconds_count") == before
     assert numbers(database, "steps_total")["none", "create"] >= 1
+    assert not {("", "create"), ("none", "create")} & numbers(database, "cloud_call_seconds_count").keys()
 
 
 def test_what_sinks_were_told(database: Database) -> None:

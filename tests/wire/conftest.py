@@ -20,9 +20,9 @@ from tests.wire.running import Running, database, serving, settled, working
 _NUMBERS = itertools.count()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """One service for all tests; they keep out of each other's way by projects."""
+    """One service for the tests of a module; they keep out of each other's way by projects."""
     cloud = SimulatedCloud(time.time)
     with (
         database(tmp_path_factory.mktemp("service")) as db,
