@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
+import httpx
 import psycopg
 import pytest
 from sqlalchemy import make_url
@@ -16,6 +17,7 @@ from sqlalchemy import make_url
 from homeostat.store.database import Database, sqlite_url
 from tests import postgresql, redis_server
 from tests.redis_server import RedisServer
+from tests.waiting import PATIENCE_S
 
 _NUMBERS = itertools.count()
 
@@ -23,6 +25,16 @@ _NUMBERS = itertools.count()
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes longest first, so that processes that run tests side by side end together."""
     items.sort(key=lambda item: item.get_closest_marker("real") is None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def patient_requests() -> Iterator[None]:
+    """Requests with httpx wait as long as everything else, where the test says nothing: not five seconds."""
+    default = httpx.get.__kwdefaults__["timeout"]  # one object for all of them
+    with pytest.MonkeyPatch.context() as patch:
+        for phase in ("connect", "read", "write", "pool"):
+            patch.setattr(default, phase, PATIENCE_S)
+        yield
 
 
 @pytest.fixture(scope="session")

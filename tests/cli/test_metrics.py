@@ -10,12 +10,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.cli.conftest import Home
 from tests.cli.templates import QUICK
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
 
 def scraped(url: str) -> Mapping[tuple[str, frozenset[str]], float]:
     """(name, values of its labels) -> value."""
-    answer = httpx.get(url, timeout=10.0)
+    answer = httpx.get(url, timeout=PATIENCE_S)
     assert answer.headers["content-type"].startswith("text/plain; version=")
     families = text_string_to_metric_families(answer.raise_for_status().text)
     return {

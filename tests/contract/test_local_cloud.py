@@ -81,7 +81,10 @@ def alive(pid: int) -> bool:
 
 def got(address: str, port: int = 8080) -> str:
     """What the web server there answers; "" while nobody does."""
-    with contextlib.suppress(OSError), urllib.request.urlopen(f"http://{address}:{port}/", timeout=5) as answer:
+    with (
+        contextlib.suppress(OSError),
+        urllib.request.urlopen(f"http://{address}:{port}/", timeout=PATIENCE_S) as answer,
+    ):
         return str(answer.read().decode().strip())
     return ""
 
@@ -89,7 +92,7 @@ def got(address: str, port: int = 8080) -> str:
 def listens(address: str, port: int = 8080) -> bool:
     """Is anybody there? Who is dying may still take a connection, and break it."""
     try:
-        with socket.create_connection((address, port), timeout=5):
+        with socket.create_connection((address, port), timeout=PATIENCE_S):
             return True
     except ConnectionRefusedError:
         return False
@@ -552,7 +555,7 @@ def test_a_health_monitor_tells_members_well_from_ill(
         made(cloud, "health_monitor", pool=made_["pool"], **check)
         until(lambda: seen(cloud, "pool_member", made_["web0"])["operating_status"] == word)
         until(lambda: Sighting("pool_member", made_["web0"]) in watching.came)
-    assert bool(got(made_["address"], 80)) is (word == "online")
+    assert until(lambda: bool(got(made_["address"], 80)) is (word == "online"))
 
 
 def test_members_that_die_are_told_of(cloud: LocalCloud, webs: list[dict[str, Any]]) -> None:
@@ -561,7 +564,7 @@ def test_members_that_die_are_told_of(cloud: LocalCloud, webs: list[dict[str, An
     until(lambda: seen(cloud, "pool_member", made_["web0"])["operating_status"] == "online")
     os.kill(webs[0]["pid"], signal.SIGKILL)
     until(lambda: seen(cloud, "pool_member", made_["web0"])["operating_status"] == "offline")
-    assert seen(cloud, "pool_member", made_["web1"])["operating_status"] == "online"
+    until(lambda: seen(cloud, "pool_member", made_["web1"])["operating_status"] == "online")
 
 
 def test_a_killed_load_balancer_is_seen_and_started_again(cloud: LocalCloud, webs: list[dict[str, Any]]) -> None:
@@ -591,13 +594,13 @@ def test_a_load_balancer_whose_members_are_all_dead_says_so(cloud: LocalCloud, w
     until(lambda: got(made_["address"], 80))
     cloud.operate("server", [Operation(web["id"], "stop") for web in webs])
     with pytest.raises(urllib.error.HTTPError, match="503"):
-        urllib.request.urlopen(f"http://{made_['address']}:80/", timeout=10)
+        urllib.request.urlopen(f"http://{made_['address']}:80/", timeout=PATIENCE_S)
 
 
 def test_a_listener_without_members_says_that_nobody_is_there(cloud: LocalCloud) -> None:
     made_ = balanced(cloud, [])
     with pytest.raises(urllib.error.HTTPError, match="503"):
-        urllib.request.urlopen(f"http://{made_['address']}:80/", timeout=5)
+        urllib.request.urlopen(f"http://{made_['address']}:80/", timeout=PATIENCE_S)
 
 
 def test_everything_goes_when_the_cloud_is_destroyed(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ class Entrusted:
 
     def client(self, who: Person) -> httpx.Client:
         headers = {"x-auth-token": who.token()}
-        return httpx.Client(base_url=f"{self.url}/v1/{who.project_id}", headers=headers, timeout=30.0)
+        return httpx.Client(base_url=f"{self.url}/v1/{who.project_id}", headers=headers)
 
 
 @pytest.fixture

@@ -56,7 +56,7 @@ def url(registered: Path, tmp_path: Path) -> Iterator[str]:
 
 def test_a_service_serves_acts_and_makes_users(url: str, person: Person, keystone: KeystoneServer) -> None:
     headers = {"x-auth-token": person.token()}
-    with httpx.Client(base_url=f"{url}/v1/{person.project_id}", headers=headers, timeout=60.0) as http:
+    with httpx.Client(base_url=f"{url}/v1/{person.project_id}", headers=headers) as http:
         assert http.get("stacks", headers={"x-auth-token": "none"}).status_code == 401
         made = http.post("stacks", json={"stack_name": "s", "template": TEMPLATE})
         assert made.status_code == 201, made.text

@@ -71,7 +71,7 @@ def token(login: dict[str, str]) -> str:
     who = {"user": {"id": login["user_id"], "password": login["password"]}}
     scope = {"project": {"id": login["project_id"]}}
     body = {"auth": {"identity": {"methods": ["password"], "password": who}, "scope": scope}}
-    answer = httpx.post(f"{login['auth_url']}/auth/tokens", json=body, timeout=30.0)
+    answer = httpx.post(f"{login['auth_url']}/auth/tokens", json=body)
     assert answer.status_code == 201, answer.text
     return answer.headers["x-subject-token"]
 

@@ -22,7 +22,7 @@ def url(settings: Path, tmp_path: Path) -> Iterator[str]:
 
 def stacks(url: str, project: str, token: str | None) -> httpx.Response:
     headers = {} if token is None else {"x-auth-token": token}
-    return httpx.get(f"{url}/v1/{project}/stacks", headers=headers, timeout=30.0)
+    return httpx.get(f"{url}/v1/{project}/stacks", headers=headers)
 
 
 def test_a_token_opens_its_project_and_no_other(url: str, person: Person, admin: Admin) -> None:

@@ -46,7 +46,7 @@ def endpoint(service: Running, project: str) -> str:
 @pytest.fixture
 def http(endpoint: str) -> Iterator[httpx.Client]:
     """Plain requests below the project."""
-    with httpx.Client(base_url=endpoint, timeout=30.0) as client:
+    with httpx.Client(base_url=endpoint) as client:
         yield client
 
 

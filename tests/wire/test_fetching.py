@@ -46,7 +46,7 @@ def http(tmp_path: Path) -> Iterator[httpx.Client]:
     with (
         database(tmp_path) as db,
         serving(db, NoAccess(), settings) as url,
-        contextlib.closing(httpx.Client(base_url=f"{url}/v1/p", timeout=30.0)) as client,
+        contextlib.closing(httpx.Client(base_url=f"{url}/v1/p")) as client,
     ):
         yield client
 

@@ -120,7 +120,7 @@ def test_a_stack_that_is_not_there_cannot_be_followed(http: httpx.Client) -> Non
 def test_a_service_that_stops_ends_its_streams_whole(tmp_path: Path) -> None:
     with database(tmp_path) as db, contextlib.ExitStack() as service:
         url = service.enter_context(serving(db, NoAccess()))
-        with httpx.Client(base_url=f"{url}/v1/mine", timeout=30.0) as http:
+        with httpx.Client(base_url=f"{url}/v1/mine") as http:
             created = http.post("stacks", json={"stack_name": "hello", "template": templates.HELLO})
             with following(http, f"stacks/hello/{created.json()['stack']['id']}") as events:
                 assert next(events)["resource_status"] == "CREATE_IN_PROGRESS"

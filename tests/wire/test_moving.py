@@ -188,8 +188,8 @@ def test_two_services_on_one_cloud(tmp_path: Path) -> None:
         serving(two, NoAccess(), cloud=cloud) as there,
         working(one, cloud, url=here),
         working(two, cloud, url=there),
-        httpx.Client(base_url=f"{here}/v1/p", timeout=30.0) as first,
-        httpx.Client(base_url=f"{there}/v1/p", timeout=30.0) as second,
+        httpx.Client(base_url=f"{here}/v1/p") as first,
+        httpx.Client(base_url=f"{there}/v1/p") as second,
     ):
         stack_id = first.post("stacks", json={"stack_name": "web", "template": WEB}).json()["stack"]["id"]
         settled(first, stack_id, status="CREATE_COMPLETE")
@@ -208,7 +208,7 @@ def test_the_operator_may_switch_moving_off(tmp_path: Path) -> None:
     with (
         database(tmp_path) as db,
         serving(db, NoAccess(), ApiSettings(quotas=Quotas(adopt=False, abandon=False))) as url,
-        httpx.Client(base_url=f"{url}/v1/p", timeout=30.0) as http,
+        httpx.Client(base_url=f"{url}/v1/p") as http,
     ):
         made = http.post("stacks", json={"stack_name": "web", "template": WEB}).json()["stack"]["id"]
         for answer in (

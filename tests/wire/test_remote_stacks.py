@@ -57,7 +57,7 @@ class Both:
 
 
 def client(url: str, **more: Any) -> httpx.Client:
-    return httpx.Client(base_url=f"{url}/v1/{P}", timeout=30.0, **more)
+    return httpx.Client(base_url=f"{url}/v1/{P}", **more)
 
 
 @pytest.fixture(scope="module")

@@ -117,7 +117,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         database(directory) as db,
         serving(db, BasicAccess(passwords)) as url,
         working(db, cloud, url=url),
-        httpx.Client(base_url=f"{url}/v1/ada", auth=("ada", "x"), timeout=30.0) as http,
+        httpx.Client(base_url=f"{url}/v1/ada", auth=("ada", "x")) as http,
     ):
         yield Site(url, http)
 

@@ -80,7 +80,7 @@ def http(tmp_path: Path) -> Iterator[httpx.Client]:
         database(tmp_path) as db,
         serving(db, NoAccess(), ApiSettings(fetching=HERE), cloud=cloud) as url,
         working(db, cloud, fetching=HERE),
-        contextlib.closing(httpx.Client(base_url=f"{url}/v1/p", timeout=30.0)) as client,
+        contextlib.closing(httpx.Client(base_url=f"{url}/v1/p")) as client,
     ):
         yield client
 
