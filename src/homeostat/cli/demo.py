@@ -45,7 +45,7 @@ NEXT = """Try next:
   export OS_AUTH_TYPE=none OS_ENDPOINT=http://127.0.0.1:8004/v1/default
   openstack stack list                      the usual client works too"""
 _LOOK_S = 0.01
-_WAIT_S = 30.0
+_WAIT_S = 60.0
 
 Found = TypeVar("Found")
 
