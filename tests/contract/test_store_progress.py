@@ -79,8 +79,11 @@ def test_only_shards_in_which_something_moves_are_looked_at(
         assert list(progress.moving(tx, stack, NOW, 2, 9)) == []
 
 
-def test_where_drift_is_left_alone_every_shard_is_looked_at(database: Database) -> None:
-    stack_id = add_stack(database, shard_count=3, converge=False)
+@pytest.mark.parametrize("values", [{"converge": False}, {"lock": {"level": "all"}}, {"suspended": True}])
+def test_where_drift_is_left_alone_every_shard_is_looked_at(database: Database, values: dict[str, Any]) -> None:
+    stack_id = add_stack(database, shard_count=3)
+    with database.write() as tx:
+        tx.execute(update(schema.stack).where(schema.stack.c.id == stack_id).values(values))
     for number in range(3):
         put(database, stack_id, number, settled_revision=1, wake_at=None)
     with database.read() as tx:

@@ -60,9 +60,12 @@ def counted(tx: Connection, stack_ids: Collection[str]) -> Counted:
 
 
 def moving(tx: Connection, stack: Row[Any], now: float, first: int, limit: int) -> list[Row[Any]]:
-    """Shards from number `first` on in which something may be not at rest, or be left alone though it differs."""
+    """Shards from number `first` on in which something may be not at rest, or be left alone though it differs: since
+    the stack is locked or suspended, by its switches, or because its environment restricts what would bring it back,
+    which stacks of one shard may have."""
     chosen = select(_shard).where(_shard.c.stack_id == stack.id, _shard.c.number >= first)
-    if stack.converge and not stack.exceptions:
+    left_alone = stack.lock is not None or stack.suspended or not stack.converge or stack.exceptions
+    if stack.shards > 1 and not left_alone:
         chosen = chosen.where(
             or_(
                 _shard.c.settled_revision < stack.revision,

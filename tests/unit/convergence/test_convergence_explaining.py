@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event, select, update
 from tests.unit.convergence.running import Service, double, group, server
+from tests.unit.convergence.test_convergence_maintenance import lock
 
 from homeostat.api.graphs import Graphs
 from homeostat.clouds.simulated import Faults, Weather
@@ -182,6 +183,32 @@ def test_drift_that_is_left_alone_is_told_of() -> None:
     service.live(70.0)
     assert service.state(stack_id) == "CREATE_COMPLETE"
     assert whys(service, stack_id) == {"a": Why.LEFT_ALONE}
+
+
+def test_what_dies_in_a_locked_stack_is_told_of_for_as_long_as_it_is_locked() -> None:
+    """LK7"""
+    service = Service()
+    stack_id = service.create({"a": server()})
+    service.live(10.0)
+    lock(service, stack_id, reason="disks")
+    service.rest()
+    service.cloud.vanish(service.row(stack_id, "a").handle)
+    service.live(300.0)
+    (each,) = told(service, stack_id)
+    assert each.explanation.why is Why.LOCKED
+    assert each.explanation.reason == "there is no such server; the stack is locked by ann: disks"
+
+
+def test_drift_that_may_not_be_mended_is_told_of() -> None:
+    service = Service()
+    registry = {"resources": {"a": {"restricted_actions": ["update"]}}}
+    stack_id = service.create({"a": server(metadata={"k": "v"})}, environment={"resource_registry": registry})
+    service.rest()
+    service.cloud.change(service.row(stack_id, "a").handle, metadata={"k": "other"})
+    service.live(300.0)
+    (each,) = told(service, stack_id)
+    assert each.explanation.why is Why.LEFT_ALONE
+    assert each.explanation.reason.endswith("; its environment restricts what would bring it back")
 
 
 # -- nested stacks ---------------------------------------------------------------------------------------------------
