@@ -51,7 +51,9 @@ def url(registered: Path, tmp_path: Path) -> Iterator[str]:
         return there.url if there is not None and "api" in there.children else None
 
     yield until(announced, "the service to run")
-    assert ended(process) == 0
+    code = ended(process)
+    print((tmp_path / "log").read_text())  # shown when the test fails
+    assert code == 0
 
 
 def test_a_service_serves_acts_and_makes_users(url: str, person: Person, keystone: KeystoneServer) -> None:

@@ -5,6 +5,7 @@ away and drawn at random, is the token by which a trust is found again after a l
 """
 
 import datetime
+import logging
 import threading
 from collections.abc import Sequence
 
@@ -16,6 +17,7 @@ from homeostat.clouds.identity.keystone import Keystone
 
 FIRST_S = int(datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC).timestamp())
 SPAN_S = 2**31
+LOG = logging.getLogger(__name__)
 KEPT_MAX = 10_000
 """Trusts whose tokens are remembered in a process."""
 
@@ -68,7 +70,8 @@ class Trusts:
         """Is the service the one that is trusted? Fails: Transient."""
         try:
             return self._exists(trust_id)
-        except Denied:
+        except Denied as error:
+            LOG.info("the trust %s is somebody else's: %s", trust_id, error)
             return False
 
     def token(self, trust_id: str) -> str:
