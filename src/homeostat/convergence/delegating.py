@@ -102,7 +102,7 @@ class Delegations:
 
     def _ask(self, asked: Delegation, asker: Asker) -> str:
         """A stack that was asked for with a trust in the service goes by the same one."""
-        if asker.trust is not None and self._trusts.is_ours(asker.trust):
+        if asker.trust is not None and (self._has(asker.trust) or self._trusts.is_ours(asker.trust)):
             return asker.trust
         roles = sorted(self._roles or asker.roles)
         try:
@@ -115,6 +115,11 @@ class Delegations:
                 f"or of an application credential that is unrestricted; the roles that are needed: {', '.join(roles)}."
             )
             raise Rejected("Forbidden", message) from error
+
+    def _has(self, trust_id: str) -> bool:
+        """Does a stack go by it? Then nobody has to be asked whose it is."""
+        with self._db.read() as tx:
+            return bool(delegations.known(tx, [trust_id]))
 
     # -- acting ------------------------------------------------------------------------------------------------------
 

@@ -95,8 +95,8 @@ def put_off(tx: Connection, ids: Sequence[str], until: float) -> None:
         tx.execute(update(_table).where(_table.c.id.in_(ids)).values(due_at=until))
 
 
-def known(tx: Connection, trust_ids: Sequence[str], but: str) -> set[str]:
-    """Those trusts that a row other than this one is about."""
+def known(tx: Connection, trust_ids: Sequence[str], but: str = "") -> set[str]:
+    """Those trusts that a row other than the one of this id is about."""
     chosen = select(_table.c.trust_id).where(_table.c.trust_id.in_(trust_ids), _table.c.id != but)
     return set(tx.execute(chosen).scalars())
 
