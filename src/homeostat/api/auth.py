@@ -23,8 +23,9 @@ from cachetools import TTLCache
 from homeostat.model.errors import Rejected
 
 LOG = logging.getLogger(__name__)
-REMEMBERED_S, REMEMBERED_MAX = 60.0, 10_000
+REMEMBERED_S = 60.0
 """How long a verified password is believed without computing its (slow) hash again."""
+REMEMBERED_MAX = 10_000
 STACK_USER = "heat_stack_user"
 """Role of the users that the service makes for servers and handles."""
 PEOPLE = frozenset({"admin", "member", "reader"})

@@ -102,7 +102,7 @@ class Delegations:
 
     def _ask(self, asked: Delegation, asker: Asker) -> str:
         """A stack that was asked for with a trust in the service goes by the same one."""
-        if asker.trust is not None and (self._has(asker.trust) or self._trusts.is_ours(asker.trust)):
+        if asker.trust is not None and (self._goes_by(asker.trust) or self._trusts.is_ours(asker.trust)):
             return asker.trust
         roles = sorted(self._roles or asker.roles)
         try:
@@ -116,10 +116,10 @@ class Delegations:
             )
             raise Rejected("Forbidden", message) from error
 
-    def _has(self, trust_id: str) -> bool:
-        """Does a stack go by it? Then nobody has to be asked whose it is."""
+    def _goes_by(self, trust_id: str) -> bool:
+        """Does a stack of this service? Then nobody has to be asked whose it is."""
         with self._db.read() as tx:
-            return bool(delegations.known(tx, [trust_id]))
+            return delegations.is_good(tx, trust_id)
 
     # -- acting ------------------------------------------------------------------------------------------------------
 

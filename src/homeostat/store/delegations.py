@@ -95,8 +95,14 @@ def put_off(tx: Connection, ids: Sequence[str], until: float) -> None:
         tx.execute(update(_table).where(_table.c.id.in_(ids)).values(due_at=until))
 
 
-def known(tx: Connection, trust_ids: Sequence[str], but: str = "") -> set[str]:
-    """Those trusts that a row other than the one of this id is about."""
+def is_good(tx: Connection, trust_id: str) -> bool:
+    """Does a stack go by this trust?"""
+    good = (_table.c.trust_id == trust_id, _table.c.state == GOOD)
+    return tx.execute(select(_table.c.id).where(*good).limit(1)).first() is not None
+
+
+def known(tx: Connection, trust_ids: Sequence[str], but: str) -> set[str]:
+    """Those trusts that a row other than this one is about."""
     chosen = select(_table.c.trust_id).where(_table.c.trust_id.in_(trust_ids), _table.c.id != but)
     return set(tx.execute(chosen).scalars())
 
