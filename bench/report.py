@@ -111,8 +111,8 @@ hardly touched by that.
 |---|---|---|---|---|
 {table}
 
-What the other numbers of the design are about is shown by tests: others go on with what killed and frozen workers
-had, and nothing is lost (`tests/real`, `tests/simulation`); servers of the local cloud that die are seen and healed
+What the other numbers of the design are about is shown by tests: workers that are killed go on within seconds and lose
+nothing (`tests/real`, `tests/simulation`), and servers of the local cloud that die are seen and healed
 (`tests/contract/test_local_cloud.py`).
 
 ## Why some are missed

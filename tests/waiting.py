@@ -11,14 +11,17 @@ LOOK_S = 0.02
 
 
 def until(
-    ask: Callable[[], Found | None], what: str = "it to come true", rest: Callable[[float], None] = time.sleep
+    ask: Callable[[], Found | None],
+    what: str = "it to come true",
+    rest: Callable[[float], None] = time.sleep,
+    within_s: float = PATIENCE_S,
 ) -> Found:
     """The first true answer of `ask`, looked at again and again. Fails when it takes too long.
 
-    rest — how time passes between two looks.
+    rest — how time passes between two looks; within_s — only where so short a time is promised.
     """
-    give_up_at = time.monotonic() + PATIENCE_S
+    give_up_at = time.monotonic() + within_s
     while not (found := ask()):
-        assert time.monotonic() < give_up_at, f"waited {PATIENCE_S:.0f} s in vain for {what}"
+        assert time.monotonic() < give_up_at, f"waited {within_s:.0f} s in vain for {what}"
         rest(LOOK_S)
     return found

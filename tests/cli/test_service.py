@@ -54,7 +54,7 @@ def test_up_starts_a_service_and_servers_outlive_it(home: Home, tmp_path: Path) 
     until(lambda: serving(url))
 
     os.kill(service.pid, signal.SIGKILL)
-    until(lambda: not any(lives(pid) for pid in (service.pid, *service.children.values())))
+    until(lambda: not any(lives(pid) for pid in (service.pid, *service.children.values())), within_s=5.0)
     assert serving(url), "what the service made outlives it"
     assert home.run("list").code == 3
 
