@@ -13,7 +13,7 @@ from typing import Any
 
 from bench.figures import Figure
 from bench.shapes import VERSION
-from homeostat.api.intake import check
+from homeostat.api.checking import check
 from homeostat.model.desired import Identity
 from homeostat.model.world import StackFacts, World
 from homeostat.planner import Frontier

@@ -15,7 +15,7 @@ import yaml
 from bench import pictures, report
 
 from docs import examples, functions, generate, type_pages
-from homeostat.api.intake import check
+from homeostat.api.checking import check
 from homeostat.cli.state import State
 from homeostat.clouds.local import LocalCloud
 from homeostat.convergence.definitions import compile_desired
