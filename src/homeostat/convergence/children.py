@@ -33,7 +33,7 @@ from homeostat.planner import rolling
 from homeostat.planner.asked import CHECK, CONVERGE
 from homeostat.planner.current import current_row
 from homeostat.planner.naming import physical_name
-from homeostat.planner.scope import RowScope, thing_of
+from homeostat.planner.scope import UNTOLD, RowScope, thing_of
 from homeostat.planner.snapshots import SNAPSHOT
 from homeostat.resources import groups
 from homeostat.resources.base import ResourceType
@@ -45,11 +45,14 @@ from homeostat.resources.nested import FACADE, POLICY, FromTemplate, NestedStack
 from homeostat.resources.registry import kind_of, type_of
 from homeostat.store import schema, shards, stacks, worlds
 from homeostat.store.database import Database
-from homeostat.templates import declared_in, environments, evaluate
+from homeostat.templates import Compiled, declared_in, environments, evaluate
+from homeostat.templates.weights import Overweight, weight
 
 DEPTH_MAX = 5
 STACK = "stack"
 """Kind of resources whose reality is a child stack."""
+TOLD_MAX = 64 * 1024 * 1024
+"""Weight of what one nested stack, with all that is nested in it, may tell those who read its attributes."""
 
 
 class Guard(Protocol):
@@ -342,7 +345,7 @@ def wanted_group(
     skipped, listed = before.template.get("skip", []), _listed(values)
     references: dict[str, Any] = {name: name for name in listed if groups.is_member(name, before.template)}
     if child is not None and not {*references, *skipped}.issuperset(listed):  # some are named by their reference
-        references |= {name: member["reference"] for name, member in members(tx, child).items()}
+        references |= _references(tx, child)
     skip = groups.skip_list(skipped, values["removal_policies"], values["removal_policies_mode"], references)
     return {"skip": skip, **{name: values[name] for name in ("resource_def", "index_var", "count")}}
 
@@ -374,54 +377,84 @@ def _listed(values: Mapping[str, Any]) -> list[str]:
     return [str(entry) for policy in values["removal_policies"] for entry in policy.get("resource_list") or []]
 
 
-def show_members(tx: Connection, world: World, names: Collection[str]) -> None:
-    """Complete what was seen of the child stacks of these resources by their members, for those who read attributes.
+class Burden:
+    """Weight of what nested stacks may still tell of themselves in one look."""
 
-    Members are not kept with the observation: a group may have a million.
+    def __init__(self) -> None:
+        self._left = TOLD_MAX
+
+    def bear(self, value: Any) -> None:
+        """Fails: Overweight when it is too much, with all that came before."""
+        self._left -= weight(value, self._left)
+
+
+def show_members(tx: Connection, world: World, names: Collection[str], burden: Burden | None = None) -> None:
+    """Complete what was seen of the child stacks of these resources by their members and outputs, for those who read
+    attributes. Where they are too much to be told, that is told instead, to whoever asks for one (see `RowScope`).
+
+    Members are not kept with the observation: a group may have a million. burden — of the look that this is a part of;
+    then fails: Overweight.
     """
     for row in world.rows.values():
         seen = world.seen.get(row.key)
-        if row.name in names and seen is not None and row.handle and kind_of(row.type) == STACK:
-            child = stacks.get(tx, row.handle)
-            if child is not None:
-                properties = {
-                    **seen.observation.properties,
-                    "members": members(tx, child),
-                    "outputs": outputs(tx, child),
-                }
-                world.seen[row.key] = Seen(replace(seen.observation, properties=properties), seen.number)
+        if row.name not in names or seen is None or not row.handle or kind_of(row.type) != STACK:
+            continue
+        child = stacks.get(tx, row.handle)
+        if child is None:
+            continue
+        if burden is not None:
+            told = inside(tx, child, burden)
+        else:
+            try:
+                told = inside(tx, child, Burden())
+            except Overweight:
+                told = {UNTOLD: f"what the resources and outputs of its stack tell weighs more than {TOLD_MAX}"}
+        properties = {**seen.observation.properties, **told}
+        world.seen[row.key] = Seen(replace(seen.observation, properties=properties), seen.number)
 
 
-def members(tx: Connection, child: Row[Any]) -> dict[str, Any]:
-    """Name -> `{"reference", "attributes", "failed"}` of each member that has been made, whatever happens to it now."""
-    found: dict[str, Any] = {}
+def inside(tx: Connection, child: Row[Any], burden: Burden) -> dict[str, Any]:
+    """`{"members", "outputs"}` of a child stack. members — name -> `{"reference", "attributes", "failed"}` of each that
+    has been made, whatever happens to it now; outputs — name -> value, null where it cannot be resolved; only a stack
+    made from a template has any. Fails: Overweight."""
+    facts = stacks.facts(child)
+    desired = stacks.desired_of(tx, child.id, child.revision)
+    compiled = None
+    if desired.kind == "template":
+        compiled = compile_desired(desired, Identity(facts.id, facts.name, facts.project))
+    members: dict[str, Any] = {}
+    outputs: dict[str, Any] = {}
     for number in range(child.shards):
         rows, seen = worlds.load_rows(tx, child.id, number)
-        world = World(stacks.facts(child), number, {}, rows, seen)
-        show_members(tx, world, {row.name for row in rows.values()})
-        made = sorted((row for row in rows.values() if row.handle and not row.leaving), key=_standing)
-        for row in made:
-            kind = type_of(row.type)
-            thing = thing_of(world, row, kind)
-            attributes, failed = kind.all_attributes(thing), row.status == Status.FAILED
-            found[row.name] = {"reference": kind.reference(thing), "attributes": attributes, "failed": failed}
+        world = World(facts, number, {} if compiled is None else compiled.definitions, rows, seen)
+        show_members(tx, world, {row.name for row in rows.values()}, burden)
+        members |= _members(world, burden)
+        if compiled is not None and number == 0:
+            outputs = _outputs(world, compiled, burden)
+    return {"members": members, "outputs": outputs}
+
+
+def _members(world: World, burden: Burden) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    made = sorted((row for row in world.rows.values() if row.handle and not row.leaving), key=_standing)
+    for row in made:
+        kind = type_of(row.type)
+        thing = thing_of(world, row, kind)
+        attributes, failed = kind.all_attributes(thing), row.status == Status.FAILED
+        burden.bear(attributes)
+        found[row.name] = {"reference": kind.reference(thing), "attributes": attributes, "failed": failed}
     return found
 
 
-def outputs(tx: Connection, child: Row[Any]) -> dict[str, Any]:
-    """Outputs of a child stack that is made from a template: name -> value, null where it cannot be resolved."""
-    desired = stacks.desired_of(tx, child.id, child.revision)
-    if desired.kind != "template":
-        return {}
-    facts = stacks.facts(child)
-    compiled = compile_desired(desired, Identity(facts.id, facts.name, facts.project))
-    rows, seen = worlds.load_rows(tx, child.id, 0)
-    world = World(facts, 0, compiled.definitions, rows, seen)
-    by_name = {name: [row for row in rows.values() if row.name == name] for name in {row.name for row in rows.values()}}
-    current = {name: row for name, alike in by_name.items() if (row := current_row(alike, facts)) is not None}
-    show_members(tx, world, set(current))
-    scope = RowScope(world, current)
-    return {name: _value(output.value, scope) for name, output in compiled.outputs.items() if output.active}
+def _outputs(world: World, compiled: Compiled, burden: Burden) -> dict[str, Any]:
+    by_name: dict[str, list[Resource]] = {}
+    for row in world.rows.values():
+        by_name.setdefault(row.name, []).append(row)
+    rows = ((name, current_row(alike, world.stack)) for name, alike in by_name.items())
+    scope = RowScope(world, {name: row for name, row in rows if row is not None})
+    found = {name: _value(output.value, scope) for name, output in compiled.outputs.items() if output.active}
+    burden.bear(found)
+    return found
 
 
 def _value(tree: Any, scope: RowScope) -> Any:
@@ -429,6 +462,17 @@ def _value(tree: Any, scope: RowScope) -> Any:
         return evaluate(tree, scope)
     except Rejected:
         return None
+
+
+def _references(tx: Connection, child: Row[Any]) -> dict[str, Any]:
+    """Name of each member of a group -> its reference. Fails: Terminal."""
+    try:
+        return {name: member["reference"] for name, member in inside(tx, child, Burden())["members"].items()}
+    except Overweight as error:
+        message = (
+            f"what the members of the group tell weighs more than {TOLD_MAX}: name those to remove by their numbers"
+        )
+        raise Terminal(message) from error
 
 
 def _standing(row: Resource) -> tuple[bool, int]:

@@ -15,6 +15,9 @@ from homeostat.planner.scope import thing_of
 from homeostat.resources.registry import type_of
 from homeostat.templates import evaluate
 
+EXTERNAL_ID_MAX = 1024
+"""Characters of the id of a thing."""
+
 
 class Externals(Departures):
     """Decides about things of others."""
@@ -61,7 +64,9 @@ class Externals(Departures):
             return None
         found = evaluate(definition.external_id, self.scope)
         if not isinstance(found, str) or not found:
-            raise Terminal(f"external_id must be a text, got {found!r}")
+            raise Terminal(f"external_id must be a text, got {found!r:.200}")
+        if len(found) > EXTERNAL_ID_MAX:
+            raise Terminal(f"external_id is longer than {EXTERNAL_ID_MAX} characters")
         return found
 
     def _other_thing(self, definition: Definition, row: Resource) -> str:

@@ -13,6 +13,7 @@ from homeostat.planner import hooks, outcome, unhealthy
 from homeostat.planner.naming import physical_name, token
 from homeostat.planner.restoring import marked, restoration
 from homeostat.planner.scope import RowScope, thing_of
+from homeostat.planner.weighing import Balance
 from homeostat.resources.base import ResourceType
 from homeostat.resources.registry import resource_type, type_of
 from homeostat.templates import evaluate
@@ -45,6 +46,7 @@ class Intents:
         self.current = current
         self.keys = keys
         self.scope = RowScope(world, current)
+        self.balance = Balance(world, current)
         stack = world.stack
         self.halted = stack.halted
         self.unsettled = world.settled_revision < stack.revision
@@ -58,6 +60,8 @@ class Intents:
         metadata = definition.metadata
         if metadata:
             metadata = evaluate(metadata, self.scope)
+        if not definition.static or metadata is not definition.metadata:
+            self.balance.put(definition.name, values, metadata)
         requires = [self.current[name].key for name in definition.requires if name in self.current]
         found = restoration(self.world, definition.name, kind, values, row)
         return Wanted(definition, kind, found.values, metadata, requires, found.mark, found.renewed)

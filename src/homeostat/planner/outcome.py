@@ -25,6 +25,10 @@ def event_of(row: Resource, status: str, reason: str, action: str = "") -> Event
     return Event(row.name, action or row.action, status, reason, row.shown_type, row.key, row.handle)
 
 
+TOLD_MAX = 4000
+"""Characters of an error that are kept."""
+
+
 def failure_text(row: Resource, error: Exception | str) -> str:
     """`<class>: resources.<name>: <message>`, the form in which failures travel up to the stack.
 
@@ -35,7 +39,12 @@ def failure_text(row: Resource, error: Exception | str) -> str:
         member = f"[{nested['name']}]" if nested["name"].isdigit() else f".{nested['name']}"
         return f"{nested['kind']}: resources.{row.name}.resources{member}{nested['rest']}"
     kind = "ResourceInError" if isinstance(error, str) else type(error).__name__
-    return f"{kind}: resources.{row.name}: {error}"
+    return f"{kind}: resources.{row.name}: {_cut(str(error))}"
+
+
+def _cut(text: str) -> str:
+    """An error may quote a value, and many rows may tell of it."""
+    return text if len(text) <= TOLD_MAX else f"{text[:TOLD_MAX]}…"
 
 
 def stack_failure(world: World, row: Resource) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from homeostat.model.errors import invalid
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.status import Action
 from homeostat.model.world import Resource, World
@@ -10,6 +11,8 @@ from homeostat.planner.naming import physical_name
 from homeostat.resources.base import ResourceType, Thing
 from homeostat.resources.registry import type_of
 
+UNTOLD = "untold"
+"""Property of what was seen of a nested stack: why its attributes cannot be told."""
 SUSPENDED, LOCKED = "suspended", "locked"
 """Marks on a row: what was done to its thing for its stack, and is to be undone."""
 NEVER_SEEN = Observation(Presence.UNKNOWN, reason="not looked at yet")
@@ -41,7 +44,10 @@ def _treated(world: World, row: Resource) -> tuple[str, ...]:
 
 
 class RowScope:
-    """Resolves `get_resource` and `get_attr` from rows and what was last seen of them."""
+    """Resolves `get_resource` and `get_attr` from rows and what was last seen of them.
+
+    Fails: Rejected naming the resource that cannot tell what is asked of it.
+    """
 
     unknown: Any = None
     """What is not known at run time is null."""
@@ -70,4 +76,9 @@ class RowScope:
 
     def _known(self, resource: str) -> Resource | None:
         row = self._current.get(resource)
-        return None if row is None or row.action == Action.INIT else row
+        if row is None or row.action == Action.INIT:
+            return None
+        seen = self._world.seen.get(row.key)
+        if seen is not None and UNTOLD in seen.observation.properties:
+            raise invalid(seen.observation.properties[UNTOLD], "resources", resource)
+        return row

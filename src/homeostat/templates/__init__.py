@@ -3,7 +3,7 @@
 `parse` text to plain data · `versions` of the language, `dialects` what each calls things · `parameters`,
 `constraints` · `functions` the intrinsic ones · `snippets` plain data to trees · `tree` what a tree is and how it is
 evaluated · `definitions`, `graph`, `compile` the whole · `patterns` regular expressions, `queries` and `queryfunctions`
-YAQL, both bounded. In the order the data flows:
+YAQL, both bounded · `weights` what values take. In the order the data flows:
 
     text -> parse_template -> compile_template -> Compiled.definitions[name].properties -> evaluate(tree, scope)
 
@@ -21,6 +21,7 @@ from homeostat.templates.tree import (
     Function,
     Scope,
     Unknown,
+    Weighing,
     evaluate,
     is_dynamic,
     nodes,
@@ -41,6 +42,7 @@ __all__ = [
     "Scope",
     "Unknown",
     "Version",
+    "Weighing",
     "check_immutable",
     "compile_template",
     "declared_in",

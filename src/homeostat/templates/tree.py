@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from homeostat.model.errors import invalid
+from homeostat.templates.weights import Overweight, weight
 
 Path = tuple[str | int, ...]
 
@@ -57,22 +58,34 @@ class DynamicList(list[Any]):
 
 
 MADE_MAX = 64 * 1024 * 1024
-"""Values and characters that the functions of one template may make while it is compiled, all together."""
+"""Weight of what the functions of one template may give while it is compiled, all together."""
+VALUE_MAX = 4 * 1024 * 1024
+"""Weight of what the functions of one resource or output may give at run time, all together."""
 
 
 class Allowance:
-    """What the functions of one template may still make. Once it is compiled, only each function is bounded."""
+    """What the functions of one template may still give while it is compiled. Once it is, each resource and each output
+    has an allowance of its own, whenever it is evaluated."""
 
     def __init__(self) -> None:
         self._left = MADE_MAX
         self._open = True
 
     def spend(self, size: int) -> None:
-        """Fails: ValueError when all is spent."""
+        """Fails: Overweight when all is spent."""
         if self._open:
             self._left -= size
             if self._left < 0:
-                raise ValueError(f"the functions of the template make more than {MADE_MAX} values and characters")
+                raise Overweight(f"the functions of the template make more than {MADE_MAX} values and characters")
+
+    def take(self, value: Any) -> Any:
+        """The same value, which weighs something. Fails: Overweight when all is spent, ValueError when it is deep."""
+        if self._open:
+            try:
+                self.spend(weight(value, self._left))
+            except Overweight:
+                self.spend(MADE_MAX)
+        return value
 
     def close(self) -> None:
         self._open = False
@@ -136,7 +149,10 @@ class Function:
         if isinstance(self.arguments, Function):
             return self
         self.guarded(self.check, self.arguments)
-        return self if is_dynamic(self.arguments) else self.guarded(self.apply, self.arguments)
+        return self if is_dynamic(self.arguments) else self.guarded(self._applied, self.arguments)
+
+    def _applied(self, arguments: Any) -> Any:
+        return self.context.allowance.take(self.apply(arguments))
 
     def evaluate(self, scope: Scope) -> Any:
         """Value of the node now. Fails: Rejected with the path."""
@@ -162,18 +178,48 @@ def is_dynamic(tree: Any) -> bool:
     return isinstance(tree, _DYNAMIC)
 
 
+class Weighing:
+    """A scope together with what functions may still give: those of one resource or output, or of several together.
+
+    most — weight of all that they may give, `VALUE_MAX` by default.
+    """
+
+    def __init__(self, scope: Scope, most: int | None = None) -> None:
+        self.unknown = scope.unknown
+        self.reference = scope.reference
+        self.attribute = scope.attribute
+        self.attributes = scope.attributes
+        self._most = self._left = VALUE_MAX if most is None else most
+
+    def take(self, value: Any) -> Any:
+        """The same value. Fails: ValueError when it is too much, with all that came before."""
+        try:
+            self._left -= weight(value, self._left)
+        except Overweight as error:
+            raise Overweight(f"the values that functions give here weigh more than {self._most}") from error
+        return value
+
+
 def evaluate(tree: Any, scope: Scope) -> Any:
     """`tree` as plain data. Static parts are shared with the tree: do not change them.
 
-    Fails: Rejected (StackValidationFailed) where a function cannot take what a resource gave it.
+    Fails: Rejected (StackValidationFailed) where a function cannot take what a resource gave it, and where all of them
+    together give too much.
     """
+    if not is_dynamic(tree):
+        return tree
+    return _evaluated(tree, scope if isinstance(scope, Weighing) else Weighing(scope))
+
+
+def _evaluated(tree: Any, scope: Weighing) -> Any:
     kind = type(tree)
     if kind is DynamicMap:
-        return {key: evaluate(value, scope) for key, value in tree.items()}
+        return {key: _evaluated(value, scope) for key, value in tree.items()}
     if kind is DynamicList:
-        return [evaluate(item, scope) for item in tree]
+        return [_evaluated(item, scope) for item in tree]
     if isinstance(tree, Function):
-        return tree.evaluate(scope)
+        value = tree.evaluate(scope)
+        return tree.guarded(scope.take, value)
     return tree
 
 

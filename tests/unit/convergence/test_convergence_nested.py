@@ -74,7 +74,7 @@ def test_removal_policies_choose_who_goes(listed: list[Any]) -> None:
 def test_members_are_not_read_to_remove_one_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """There may be a million."""
     service, stack_id = created(3)
-    monkeypatch.setattr(children, "members", lambda *_: pytest.fail("all members were read"))
+    monkeypatch.setattr(children, "inside", lambda *_: pytest.fail("all members were read"))
     service.update(stack_id, {"grp": group(2, removal_policies=[{"resource_list": ["0"]}])})
     service.rest()
     assert names(service) == ["m1", "m2"]

@@ -93,9 +93,9 @@ def test_all_functions_together_are_bounded(snippet: Any, monkeypatch: pytest.Mo
         document = template(parameters=parameters, outputs={"it": {"value": [snippet] * count}})
         return compiled(document).outputs["it"].value
 
-    monkeypatch.setattr(tree, "MADE_MAX", 200_000)
+    monkeypatch.setattr(tree, "MADE_MAX", 400_000)
     assert len(of(1)) == 1
-    with pytest.raises(Rejected, match="the functions of the template make more than 200000"):
+    with pytest.raises(Rejected, match="the functions of the template make more than 400000"):
         of(250)
 
 

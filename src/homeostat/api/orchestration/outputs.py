@@ -11,9 +11,11 @@ from homeostat.api.orchestration.renderings import Wire
 from homeostat.model.desired import Output
 from homeostat.model.errors import HomeostatError, Rejected
 from homeostat.planner.scope import RowScope
-from homeostat.templates import evaluate, requires
+from homeostat.templates import Scope, Weighing, evaluate, requires
 
 LOG = logging.getLogger(__name__)
+OUTPUTS_MAX = 16 * 1024 * 1024
+"""Weight of what the functions of all outputs of a stack may give in one answer."""
 
 
 def declared(graph: Graph) -> list[Wire]:
@@ -26,7 +28,7 @@ def resolved(tx: Connection, stack: Row[Any], graph: Graph) -> list[Wire]:
     outputs = _outputs(graph)
     if not outputs:
         return []
-    scope = _scope(tx, stack, graph, outputs)
+    scope = Weighing(_scope(tx, stack, graph, outputs), OUTPUTS_MAX)
     return [_resolved(stack, output, scope) for output in outputs]
 
 
@@ -47,7 +49,7 @@ def _scope(tx: Connection, stack: Row[Any], graph: Graph, outputs: list[Output])
     return Inventory(tx, stack, graph, names).scope
 
 
-def _resolved(stack: Row[Any], output: Output, scope: RowScope) -> Wire:
+def _resolved(stack: Row[Any], output: Output, scope: Scope) -> Wire:
     shown: Wire = {"output_key": output.name, "description": output.description, "output_value": None}
     if not output.active:
         return shown

@@ -193,6 +193,10 @@ VALUE_KINDS: Mapping[str, Property] = {
 }
 
 
+JSON_TEXT_MAX = 1024 * 1024
+"""Characters of JSON that is read as a value: what it holds takes far more memory than its text."""
+
+
 class Value(ResourceType):
     name = "OS::Heat::Value"
     description = "A named value: the result of an expression that other resources and outputs may read."
@@ -232,6 +236,9 @@ def _json(value: Any, path: Sequence[str | int]) -> Any:
         return dict(ZERO[Kind.MAP])
     if isinstance(value, Mapping | list):
         return value
+    if isinstance(value, str) and len(value) > JSON_TEXT_MAX:
+        message = f"JSON text of {len(value)} characters is more than {JSON_TEXT_MAX}"
+        raise Rejected("StackValidationFailed", message, error="Property error", path=path)
     try:
         parsed = json.loads(value)
     except (TypeError, ValueError) as error:

@@ -31,7 +31,7 @@ class Ref(Function):
         if self.arguments in self.context.resources:
             return reference_node(self, self.arguments)
         if self.arguments in self.context.parameters:
-            return self.context.parameters[self.arguments]
+            return self.guarded(self.context.allowance.take, self.context.parameters[self.arguments])
         raise reference_incorrect(self.arguments, self.path[:-1])
 
     def evaluate(self, scope: Scope) -> Any:
@@ -119,7 +119,6 @@ class Split(Function):
         if not isinstance(text, str):
             raise ValueError(f'"{self.name}" splits a string, not {shown(text)}')
         checked_items(self.name, text.count(delimiter) + 1)
-        self.context.allowance.spend(len(text))
         return text.split(delimiter)
 
 

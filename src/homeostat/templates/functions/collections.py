@@ -5,11 +5,9 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from homeostat.templates.functions.texts import checked_items, checked_size, json_text, shown
+from homeostat.templates.functions.texts import TEXT_MAX, checked_items, checked_size, json_text, shown
 from homeostat.templates.tree import DynamicMap, Function, is_dynamic
-
-_VALUE_SIZE = 32
-"""A value takes at least as much memory as so many characters."""
+from homeostat.templates.weights import weight
 
 
 class Repeat(Function):
@@ -28,9 +26,8 @@ class Repeat(Function):
         size = 0
         for row in self.rows(arguments, lists):
             result.append(self.replaced(arguments["template"], list(zip(variables, row, strict=True))))
-            size += _size(result[-1])
+            size += weight(result[-1], TEXT_MAX)
             checked_size(self.name, size)
-        self.context.allowance.spend(size)
         return result
 
     def items(self, variable: str, given: Any) -> list[str]:
@@ -63,15 +60,6 @@ class Repeat(Function):
             checked_size(self.name, len(template) + template.count(variable) * len(item))
             template = template.replace(variable, item)
         return template
-
-
-def _size(tree: Any) -> int:
-    """Characters in `tree`, each value and key counting `_VALUE_SIZE` more."""
-    if isinstance(tree, dict):
-        return _VALUE_SIZE + sum(len(key) + _VALUE_SIZE + _size(value) for key, value in tree.items())
-    if isinstance(tree, list):
-        return _VALUE_SIZE + sum(map(_size, tree))
-    return len(tree) + _VALUE_SIZE if isinstance(tree, str) else _VALUE_SIZE
 
 
 class RepeatMaps(Repeat):
@@ -117,7 +105,6 @@ class MapMerge(Function):
             if each is not None and not isinstance(each, dict):
                 raise ValueError(f'"{self.name}" merges maps, not {shown(each)}')
             merged.update(each or {})
-        self.context.allowance.spend(len(merged))
         return merged
 
 
@@ -146,7 +133,6 @@ class MapReplace(Function):
             if renamed in result or (renamed != key and renamed in source):
                 raise ValueError(f'"{self.name}": key "{renamed}" would be there twice')
             result[renamed] = values.get(_as_key(value), value)
-        self.context.allowance.spend(len(result))
         return result
 
 
@@ -173,7 +159,6 @@ class ListConcat(Function):
                 raise ValueError(f'"{self.name}" takes lists, not {shown(each)}')
         count = sum(len(each or ()) for each in lists)
         checked_items(self.name, count)
-        self.context.allowance.spend(count)
         for each in lists:
             yield from each or ()
 

@@ -65,7 +65,6 @@ class ListJoin(Function):
             texts.append(self.text(item))
             size += len(texts[-1]) + len(delimiter)
             checked_size(self.name, size)
-        self.context.allowance.spend(size)
         return delimiter.join(texts)
 
     def text(self, item: Any) -> str:
@@ -122,7 +121,6 @@ class StrReplace(Function):
             size += count * (len(value) - len(key))
             checked_size(self.name, size)
             pieces = [piece for parts in found for piece in _between(parts, value)]
-        self.context.allowance.spend(size)
         return "".join(pieces)
 
     def text(self, key: str, value: Any) -> str:
@@ -185,7 +183,6 @@ class StrSplit(Function):
         checked_items(self.name, text.count(delimiter) + 1)
         parts = text.split(delimiter)
         if not index:
-            self.context.allowance.spend(len(text))
             return parts
         try:
             return parts[int(index[0])]
