@@ -9,7 +9,7 @@ from bench.answering import answers
 from bench.databases import KINDS, SETTINGS
 from bench.figures import Figure, Measured, growth, machine
 from bench.lifecycle import best_of
-from bench.processes import created_by_workers
+from bench.processes import created_by_workers, idle
 from bench.reacting import latency, small_beside_large
 from bench.reading import reading
 from bench.rows import bare_rows
@@ -100,6 +100,12 @@ def together(wanted: Wanted) -> Iterator[Figure]:
             yield from crowded(n, database, wanted.clients, wanted.seconds, wanted.pause_s, 2)
 
 
+def resting(wanted: Wanted) -> Iterator[Figure]:
+    for database in wanted.databases:
+        for n in wanted.sizes:
+            yield from idle(n, database, wanted.seconds)
+
+
 def sealed(wanted: Wanted) -> Iterator[Figure]:
     for database in wanted.databases:
         for n in wanted.sizes:
@@ -112,6 +118,7 @@ BENCHES: dict[str, tuple[str, Bench]] = {
     "rows": ("the bare row traffic, and what share of it creating reaches", rows),
     "sealing": ("what it costs that secrets are sealed, and what it costs those who have none", sealed),
     "workers": ("1, 2 and 4 worker processes on PostgreSQL create resources in several stacks", workers),
+    "idle": ("what a worker costs that has nothing to do but to look from time to time", resting),
     "latency": ("from an attribute being known to the dependant being started, on a cloud", per_size(latency)),
     "beside": ("small stacks while a large one is being created", per_size(small_beside_large)),
     "crowd": ("many clients at once, at a service with that many resources already", together),

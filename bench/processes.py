@@ -39,12 +39,12 @@ def created_by_workers(n: int, workers: int, shape: str, database: str = "postgr
         processes = context.enter_context(running_workers(url, workers))
         intake = Intake(db, Entropy(), Quotas())
         complete(db, [intake.create("bench", None, "warm", SHAPES[shape].intent(100))])
-        before, server_before = _cpu_s(processes), _server_cpu_s(db)
+        before, server_before = cpu_s(processes), _server_cpu_s(db)
         started = time.perf_counter()
         ids = [intake.create("bench", None, f"s{i}", SHAPES[shape].intent(n // STACKS)) for i in range(STACKS)]
         complete(db, ids)
         seconds = time.perf_counter() - started
-        cpu_s, server_s = _cpu_s(processes) - before, _server_cpu_s(db) - server_before
+        workers_s, server_s = cpu_s(processes) - before, _server_cpu_s(db) - server_before
     name = f"create.{shape}.workers_{workers}"
 
     def figure(what: str, value: float, unit: str, about: str = "") -> Figure:
@@ -52,10 +52,26 @@ def created_by_workers(n: int, workers: int, shape: str, database: str = "postgr
 
     return [
         figure("rate", n / seconds, "resources/s", f"{workers} worker processes, {STACKS} stacks"),
-        figure("cpu", cpu_s / n * 1000, "CPU ms/resource", "of the workers"),
+        figure("cpu", workers_s / n * 1000, "CPU ms/resource", "of the workers"),
         figure("server_cpu", server_s / n * 1000, "CPU ms/resource", "of the database server's sessions"),
-        figure("by_cpu", 2 * n / (cpu_s + server_s), "resources/s", "what two cores could do by these CPU times"),
+        figure("by_cpu", 2 * n / (workers_s + server_s), "resources/s", "what two cores could do by these CPU times"),
     ]
+
+
+def idle(n: int, database: str, seconds: float) -> list[Figure]:
+    """A worker beside quiet stacks of three resources each that looks at them from time to time, n resources in all."""
+    with contextlib.ExitStack() as context:
+        url = context.enter_context(database_url(database))
+        db = context.enter_context(contextlib.closing(opened(url)))
+        processes = context.enter_context(running_workers(url, 1))
+        intake = Intake(db, Entropy(), Quotas())
+        count = max(1, n // 3)
+        complete(db, [intake.create("bench", None, f"s{i}", SHAPES["independent"].intent(3)) for i in range(count)])
+        time.sleep(Limits().look_steady_s)  # until all of them were looked at once
+        before = cpu_s(processes)
+        time.sleep(seconds)
+        share = (cpu_s(processes) - before) / seconds
+    return [Figure("idle.worker.cpu", share * 100, "% of a core", n, database, f"{count} stacks, {seconds:.0f} s")]
 
 
 @contextlib.contextmanager
@@ -102,7 +118,7 @@ def complete(db: Database, ids: list[str]) -> None:
         time.sleep(LOOK_S)
 
 
-def _cpu_s(processes: list[BaseProcess]) -> float:
+def cpu_s(processes: list[BaseProcess]) -> float:
     """CPU time of running processes so far."""
     return sum(_cpu_s_of(process.pid) for process in processes)
 

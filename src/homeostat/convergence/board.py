@@ -110,10 +110,10 @@ class ShardBoard(base.JobBoard):  # type: ignore[misc]
             rows = shards.due(tx, self._db.now_of(tx), LISTED_MAX)
         return iter([ShardJob(self, row.stack_id, row.number, row.wake_at, row.priority) for row in rows])
 
-    def waiting(self) -> bool:
-        """Can any job be claimed now? One short indexed query."""
+    def due_in(self, within_s: float) -> float:
+        """Seconds until a job can be claimed: 0 where one can be now, at most `within_s`. A short indexed query."""
         with self._db.read() as tx:
-            return shards.any_due(tx, self._db.now_of(tx))
+            return shards.due_in(tx, self._db.now_of(tx), within_s)
 
     @property
     def job_count(self) -> int:

@@ -5,6 +5,7 @@ No log book is kept: what a job has done is in the rows, and a job that is lost 
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -20,13 +21,11 @@ from homeostat.convergence.pass_ import Passes
 from homeostat.model.errors import Superseded, Transient
 from homeostat.store import shards, stacks
 from homeostat.store.database import Database
+from homeostat.store.notices import LONGEST_WAIT_S
 from homeostat.store.shards import Lease
 
 LOG = logging.getLogger(__name__)
 SET_ASIDE_S = 30.0
-LOOK_S = 0.02
-"""How often an idle conductor asks whether there is a job."""
-LONGEST_WAIT_S = 0.5
 
 
 class PassTask(task.Task):  # type: ignore[misc]
@@ -89,46 +88,63 @@ def set_aside(db: Database, lease: Lease, error: Exception) -> None:
 
 
 class Alarm(Timeout):  # type: ignore[misc]
-    """Wakes the conductor as soon as there is a job: one short question, many times a second, and at once when somebody
-    in this process says that there may be one."""
+    """Wakes the conductor as soon as there is a job: at once when somebody says that there may be one, when one becomes
+    due, and from time to time, since what is said may be lost.
 
-    def __init__(self, board: ShardBoard) -> None:
+    Takes: longest_s — gives the seconds after which the board is looked at whatever was said.
+    """
+
+    def __init__(self, board: ShardBoard, longest_s: Callable[[], float]) -> None:
         super().__init__(LONGEST_WAIT_S)
         self._board = board
+        self._longest_s = longest_s
         self._news = threading.Event()
 
     def nudge(self) -> None:
         """There may be a job."""
         self._news.set()
 
-    def wait(self) -> None:
-        for _ in range(int(LONGEST_WAIT_S / LOOK_S)):
-            self._news.wait(LOOK_S)
-            self._news.clear()
-            if self.is_stopped() or self._jobs_wait():
-                return
+    def interrupt(self) -> None:
+        super().interrupt()
+        self._news.set()
 
-    def _jobs_wait(self) -> bool:
+    def wait(self) -> None:
+        until = time.monotonic() + LONGEST_WAIT_S
+        while not self.is_stopped() and time.monotonic() < until:
+            self._news.clear()
+            pause_s = self._due_in()
+            if pause_s <= 0.0:
+                return
+            self._news.wait(pause_s)
+
+    def _due_in(self) -> float:
+        longest_s = self._longest_s()
         try:
-            return self._board.waiting()
+            return self._board.due_in(longest_s)
         except Transient as error:
             LOG.warning("waiting for work: %s", error)
-            return False
+            return longest_s
 
 
 class ShardConductor(impl_nonblocking.NonBlockingConductor):  # type: ignore[misc]
-    """Runs up to `passes_max` passes side by side."""
+    """Runs up to `passes_max` passes side by side. done — is called at the end of each."""
 
-    def __init__(self, name: str, board: ShardBoard, passes: Passes, passes_max: int) -> None:
-        alarm = Alarm(board)
+    def __init__(
+        self, name: str, board: ShardBoard, passes: Passes, passes_max: int, done: Callable[[], None] = lambda: None
+    ) -> None:
+        alarm = Alarm(board, passes.db.notices.longest_wait_s)
         super().__init__(name, board, engine="serial", wait_timeout=alarm, max_simultaneous_jobs=passes_max)
         self._passes = passes
+        self._done = done
         self.nudge = alarm.nudge
 
     def _engine_from_job(self, job: ShardJob) -> Any:
-        return engines.load(
-            linear_flow.Flow(job.name).add(PassTask(self._passes, job, self.nudge)), engine=self._engine
-        )
+        flow = linear_flow.Flow(job.name).add(PassTask(self._passes, job, self._ended))
+        return engines.load(flow, engine=self._engine)
+
+    def _ended(self) -> None:
+        self.nudge()
+        self._done()
 
     def _listeners_from_job(self, job: ShardJob, engine: Any) -> list[Any]:
         return []

@@ -29,7 +29,12 @@ Shard = tuple[str, int]
 SHARDS_MAX = 50
 """Shards looked at in one round: at most about 50,000 things."""
 TOKENS_MAX = 500
+GRID = 12
+"""Parts of an interval at whose ends looks are made together,"""
+GRID_S_MIN = 1.0
+"""where such a part is no shorter than this."""
 IDLE_S = 0.2
+AGAIN_S = 1.0
 SWEEP_S = 1.0
 
 
@@ -91,10 +96,18 @@ class Observer:
         with self._db.write() as tx:
             now = self._db.now_of(tx)
             for interval, alike in intervals.items():
-                shards.look_again(tx, alike, taken_at, None if interval is None else now + interval)
+                shards.look_again(tx, alike, taken_at, None if interval is None else _together(now, interval))
+
+    def due_in(self) -> float:
+        """Seconds until something is to be looked at, 0: now."""
+        with self._db.read() as tx:
+            return shards.look_due_in(tx, self._db.now_of(tx), self._db.notices.longest_wait_s())
 
     def sweep(self) -> int:
         """Remove what requests that were given up have made after all (CV18). Gives the number of things removed."""
+        with self._db.read() as tx:
+            if not forsaken.any_due(tx, self._db.now_of(tx)):
+                return 0
         with self._db.write() as tx:
             due = forsaken.take_due(tx, self._db.now_of(tx), TOKENS_MAX)
             kept = forsaken.owned(tx, [each.token for each in due])
@@ -193,6 +206,14 @@ class Observer:
         self._nudge()
 
 
+def _together(now: float, interval_s: float) -> float:
+    """When to look again after an interval; long ones end a little earlier, at times at which others end, too: one look
+    at many things costs little more than one at a single thing."""
+    grid_s = interval_s / GRID
+    at = now + interval_s
+    return at if grid_s < GRID_S_MIN else at // grid_s * grid_s
+
+
 def _urgency(thing: Watched, look: Observation) -> Priority:
     """Somebody waits for what is in progress; what is gone or in another state is healed; else a property differs."""
     if thing.busy:
@@ -226,6 +247,9 @@ class ObserverThreads:
         self._disposer = disposer
         self._cloud = cloud
         self._stop = threading.Event()
+        self._news = threading.Event()
+        self.nudge: Callable[[], None] = self._news.set
+        """Something may be to be looked at."""
         self._threads = [
             threading.Thread(target=self._rounds, name="observer-rounds", daemon=True),
             threading.Thread(target=self._sweeps, name="observer-sweeps", daemon=True),
@@ -238,18 +262,22 @@ class ObserverThreads:
 
     def stop(self) -> None:
         self._stop.set()
+        self._news.set()
         for thread in self._threads:
             thread.join(timeout=5.0)
 
     def _rounds(self) -> None:
         while not self._stop.is_set():
+            self._news.clear()
             try:
-                looked = self._observer.round()
+                pause_s = self._observer.due_in()
+                if not pause_s and not self._observer.round():
+                    pause_s = IDLE_S  # somebody else was faster
             except Exception:
                 LOG.exception("a round of looking failed; the next one tries again")
-                looked = 0
-            if not looked:
-                self._stop.wait(IDLE_S)
+                pause_s = AGAIN_S
+            if pause_s:
+                self._news.wait(pause_s)
 
     def _sweeps(self) -> None:
         while not self._stop.wait(SWEEP_S):

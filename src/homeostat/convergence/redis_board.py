@@ -26,13 +26,14 @@ from homeostat.convergence.board import PRIORITIES, claim_shard, give_back, unre
 from homeostat.model.errors import Transient
 from homeostat.store import shards
 from homeostat.store.database import Database
+from homeostat.store.notices import Notices
 
 LOG = logging.getLogger(__name__)
 NAMESPACE = "homeostat"
 POSTED_MAX = 50
 """So many of the shards that come first are on the board at least; who comes later is posted when these are claimed."""
 LOOK_S = 0.02
-"""How often the sweeper asks whether anything is due."""
+"""How often the sweeper looks where there is more to do than there are jobs on the board."""
 TERM_S = 1.0
 """A sweeper that is silent for so long is replaced."""
 ANSWER_S = 1.0
@@ -95,13 +96,14 @@ class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
             job.lease = None
         return sorted(free, key=lambda job: _place(job, busy))
 
-    def waiting(self) -> bool:
-        """Is there a job that nobody has claimed?"""
+    def due_in(self, within_s: float) -> float:
+        """0 where there is a job that nobody has claimed, otherwise `within_s`: who posts one tells of it."""
         with self._outage():
             keys = self._redis.hkeys(self.listings_key)
             owners = [self.join(key + self.OWNED_POSTFIX) for key in keys]
-            return bool(owners) and self._redis.exists(*owners) < len(owners)
-        return False
+            if owners and self._redis.exists(*owners) < len(owners):
+                return 0.0
+        return within_s
 
     # -- jobs --------------------------------------------------------------------------------------------------------
 
@@ -164,18 +166,26 @@ class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
 
     # -- what the sweeper does ---------------------------------------------------------------------------------------
 
-    def sweep(self) -> int:
-        """Post what is due and has no job. Gives how much that was."""
+    @property
+    def notices(self) -> Notices:
+        return self._db.notices
+
+    def sweep(self) -> float:
+        """Post what is due and has no job. Gives the seconds until something is due that was not."""
+        within_s = self._db.notices.longest_wait_s()
         with self._db.read() as tx:
             now = self._db.now_of(tx)
-            rows = shards.due(tx, now, POSTED_MAX) if shards.any_due(tx, now) else []
+            pause_s = shards.due_in(tx, now, within_s)
+            rows = [] if pause_s else shards.due(tx, now, POSTED_MAX)
         if not rows:
-            return 0
+            return pause_s
         there = {job.name for job in self._fetch_jobs()}
         missing = [row for row in rows if name_of(row.stack_id, row.number) not in there]
         for row in missing:
             self._put(row.stack_id, row.number, row.project, PRIORITIES[row.priority])
-        return len(missing)
+        if missing:
+            self._db.notices.tell()
+        return LOOK_S
 
     def keep_claims(self) -> None:
         """Lengthen the claims of the jobs in hand whose leases stand: a pass that hangs loses both."""
@@ -239,6 +249,7 @@ class Sweeper:
         self._board = board
         self._who = secrets.token_hex(8)
         self._stop = threading.Event()
+        self._news = threading.Event()
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -250,16 +261,22 @@ class Sweeper:
         if self._thread is None:
             return
         self._stop.set()
+        self._news.set()
         self._thread.join()
         self._thread = None
         with contextlib.suppress(redis.RedisError):  # then it ends by itself
             self._board.be_no_sweeper(self._who)
 
     def _run(self) -> None:
+        with self._board.notices.listening(self._news.set):
+            self._rounds()
+
+    def _rounds(self) -> None:
         """Each round is left a pause twice as long as it took: a slow database is not asked all the time."""
         round_ = Rounds(self._board, self._who)
-        while True:
+        while not self._stop.is_set():
             began = time.monotonic()
+            self._news.clear()
             try:
                 pause_s = round_.run(began)
             except (Transient, exceptions.JobFailure, redis.RedisError) as error:
@@ -268,8 +285,8 @@ class Sweeper:
             except Exception:
                 LOG.exception("the sweeper broke; it goes on")
                 pause_s = TERM_S
-            if self._stop.wait(max(pause_s, 2 * (time.monotonic() - began))):
-                return
+            if not self._stop.wait(2 * (time.monotonic() - began)):
+                self._news.wait(pause_s)
 
 
 class Rounds:
@@ -290,8 +307,7 @@ class Rounds:
             self._ask_at = now + TERM_S / 4
         if not self._sweeping:
             return TERM_S / 4
-        self._board.sweep()
-        return LOOK_S
+        return min(self._board.sweep(), TERM_S / 4)
 
 
 def _place(job: Any, busy: Counter[str]) -> tuple[int, int, int]:

@@ -1,5 +1,6 @@
 """One worker process: conductor, observers and heartbeat. Any number of them may run on one database (CV5)."""
 
+import contextlib
 import logging
 import os
 import socket
@@ -74,9 +75,10 @@ class Worker:
         performer = Performer(clouds, children, clock, entropy, self._pool)
         passes = self._passes = Passes(db, clouds, performer, children, clock, entropy.keys(), limits)
         self._board = fetch_board(db, limits.lease_s, redis_url)
-        self._conductor = ShardConductor(self.name, self._board, passes, passes_max)
+        self._conductor = ShardConductor(self.name, self._board, passes, passes_max, lambda: self._observers.nudge())
         observer = Observer(db, clouds, clock, limits.look_steady_s, limits.look_busy_s, self._conductor.nudge)
         self._observers = ObserverThreads(observer, Disposer(db, clouds), cloud)
+        self._listening = contextlib.ExitStack()
         self._telling = ThreadPoolExecutor(max_workers=SINKS_MAX, thread_name_prefix="telling")
         deliverer = Deliverer(db, Sinks(clouds) if sinks is None else sinks, clock, self._telling)
         self._deliverer = DelivererThread(deliverer)
@@ -93,6 +95,7 @@ class Worker:
             self._conductor.connect()
         except JobFailure as error:
             raise Transient(f"the job board does not answer: {error.__cause__ or error}") from error
+        self._listening.enter_context(self._db.notices.listening(self._something_is_due))
         for thread in self._threads:
             thread.start()
         self._observers.start()
@@ -109,9 +112,14 @@ class Worker:
         self._stop.set()
         for thread in self._threads[1:]:
             thread.join(timeout=TIDYING_END_S)
+        self._listening.close()
         self._pool.shutdown()
         self._telling.shutdown(wait=False, cancel_futures=True)
         LOG.info("worker %s stopped", self.name)
+
+    def _something_is_due(self) -> None:
+        self._conductor.nudge()
+        self._observers.nudge()
 
     def _conduct(self) -> None:
         while not self._stop.is_set():

@@ -12,8 +12,9 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import StaticPool
 
 from homeostat.model.errors import Transient
-from homeostat.store import migrating
+from homeostat.store import migrating, notices
 from homeostat.store.migrating import Phase, Standing
+from homeostat.store.notices import Channel, Notices, Notifications, Pipes
 from homeostat.store.queueing import WriteQueue
 from homeostat.store.sealing import NO_KEYS, Keyring, keys_of, use_keys
 
@@ -43,6 +44,8 @@ class Database:
         self.engine = self._connect(pool_size)
         self.use_keys(keys)
         self._queue = WriteQueue(f"{self._path}-queue") if self._path else None
+        self.notices = Notices(self._channel())
+        """That something is due, from and to all processes."""
         self.insert: Any = sqlite.insert if self.is_sqlite else postgresql.insert
         """Dialect's INSERT, which knows ON CONFLICT."""
 
@@ -71,6 +74,12 @@ class Database:
         event.listen(engine, "connect", _sqlite_connected)
         event.listen(engine, "begin", _sqlite_begin)
         return engine
+
+    def _channel(self) -> Channel | None:
+        """An SQLite database in memory is this process's own."""
+        if not self.is_sqlite:
+            return Notifications(self.engine)
+        return Pipes(f"{self._path}-notices") if self._path else None
 
     def migrate(self, phase: Phase = Phase.ALL) -> Standing:
         """Bring the schema to this version (creates it in an empty database). Fails: Outdated."""
@@ -107,8 +116,14 @@ class Database:
     @contextlib.contextmanager
     def write(self) -> Iterator[Connection]:
         """One transaction, committed at the end. Fails: Transient when the database does not answer."""
-        with _translated(), self._turn(), self.engine.begin() as connection:
-            yield connection
+        with _translated(), self._turn(), self.engine.connect() as connection:
+            try:
+                with connection.begin():
+                    yield connection
+            finally:
+                due = not connection.invalidated and notices.take_flag(connection)
+        if due:
+            self.notices.tell()
 
     def _turn(self) -> contextlib.AbstractContextManager[None]:
         """SQLite's own queue of writers is unfair."""
@@ -162,6 +177,7 @@ class Database:
             tx.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:what, 0))"), {"what": what})
 
     def close(self) -> None:
+        self.notices.close()
         self.engine.dispose()
 
 

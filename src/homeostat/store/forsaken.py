@@ -38,6 +38,11 @@ def add(db: Database, tx: Connection, given_up: Sequence[Forsaken], now: float) 
     tx.execute(insert.on_conflict_do_update(index_elements=["token"], set_=later), rows)
 
 
+def any_due(tx: Connection, now: float) -> bool:
+    """Is there any to look for now?"""
+    return tx.execute(select(_forsaken.c.token).where(_forsaken.c.look_at <= now).limit(1)).first() is not None
+
+
 def take_due(tx: Connection, now: float, limit: int) -> list[Forsaken]:
     """Those to look for now; the next look is set."""
     chosen = select(_forsaken).where(_forsaken.c.look_at <= now).order_by(_forsaken.c.look_at).limit(limit)

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, case, func, literal
 from homeostat.model.errors import Superseded
 from homeostat.model.plan import Priority
 from homeostat.model.world import look_interval
-from homeostat.store import schema
+from homeostat.store import notices, schema
 from homeostat.store.database import Database
 
 USER, HEAL, ROLLOUT, DRIFT, GARBAGE = Priority
@@ -53,6 +53,7 @@ def wake(
     numbers — only these shards; unsettled_at — only those that are not at rest at this revision; restart_at — a new
     revision, for which nothing is done yet where it is not at rest. Gives how many were woken.
     """
+    notices.due(tx)
     table = schema.shard
     where = [table.c.stack_id == stack_id]
     if unsettled_at is not None:
@@ -67,6 +68,7 @@ def wake(
 
 def wake_all(tx: Connection, stacks: ColumnElement[Any] | Sequence[str], at: float, priority: int) -> None:
     """Ask for a pass over each shard of these stacks."""
+    notices.due(tx)
     table = schema.shard
     tx.execute(update(table).where(table.c.stack_id.in_(stacks)).values(**_woken(at, priority)))
 
@@ -138,6 +140,22 @@ def any_due(tx: Connection, now: float) -> bool:
     table = schema.shard
     chosen = select(table.c.number).where(table.c.wake_at <= now, table.c.lease_until <= now).limit(1)
     return tx.execute(chosen).first() is not None
+
+
+def due_in(tx: Connection, now: float, within_s: float) -> float:
+    """Seconds until a shard can be claimed: 0 where one can be now, at most `within_s`."""
+    if any_due(tx, now):
+        return 0.0
+    table = schema.shard
+    at = case((table.c.wake_at < table.c.lease_until, table.c.lease_until), else_=table.c.wake_at)
+    first = tx.execute(select(func.min(at)).where(table.c.wake_at <= now + within_s)).scalar_one()
+    return within_s if first is None else min(max(first - now, 0.0), within_s)
+
+
+def look_due_in(tx: Connection, now: float, within_s: float) -> float:
+    """Seconds until a shard is to be looked at: 0 where one is now, at most `within_s`."""
+    first = tx.execute(select(func.min(schema.shard.c.observe_at))).scalar_one()
+    return within_s if first is None else min(max(first - now, 0.0), within_s)
 
 
 def claim(tx: Connection, stack_id: str, number: int, owner: str, now: float, lease_s: float) -> Lease | None:
@@ -312,7 +330,8 @@ def looked(tx: Connection, seen: Collection[tuple[str, int]], at: float) -> None
     table = schema.shard
     these = _among(seen)
     waits = and_(table.c.look_from <= at, table.c.look_from >= func.coalesce(table.c.looked_at, 0.0))
-    tx.execute(update(table).where(these, waits).values(**_woken(at, USER)))
+    if tx.execute(update(table).where(these, waits).values(**_woken(at, USER))).rowcount:
+        notices.due(tx)
     tx.execute(update(table).where(these).values(looked_at=at, blind=""))
 
 
@@ -331,6 +350,7 @@ def ask_to_look(
 
     numbers — only these shards.
     """
+    notices.due(tx)
     table = schema.shard
     sooner = case((table.c.observe_at < at, table.c.observe_at), else_=at)
     tx.execute(update(table).where(*_within(stacks, numbers)).values(look_from=at, observe_at=sooner))

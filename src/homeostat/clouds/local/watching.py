@@ -12,13 +12,22 @@ from homeostat.clouds.local.tree import THING, Tree, scan
 from homeostat.clouds.port import Sighting
 
 _SCAN_S = 0.25
+_SCAN_S_MAX = 5.0
+_SHARE = 0.002
+"""Of a core that looking may use."""
 LIVING = frozenset({"server", "load_balancer", "floating_ip"})
 
 Signature = tuple[int, ...]
 
 
+def _pause_s(cost_s: float) -> float:
+    """Until the next look, after one that took so much time of a core."""
+    return min(max(_SCAN_S, cost_s / _SHARE), _SCAN_S_MAX)
+
+
 class Watcher:
-    """Looks at the tree every quarter of a second; in between it sleeps in poll(2) until some guest dies."""
+    """Looks at the tree every quarter of a second, a large one less often; in between it sleeps in poll(2) until some
+    guest dies."""
 
     def __init__(self, tree: Tree, kinds: Sequence[str]) -> None:
         self._tree = tree
@@ -31,11 +40,13 @@ class Watcher:
     def sightings(self, stop: Callable[[], bool]) -> Iterator[Sighting]:
         """Everything that changes after the first look; `stop()` is asked every quarter of a second."""
         try:
+            began = time.thread_time()
             self._look()
             while not stop():
-                deadline = time.monotonic() + _SCAN_S
-                while (left := deadline - time.monotonic()) > 0:
-                    yield from self._deaths(left)
+                deadline = time.monotonic() + _pause_s(time.thread_time() - began)
+                while (left := deadline - time.monotonic()) > 0 and not stop():
+                    yield from self._deaths(min(left, _SCAN_S))
+                began = time.thread_time()
                 yield from self._look()
         finally:
             for descriptor in self._lives:
@@ -63,11 +74,9 @@ class Watcher:
         for kind in self._kinds:
             for entry in scan(f"{self._tree.root}/{kind}s"):
                 signature = _signature(f"{entry.path}/{THING}")
+                told = _signature(f"{entry.path}/{forwarding.STATE}") if kind in LIVING else ()
                 if signature:
-                    yield (
-                        Sighting(kind, unquote(entry.name)),
-                        (*signature, *_signature(f"{entry.path}/{forwarding.STATE}")),
-                    )
+                    yield Sighting(kind, unquote(entry.name)), (*signature, *told)
 
     def _told_of(self, sighting: Sighting) -> Iterator[Sighting]:
         """What a load balancer's process tells of: its state stands beside it, not beside its parts."""

@@ -1,0 +1,187 @@
+"""Notices that something is due: from transaction to whoever listens, in this process and in others."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import event, text
+from tests.contract.store_cases import LEASE_S, NOW, add_stack, claim
+from tests.waiting import until
+
+from homeostat.clouds.simulated import SimulatedCloud
+from homeostat.convergence.clock import AgreedClock, Entropy
+from homeostat.convergence.pass_ import Limits
+from homeostat.convergence.worker import Worker
+from homeostat.store import notices, shards
+from homeostat.store.database import Database
+
+WAKE = """
+import sys, time
+from homeostat.store import shards
+from homeostat.store.database import Database
+db = Database(sys.argv[1], time.time)
+with db.write() as tx:
+    shards.wake(tx, sys.argv[2], 0.0, 0)
+time.sleep(float(sys.argv[3]))
+"""
+"""Another process that wakes a stack; PostgreSQL's notice is sent by a thread of it."""
+LISTEN = """
+import sys, time
+from homeostat.store.database import Database
+db = Database(sys.argv[1], time.time)
+with db.notices.listening(lambda: None):
+    while not db.notices.heard:
+        time.sleep(0.01)
+    print("listening", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextlib.contextmanager
+def hearing(database: Database) -> Iterator[threading.Event]:
+    news = threading.Event()
+    with database.notices.listening(news.set):
+        until(lambda: database.notices.heard, "notices to come in")
+        yield news
+
+
+def test_a_stack_that_is_woken_is_told_of_once_it_is_committed(database: Database) -> None:
+    stack_id = add_stack(database)
+    with hearing(database) as news:
+        with database.write() as tx:
+            shards.wake(tx, stack_id, NOW, shards.USER)
+            assert not news.is_set()
+        until(news.is_set, "a notice")
+
+
+def test_what_is_rolled_back_is_not_told_of(database: Database) -> None:
+    stack_id = add_stack(database)
+    with hearing(database) as news:
+        with contextlib.suppress(ZeroDivisionError), database.write() as tx:
+            shards.wake(tx, stack_id, NOW, shards.USER)
+            raise ZeroDivisionError
+        with database.write() as tx:  # on the same connection
+            tx.execute(text("SELECT 1"))
+        assert not news.wait(0.05)
+
+
+def test_what_makes_nothing_due_is_not_told_of(database: Database) -> None:
+    stack_id = add_stack(database)
+    lease = claim(database, stack_id)
+    with hearing(database) as news:
+        with database.write() as tx:
+            shards.renew(tx, lease, NOW, LEASE_S)
+        assert not news.wait(0.05)
+
+
+def test_another_process_is_heard(database: Database) -> None:
+    stack_id = add_stack(database)
+    with hearing(database) as news:
+        subprocess.run([sys.executable, "-c", WAKE, database.url, stack_id, "1"], check=True)
+        until(news.is_set, "a notice of another process")
+
+
+def test_what_becomes_due_later_is_waited_for_until_then(database: Database) -> None:
+    stack_id = add_stack(database, at=NOW + 30)
+    with database.read() as tx:
+        waits = [shards.due_in(tx, now, 20.0) for now in (NOW, NOW + 20, NOW + 30, NOW + 40)]
+    assert waits == [20.0, 10.0, 0.0, 0.0]
+    with database.write() as tx:
+        shards.claim(tx, stack_id, 0, "w", NOW + 30, LEASE_S)
+    with database.read() as tx:
+        assert shards.due_in(tx, NOW + 31, 20.0) == LEASE_S - 1, "its owner may die"
+
+
+def test_a_look_that_becomes_due_later_is_waited_for_until_then(database: Database) -> None:
+    stack_id = add_stack(database)
+    with database.read() as tx:
+        assert shards.look_due_in(tx, NOW, 20.0) == 20.0
+    with database.write() as tx:
+        shards.observe_at(tx, stack_id, 0, NOW + 30)
+    with database.read() as tx:
+        waits = [shards.look_due_in(tx, now, 20.0) for now in (NOW, NOW + 20, NOW + 40)]
+    assert waits == [20.0, 10.0, 0.0]
+
+
+def test_the_pipe_of_a_process_that_was_killed_goes(tmp_path: Path) -> None:
+    with contextlib.closing(Database(f"sqlite:///{tmp_path}/db", time.time)) as database:
+        database.migrate()
+        stack_id = add_stack(database)
+        with subprocess.Popen(
+            [sys.executable, "-c", LISTEN, database.url], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as other:
+            assert other.stdout is not None
+            other.stdout.readline()
+            assert len(os.listdir(tmp_path / "db-notices")) == 1
+            other.kill()
+        with database.write() as tx:
+            shards.wake(tx, stack_id, NOW, shards.USER)
+        assert os.listdir(tmp_path / "db-notices") == []
+
+
+def test_a_full_pipe_holds_nobody_up(tmp_path: Path) -> None:
+    """Somebody who listens is frozen."""
+    pipes = notices.Pipes(str(tmp_path / "notices"))
+    opened = threading.Event()
+    receiving = pipes.receive(lambda: False, opened.set)
+    reader = threading.Thread(target=lambda: next(receiving))
+    reader.start()
+    until(opened.is_set, "a pipe")
+    pipes.send()
+    reader.join()  # has read one, and reads no more
+    for _ in range(100_000):
+        pipes.send()
+    receiving.close()
+    assert os.listdir(tmp_path / "notices") == []
+
+
+def test_what_is_no_pipe_is_left_alone(tmp_path: Path) -> None:
+    directory = tmp_path / "notices"
+    directory.mkdir()
+    (directory / "readme").write_text("mine")
+    notices.Pipes(str(directory)).send()
+    assert (directory / "readme").read_text() == "mine"
+
+
+@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+def test_a_connection_that_breaks_is_listened_to_anew(database: Database) -> None:
+    with hearing(database) as news:
+        with database.write() as tx:
+            ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'"
+            assert tx.execute(text(ended)).all()
+        until(lambda: not database.notices.heard, "the connection to be missed")
+        assert database.notices.longest_wait_s() == notices.LOOK_S, "until then it looks often"
+        until(lambda: database.notices.heard, "a new connection")
+        news.clear()
+        database.notices.tell()
+        until(news.is_set, "a notice")
+
+
+def test_an_idle_worker_asks_seldom(database: Database) -> None:
+    """What a worker costs that has nothing to do are its questions: fifty a second once."""
+    asked = 0
+
+    def count(*_args: object) -> None:
+        nonlocal asked
+        asked += 1
+
+    worker = Worker(
+        database, SimulatedCloud(time.time), AgreedClock(database.agreed_now), Entropy(), Limits(lease_s=60.0)
+    )
+    worker.start()
+    try:
+        until(lambda: database.notices.heard, "notices to come in")
+        time.sleep(0.5)
+        event.listen(database.engine, "before_cursor_execute", count)
+        began = time.monotonic()
+        time.sleep(2.0)
+        rate = asked / (time.monotonic() - began)
+    finally:
+        worker.stop()
+    assert 0 < rate < 20
