@@ -95,6 +95,8 @@ def api(arguments: Namespace) -> int:
         quotas=Quotas(
             stacks_max=settings.stacks_max,
             resources_max=settings.resources_max,
+            expanded_max=settings.expanded_max,
+            depth_max=settings.depth_max,
             snapshots_max=settings.snapshots_max,
             adopt=not settings.no_adopt,
             abandon=not settings.no_abandon,
@@ -151,7 +153,7 @@ def worker(arguments: Namespace) -> int:
             there,
             AgreedClock(db.agreed_now),
             Entropy(),
-            Limits(),
+            Limits(depth_max=settings.depth_max),
             redis_url=settings.redis_url,
             clouds=of_project,
             sinks=Sinks(of_project, Outbound(fetching(settings)), installed_sinks().kinds),

@@ -1,13 +1,14 @@
 """Checks a template with all that is nested in it against its types, before anything exists."""
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
 
 from homeostat.api.existing import Needs, Nested
-from homeostat.convergence.children import DEPTH_MAX, STACK
+from homeostat.convergence.children import DEPTH_MAX, STACK, too_deep
 from homeostat.convergence.definitions import (
     attributes_of,
     compile_desired,
@@ -21,6 +22,7 @@ from homeostat.model.errors import Rejected, invalid
 from homeostat.resources import groups
 from homeostat.resources.base import ResourceType
 from homeostat.resources.families.grouping import Membership
+from homeostat.resources.families.scaling import ScalingGroup
 from homeostat.resources.graph import Indexed
 from homeostat.resources.nested import FromTemplate, TemplateResource, facade_problem, parameters_of
 from homeostat.resources.registry import is_known, is_outside, resource_type
@@ -39,6 +41,7 @@ from homeostat.templates import (
 from homeostat.templates.hiding import Hidden
 from homeostat.templates.merging import parameter_types
 from homeostat.templates.registry import is_template
+from homeostat.templates.tree import Allowance
 
 
 class Unborn:
@@ -77,17 +80,89 @@ class Unborn:
         return name in kind.attributes
 
 
-def check(compiled: Compiled, desired: Desired, depth: int = 0, needs: Needs | None = None) -> Mapping[str, Definition]:
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How large a stack with all that is nested in it may be. resources_max — of the whole tree; expanded_max — of the
+    nested templates that are compiled to check it, equal ones counted once; depth_max — levels of nested stacks."""
+
+    resources_max: int = 100_000
+    expanded_max: int = 50_000
+    depth_max: int = DEPTH_MAX
+
+
+class Expansion:
+    """What one request has expanded so far. Nested templates that are given the same are expanded once.
+
+    Takes: bounds; go_on — called before each expansion, fails when nobody waits for the answer any more. allowance — of
+    the functions of all its templates together.
+    """
+
+    def __init__(self, bounds: Bounds = Bounds(), go_on: Callable[[], None] = lambda: None) -> None:
+        self.bounds = bounds
+        self.allowance = Allowance()
+        self._go_on = go_on
+        self._expanded = 0
+        self._known: dict[str, tuple[Compiled, Needs]] = {}
+
+    def once(self, key: str, expand: Callable[[], tuple[Compiled, Needs]]) -> tuple[Compiled, Needs]:
+        """What `expand` gave the first time for this key. Fails: as `expand`."""
+        if key not in self._known:
+            self._go_on()
+            self._known[key] = expand()
+        return self._known[key]
+
+    def expanding(self, compiled: Compiled) -> None:
+        """Count the resources of a nested template. Fails: Rejected."""
+        self._expanded += len(compiled.definitions)
+        if self._expanded > self.bounds.expanded_max:
+            message = (
+                f"its nested templates that differ have more than {self.bounds.expanded_max} resources together: "
+                "give equal ones the same properties, make several stacks of it, or raise --expanded-max of the service"
+            )
+            raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
+
+    def close(self) -> None:
+        """All is expanded: from now on, nothing counts against the allowance."""
+        self.allowance.close()
+
+    def check_size(self, resources: int) -> None:
+        """Fails: Rejected for a tree of more resources than a stack may have."""
+        if resources > self.bounds.resources_max:
+            message = (
+                f"the stack with all that is nested in it has {resources} resources or more, at most "
+                f"{self.bounds.resources_max} are allowed: make several stacks of it, or raise --resources-max of the "
+                "service"
+            )
+            raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
+
+    def check_depth(self, depth: int) -> None:
+        """Fails: Rejected for a stack nested deeper than one may be. depth — 1 for one nested in a root stack."""
+        if depth > self.bounds.depth_max:
+            raise too_deep(self.bounds.depth_max)
+
+
+def check(
+    compiled: Compiled,
+    desired: Desired,
+    depth: int = 0,
+    needs: Needs | None = None,
+    expansion: Expansion | None = None,
+) -> Mapping[str, Definition]:
     """Check every resource against its type, and give the graph. Fails: Rejected naming the place.
 
     desired — what it was compiled from; depth — of the stack below the root; needs — to be filled with what is needed
-    from outside.
+    from outside; expansion — of the whole request.
     """
+    needs = Needs() if needs is None else needs
+    needs.resources += len(compiled.definitions)
+    expansion = Expansion() if expansion is None else expansion
+    expansion.check_size(needs.resources)
     try:
         with Hidden.of(compiled.parameters).refusals():
-            _check_resources(compiled, Checker(desired, depth, Needs() if needs is None else needs))
+            _check_resources(compiled, Checker(desired, depth, needs, expansion))
     except Rejected as error:
         raise compiled.version.dialect.worded(error) from error
+    needs.secret = holds_secrets(compiled) or any(each.needs.secret for each in needs.nested.values())
     return graph_of(compiled, desired)
 
 
@@ -149,11 +224,12 @@ def check_policy(kind: ResourceType, policy: Mapping[str, Any], path: tuple[str 
 @dataclass(frozen=True, slots=True)
 class Checker:
     """Checks resources of one stack. desired — the revision, whose files nested stacks are made from; depth — of the
-    stack below the root; needs — what they need from outside."""
+    stack below the root; needs — what they need from outside; expansion — of the whole request."""
 
     desired: Desired
     depth: int
     needs: Needs
+    expansion: Expansion
 
     def resource(self, each: Definition, given: Mapping[str, Any], path: tuple[str | int, ...]) -> ResourceType:
         """Check properties, those of the members of a group, and nested templates. Fails: Rejected naming the place.
@@ -191,21 +267,32 @@ class Checker:
         self, each: Definition, kind: ResourceType, values: Mapping[str, Any], path: tuple[str | int, ...]
     ) -> None:
         """Check what the members of a group or chain are made from, as far as it is known."""
+        try:
+            self.expansion.check_depth(self.depth + 1)
+        except Rejected as error:
+            raise error.at(*path[:-1]) from error
         group = Desired("group", environment=self._inside(each), files=self.desired.files)
-        inside = Checker(group, self.depth + 1, Needs())
+        inside = Checker(group, self.depth + 1, Needs(), self.expansion)
         registry = registry_of(inside.desired.environment)
         one = kind.member(values, lambda _: None) if isinstance(kind, Membership) else None
         if isinstance(one, Mapping) and one.get("type") is not UNKNOWN and one.get("properties") is not UNKNOWN:
             made = groups.member_definition(one, "0", values.get("index_var"))
             member = registry.applied(Definition("0", made["type"], metadata=made.get("metadata")))
             inside.resource(member, made["properties"], (*path, member_property(each)))
+        inside.needs.resources = _count(kind, values) * (1 + inside.needs.resources)
         types, given = values.get("resources"), values.get("resource_properties") or {}
         if isinstance(types, list) and given is not UNKNOWN:
             for type_name in dict.fromkeys(each for each in types if each is not UNKNOWN):
                 place = types.index(type_name)
                 member = registry.applied(Definition(str(place), type_name))
+                before = inside.needs.resources
                 inside.resource(member, given, (*path, "resources", place))
+                inside.needs.resources = before + types.count(type_name) * (1 + inside.needs.resources - before)
         self._within(each, None, inside.needs, ())
+        try:
+            self.expansion.check_size(self.needs.resources)
+        except Rejected as error:
+            raise error.at(*path[:-1]) from error
 
     def _within(self, each: Definition, compiled: Compiled | None, needs: Needs, path: tuple[str | int, ...]) -> None:
         """Note a stack inside this one. path — which the places in its needs are below."""
@@ -215,33 +302,54 @@ class Checker:
     def _nested(self, each: Definition, source: str, given: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
         """Check the nested template of that name with what is given as its parameters; what is not known yet is left
         open."""
-        if self.depth >= DEPTH_MAX:
-            raise Rejected("RequestLimitExceeded", f"Request limit exceeded: Recursion depth exceeds {DEPTH_MAX}.")
-        known = {key: value for key, value in given.items() if not _open(value)}
-        facade = {
-            "metadata": each.metadata or {},
-            "deletion_policy": each.deletion_policy,
-            "update_policy": each.update_policy,
-        }
         try:
-            template = template_of(source, self.desired.files)
-            declared = declared_in(template, "parameters")
-            _check_facade(each, template, self.desired.environment.get("parameter_defaults") or {})
-            unknown = [name for name in given if name not in declared]
-            if unknown:
-                raise invalid(f"Unknown Property {unknown[0]}", "properties", error="Property error")
-            environment = {**self._inside(each), environments.FACADE: facade}
-            parameters = parameters_of(known, declared)
-            nested = Desired("template", template, parameters, environment, self.desired.files)
-            compiled = compile_desired(nested, Identity("None", "nested", "None"), strict=False)
-            missing = [each.name for each in compiled.parameters.values() if _missing(each, given)]
-            if missing:
-                raise invalid(f"Property {missing[0]} not assigned", "properties", error="Property error")
-            needs = Needs()
-            check(compiled, nested, self.depth + 1, needs)
+            self.expansion.check_depth(self.depth + 1)
+            inside = self._inside(each)
+            facade = {
+                "metadata": each.metadata or {},
+                "deletion_policy": each.deletion_policy,
+                "update_policy": each.update_policy,
+            }
+            asked = (self.depth, source, each.called, given, facade, inside)
+            key = hashlib.sha256(repr(asked).encode("utf-8", "surrogatepass")).hexdigest()
+            environment = {**inside, environments.FACADE: facade}
+            compiled, needs = self.expansion.once(key, lambda: self._expanded(each, source, given, environment))
             self._within(each, compiled, needs, path)
+            self.expansion.check_size(self.needs.resources)
         except Rejected as error:
             raise error.at(*path) from error
+
+    def _expanded(
+        self, each: Definition, source: str, given: Mapping[str, Any], environment: Mapping[str, Any]
+    ) -> tuple[Compiled, Needs]:
+        """A nested template with what it needs, checked. Fails: Rejected naming the place in it."""
+        known = {key: value for key, value in given.items() if not _open(value)}
+        template = template_of(source, self.desired.files)
+        declared = declared_in(template, "parameters")
+        _check_facade(each, template, self.desired.environment.get("parameter_defaults") or {})
+        unknown = [name for name in given if name not in declared]
+        if unknown:
+            raise invalid(f"Unknown Property {unknown[0]}", "properties", error="Property error")
+        parameters = parameters_of(known, declared)
+        nested = Desired("template", template, parameters, environment, self.desired.files)
+        allowance = self.expansion.allowance
+        compiled = compile_desired(nested, Identity("None", "nested", "None"), strict=False, allowance=allowance)
+        self.expansion.expanding(compiled)
+        missing = [each.name for each in compiled.parameters.values() if _missing(each, given)]
+        if missing:
+            raise invalid(f"Property {missing[0]} not assigned", "properties", error="Property error")
+        needs = Needs()
+        check(compiled, nested, self.depth + 1, needs, self.expansion)
+        return compiled, needs
+
+
+def _count(kind: ResourceType, values: Mapping[str, Any]) -> int:
+    """Members that a new group begins with, as far as it is known; 0 where there are none, or nobody knows."""
+    try:
+        wanted = kind.wanted_size(values, None) if isinstance(kind, ScalingGroup) else values.get("count")
+    except TypeError:  # it depends on what is not known yet
+        return 0
+    return wanted if isinstance(wanted, int) else 0
 
 
 def _check_facade(each: Definition, template: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
@@ -280,11 +388,6 @@ def check_storable(tree: Any, *path: str | int) -> None:
         raise Rejected("HTTPBadRequest", message, path=path) from error
 
 
-def is_secret(compiled: Compiled, needs: Needs) -> bool:
+def is_secret(needs: Needs) -> bool:
     """Is there a secret anywhere in the tree of stacks that a template describes?"""
-    return holds_secrets(compiled) or makes_secrets(needs.types) or any(map(_is_secret_inside, needs.nested.values()))
-
-
-def _is_secret_inside(nested: Nested) -> bool:
-    mine = nested.compiled is not None and holds_secrets(nested.compiled)
-    return mine or any(map(_is_secret_inside, nested.needs.nested.values()))
+    return needs.secret or makes_secrets(needs.types)

@@ -6,7 +6,7 @@ from typing import Any
 
 from homeostat.api.intake import Intent
 from homeostat.convergence.adopting import is_document
-from homeostat.convergence.children import DEPTH_MAX
+from homeostat.convergence.children import too_deep
 from homeostat.model.errors import Rejected
 from homeostat.templates import parse_document, parse_environment
 from homeostat.templates.registry import check_registry
@@ -17,36 +17,37 @@ ID_MAX = 1024
 MAPS = ("environment", "files", "template", "resources")
 
 
-def read_document(given: Any, resources_max: int) -> Document:
+def read_document(given: Any, resources_max: int, depth_max: int) -> Document:
     """The document as plain data, every part of it of the right sort. given — JSON or YAML text, or an object.
 
-    resources_max — with all that is nested. Fails: Rejected naming the place.
+    resources_max — with all that is nested; depth_max — levels of nested stacks. Fails: Rejected naming the place.
     """
     if not isinstance(given, str | dict):
         raise _wrong(f"it must be a map, or the text of one, not {type(given).__name__}")
     document = parse_document(given, "Adopt data")
-    count = _check_stack(document, (), 0)
+    count = _check_stack(document, (), 0, depth_max)
     if count > resources_max:
         message = f"Request limit exceeded: the document has more than {resources_max} resources"
         raise Rejected("RequestLimitExceeded", message)
     return document
 
 
-def _check_stack(document: Document, path: tuple[str, ...], depth: int) -> int:
+def _check_stack(document: Document, path: tuple[str, ...], depth: int, depth_max: int) -> int:
     """Gives how many resources it has."""
-    if depth > DEPTH_MAX:
-        message = f"Recursion depth exceeds {DEPTH_MAX}."
-        raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}", path=path)
+    if depth > depth_max:
+        raise too_deep(depth_max).at(*path)
     for name in MAPS:
         _check_map(document, name, path)
     for name, text in (document.get("files") or {}).items():
         if not isinstance(text, str):
             raise _wrong("it must be text", *path, "files", name)
     resources = document.get("resources") or {}
-    return sum(_check_entry(entry, (*path, "resources", str(name)), depth) for name, entry in resources.items())
+    return sum(
+        _check_entry(entry, (*path, "resources", str(name)), depth, depth_max) for name, entry in resources.items()
+    )
 
 
-def _check_entry(entry: Any, path: tuple[str, ...], depth: int) -> int:
+def _check_entry(entry: Any, path: tuple[str, ...], depth: int, depth_max: int) -> int:
     if not isinstance(entry, dict):
         raise _wrong("it must be a map", *path)
     for name in ("resource_id", "type", "action", "status"):
@@ -57,7 +58,7 @@ def _check_entry(entry: Any, path: tuple[str, ...], depth: int) -> int:
         raise _wrong(f"an id has at most {ID_MAX} characters", *path, "resource_id")
     for name in ("metadata", "resource_data"):
         _check_map(entry, name, path)
-    return 1 + (_check_stack(entry, path, depth + 1) if is_document(entry) else 0)
+    return 1 + (_check_stack(entry, path, depth + 1, depth_max) if is_document(entry) else 0)
 
 
 def _check_map(among: Document, name: str, path: tuple[str, ...]) -> None:

@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -36,38 +36,51 @@ Thing = tuple[str, str]
 class Needs:
     """What a template and all nested in it need from outside, collected while it is checked.
 
+    Of equal mentions, types and logins the first place counts: nothing grows with how often something is repeated.
+
     types — each with the first place where it stands; made — things that the template makes under names it gives;
     nested — stacks in it by the names of their resources, as far as they are known; logins — transports by which a
-    server logs in, and where they stand.
+    server logs in, and where they stand; resources — in the whole tree, as far as it is known; secret — does a
+    template of the tree hold a secret?
     """
 
-    mentions: list[Mention] = field(default_factory=list)
+    mentions: dict[Hashable, Mention] = field(default_factory=dict)
     types: dict[str, Path] = field(default_factory=dict)
     made: set[Thing] = field(default_factory=set)
     nested: "dict[str, Nested]" = field(default_factory=dict)
-    logins: list[tuple[str, Path]] = field(default_factory=list)
+    logins: dict[str, Path] = field(default_factory=dict)
+    resources: int = 0
+    secret: bool = False
 
     def of_parameters(self, parameters: Mapping[str, Parameter]) -> None:
         for name, each in parameters.items():
             for constraint in each.schema.constraints:
                 if constraint.custom:
-                    self.mentions += of_parameter(name, constraint.custom, each.value, constraint.description)
+                    self._mention(of_parameter(name, constraint.custom, each.value, constraint.description))
+
+    def _mention(self, found: Iterable[Mention]) -> None:
+        for each in found:
+            self.mentions.setdefault((each.constraint, repr(each.value), each.parameter, each.instead), each)
 
     def add(self, nested: "Needs", path: Path) -> None:
         """Also what a nested template needs. path — of the resource that it is."""
-        self.mentions += [replace(each, path=(*path, *each.path)) for each in nested.mentions]
+        for key, each in nested.mentions.items():
+            if key not in self.mentions:
+                self.mentions[key] = replace(each, path=(*path, *each.path))
         for type_name, place in nested.types.items():
             self.types.setdefault(type_name, (*path, *place))
         self.made |= nested.made
-        self.logins += [(transport, (*path, *place)) for transport, place in nested.logins]
+        for transport, place in nested.logins.items():
+            self.logins.setdefault(transport, (*path, *place))
+        self.resources += nested.resources
 
     def of_resource(self, kind: ResourceType, values: Mapping[str, Any], path: Path) -> None:
         """values — coerced; path — of the resource."""
         self.types.setdefault(kind.name, path)
-        self.mentions += mentions(kind.properties, values, (*path, "properties"))
+        self._mention(mentions(kind.properties, values, (*path, "properties")))
         for each in TRANSPORT_PROPERTIES:
             if values.get(each) in TRANSPORTS:
-                self.logins.append((values[each], (*path, "properties", each)))
+                self.logins.setdefault(values[each], (*path, "properties", each))
         name = values.get("name")
         if isinstance(name, str) and name:
             self.made.add((kind.kind, name))
@@ -127,7 +140,7 @@ class Existing:
     def check_logins(self, needs: Needs) -> None:
         """Fails: Rejected naming the first transport that needs users, where there can be none."""
         if needs.logins and not self._makes_users:
-            transport, path = needs.logins[0]
+            transport, path = next(iter(needs.logins.items()))
             message = (
                 f"{transport} needs Keystone, to make users for servers: it is not supported here; {WITHOUT_LOGIN}"
             )
@@ -135,7 +148,7 @@ class Existing:
 
     def check_forms(self, needs: Needs) -> None:
         """Fails: Rejected naming the first value that does not fit a constraint that needs no cloud."""
-        for each in needs.mentions:
+        for each in needs.mentions.values():
             self._check_form(each)
 
     def check_mentions(self, project: str, needs: Needs) -> None:
@@ -148,12 +161,12 @@ class Existing:
         if self._clouds is None:
             return
         sought: dict[str, list[str]] = {}
-        for each in needs.mentions:
+        for each in needs.mentions.values():
             thing = _thing(each)
             if thing is not None and thing not in needs.made and not self._known(project, thing):
                 sought.setdefault(thing[0], []).append(thing[1])
         missing = {thing for kind, names in sought.items() for thing in self._missing(project, kind, names)}
-        for each in needs.mentions:
+        for each in needs.mentions.values():
             if _thing(each) in missing:
                 problem = KINDS[each.constraint].missing(str(each.value))
                 raise each.wrong(f"Error validating value {each.value!r}: {problem}")

@@ -8,12 +8,13 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from homeostat.api.auth import Caller
-from homeostat.api.checking import check, check_storable, is_secret
+from homeostat.api.checking import Bounds, Expansion, check, check_storable, is_secret
 from homeostat.api.existing import UNAVAILABLE, Existing, Needs, Nested
 from homeostat.api.fetching import with_fetched
 from homeostat.api.foresight import UNBORN, Forecast, Forecaster
 from homeostat.clouds.outbound import Outbound
 from homeostat.convergence import adopting, traces
+from homeostat.convergence.children import DEPTH_MAX
 from homeostat.convergence.clock import Entropy
 from homeostat.convergence.definitions import (
     compile_desired,
@@ -67,15 +68,22 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class Quotas:
-    """stacks_max — live root stacks of a project, but for admins; resources_max — in one template; snapshots_max — of
-    one stack; timeout_s — default deadline; adopt, abandon — may stacks be adopted, and exported and abandoned?"""
+    """stacks_max — live root stacks of a project, but for admins; resources_max — of a stack with all that is nested in
+    it; expanded_max, depth_max — see `Bounds`; snapshots_max — of one stack; timeout_s — default deadline; adopt,
+    abandon — may stacks be adopted, and exported and abandoned?"""
 
     stacks_max: int = 512
     resources_max: int = 100_000
+    expanded_max: int = 50_000
+    depth_max: int = DEPTH_MAX
     snapshots_max: int = 32
     timeout_s: float = 3600.0
     adopt: bool = True
     abandon: bool = True
+
+    @property
+    def bounds(self) -> Bounds:
+        return Bounds(self.resources_max, self.expanded_max, self.depth_max)
 
 
 class Intake:
@@ -127,12 +135,10 @@ class Intake:
         check_storable(desired.template, "template")
         check_storable([desired.parameters, desired.environment], "parameters")
         self._sinks.check(identity.project, desired.sinks)
-        compiled = compile_desired(desired, identity, strict=strict)
-        if len(compiled.definitions) > self.quotas.resources_max:
-            message = f"the template has more than {self.quotas.resources_max} resources"
-            raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
-        needs = Needs()
-        check(compiled, desired, needs=needs)
+        expansion, needs = Expansion(self.quotas.bounds), Needs()
+        compiled = compile_desired(desired, identity, strict=strict, allowance=expansion.allowance)
+        check(compiled, desired, needs=needs, expansion=expansion)
+        expansion.close()
         if check_types is not None:
             check_types(needs.types)
         try:
@@ -184,7 +190,7 @@ class Intake:
         traces.note(stack_id=stack_id)
         desired = self._desired(intent.template, intent)
         compiled, needs = self._checked(Identity(stack_id, name, project), desired, intent.check_types)
-        desired = replace(desired, template=compiled.raw, secret=is_secret(compiled, needs))
+        desired = replace(desired, template=compiled.raw, secret=is_secret(needs))
         new = NewStack(
             stack_id,
             project,
@@ -265,7 +271,7 @@ class Intake:
         compiled, needs = self._checked(identity, desired, intent.check_types)
         if said == row.revision and any(each.schema.immutable for each in compiled.parameters.values()):
             check_immutable(compile_desired(before, identity, strict=False).parameters, compiled.parameters)
-        return row, replace(desired, template=compiled.raw, secret=is_secret(compiled, needs)), compiled
+        return row, replace(desired, template=compiled.raw, secret=is_secret(needs)), compiled
 
     def foresee_new(self, project: str, name: str, intent: Intent) -> Forecast:
         """What would be created. Fails: like `create`."""

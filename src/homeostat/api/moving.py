@@ -37,7 +37,7 @@ class Moving:
         """
         quotas = self._intake.quotas
         _check_switch("Stack Adopt", on=quotas.adopt)
-        told = read_document(given, quotas.resources_max)
+        told = read_document(given, quotas.resources_max, quotas.depth_max)
         return self._intake.create(project, owner, name, completed(intent, told), told, by)
 
     def export(self, stack_id: str) -> Document:

@@ -300,7 +300,23 @@ def _service(commands: Commands, name: str, summary: str, example: str) -> Argum
         type=int,
         metavar="N",
     )
-    _option(command, "resources-max", 100_000, "resources that a template may have", type=int, metavar="N")
+    _option(
+        command,
+        "resources-max",
+        100_000,
+        "resources that a stack may have, with all that is nested",
+        type=int,
+        metavar="N",
+    )
+    _option(
+        command,
+        "expanded-max",
+        50_000,
+        "resources that the nested templates of a stack may have which are given something different each",
+        type=int,
+        metavar="N",
+    )
+    _option(command, "depth-max", 5, "levels of nested stacks that a stack may have", type=int, metavar="N")
     _option(command, "snapshots-max", 32, "snapshots that a stack may have", type=int, metavar="N")
     _switch(command, "metrics", "the API shows metrics at /metrics, to whom it would answer otherwise")
     _option(command, "metrics-port", None, "a worker shows metrics at this port, 0 for any", type=int, metavar="PORT")

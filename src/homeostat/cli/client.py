@@ -11,7 +11,7 @@ from homeostat.cli.problems import Fault, Unreachable
 from homeostat.cli.settings import ClientSettings
 
 Wire = dict[str, Any]
-NESTED_DEPTH_MAX = 5
+NESTED_DEPTH_MAX = 1000
 _TIMEOUT_S = 60.0
 _PAGE = 1000
 

@@ -72,7 +72,11 @@ class ServiceSettings:
     stacks_max: int = 512
     """Of one project, without nested ones."""
     resources_max: int = 100_000
-    """Of one template."""
+    """Of one stack with all that is nested in it."""
+    expanded_max: int = 50_000
+    """Resources of the nested templates of one stack that differ."""
+    depth_max: int = 5
+    """Levels of nested stacks."""
     snapshots_max: int = 32
     """Of one stack."""
     regions: tuple[str, ...] = ()
@@ -118,6 +122,8 @@ class ServiceSettings:
             no_abandon=arguments.no_abandon,
             stacks_max=arguments.stacks_max,
             resources_max=arguments.resources_max,
+            expanded_max=arguments.expanded_max,
+            depth_max=arguments.depth_max,
             snapshots_max=arguments.snapshots_max,
             regions=tuple(arguments.region),
             region_logins=arguments.region_logins,
@@ -221,6 +227,8 @@ class ServiceSettings:
             "HOMEOSTAT_NO_ABANDON": "1" if self.no_abandon else "",
             "HOMEOSTAT_STACKS_MAX": str(self.stacks_max),
             "HOMEOSTAT_RESOURCES_MAX": str(self.resources_max),
+            "HOMEOSTAT_EXPANDED_MAX": str(self.expanded_max),
+            "HOMEOSTAT_DEPTH_MAX": str(self.depth_max),
             "HOMEOSTAT_SNAPSHOTS_MAX": str(self.snapshots_max),
             "HOMEOSTAT_REGION": " ".join(self.regions),
             "HOMEOSTAT_REGION_LOGINS": str(self.region_logins or ""),

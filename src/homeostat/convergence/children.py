@@ -49,10 +49,20 @@ from homeostat.templates import Compiled, declared_in, environments, evaluate
 from homeostat.templates.weights import Overweight, weight
 
 DEPTH_MAX = 5
+"""Levels of nested stacks below a root stack, where the service does not say otherwise."""
 STACK = "stack"
 """Kind of resources whose reality is a child stack."""
 TOLD_MAX = 64 * 1024 * 1024
 """Weight of what one nested stack, with all that is nested in it, may tell those who read its attributes."""
+
+
+def too_deep(depth_max: int) -> Rejected:
+    """The refusal of a stack that is nested too deeply."""
+    message = (
+        f"Request limit exceeded: Recursion depth exceeds {depth_max}: nest fewer stacks in one another, or raise "
+        "--depth-max of the service"
+    )
+    return Rejected("RequestLimitExceeded", message)
 
 
 class Guard(Protocol):
@@ -68,9 +78,13 @@ class Guard(Protocol):
 
 
 class Children:
-    """Performs steps on child stacks. timeout_s — for children, which stay within their parent's time anyway."""
+    """Performs steps on child stacks. timeout_s — for children, which stay within their parent's time anyway;
+    depth_max — levels of nested stacks."""
 
-    def __init__(self, db: Database, clock: Clock, entropy: Entropy, timeout_s: float) -> None:
+    def __init__(
+        self, db: Database, clock: Clock, entropy: Entropy, timeout_s: float, depth_max: int = DEPTH_MAX
+    ) -> None:
+        self._depth_max = depth_max
         self._db = db
         self._clock = clock
         self._entropy = entropy
@@ -157,8 +171,8 @@ class Children:
 
     def _create(self, tx: Connection, world: World, step: Step, now: float) -> Answer:
         stack, row = world.stack, step.row
-        if stack.depth >= DEPTH_MAX:
-            return Terminal(f"Recursion depth exceeds {DEPTH_MAX}.")
+        if stack.depth >= self._depth_max:
+            return Terminal(too_deep(self._depth_max).detail)
         new = stacks.NewStack(
             id=self._entropy.stack_id(),
             project=stack.project,

@@ -28,6 +28,7 @@ from homeostat.templates import (
 from homeostat.templates.environments import effective, nested_environment, shared_of
 from homeostat.templates.hiding import Hidden
 from homeostat.templates.registry import ALIASES, Registry, is_template
+from homeostat.templates.tree import Allowance
 
 MEMBERS_PER_SHARD = 1000
 KEPT_MAX = 20_000
@@ -114,10 +115,12 @@ def with_policies(definitions: Graph) -> Graph:
     return {**definitions, **given}
 
 
-def compile_desired(desired: Desired, identity: Identity, *, strict: bool = True) -> Compiled:
+def compile_desired(
+    desired: Desired, identity: Identity, *, strict: bool = True, allowance: Allowance | None = None
+) -> Compiled:
     """The template of a revision, compiled, with the types that its environment names.
 
-    Fails: Rejected naming the place.
+    allowance — see `compile_template`. Fails: Rejected naming the place.
     """
     compiled = compile_template(
         desired.template,
@@ -127,6 +130,7 @@ def compile_desired(desired: Desired, identity: Identity, *, strict: bool = True
         files=desired.files,
         facade=desired.environment.get(environments.FACADE),
         strict=strict,
+        allowance=allowance,
     )
     registry = registry_of(desired.environment)
     definitions = {name: registry.applied(each) for name, each in compiled.definitions.items()}

@@ -27,7 +27,8 @@ ROWS_MAX = 1500
 """Resources looked at for one answer, plus those of the shard at which it is reached."""
 SHARDS_MAX = 50
 """Shards with nothing to tell that are passed over for one answer."""
-DEPTH_MAX = 5
+DEPTH_MAX = 50
+"""Levels of nested stacks that are followed to what is waited for: more than any service allows."""
 
 Place = tuple[int, int, str]
 """Of an explanation among those of its stack: shard, rank, node."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection, update
 
 from homeostat.convergence import series, traces
-from homeostat.convergence.children import Children
+from homeostat.convergence.children import DEPTH_MAX, Children
 from homeostat.convergence.clock import Clock
 from homeostat.convergence.definitions import Definitions
 from homeostat.convergence.loading import load
@@ -43,7 +43,7 @@ class Limits:
     """lease_s — how long a silent owner keeps a shard; slice_s, batch — bounds of one pass and of one batch of steps;
     hang_s — after so long without storing anything a pass counts as hung, in a call of a cloud that never answers say,
     and its shard goes to somebody else; look_busy_s, look_steady_s — time between looks at things in progress and at
-    rest; stack_timeout_s — default deadline of a stack's action."""
+    rest; stack_timeout_s — default deadline of a stack's action; depth_max — levels of nested stacks."""
 
     lease_s: float = 5.0
     slice_s: float = 2.0
@@ -52,6 +52,7 @@ class Limits:
     look_busy_s: float = 1.0
     look_steady_s: float = 60.0
     stack_timeout_s: float = 3600.0
+    depth_max: int = DEPTH_MAX
 
 
 class Passes:

@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 from tests.unit.convergence.running import Service, double, group, server, template
 
-from homeostat.api.intake import Intent
+from homeostat.api.intake import Intent, Quotas
 from homeostat.clouds.port import Operation
 from homeostat.clouds.simulated import Weather
 from homeostat.convergence import children
 from homeostat.convergence.conductor import run_pass
+from homeostat.model.errors import Rejected
 from homeostat.model.status import Action
 from homeostat.store import stacks
 
@@ -159,6 +160,18 @@ def test_a_group_deleted_by_hand_is_made_anew() -> None:
 
 def test_groups_of_groups_have_a_limit() -> None:
     service = Service()
+    nested = server()
+    for _ in range(6):
+        nested = group(1, nested)
+    with pytest.raises(Rejected, match=r"resource_def: Request limit exceeded: .* exceeds 5: .* --depth-max"):
+        service.create({"grp": nested})
+    assert service.stacks() == []
+
+
+def test_what_is_nested_too_deeply_for_the_engine_fails_there() -> None:
+    """It was accepted where more was allowed."""
+    service = Service()
+    service.intake.quotas = Quotas(depth_max=6)
     nested = server()
     for _ in range(6):
         nested = group(1, nested)

@@ -26,25 +26,16 @@ from homeostat.store.progress import Unseen
 
 ROUTER = router("explanations")
 PAGE, PAGE_MAX = 100, 1000
-DEPTH_MAX = 5
 BLOCKS_MAX = 20
 RANKS = [str(rank) for rank in range(BEFORE_ALL, LAST + 1)]
 
-Depth = Annotated[
-    int, Query(ge=0, le=COUNT_MAX, description=f"Levels of nested stacks to explain, too; at most {DEPTH_MAX}.")
-]
+Depth = Annotated[int, Query(ge=0, le=COUNT_MAX, description="Levels of nested stacks to explain, too.")]
 
 
 class ExplainQuery(BaseModel):
-    nested_depth: int = Field(
-        0, ge=0, le=COUNT_MAX, description=f"Levels of nested stacks to explain and count, too; at most {DEPTH_MAX}."
-    )
+    nested_depth: int = Field(0, ge=0, le=COUNT_MAX, description="Levels of nested stacks to explain and count, too.")
     limit: int = Field(PAGE, ge=1, le=PAGE_MAX, description="Length of a page; it may be shorter, even empty.")
     marker: str | None = Field(None, description="As in the link `next` of the page before.")
-
-    @property
-    def depth(self) -> int:
-        return min(self.nested_depth, DEPTH_MAX)
 
 
 @ROUTER.get(
@@ -63,8 +54,8 @@ def explain_stack(
     with ask.db.read() as tx:
         stack = ask.stack(tx, stack_name, stack_id)
         asking = _explaining(ask, tx)
-        page = Page((), None) if is_deleted(stack) else asking.page(stack, query.limit, after, query.depth)
-        outlook = asking.outlook(stack, len(ask.service.graphs.wanted(tx, stack).definitions), query.depth)
+        page = Page((), None) if is_deleted(stack) else asking.page(stack, query.limit, after, query.nested_depth)
+        outlook = asking.outlook(stack, len(ask.service.graphs.wanted(tx, stack).definitions), query.nested_depth)
     return Json({"explanation": _stack(ask, stack, query, page, outlook)})
 
 
@@ -82,7 +73,7 @@ def explain_resource(
         stack = ask.stack(tx, stack_name, stack_id)
         inventory = Inventory(tx, stack, ask.service.graphs.wanted(tx, stack), [resource_name])
         shown = inventory.wire(ask, inventory.entry(resource_name))
-        told = _explaining(ask, tx).of_resource(stack, resource_name, min(nested_depth, DEPTH_MAX))
+        told = _explaining(ask, tx).of_resource(stack, resource_name, nested_depth)
     reasons = [_reason(ask, each) for each in told]
     return Json({"explanation": {"at_rest": not reasons, "resource": shown, "reasons": reasons}})
 

@@ -22,15 +22,12 @@ from homeostat.model.status import joined
 from homeostat.store import views
 
 ROUTER = router("resources")
-DEPTH_MAX = 5
 
 
 class ResourceQuery(BaseModel):
     """Which resources to list. Filters may be repeated, but for type: one of the values must fit."""
 
-    nested_depth: int = Field(
-        0, ge=0, le=COUNT_MAX, description=f"Levels of nested stacks to list, too; at most {DEPTH_MAX}."
-    )
+    nested_depth: int = Field(0, ge=0, le=COUNT_MAX, description="Levels of nested stacks to list, too.")
     with_detail: Flag = Field(False, description="With descriptions and attributes.")
     type: list[str] = Field([], max_length=1, description="Part of the type's name.")
     name: list[str] = []
@@ -77,7 +74,7 @@ def list_resources(
     with ask.db.read() as tx:
         top = ask.stack(tx, stack_name, stack_id)
         found: list[Wire] = []
-        for stack in (top, *views.descendants(tx, top, min(query.nested_depth, DEPTH_MAX))):
+        for stack in (top, *views.descendants(tx, top, query.nested_depth)):
             found += _listed(ask, Inventory(tx, stack, ask.service.graphs.wanted(tx, stack)), query)
     return Json({"resources": found})
 
