@@ -48,6 +48,8 @@ def hearing(database: Database) -> Iterator[threading.Event]:
     news = threading.Event()
     with database.notices.listening(news.set):
         until(lambda: database.notices.heard, "notices to come in")
+        while news.wait(0.3):  # what was told before may still be on its way
+            news.clear()
         yield news
 
 
