@@ -12,7 +12,7 @@ import threading
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -110,12 +110,10 @@ def api(arguments: Namespace) -> int:
     )
     listening = None if arguments.fd is None else socket.socket(fileno=arguments.fd)
     with (
-        contextlib.closing(database(settings)) as db,
+        ready_database(settings) as db,
         traced(settings, "api"),
         clouds(settings, db) as (_, of_project),
     ):
-        check_schema(db)
-        use_keys(db, settings.encryption_keys, settings.state)
         known = delegations(settings, db)
         spare_the_collector()
         run_api(db, AgreedClock(db.agreed_now), Entropy(), access(settings), there, listening, of_project, known)
@@ -139,14 +137,12 @@ def worker(arguments: Namespace) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     with (
-        contextlib.closing(database(settings)) as db,
+        ready_database(settings) as db,
         clouds(settings, db) as (there, of_project),
         traced(settings, "worker"),
     ):
         if settings.metrics_port is not None:
             serve_metrics(db, settings.metrics_host, settings.metrics_port)
-        check_schema(db)
-        use_keys(db, settings.encryption_keys, settings.state)
         known = delegations(settings, db)
         each = Worker(
             db,
@@ -364,6 +360,15 @@ def database(settings: ServiceSettings) -> "Database":
     return Database(settings.database or sqlite_url(state.database), time.time)
 
 
+@contextlib.contextmanager
+def ready_database(settings: ServiceSettings) -> "Iterator[Database]":
+    """That of a process of the service. Fails: Problem when this program cannot run on it."""
+    with contextlib.closing(database(settings)) as db:
+        check_schema(db)
+        use_keys(db, settings.encryption_keys, settings.state)
+        yield db
+
+
 def access(settings: ServiceSettings) -> "Access":
     """Fails: Usage naming what is wrong with the file about users."""
     from homeostat.api.auth import BasicAccess, NoAccess
@@ -491,7 +496,7 @@ def clouds(settings: ServiceSettings, db: "Database") -> "Iterator[tuple[Cloud, 
     from homeostat.plugins.loading import classes
 
     with (
-        contextlib.closing(cloud(settings)) as there,
+        contextlib.closing(cloud(settings, db)) as there,
         contextlib.closing(regions(settings, delegations(settings, db))) as others,
         contextlib.closing(installed_clouds()) as installed,
         contextlib.closing(HandledClouds(db, classes(), monotonic=time.monotonic)) as handled,
@@ -507,12 +512,13 @@ def clouds(settings: ServiceSettings, db: "Database") -> "Iterator[tuple[Cloud, 
         yield there, of_project
 
 
-def cloud(settings: ServiceSettings) -> "Cloud":
+def cloud(settings: ServiceSettings, db: "Database") -> "Cloud":
     from homeostat.clouds.local import LocalCloud
     from homeostat.clouds.simulated import SimulatedCloud
+    from homeostat.store import identities
 
     adapters: Mapping[str, Callable[[], Cloud]] = {
-        "local": lambda: LocalCloud(State(settings.state).cloud),
+        "local": lambda: LocalCloud(State(settings.state).cloud, partial(identities.agree, db, "local")),
         "simulated": lambda: SimulatedCloud(time.time),
     }
     return adapters[settings.cloud]()

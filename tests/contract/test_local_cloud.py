@@ -430,7 +430,7 @@ def test_what_is_deleted_leaves_nothing(cloud: LocalCloud, root: Path) -> None:
     cloud.delete("server", handles)
     assert owned(root) == []
     assert sorted(path for path in root.rglob("*") if path.is_file()) == before
-    assert not list((root / "servers").iterdir())
+    assert [path.name for path in (root / "servers").iterdir()] == [".cloud"]
 
 
 def test_twenty_servers_start_side_by_side(cloud: LocalCloud) -> None:

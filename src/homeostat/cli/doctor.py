@@ -19,7 +19,7 @@ from homeostat.model.errors import Transient
 from homeostat.model.status import Status
 from homeostat.resources.discovery import BUILT_IN
 from homeostat.resources.registry import of_kind, register, type_of
-from homeostat.store import delegations, health, locking, resealing, schema, sinks, workers
+from homeostat.store import delegations, health, identities, locking, resealing, schema, sinks, workers
 from homeostat.store.database import Database
 from homeostat.store.sealing import Unreadable
 
@@ -272,11 +272,21 @@ LOOKS: tuple[Callable[[Database, Connection], Check], ...] = (
 
 def _local_cloud(db: Database, root: Path) -> Iterator[Check]:
     """What is made and removed while we look is seen on one side only: things are read before and after the rows."""
-    before = inventory.things(root)
+    with db.read() as tx:
+        known = identities.identity(tx, "local")
+    if not known and not root.exists():
+        yield Check("local cloud", Level.OK, "nothing was made in it yet")
+        return
+    try:
+        before = inventory.things(root, known)
+    except Transient as error:
+        yield Check("local cloud", Level.FAIL, f"nobody can look into it: {error}", "bring back what the text names")
+        return
+    yield Check("local cloud", Level.OK, f"it is in {root}")
     with db.read() as tx:
         candidates = {kind: health.unowned(tx, found) for kind, found in before.items()}
         rows = health.steady(tx, {name for names in of_kind(before).values() for name in names})
-    after = inventory.things(root)
+    after = inventory.things(root, known)
     left = [f"{kind} {handle}" for kind, handles in candidates.items() for handle in sorted(handles & set(after[kind]))]
     kinds = {row.type: type_of(row.type).kind for row in rows}
     lost = [f"{row.name} of stack {row.stack_id}" for row in rows if row.handle not in after[kinds[row.type]]]

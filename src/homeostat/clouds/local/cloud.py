@@ -1,6 +1,9 @@
 """The default cloud: real processes, addresses and directories of this machine, which outlive the service."""
 
+import contextlib
+import logging
 import shutil
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -10,8 +13,10 @@ from homeostat.clouds.local.family import Family
 from homeostat.clouds.local.tree import Look, Tree, scan
 from homeostat.clouds.local.watching import Watcher
 from homeostat.clouds.port import Answer, Change, Intent, Operation, Sighting
-from homeostat.model.errors import Terminal, ambiguous
+from homeostat.model.errors import Terminal, Transient, Uncertain, ambiguous
 from homeostat.model.observed import Observation
+
+LOG = logging.getLogger(__name__)
 
 FAMILIES: tuple[type[Family], ...] = (
     networks.Networks,
@@ -49,42 +54,84 @@ class LocalCloud:
     """The port on this machine; its state is the directory `root`, which several processes may share.
 
     Linux only; works with and without privileges. `family.py` has the verbs, the other modules the kinds.
+
+    Takes: agree — is told the identity of the cloud in `root` ("" before it is known) and gives the one that this
+    service goes by ("" where there is none yet). A directory that is not that cloud is away: until it is back,
+    everything about it is Transient.
     """
 
     name = "local"
     listing_lag_s = 0.0
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, agree: Callable[[str], str] = lambda identity: identity) -> None:
         self._tree = Tree(root)
-        self._tree.empty_trash()
+        self._agree = agree
+        self._meeting = threading.Lock()
+        self._met = False
         self._catalogue = Catalogue(self._tree.root)
         self._servers = servers.Servers(self._tree)
         families = [self._servers, *(family(self._tree) for family in FAMILIES)]
         self._families = {family.kind: family for family in families}
         self.kinds = frozenset(self._families)
-        networks.Networks(self._tree).provide()
+        try:
+            with self._there(Transient):
+                pass
+        except Transient as error:
+            LOG.warning("starting all the same: %s", error)
+
+    def _meet(self) -> None:
+        """Find out which cloud this is, before anything else is done with it. Fails: Transient when it is away."""
+        if self._met:
+            return
+        with self._meeting:
+            identity = self._tree.found({*self.kinds, snapshots.KIND}, self._agree(""))
+            if self._agree(identity) != identity:
+                raise Transient(f"another process of this service has another local cloud than {self._tree.root}")
+            networks.Networks(self._tree).provide()
+            self._tree.empty_trash()
+            self._met = True
+
+    @contextlib.contextmanager
+    def _there(self, error: type[Transient | Uncertain]) -> Iterator[None]:
+        """Whatever the file system says against it says nothing about the things of the cloud."""
+        try:
+            self._meet()
+            yield
+        except OSError as cause:
+            raise error(f"the local cloud in {self._tree.root} cannot be used: {cause}") from cause
 
     def observe(self, kind: str, handles: Sequence[str]) -> list[Observation]:
-        return self._family(kind).observe(handles)
+        with self._there(Transient):
+            looks = self._family(kind).observe(handles)
+            self._tree.check(kind)  # who lives is asked by path: what went away meanwhile has not died
+            return looks
 
     def find(self, kind: str, tokens: Sequence[str]) -> list[Observation]:
-        return self._family(kind).find(tokens)
+        with self._there(Transient):
+            looks = self._family(kind).find(tokens)
+            self._tree.check(kind)
+            return looks
 
     def resolve(self, kind: str, names: Sequence[str]) -> list[str | None]:
-        look = Look(self._tree)
-        return [self._resolve(look, kind, name) for name in names]
+        with self._there(Transient):
+            look = Look(self._tree)
+            return [self._resolve(look, kind, name) for name in names]
 
     def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
-        return self._swept(self._family(kind).create(intents))
+        with self._there(Uncertain):
+            return self._swept(self._family(kind).create(intents))
 
     def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
-        return self._swept(self._family(kind).update(changes))
+        with self._there(Uncertain):
+            return self._swept(self._family(kind).update(changes))
 
     def delete(self, kind: str, handles: Sequence[str]) -> list[Answer]:
-        return self._swept(self._family(kind).delete(handles))
+        with self._there(Uncertain):
+            return self._swept(self._family(kind).delete(handles))
 
     def operate(self, kind: str, operations: Sequence[Operation]) -> list[Answer]:
-        return self._family(kind).operate(operations)
+        with self._there(Uncertain):
+            return self._family(kind).operate(operations)
 
     def watch(self, stop: Callable[[], bool]) -> Iterator[Sighting]:
         return Watcher(self._tree, sorted(self.kinds)).sightings(stop)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
-from homeostat.clouds.local.tree import Look, Record, Tree
+from homeostat.clouds.local.tree import Damaged, Look, Record, Tree
 from homeostat.clouds.port import Answer, Change, Intent, Operation
 from homeostat.model.errors import HomeostatError, Terminal, Transient
 from homeostat.model.observed import Observation, Presence
@@ -85,7 +85,7 @@ class Family:
 
     def observe(self, handles: Sequence[str]) -> list[Observation]:
         look = Look(self.tree)
-        return [self._seen(look, look.get(self.kind, handle), handle) for handle in handles]
+        return [self._looked_at(look, handle) for handle in handles]
 
     def find(self, tokens: Sequence[str]) -> list[Observation]:
         look = Look(self.tree)
@@ -116,6 +116,9 @@ class Family:
     def identity(self, intent: Intent) -> str:
         return identity(self.kind, intent.token)
 
+    def known_as(self, look: Look, handle: str) -> Record | None:
+        return look.get(self.kind, handle)
+
     def carrying(self, look: Look, token: str) -> Record | None:
         return look.get(self.kind, identity(self.kind, token))
 
@@ -132,7 +135,7 @@ class Family:
 
     def change(self, look: Look, change: Change) -> Record | None:
         """The record after the change, written; None when the thing is gone."""
-        record = look.get(self.kind, change.handle)
+        record = self.known_as(look, change.handle)
         if record is None:
             return None
         spec = merged(record.spec, change)
@@ -164,6 +167,8 @@ class Family:
                 outcomes.append(error)
             except OSError as error:
                 outcomes.append(Transient(f"{self.kind}: {error}"))
+            except ValueError as error:
+                outcomes.append(Terminal(f"{self.kind}: {error}"))
         self.finish(look, [outcome for outcome in outcomes if isinstance(outcome, Record)])
         return [self._answer(look, item, outcome) for item, outcome in zip(items, outcomes, strict=True)]
 
@@ -172,6 +177,13 @@ class Family:
             return outcome
         present = None if outcome is None else look.get(self.kind, outcome.id)
         return self._seen(look, present, item if isinstance(item, str) else getattr(item, "handle", ""))
+
+    def _looked_at(self, look: Look, handle: str) -> Observation:
+        """Who cannot read what belongs to a thing does not know of that one."""
+        try:
+            return self._seen(look, self.known_as(look, handle), handle)
+        except Damaged as error:
+            return Observation(Presence.UNKNOWN, handle, seen_at=time.time(), reason=str(error))
 
     def _seen(self, look: Look, record: Record | None, handle: str) -> Observation:
         if record is None:
@@ -184,7 +196,7 @@ class Family:
         return record
 
     def _delete(self, look: Look, handle: str) -> Record | None:
-        record = look.get(self.kind, handle)
+        record = self.known_as(look, handle)
         if record is None:
             return None
         self.refuse_if_used(look, record)
@@ -198,7 +210,7 @@ class Family:
             raise Transient(f"{self.kind} {record.id} is in use by {', '.join(users[:5])}")
 
     def _operate(self, look: Look, operation: Operation) -> Record | None:
-        record = look.get(self.kind, operation.handle)
+        record = self.known_as(look, operation.handle)
         if record is not None:
             self.perform(look, record, operation)
         return record

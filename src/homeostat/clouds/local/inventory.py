@@ -11,12 +11,15 @@ Things = dict[str, dict[str, str]]
 """Kind -> handle of a thing -> token that it carries."""
 
 
-def things(root: Path) -> Things:
-    """Everything that somebody asked for; what the cloud made on its own account is left out."""
+def things(root: Path, known: str = "") -> Things:
+    """Everything that somebody asked for; what the cloud made on its own account is left out. known — the identity
+    that the cloud has, "" where nobody knows.
+
+    Fails: Transient when it is not there, or a record in it cannot be read.
+    """
     kinds = sorted([Servers.kind, *(family.kind for family in FAMILIES)])
-    if not root.is_dir():
-        return {kind: {} for kind in kinds}
     tree = Tree(root)
+    tree.recognise(known)
     return {kind: {id: each.token for id, each in tree.all(kind).items() if not _own(each)} for kind in kinds}
 
 

@@ -13,17 +13,16 @@ import shutil
 import stat
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, ClassVar
 
 from homeostat.clouds.local.family import Family, identity
-from homeostat.clouds.local.tree import Look, Record, Tree, remove_tree
+from homeostat.clouds.local.tree import Look, Record, Recordless, Tree, remove_tree
 from homeostat.clouds.port import Change, Intent, Operation
 from homeostat.model.errors import HomeostatError, Terminal
-from homeostat.model.observed import Observation
 from homeostat.model.plan import snapshots_of
 
 LOG = logging.getLogger(__name__)
@@ -99,14 +98,21 @@ class Snapshots:
     def _note(self, record: Record, **facts: Any) -> None:
         """Unless it was deleted meanwhile."""
         with self._tree.lock():
-            if self._tree.read(KIND, record.id) is not None:
+            if not self._is_deleted(record):
                 self._tree.write(replace(record, facts={**record.facts, **facts}))
 
     def _tidy(self, record: Record) -> None:
         """What was deleted while it was copied leaves nothing behind."""
         with self._tree.lock():
-            if self._tree.read(KIND, record.id) is None:
+            if self._is_deleted(record):
                 self._tree.remove(KIND, record.id)
+
+    def _is_deleted(self, record: Record) -> bool:
+        """Its record is gone, whatever was copied since."""
+        try:
+            return self._tree.read(KIND, record.id) is None
+        except Recordless:
+            return True
 
     def of(self, look: Look, source: Record) -> dict[str, Any]:
         """The field `snapshots` of a thing; nothing where there are none."""
@@ -127,22 +133,12 @@ class SnapshotsOf(Family):
 
     source: ClassVar[str]
 
-    def observe(self, handles: Sequence[str]) -> list[Observation]:
-        look = Look(self.tree)
-        return [self._seen(look, self._mine(look, handle), handle) for handle in handles]
-
     def carrying(self, look: Look, token: str) -> Record | None:
-        return self._mine(look, identity(KIND, token))
+        return self.known_as(look, identity(KIND, token))
 
-    def _mine(self, look: Look, id: str) -> Record | None:
-        record = look.get(KIND, id)
+    def known_as(self, look: Look, handle: str) -> Record | None:
+        record = look.get(KIND, handle)
         return record if record is not None and record.facts["source_kind"] == self.source else None
-
-    def _delete(self, look: Look, handle: str) -> Record | None:
-        record = self._mine(look, handle)
-        if record is not None:
-            look.drop(record)
-        return record
 
     def show(self, look: Look, record: Record) -> dict[str, Any]:
         return {"id": record.id, "token": record.token, "name": record.spec["name"], "status": record.facts["status"]}

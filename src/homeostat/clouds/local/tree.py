@@ -2,27 +2,43 @@
 
 Several service processes share one tree; what must not interleave happens under `Tree.lock`.
 
+    ROOT/.cloud         the cloud's identity, and below it the kinds that have a directory, a line each
+    ROOT/servers/.cloud the identity again, in the directory of each kind
     ROOT/servers/<id>/thing.json …    ROOT/ports/<id>/thing.json    ROOT/snapshots/<id>/…    ROOT/.lock    ROOT/.trash/
+
+A thing is absent only if the directory of its kind is there, carries the mark of this cloud, and has no such thing. A
+directory that is away, empty in the place of a mounted one, or cannot be read says nothing about the things in it.
 """
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import shutil
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from homeostat.model.errors import Terminal, ambiguous
+from homeostat.model.errors import Terminal, Transient, ambiguous
 
 THING = "thing.json"
+MARK = ".cloud"
+_NAME_MAX = 200
 _RACY_S = 0.05
 """A file younger than this when it was read may change again without its time stamp changing."""
+
+
+class Damaged(Transient):
+    """The record of one thing cannot be read; the others can."""
+
+
+class Recordless(Damaged):
+    """There are data of a thing, and no record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,41 +57,121 @@ class Record:
 
 
 class Tree:
-    """Records on disk below `root` (made if missing)."""
+    """Records on disk below `root`. Whatever touches them fails with Transient while the cloud's directory is away."""
 
     def __init__(self, root: Path) -> None:
-        root.mkdir(parents=True, exist_ok=True)
         self.root = root.resolve()
+        self.identity = ""
+        """"" until `found` or `recognise`."""
         self._known: dict[str, tuple[tuple[int, int], Record]] = {}
+
+    # -- which cloud this is -----------------------------------------------------------------------
+
+    def found(self, kinds: Collection[str], known: str) -> str:
+        """Meet the cloud again, or begin a new one where none was known. known — its identity, "" for none yet.
+
+        Gives the identity. Kinds that are new to it get a directory. Fails: Transient when the known one is not here.
+        """
+        if not known:
+            self.root.mkdir(parents=True, exist_ok=True)
+        with self._opened(str(self.root), known) as root, _locked(".lock", root):
+            lines = self._mark(root)
+            identity = self._recognised(lines, known) if known or lines else str(uuid.uuid4())
+            new = [kind for kind in sorted(kinds) if kind not in lines[1:]]
+            for kind in new:
+                os.makedirs(f"{self.root}/{kind}s", exist_ok=True)
+                write_whole(f"{self.root}/{kind}s/{MARK}", f"{identity}\n")
+            if new or not lines:
+                write_whole(f"{self.root}/{MARK}", "\n".join([identity, *lines[1:], *new, ""]))
+        self.identity = identity
+        return identity
+
+    def recognise(self, known: str = "") -> None:
+        """For who only looks: take the cloud for the known one, or, "", for what its directory says it is.
+
+        Fails: Transient when the known one is not here.
+        """
+        with self._opened(str(self.root), known) as root:
+            self.identity = self._recognised(self._mark(root), known)
+
+    def _recognised(self, lines: list[str], known: str) -> str:
+        if not lines or (known and lines[0] != known):
+            found = f"the mark {lines[0]}" if lines else "no mark"
+            raise self._away(f"it carries {found}{f', and not {known}' if known else ''}", known)
+        return lines[0]
+
+    def _mark(self, directory: int) -> list[str]:
+        """Lines of the mark in a directory; none where there is none."""
+        try:
+            with open(MARK, encoding="utf-8", opener=_inside(directory)) as file:
+                return file.read().split()
+        except FileNotFoundError:
+            return []
+        except (OSError, ValueError) as error:
+            raise self._away(str(error)) from error
+
+    def _away(self, why: str, known: str = "") -> Transient:
+        restart = f"mkdir -p {self.root}; echo {known or self.identity or 'IDENTITY'} > {self.root}/{MARK}"
+        return Transient(
+            f"the directory {self.root} of the local cloud is away: {why}. It is looked for again until it is back. "
+            f"If it is lost for good, begin it anew, with nothing in it: {restart}"
+        )
+
+    @contextlib.contextmanager
+    def _opened(self, path: str, known: str = "") -> Iterator[int]:
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError as error:
+            raise self._away(str(error), known) from error
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    @contextlib.contextmanager
+    def _sure(self, path: str) -> Iterator[int]:
+        """Descriptor of a directory that carries the mark of this cloud. What is asked through it is asked of that very
+        directory, whatever is mounted or moved meanwhile."""
+        with self._opened(path) as descriptor:
+            if not self.identity or self._mark(descriptor)[:1] != [self.identity]:
+                raise self._away(f"{path} does not carry the mark {self.identity}")
+            yield descriptor
+
+    # -- records -----------------------------------------------------------------------------------
 
     def directory(self, kind: str, id: str) -> str:
         """Where a thing lives. Any text is a safe id: nothing outside it can be named."""
-        return f"{self.root}/{kind}s/{quote(id, safe='').replace('.', '%2E')}"
+        return f"{self.root}/{kind}s/{_name(id)}"
 
     @contextlib.contextmanager
     def lock(self, path: str | None = None) -> Iterator[None]:
         """Exclude other threads and processes; `path` — file to lock, None: the whole tree. Not reentrant."""
-        descriptor = os.open(path or f"{self.root}/.lock", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if path is not None:
+            with _locked(path):
+                yield
+            return
+        with self._sure(str(self.root)) as root, _locked(".lock", root):
             yield
-        finally:
-            os.close(descriptor)
 
     def read(self, kind: str, id: str) -> Record | None:
-        return self._load(self.directory(kind, id))
+        """The thing; None where there is none. Fails: Damaged when its record cannot be read, Transient."""
+        with self._sure(f"{self.root}/{kind}s") as there:
+            return self._load(there, kind, _name(id))
 
     def write(self, record: Record) -> None:
-        directory = self.directory(record.kind, record.id)
-        os.makedirs(directory, exist_ok=True)
-        write_whole(f"{directory}/{THING}", json.dumps(asdict(record)))
+        name = _name(record.id)
+        with self._sure(f"{self.root}/{record.kind}s") as there:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(name, dir_fd=there)
+            write_whole(f"{name}/{THING}", json.dumps(asdict(record)), inside=there)
 
     def remove(self, kind: str, id: str) -> None:
         """At once as others see it: the directory is moved away; `empty_trash` does what takes time."""
         trash = f"{self.root}/.trash"
-        os.makedirs(trash, exist_ok=True)
-        with contextlib.suppress(FileNotFoundError):
-            os.rename(self.directory(kind, id), f"{trash}/{uuid.uuid4().hex}")
+        with self._sure(f"{self.root}/{kind}s") as there:
+            os.makedirs(trash, exist_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                os.rename(_name(id), f"{trash}/{uuid.uuid4().hex}", src_dir_fd=there)
 
     def empty_trash(self) -> None:
         """Also of what an earlier process has left there. Not under a lock: others need not wait for it."""
@@ -83,28 +179,108 @@ class Tree:
             remove_tree(entry.path)
 
     def all(self, kind: str) -> dict[str, Record]:
-        """Every record of a kind by id, oldest first; costs one stat each for those that did not change."""
-        records = [record for entry in scan(f"{self.root}/{kind}s") if (record := self._load(entry.path))]
-        records.sort(key=lambda record: record.created_at)
-        return {record.id: record for record in records}
+        """Every record of a kind by id, oldest first; costs one stat each for those that did not change.
 
-    def _load(self, directory: str) -> Record | None:
+        Fails: Damaged when one of them cannot be read: nothing can be decided without it. Transient.
+        """
+        records = []
+        with self._sure(f"{self.root}/{kind}s") as there:
+            for name in _listed(there):
+                with contextlib.suppress(Recordless):  # a copy may go on for a moment when its snapshot is deleted
+                    records.append(self._load(there, kind, name))
+        found = [record for record in records if record is not None]
+        return {record.id: record for record in sorted(found, key=lambda record: record.created_at)}
+
+    def names(self, kind: str) -> list[str]:
+        """Of the directories of the things of a kind. Fails: Transient."""
+        with self._sure(f"{self.root}/{kind}s") as there:
+            return _listed(there)
+
+    def check(self, kind: str) -> None:
+        """Fails: Transient when the directory of this kind is away."""
+        with self._sure(f"{self.root}/{kind}s"):
+            return
+
+    def _load(self, there: int, kind: str, name: str) -> Record | None:
         """Parses only what changed since the last time."""
-        path = f"{directory}/{THING}"
+        path = f"{name}/{THING}"
         try:
-            stat = os.stat(path)
+            stat = os.stat(path, dir_fd=there) if name else None
+            if stat is None:
+                return None
             signature = (stat.st_ino, stat.st_mtime_ns)
-            known = self._known.get(path)
+            known = self._known.get(f"{kind}s/{path}")
             if known is not None and known[0] == signature:
                 return known[1]
-            with open(path, encoding="utf-8") as file:
+            with open(path, encoding="utf-8", opener=_inside(there)) as file:
                 record = Record(**json.load(file))
-        except (FileNotFoundError, NotADirectoryError):
-            self._known.pop(path, None)
+        except FileNotFoundError as error:
+            self._known.pop(f"{kind}s/{path}", None)
+            if _has_data(there, name):
+                raise self._damaged(f"{kind}s/{path}", error, Recordless) from error
             return None
+        except (OSError, ValueError, TypeError) as error:
+            raise self._damaged(f"{kind}s/{path}", error) from error
         if time.time() - stat.st_mtime > _RACY_S:
-            self._known[path] = (signature, record)
+            self._known[f"{kind}s/{path}"] = (signature, record)
         return record
+
+    def _damaged(self, path: str, error: Exception, sort: type[Damaged] = Damaged) -> Damaged:
+        place = os.path.dirname(f"{self.root}/{path}")
+        return sort(
+            f"{self.root}/{path} of the local cloud cannot be read ({error}): bring it back, or, if the thing is lost, "
+            f"remove {place}"
+        )
+
+
+def _listed(there: int) -> list[str]:
+    return [name for name in os.listdir(there) if name != MARK]
+
+
+def _name(id: str) -> str:
+    """Of the directory of a thing: its id, as far as a file system takes that for a name."""
+    name = quote(id, safe="", errors="replace").replace(".", "%2E")
+    return name if len(name) <= _NAME_MAX else hashlib.sha256(id.encode(errors="replace")).hexdigest()
+
+
+def _has_data(there: int, name: str) -> bool:
+    """Is there a thing whose record is missing? Whoever died while making one has left an empty directory, or one with
+    an unfinished record."""
+    try:
+        with _descriptor(name, there) as directory:
+            return any(not _is_unfinished(each) for each in os.listdir(directory))
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+
+
+def _is_unfinished(name: str) -> bool:
+    return name.startswith(f"{THING}.") and name.endswith(".new")
+
+
+@contextlib.contextmanager
+def _descriptor(name: str, inside: int) -> Iterator[int]:
+    descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY, dir_fd=inside)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _inside(directory: int) -> Any:
+    """For `open`: names are names in this directory."""
+    return lambda name, flags: os.open(name, flags, 0o600, dir_fd=directory)
+
+
+@contextlib.contextmanager
+def _locked(path: str, inside: int | None = None) -> Iterator[None]:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600, dir_fd=inside)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 class Look:
@@ -179,17 +355,17 @@ def scan(directory: str) -> list["os.DirEntry[str]"]:
         return []
 
 
-def write_whole(path: str, text: str, mode: int = 0o600) -> None:
-    """Readers see the old text or the new one, never a part."""
+def write_whole(path: str, text: str, mode: int = 0o600, inside: int | None = None) -> None:
+    """Readers see the old text or the new one, never a part. inside — directory that the path is relative to."""
     temporary = f"{path}.{uuid.uuid4().hex[:8]}.new"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode, dir_fd=inside)
     try:
         with open(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
-        os.replace(temporary, path)
+        os.replace(temporary, path, src_dir_fd=inside, dst_dir_fd=inside)
     except OSError:
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
+            os.unlink(temporary, dir_fd=inside)
         raise
 
 

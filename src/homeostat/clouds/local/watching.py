@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from urllib.parse import unquote
 
 from homeostat.clouds.local import forwarding, processes
-from homeostat.clouds.local.tree import THING, Tree, scan
+from homeostat.clouds.local.tree import THING, Tree
 from homeostat.clouds.port import Sighting
+from homeostat.model.errors import Transient
 
 _SCAN_S = 0.25
 _SCAN_S_MAX = 5.0
@@ -61,8 +62,12 @@ class Watcher:
         return dead
 
     def _look(self) -> list[Sighting]:
-        """What changed since the last look; new lives are watched from now on."""
-        now = dict(self._present())
+        """What changed since the last look; new lives are watched from now on. While the cloud's directory is away,
+        nothing is known to have changed."""
+        try:
+            now = dict(self._present())
+        except Transient:
+            return []
         changed = [sighting for sighting in {**self._known, **now} if self._known.get(sighting) != now.get(sighting)]
         changed += [part for sighting in changed for part in self._told_of(sighting)]
         self._known = now
@@ -72,11 +77,12 @@ class Watcher:
 
     def _present(self) -> Iterator[tuple[Sighting, Signature]]:
         for kind in self._kinds:
-            for entry in scan(f"{self._tree.root}/{kind}s"):
-                signature = _signature(f"{entry.path}/{THING}")
-                told = _signature(f"{entry.path}/{forwarding.STATE}") if kind in LIVING else ()
+            for name in self._tree.names(kind):
+                path = f"{self._tree.root}/{kind}s/{name}"
+                signature = _signature(f"{path}/{THING}")
+                told = _signature(f"{path}/{forwarding.STATE}") if kind in LIVING else ()
                 if signature:
-                    yield Sighting(kind, unquote(entry.name)), (*signature, *told)
+                    yield Sighting(kind, unquote(name)), (*signature, *told)
 
     def _told_of(self, sighting: Sighting) -> Iterator[Sighting]:
         """What a load balancer's process tells of: its state stands beside it, not beside its parts."""
@@ -106,6 +112,6 @@ class Watcher:
 def _signature(path: str) -> Signature:
     try:
         stat = os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError:
         return ()
     return stat.st_ino, stat.st_mtime_ns, stat.st_size
