@@ -96,6 +96,17 @@ class NestedStack(ResourceType):
     mends_itself = True
     lifecycle = Lifecycle(frozenset({"complete"}), frozenset({"in_progress"}), broken={"failed": Remedy.ASK})
 
+    def check(self, given: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
+        """The fingerprint of what the child stack is made from is no property of the schema."""
+        values = super().check({name: value for name, value in given.items() if name != CONTENT}, path)
+        return {**values, CONTENT: given[CONTENT]} if CONTENT in given else values
+
+    def complete(self, values: Props) -> dict[str, Any]:
+        return {**super().complete(values), CONTENT: values.get(CONTENT)}
+
+    def replaced_by(self, before: Props, after: Props, changed: frozenset[str]) -> str:
+        return super().replaced_by(before, after, changed - {CONTENT})
+
     def timeout_s(self, properties: Props) -> float | None:
         """How long an action of the child stack may take; None: as long as its parent has time."""
         return None
@@ -182,13 +193,6 @@ class TemplateStack(FromTemplate):
         ),
         "Parameters": mapping("Values for the parameters of the template.", update=True),
     }
-
-    def check(self, given: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
-        values = super().check({name: value for name, value in given.items() if name != CONTENT}, path)
-        return {**values, CONTENT: given[CONTENT]} if CONTENT in given else values
-
-    def complete(self, values: Props) -> dict[str, Any]:
-        return {**super().complete(values), CONTENT: values.get(CONTENT)}
 
     def source(self, properties: Props) -> Any:
         return properties.get("TemplateURL")

@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import Any
 
+import pytest
 from tests.unit.convergence.running import Service
 
 from homeostat.clouds.simulated import Faults, Weather
@@ -177,3 +178,40 @@ def test_a_balancer_of_aws() -> None:
     service.delete(stack_id)
     service.rest()
     assert service.cloud.things() == {}
+
+
+# -- with an environment -----------------------------------------------------------------------------------------------
+
+
+def everything() -> dict[str, Any]:
+    """A template with each type that is several things."""
+    elb = {
+        "AvailabilityZones": ["nova"],
+        "Listeners": [{"InstancePort": 80, "LoadBalancerPort": 80, "Protocol": "HTTP"}],
+    }
+    old = {"type": "AWS::ElasticLoadBalancing::LoadBalancer", "properties": elb}
+    return {**network(), **balanced(["a"]), "elb": old}
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"parameter_defaults": {"image": "debian"}},
+        {"resource_registry": {"My::Net": "OS::Neutron::Net"}},
+        {"resource_registry": {"resources": {"vpc": {"hooks": []}}}},
+    ],
+)
+def test_what_an_environment_says_is_no_property_of_a_composed_type(environment: dict[str, Any]) -> None:
+    service = Service()
+    stack_id = service.create(everything(), environment=environment)
+    service.rest()
+    assert service.state(stack_id) == "CREATE_COMPLETE", service.states(stack_id)
+    before = service.cloud.things()
+    service.update(stack_id, everything(), environment={"parameter_defaults": {"image": "other"}})
+    service.rest()
+    assert service.state(stack_id) == "UPDATE_COMPLETE", service.states(stack_id)
+    assert service.cloud.things().keys() == before.keys(), "everything is kept"
+    service.update(stack_id, everything(), environment={})
+    service.rest()
+    assert service.state(stack_id) == "UPDATE_COMPLETE", service.states(stack_id)
+    assert service.cloud.things().keys() == before.keys(), "everything is kept"

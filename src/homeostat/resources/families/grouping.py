@@ -5,7 +5,7 @@ from typing import Any
 
 from homeostat.model.errors import invalid
 from homeostat.resources.base import Props, Thing
-from homeostat.resources.nested import CONTENT, POLICY, NestedStack, of_member
+from homeostat.resources.nested import POLICY, NestedStack, of_member
 from homeostat.resources.schema import (
     UNKNOWN,
     Attribute,
@@ -39,9 +39,7 @@ class Membership(NestedStack):
         return values.get(self.member_property)
 
     def check(self, given: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
-        values = super().check({name: value for name, value in given.items() if name not in (CONTENT, POLICY)}, path)
-        if CONTENT in given:
-            values[CONTENT] = given[CONTENT]
+        values = super().check({name: value for name, value in given.items() if name != POLICY}, path)
         if POLICY in given:
             values[POLICY] = self.check_policy(given[POLICY], path)
         return values
@@ -51,13 +49,11 @@ class Membership(NestedStack):
         return coerce(self.update_policy, {name: value for name, value in given.items() if value is not None}, path)
 
     def complete(self, values: Props) -> dict[str, Any]:
-        found = super().complete(values)
-        found[CONTENT] = values.get(CONTENT)
-        found[POLICY] = with_defaults(self.update_policy, values.get(POLICY) or {})
-        return found
+        policy = with_defaults(self.update_policy, values.get(POLICY) or {})
+        return {**super().complete(values), POLICY: policy}
 
     def replaced_by(self, before: Props, after: Props, changed: frozenset[str]) -> str:
-        return super().replaced_by(before, after, changed - {CONTENT, POLICY})
+        return super().replaced_by(before, after, changed - {POLICY})
 
     def resolve(self, thing: Thing, name: str, path: Sequence[str | int] = ()) -> Any:
         """Attributes of the group; any other name is an attribute of the members, as a list in their order."""
