@@ -42,6 +42,7 @@ from homeostat.templates.hiding import Hidden
 from homeostat.templates.merging import parameter_types
 from homeostat.templates.registry import is_template
 from homeostat.templates.tree import Allowance
+from homeostat.templates.weights import Unacceptable
 
 
 class Unborn:
@@ -192,7 +193,9 @@ def _check_resources(compiled: Compiled, checker: "Checker") -> None:
         try:
             evaluate(output.value, scope)
         except Rejected as error:
-            raise error if error.path else error.at("outputs", name) from error
+            # Any other trouble is the output's own, and is told where it is shown.
+            if error.fault == "InvalidTemplateAttribute" or isinstance(error.__cause__, Unacceptable):
+                raise error if error.path else error.at("outputs", name) from error
 
 
 def _check_among(definitions: Mapping[str, Definition]) -> None:
@@ -323,14 +326,13 @@ class Checker:
         self, each: Definition, source: str, given: Mapping[str, Any], environment: Mapping[str, Any]
     ) -> tuple[Compiled, Needs]:
         """A nested template with what it needs, checked. Fails: Rejected naming the place in it."""
-        known = {key: value for key, value in given.items() if not _open(value)}
         template = template_of(source, self.desired.files)
         declared = declared_in(template, "parameters")
         _check_facade(each, template, self.desired.environment.get("parameter_defaults") or {})
         unknown = [name for name in given if name not in declared]
         if unknown:
             raise invalid(f"Unknown Property {unknown[0]}", "properties", error="Property error")
-        parameters = parameters_of(known, declared)
+        parameters = parameters_of(given, declared)
         nested = Desired("template", template, parameters, environment, self.desired.files)
         allowance = self.expansion.allowance
         compiled = compile_desired(nested, Identity("None", "nested", "None"), strict=False, allowance=allowance)
@@ -366,13 +368,6 @@ def _check_facade(each: Definition, template: Mapping[str, Any], defaults: Mappi
     problem = facade_problem(resource_type(each.called), parameter_types(template), needed)
     if problem:
         raise invalid(problem)
-
-
-def _open(value: Any) -> bool:
-    """Is it, or does it hold, what is not known yet?"""
-    if isinstance(value, Mapping):
-        return any(_open(item) for item in value.values())
-    return any(_open(item) for item in value) if isinstance(value, list) else value is UNKNOWN
 
 
 def _missing(parameter: Parameter, given: Mapping[str, Any]) -> bool:

@@ -217,8 +217,7 @@ class Forecaster:
             if not isinstance(source, str) or not isinstance(given, Mapping):
                 return None
             template = template_of(source, parent.files)
-            known = {name: value for name, value in given.items() if not holds(value, UNKNOWN)}
-            parameters = parameters_of(known, declared_in(template, "parameters"))
+            parameters = parameters_of(given, declared_in(template, "parameters"))
             if FACADE in note.after:
                 environment = {**environment, environments.FACADE: note.after[FACADE]}
             return Desired("template", template, parameters, environment, parent.files)

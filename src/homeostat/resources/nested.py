@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from homeostat.model.observed import Condition, Remedy, Verdict
 from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing
 from homeostat.resources.schema import Kind, between, integer, mapping, text
-from homeostat.templates.tree import traverse
+from homeostat.templates.tree import UNKNOWN, holds, traverse
 
 CONTENT = "(content)"
 """Property of ours with the fingerprint of the files that a nested stack is made from, so that an edit is a change.
@@ -33,7 +33,8 @@ LISTS = ("comma_delimited_list", "CommaDelimitedList")
 
 
 def parameters_of(properties: Props, declared: Mapping[str, Any]) -> dict[str, Any]:
-    """Properties of a template resource as values for the parameters of its template; nulls are not passed.
+    """Properties of a template resource as values for the parameters of its template; nulls are not passed, nor is what
+    is not known at all. A map or list of which something is not known is passed as it is.
 
     declared — the parameters, as the template declares them.
     """
@@ -41,8 +42,9 @@ def parameters_of(properties: Props, declared: Mapping[str, Any]) -> dict[str, A
     for name, value in as_given(properties).items():
         entry = declared.get(name)
         kind = (entry.get("type") or entry.get("Type")) if isinstance(entry, Mapping) else None
-        if value is not None:
-            found[name] = _joined(value) if kind in LISTS and isinstance(value, list) else value
+        if value is not None and value is not UNKNOWN:
+            joined = kind in LISTS and isinstance(value, list) and not holds(value, UNKNOWN)
+            found[name] = _joined(value) if joined else value
     return found
 
 

@@ -19,7 +19,7 @@ from homeostat.templates.functions import condition_functions, ordinary_function
 from homeostat.templates.hiding import Hidden
 from homeostat.templates.parameters import HIDDEN, Given, Parameter, resolve
 from homeostat.templates.parse import parse_environment, parse_template
-from homeostat.templates.snippets import Conditions, Reader
+from homeostat.templates.snippets import Conditions, OutputReader, Reader
 from homeostat.templates.tree import UNKNOWN, Allowance, Context
 from homeostat.templates.versions import Version, version_of
 
@@ -120,6 +120,7 @@ def _linked(
     usable = condition_functions(version.key, version.date)
     conditions = Conditions(usable, sections["conditions"], context)
     definitions, reader = _definitions(sections["resources"], version, context, conditions)
+    outputs = OutputReader(reader.functions, reader.context, reader.condition)
     _check_names(sections["resources"], known)
     return Compiled(
         version=version,
@@ -130,7 +131,7 @@ def _linked(
         definitions=definitions,
         resource_order=graph_order(definitions),
         outputs={
-            name: compile_output(name, entry, reader, conditions, version.dialect)
+            name: compile_output(name, entry, outputs, conditions, version.dialect)
             for name, entry in sections["outputs"].items()
         },
         raw=document,

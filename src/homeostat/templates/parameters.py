@@ -12,7 +12,7 @@ from homeostat.templates import patterns
 from homeostat.templates.constraints import Constraint, Manner, parse_constraint
 from homeostat.templates.dialects import Pseudo
 from homeostat.templates.parse import check_bounds, parse_json
-from homeostat.templates.tree import UNKNOWN
+from homeostat.templates.tree import UNKNOWN, holds
 from homeostat.templates.versions import Version
 
 HIDDEN = "******"
@@ -158,21 +158,33 @@ class ParameterSchema:
     def value_of(self, given: Any) -> Any:
         """A given value as `get_param` shows it. Fails: ValueError saying what is wrong with it.
 
-        What is wrong with a hidden value is said without it.
+        What is wrong with a hidden value is said without it. Of a value in which something is not known, only the size
+        is judged.
         """
+        partly = isinstance(given, dict | list) and holds(given, UNKNOWN)
         try:
-            value = TYPES[self.type].convert(given)
+            value = self._partly_known(given) if partly else TYPES[self.type].convert(given)
         except ValueError:
             if self.hidden:
                 raise ValueError(f"its value, which is hidden, is not of type {self.type}") from None
             raise
         for constraint in self.constraints:
+            if partly and constraint.kind != "length":
+                continue
             problem = constraint.problem(value)
             if problem and self.hidden:
                 problem = constraint.description or f"its value, which is hidden, breaks the rule {constraint.kind}"
             if problem:
                 raise ValueError(problem)
         return value
+
+    def _partly_known(self, given: dict[str, Any] | list[Any]) -> Any:
+        """As `ParameterType.convert`, of a map or list with `UNKNOWN` somewhere within."""
+        if self.type == "comma_delimited_list" and isinstance(given, list):
+            return [UNKNOWN if holds(item, UNKNOWN) else as_list([item])[0] for item in given]
+        if self.type == "json":
+            return as_json(given)
+        return TYPES[self.type].convert(given)
 
 
 def _schema_error(name: str, message: str) -> Rejected:
@@ -213,9 +225,10 @@ def _constraints(name: str, kind: str, entries: Any, version: str, match_s: floa
 class Parameter:
     """A parameter with its value.
 
-    value — as `get_param` shows it, `tree.UNKNOWN` if nothing was given and nothing had to be; given — what the
-    caller gave, None for nothing; default — of the environment or else of the template, as written, None for none;
-    default_local — the default is the template's own; pseudo — not declared but always there.
+    value — as `get_param` shows it; `tree.UNKNOWN` if nothing was given and nothing had to be, or within it where that
+    is not known yet; given — what the caller gave, None for nothing and for what is not all known; default — of the
+    environment or else of the template, as written, None for none; default_local — the default is the template's own;
+    pseudo — not declared but always there.
     """
 
     schema: ParameterSchema
@@ -232,7 +245,7 @@ class Parameter:
     @property
     def text(self) -> str:
         """The value in the form of the API, in clear."""
-        return "" if self.value is UNKNOWN else TYPES[self.schema.type].text(self.value)
+        return "" if holds(self.value, UNKNOWN) else TYPES[self.schema.type].text(self.value)
 
     @property
     def shown(self) -> str:
@@ -317,7 +330,8 @@ def _valued(schema: ParameterSchema, given: Given, strict: bool) -> Parameter:
         converted = schema.value_of(effective)
     except ValueError as error:
         raise invalid(f"Parameter '{schema.name}' is invalid: {error}") from error
-    return Parameter(schema, converted, value, default, common is None)
+    told = None if holds(converted, UNKNOWN) else value
+    return Parameter(schema, converted, told, default, common is None)
 
 
 def check_immutable(before: Mapping[str, Parameter], after: Mapping[str, Parameter]) -> None:

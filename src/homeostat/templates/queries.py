@@ -15,6 +15,7 @@ import yaql
 from yaql.language import contexts, exceptions, expressions, specs, utils
 
 from homeostat.templates.queryfunctions import FUNCTIONS, MEMORY_MAX
+from homeostat.templates.weights import Unacceptable
 from homeostat.templates.yamltext import DEPTH_MAX
 
 ITERATORS_MAX = 200
@@ -41,27 +42,35 @@ _ERRORS = (
     ValueError,
 )
 
+_TOO_MUCH = (
+    Unacceptable,
+    exceptions.CollectionTooLargeException,
+    exceptions.MemoryQuotaExceededException,
+    MemoryError,
+    RecursionError,
+)
+
 
 @lru_cache(maxsize=256)
 def parsed(expression: str) -> Any:
-    """An expression ready to be evaluated, by many threads at once. Fails: ValueError."""
+    """An expression ready to be evaluated, by many threads at once. Fails: Unacceptable."""
     if len(expression) > EXPRESSION_MAX:
-        raise ValueError(f"the expression is longer than {EXPRESSION_MAX} characters")
+        raise Unacceptable(f"the expression is longer than {EXPRESSION_MAX} characters")
     engine = _engine()
     try:
         # Parser and lexer keep what they are doing in themselves.
         tree = copy.copy(engine.parser).parse(expression, lexer=engine.lexer.clone())
     except (exceptions.YaqlException, ValueError, RecursionError) as error:
-        raise ValueError(f"the expression cannot be read: {error}") from error
+        raise Unacceptable(f"the expression cannot be read: {error}") from error
     if tree is None:
-        raise ValueError("the expression is empty")
+        raise Unacceptable("the expression is empty")
     return expressions.Statement(tree, engine)
 
 
 def evaluated(expression: str, data: Any) -> tuple[Any, int]:
     """Value of the expression with `$.data`, as plain data, and the steps it took.
 
-    Fails: ValueError telling why there is none.
+    Fails: ValueError telling why there is none; Unacceptable where having it would cost too much.
     """
     statement = parsed(expression)
     budget = _Budget()
@@ -69,7 +78,8 @@ def evaluated(expression: str, data: Any) -> tuple[Any, int]:
         value = statement.evaluate(data={"data": data}, context=_Bounded(_library(), budget=budget))
         return _plain(value), STEPS_MAX - budget.steps
     except _ERRORS as error:
-        raise ValueError(_told(error)[:_TOLD_MAX]) from error
+        kind = Unacceptable if isinstance(error, _TOO_MUCH) else ValueError
+        raise kind(_told(error)[:_TOLD_MAX]) from error
 
 
 def _told(error: Exception) -> str:
@@ -95,7 +105,7 @@ class _Budget:
     def spend(self, steps: int) -> None:
         self.steps -= steps
         if self.steps < 0:
-            raise ValueError(f"it takes more than {STEPS_MAX} steps")
+            raise Unacceptable(f"it takes more than {STEPS_MAX} steps")
 
     def checked(self, value: Any) -> Any:
         """The same value, not too heavy and not too deep; sets in a lasting order."""
@@ -103,9 +113,9 @@ class _Budget:
             value = _OrderedSet(value)
         weight, depth = self._measured(value)
         if weight > WEIGHT_MAX:
-            raise ValueError(f"it makes a value of more than {WEIGHT_MAX} parts and characters")
+            raise Unacceptable(f"it makes a value of more than {WEIGHT_MAX} parts and characters")
         if depth > DEPTH_MAX:
-            raise ValueError(f"it makes a value nested more than {DEPTH_MAX} levels deep")
+            raise Unacceptable(f"it makes a value nested more than {DEPTH_MAX} levels deep")
         return value
 
     def _measured(self, value: Any) -> tuple[int, int]:

@@ -8,6 +8,10 @@ from homeostat.templates.functions import Functions, Refusal
 from homeostat.templates.functions.logic import OMIT, Combination, If
 from homeostat.templates.graph import Cycle, ordered
 from homeostat.templates.tree import Context, DynamicList, DynamicMap, Function, Path, Unknown, is_dynamic
+from homeostat.templates.weights import Unacceptable
+
+UNDECLARED = "UserParameterMissing"
+"""Fault of a function that reads a parameter which the template does not declare."""
 
 
 class Reader:
@@ -63,11 +67,12 @@ class Reader:
     def _call(self, function: type[Function], name: str, arguments: Any, path: Path) -> Any:
         if issubclass(function, If):
             return self._choose(function(name, arguments, path, self.context))
-        if issubclass(function, Combination):
-            arguments = self._conditions(arguments, path)
-        else:
-            arguments = self.tree(arguments, path)
-        return function(name, arguments, path, self.context).compiled()
+        read = self._conditions(arguments, path) if issubclass(function, Combination) else self.tree(arguments, path)
+        return self._folded(function(name, read, path, self.context), computed=read is not arguments)
+
+    def _folded(self, node: Function, *, computed: bool) -> Any:
+        """What stands for a call. computed — its arguments come from other functions. Fails: Rejected."""
+        return node.compiled()
 
     def _choose(self, node: If) -> Any:
         """The chosen branch alone is read, so the other one may name what is not there."""
@@ -81,22 +86,39 @@ class Reader:
         return self.condition(arguments, path)
 
 
+class OutputReader(Reader):
+    """Reads values of outputs: a function that cannot take what other functions gave it, or reads a parameter that is
+    not declared, stays as it is. It fails when the output is asked for, and the output alone."""
+
+    def _folded(self, node: Function, *, computed: bool) -> Any:
+        try:
+            return node.compiled()
+        except Rejected as error:
+            asks_resources = type(node).references is not Function.references
+            may_wait = (computed and not isinstance(error.__cause__, Unacceptable)) or error.fault == UNDECLARED
+            if asks_resources or not may_wait:
+                raise
+            return node
+
+
 class Conditions:
-    """The conditions of one template, by name; `values` — name -> what `holds` gives."""
+    """The conditions of one template, by name; `values` — name -> what `holds` gives, of those that can be had."""
 
     def __init__(self, functions: Functions, definitions: Mapping[str, Any], context: Context) -> None:
         """functions — what may be used in conditions.
 
-        Fails: Rejected (`Condition validation error`) for a definition that is wrong or goes round in circles.
+        Fails: Rejected (`Condition validation error`) for a definition that is wrong or goes round in circles. One that
+        reads a parameter that is not declared, or gives no boolean, is refused when it is used.
         """
         self.values: dict[str, Any] = {}
+        self._refusals: dict[str, Rejected] = {}
         self._reader = Reader(functions, context, self.holds)
         try:
             order = ordered({name: self._names(definition) for name, definition in definitions.items()})
         except Cycle as cycle:
             raise _wrong(f'Circular definition for condition "{cycle.names[0]}"') from cycle
         for name in order:
-            self.values[name] = self._defined(name, definitions[name])
+            self._define(name, definitions[name])
 
     def holds(self, condition: Any, path: Path) -> Any:
         """Whether a condition holds: a name, a boolean or a condition function. Fails: Rejected naming the path.
@@ -105,19 +127,34 @@ class Conditions:
         """
         if isinstance(condition, str) and condition in self.values:
             return self.values[condition]
+        if isinstance(condition, str) and condition in self._refusals:
+            raise self._refusals[condition]
         value = self._value(condition, path)
         if value is None:
             raise invalid(f'Invalid condition "{condition}"', *path)
         return value
 
-    def _defined(self, name: str, definition: Any) -> Any:
-        value = self._value(definition, ("conditions", name))
-        if value is None:
-            raise _wrong(
-                f'The definition of condition "{name}" is invalid: it must be a boolean or a condition function that '
-                "gives one"
-            )
-        return value
+    def _define(self, name: str, definition: Any) -> None:
+        try:
+            value = self._value(definition, ("conditions", name))
+        except Rejected as error:
+            if error.fault != UNDECLARED:
+                raise
+            self._refusals[name] = error
+            return
+        if value is not None:
+            self.values[name] = value
+            return
+        must = "it must be a boolean or a condition function that gives one"
+        refusal = _wrong(f'The definition of condition "{name}" is invalid: {must}')
+        if not self._is_call(definition):
+            raise refusal
+        self._refusals[name] = refusal
+
+    def _is_call(self, definition: Any) -> bool:
+        return (
+            isinstance(definition, dict) and len(definition) == 1 and next(iter(definition)) in self._reader.functions
+        )
 
     def _value(self, condition: Any, path: Path) -> Any:
         """Value of a boolean or condition function, None for anything else."""

@@ -131,6 +131,10 @@ class Function:
         """Value of the function; `arguments` is plain data that passed `check`."""
         raise NotImplementedError
 
+    def guess(self, arguments: Any) -> Any:
+        """Value of the function of what is not known, or holds such: `UNKNOWN` unless it is the same in any case."""
+        return UNKNOWN
+
     def references(self) -> Iterable[str]:
         """Resources this very node asks, apart from those its arguments ask."""
         return ()
@@ -145,7 +149,7 @@ class Function:
         Fails: Rejected with the path.
         """
         if self.context.unknown is not None and holds(self.arguments, self.context.unknown):
-            return self.context.unknown
+            return self.guess(self.arguments)
         if isinstance(self.arguments, Function):
             return self
         self.guarded(self.check, self.arguments)

@@ -13,7 +13,12 @@ VALUE_WEIGHT = 32
 """A value takes at least as much memory as so many characters."""
 
 
-class Overweight(ValueError):
+class Unacceptable(ValueError):
+    """A template is wrong whatever values its functions get, or what they make is too much: refused at once, also where
+    other wrong values wait until somebody asks for the output."""
+
+
+class Overweight(Unacceptable):
     """A value weighs more than it may."""
 
 

@@ -3,9 +3,13 @@
 from typing import Any
 
 import pytest
-from tests.unit.convergence.running import Service, double, server
+from tests.unit.convergence.running import Service, double, server, template
 
+from homeostat.api.foresight import all_of
+from homeostat.api.intake import Intent
+from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
+from homeostat.templates import validate_shape
 
 INNER = """
 heat_template_version: rocky
@@ -185,3 +189,73 @@ def test_a_stack_from_a_template_at_a_url() -> None:
 def test_what_a_template_at_a_url_does_not_declare_is_refused() -> None:
     with pytest.raises(Rejected, match="Unknown Property shape"):
         Service().begin({"inner": at_url(shape="round")}, files={"https://example.org/inner.template": INNER})
+
+
+# -- values of which something is not known yet ------------------------------------------------------------------------
+
+PARTLY = """
+heat_template_version: rocky
+parameters:
+  nets: {type: json, default: []}
+  zones: {type: comma_delimited_list, default: ""}
+conditions:
+  without: {equals: [{get_param: nets}, []]}
+resources:
+  none:
+    type: OS::Heat::RandomString
+    condition: without
+    properties: {length: 0}
+  port:
+    type: OS::Neutron::Port
+    properties: {network: {get_param: [nets, 0, network]}, name: {get_param: [nets, 0, name]}}
+  text: {type: OS::Heat::Value, properties: {value: {get_param: [zones, 1]}}}
+  sized: {type: OS::Heat::RandomString, properties: {length: {get_param: [nets, 0, length]}}}
+outputs:
+  zone: {value: {get_attr: [text, value]}}
+"""
+
+
+def partly(length: int = 5) -> dict[str, Any]:
+    nets = [{"network": {"get_resource": "net"}, "name": "first", "length": length}]
+    properties = {"nets": nets, "zones": [{"get_resource": "net"}, "b"]}
+    return {"net": {"type": "OS::Neutron::Net"}, "inner": {"type": "partly.yaml", "properties": properties}}
+
+
+FILES = {"partly.yaml": PARTLY}
+
+
+def test_what_is_known_of_a_map_reaches_the_check_of_a_nested_template() -> None:
+    """With the parameter's default in its place, a text of no characters would be refused."""
+    service = Service()
+    intent = Intent(template(partly()), files=FILES)
+    _, nested = service.intake.validate(Identity("None", "None", "p"), intent)
+    compiled = nested["inner"].compiled
+    assert compiled is not None
+    assert list(compiled.definitions) == ["port", "text", "sized"]
+    assert compiled.definitions["text"].properties["value"] == "b"
+    assert validate_shape(compiled)["Parameters"]["zones"].get("Value") is None
+    foreseen = [(each.path, note.name) for each, note in all_of(service.intake.foresee_new("p", "web", intent))]
+    assert (("inner",), "sized") in foreseen
+    assert (("inner",), "none") not in foreseen
+    with pytest.raises(Rejected, match="length"):
+        service.create(partly(length=0), files=FILES)
+    stack_id = service.create({**partly(), "zone": double(value={"get_attr": ["inner", "zone"]})}, files=FILES)
+    service.rest()
+    assert service.state(stack_id) == "CREATE_COMPLETE"
+    assert service.row(stack_id, "zone").properties["value"] == "b"
+
+
+OUTSIDE = """
+heat_template_version: rocky
+resources: {text: {type: OS::Heat::Value, properties: {value: a}}}
+outputs:
+  right: {value: {get_attr: [text, value]}}
+  wrong: {value: {get_param: nobody}}
+"""
+
+
+def test_an_output_that_reads_an_unknown_parameter_refuses_no_nested_template() -> None:
+    resources = {"inner": {"type": "inner.yaml"}, "right": double(value={"get_attr": ["inner", "right"]})}
+    service, stack_id = created(resources, OUTSIDE)
+    assert service.state(stack_id) == "CREATE_COMPLETE"
+    assert service.row(stack_id, "right").properties["value"] == "a"

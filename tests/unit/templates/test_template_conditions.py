@@ -47,7 +47,6 @@ REFUSED = [
     (None, INVALID_DEFINITION, "null"),
     ([True], INVALID_DEFINITION, "a list"),
     ({"a": 1, "b": 2}, INVALID_DEFINITION, "a map"),
-    ({"get_param": "env"}, INVALID_DEFINITION, "a parameter that is no boolean"),
     ({"not": [True]}, 'Arguments to "not"', "a list for not"),
     ({"and": [True]}, 'minimum number of condition arguments to "and" is 2', "one item"),
     ({"or": "yes"}, 'minimum number of condition arguments to "or" is 2', "a name"),
@@ -56,10 +55,8 @@ REFUSED = [
     ({"equals": [1]}, "[value_1, value_2]", "one value"),
     ({"equals": [{"get_attr": ["a", "b"]}, 1]}, 'The function "get_attr" is invalid in this context', "an attribute"),
     ({"if": [True, True, False]}, 'The function "if" is invalid in this context', "a choice"),
-    ({"equals": [{"get_param": "nobody"}, 1]}, "The Parameter (nobody) was not provided", "an unknown parameter"),
     ({"not": "it"}, 'Circular definition for condition "it"', "itself"),
     ({"or": [False, {"not": {"and": ["it", "yes"]}}]}, 'Circular definition for condition "it"', "itself, deep"),
-    ({"yaql": {"expression": "1 + 1", "data": {}}}, "must be a boolean", "a query that gives a number"),
 ]
 
 
@@ -69,6 +66,25 @@ def test_refused(definition: Any, message: str, reason: str) -> None:
         conditions({"it": definition, "yes": True})
     assert message in str(caught.value)
     assert "conditions.it" in str(caught.value) or str(caught.value).startswith("Condition validation error: ")
+
+
+WHEN_USED = [
+    ({"get_param": "env"}, INVALID_DEFINITION, "a parameter that is no boolean"),
+    ({"equals": [{"get_param": "nobody"}, 1]}, "The Parameter (nobody) was not provided", "an unknown parameter"),
+    ({"yaql": {"expression": "1 + 1", "data": {}}}, "must be a boolean", "a query that gives a number"),
+    ({"not": "nobodys"}, "The Parameter (nobody) was not provided", "a condition that uses one"),
+]
+
+
+@pytest.mark.parametrize(("definition", "message", "reason"), WHEN_USED, ids=[case[2] for case in WHEN_USED])
+def test_refused_where_it_is_used(definition: Any, message: str, reason: str) -> None:
+    conditions = {"it": definition, "nobodys": {"equals": [{"get_param": "nobody"}, 1]}, "yes": True}
+    unused = template(parameters=PARAMETERS, conditions=conditions, resources={"r": resource(condition="yes")})
+    assert compiled(unused).conditions == {"yes": True}
+    used = template(parameters=PARAMETERS, conditions=conditions, resources={"r": resource(condition="it")})
+    with pytest.raises(Rejected) as caught:
+        compiled(used)
+    assert message in str(caught.value)
 
 
 def test_contains_came_later() -> None:
@@ -130,3 +146,24 @@ def test_no_conditions_in_older_versions() -> None:
     for keys in ({"condition": True}, {"external_id": "x"}):
         with pytest.raises(Rejected, match="Invalid keyword"):
             compiled(template("2016-04-08", resources={"r": resource(**keys)}))
+
+
+UNKNOWN_PARTS = [
+    ({"equals": [{"get_param": "net"}, []]}, False, "an empty list is no list with something in it"),
+    ({"equals": [{"get_param": "net"}, [{"id": "a", "on": False}]]}, False, "what is known of an item differs"),
+    ({"equals": [{"get_param": "net"}, [{"id": "a", "on": True}]]}, UNKNOWN, "it may be the same"),
+    ({"and": [{"equals": [{"get_param": ["net", 0, "id"]}, "a"]}, False]}, False, "one of two does not hold"),
+    ({"or": [{"equals": [{"get_param": ["net", 0, "id"]}, "a"]}, True]}, True, "one of two holds"),
+    ({"equals": [{"get_param": ["net", 0, "on"]}, True]}, True, "the rest of a map with an unknown item"),
+]
+
+
+@pytest.mark.parametrize(("definition", "expected", "reason"), UNKNOWN_PARTS, ids=[case[2] for case in UNKNOWN_PARTS])
+def test_what_is_known_of_a_value_decides(definition: Any, expected: Any, reason: str) -> None:
+    document = template(
+        parameters={"net": {"type": "json", "default": []}},
+        conditions={"it": definition},
+        resources={"r": resource({"a": {"if": ["it", 1, 2]}})},
+    )
+    found = compiled(document, parameters={"net": [{"id": UNKNOWN, "on": True}]}, strict=False)
+    assert found.definitions["r"].properties == {"a": 1 if expected is not False else 2}

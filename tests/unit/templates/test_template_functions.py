@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from template_cases import LATEST, Built, compiled, template, value_of
+from template_cases import LATEST, Built, compiled, resource, template, value_of
 
 from homeostat.model.errors import Rejected
+from homeostat.templates import evaluate
 from homeostat.templates.functions import condition_functions, ordinary_functions
 from homeostat.templates.functions.texts import json_text
 from homeostat.templates.versions import HOT_KEY, VERSIONS
@@ -438,3 +439,26 @@ def test_well_typed_snippets_have_a_value(snippet: Any) -> None:
 @given(ANY.filter(lambda value: not isinstance(value, dict)))
 def test_json_text_is_stable(value: Any) -> None:
     assert value_of({"list_join": ["", [[value]]]}) == json_text([value])
+
+
+PUT_OFF = [
+    ({"str_split": [",", {"get_param": "tree"}]}, "str_split", "a wrong value"),
+    ({"list_join": [",", {"get_param": "name"}]}, "list", "a text for a list"),
+    ({"digest": [{"get_param": "name"}, "x"]}, "digest", "an algorithm that there is not"),
+    ({"yaql": {"expression": "$.data.nothing()", "data": {"get_param": "tree"}}}, "Unknown method", "a query"),
+    ({"get_param": "nobody"}, "The Parameter (nobody) was not provided", "a parameter that is not declared"),
+    ({"a": [{"str_split": [",", {"get_param": ["nobody", 1]}]}]}, "(nobody) was not provided", "within others"),
+]
+
+
+@pytest.mark.parametrize(("snippet", "message", "reason"), PUT_OFF, ids=[case[2] for case in PUT_OFF])
+def test_a_wrong_value_is_the_trouble_of_its_output_alone(snippet: Any, message: str, reason: str) -> None:
+    parameters = {"name": {"type": "string", "default": "web"}, "tree": {"type": "json", "default": {"a": 1}}}
+    outputs = {"wrong": {"value": snippet}, "right": {"value": {"get_param": "name"}}}
+    found = compiled(template(parameters=parameters, outputs=outputs)).outputs
+    assert found["right"].value == "web"
+    with pytest.raises(Rejected) as caught:
+        evaluate(found["wrong"].value, Built())
+    assert message in str(caught.value)
+    with pytest.raises(Rejected):
+        compiled(template(parameters=parameters, resources={"r": resource({"value": snippet})}))

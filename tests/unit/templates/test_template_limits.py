@@ -8,7 +8,7 @@ import pytest
 from template_cases import LATEST, Built, compiled, template, value_of
 
 from homeostat.model.errors import Rejected
-from homeostat.templates import parse_environment, parse_template, tree
+from homeostat.templates import evaluate, parse_environment, parse_template, tree
 from homeostat.templates.functions.texts import ITEMS_MAX, TEXT_MAX
 
 BIG = {"get_param": "big"}
@@ -211,6 +211,6 @@ def test_numbers_of_templates_are_finite(text: Any) -> None:
 )
 def test_errors_do_not_repeat_all_of_a_large_value(snippet: Any) -> None:
     with pytest.raises(Rejected) as caught:
-        made(snippet)
+        evaluate(made(snippet), Built())
     assert "a," in str(caught.value) or '"a"' in str(caught.value)
     assert len(str(caught.value)) < 500

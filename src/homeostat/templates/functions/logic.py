@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar, Final
 
-from homeostat.templates.tree import Function
+from homeostat.templates.tree import UNKNOWN, Function
 
 
 class Omitted:
@@ -40,8 +40,24 @@ class Equals(Function):
         if not isinstance(arguments, list) or len(arguments) != 2:
             raise ValueError(f'Arguments to "{self.name}" must be of the form: [value_1, value_2]')
 
+    def guess(self, arguments: Any) -> Any:
+        """Two values differ, whatever is not known of them, where what is known differs."""
+        pair = isinstance(arguments, list) and len(arguments) == 2
+        return False if pair and _differ(*arguments) else UNKNOWN
+
     def apply(self, arguments: Any) -> Any:
         return arguments[0] == arguments[1]
+
+
+def _differ(one: Any, other: Any) -> bool:
+    """Do two values differ in what is known of them?"""
+    if one is UNKNOWN or other is UNKNOWN:
+        return False
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() != other.keys() or any(_differ(item, other[key]) for key, item in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) != len(other) or any(map(_differ, one, other))
+    return bool(one != other)
 
 
 class Combination(Function):
@@ -66,12 +82,18 @@ class And(Combination):
         if not isinstance(arguments, list) or len(arguments) < 2:
             raise ValueError(f'The minimum number of condition arguments to "{self.name}" is 2.')
 
+    def guess(self, arguments: Any) -> Any:
+        return False if any(each is False for each in arguments) else UNKNOWN
+
     def apply(self, arguments: Any) -> Any:
         return all(arguments)
 
 
 class Or(And):
     """Whether at least one condition holds."""
+
+    def guess(self, arguments: Any) -> Any:
+        return True if any(each is True for each in arguments) else UNKNOWN
 
     def apply(self, arguments: Any) -> Any:
         return any(arguments)

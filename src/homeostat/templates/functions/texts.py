@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote, urlencode, urlunsplit
 
 from homeostat.templates.tree import Function
+from homeostat.templates.weights import Unacceptable
 
 TEXT_MAX = 16 * 1024 * 1024
 """Characters one function may give: replacements multiply, and a small template must not fill the memory."""
@@ -23,15 +24,15 @@ _SHOWN_MAX = 200
 
 
 def checked_items(name: str, items: int) -> None:
-    """Refuse a result of so many items if they are too many. Fails: ValueError."""
+    """Refuse a result of so many items if they are too many. Fails: Unacceptable."""
     if items > ITEMS_MAX:
-        raise ValueError(f'"{name}" would give more than {ITEMS_MAX} items')
+        raise Unacceptable(f'"{name}" would give more than {ITEMS_MAX} items')
 
 
 def checked_size(name: str, size: int) -> None:
-    """Refuse a result of `size` characters if that is too long. Fails: ValueError."""
+    """Refuse a result of `size` characters if that is too long. Fails: Unacceptable."""
     if size > TEXT_MAX:
-        raise ValueError(f'"{name}" would give {size} characters, more than {TEXT_MAX}')
+        raise Unacceptable(f'"{name}" would give {size} characters, more than {TEXT_MAX}')
 
 
 def json_text(value: Any) -> str:
@@ -112,7 +113,8 @@ class StrReplace(Function):
         for key in sorted(params, key=lambda key: (-len(key), key)):
             work += size + len(pieces) * _PIECE_WORK
             if work > _WORK_MAX:
-                raise ValueError(f'"{self.name}" would take too long: fewer params, or a shorter template, are needed')
+                message = f'"{self.name}" would take too long: fewer params, or a shorter template, are needed'
+                raise Unacceptable(message)
             value = self.text(key, params[key])
             found = [piece.split(key) if place % 2 == 0 else [piece] for place, piece in enumerate(pieces)]
             count = sum(map(len, found)) - len(found)
