@@ -3,7 +3,6 @@
 import contextlib
 import errno
 import os
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -14,6 +13,7 @@ from tests.unit.convergence.running import Service
 
 from homeostat.clouds.local import LocalCloud
 from homeostat.clouds.local import tree as trees
+from homeostat.clouds.local.watching import Watcher
 from homeostat.clouds.port import Change, Cloud, Intent, Operation, Sighting
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.model.errors import HomeostatError, Transient, Uncertain
@@ -262,21 +262,16 @@ def test_a_directory_of_before_the_mark_is_taken_as_it_is(root: Path) -> None:
 
 def test_nothing_is_told_of_while_the_directory_is_away(cloud: LocalCloud, root: Path) -> None:
     disk = volume(cloud)
-    stop, asked = threading.Event(), []
-
-    def rounds() -> bool:
-        """Away from the second round to the fourth, a change in the sixth."""
-        asked.append(None)
-        if len(asked) == 2:
-            moved(root)
-        elif len(asked) == 5:
-            back(root)
-        elif len(asked) == 7:
-            cloud.update("volume", [Change(disk, {"name": "renamed", "size": 1})])
-        return stop.is_set()
-
-    first = next(cloud.watch(rounds))
-    assert (first.kind, first.handle, len(asked)) == ("volume", disk, 7)
+    tree = trees.Tree(root)
+    tree.recognise()
+    watcher = Watcher(tree, sorted(cloud.kinds))
+    watcher.look()
+    moved(root)
+    assert watcher.look() == []
+    back(root)
+    assert watcher.look() == []
+    cloud.update("volume", [Change(disk, {"name": "renamed", "size": 1})])
+    assert watcher.look() == [Sighting("volume", disk)]
 
 
 def blind(service: Service) -> str:

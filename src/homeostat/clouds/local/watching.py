@@ -42,13 +42,13 @@ class Watcher:
         """Everything that changes after the first look; `stop()` is asked every quarter of a second."""
         try:
             began = time.thread_time()
-            self._look()
+            self.look()
             while not stop():
                 deadline = time.monotonic() + _pause_s(time.thread_time() - began)
                 while (left := deadline - time.monotonic()) > 0 and not stop():
                     yield from self._deaths(min(left, _SCAN_S))
                 began = time.thread_time()
-                yield from self._look()
+                yield from self.look()
         finally:
             for descriptor in self._lives:
                 os.close(descriptor)
@@ -61,7 +61,7 @@ class Watcher:
             dead.append(self._lives.pop(descriptor))
         return dead
 
-    def _look(self) -> list[Sighting]:
+    def look(self) -> list[Sighting]:
         """What changed since the last look; new lives are watched from now on. While the cloud's directory is away,
         nothing is known to have changed."""
         try:
