@@ -5,12 +5,14 @@ What is wrong is noted, never raised here: it would be raised inside the process
 
 import itertools
 import re
+import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from functools import cache
+from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine, NullPool, create_engine
 
 from homeostat.clouds.port import Answer, Change, Intent, Operation
 from homeostat.clouds.simulated import SimulatedCloud
@@ -21,13 +23,9 @@ from homeostat.model.observed import Observation
 from homeostat.model.status import MAINTENANCE, Action, DeletionPolicy, State, Status, joined, resource_may, stack_may
 from homeostat.planner.current import current_row
 from homeostat.planner.depart import LET_GO
-from homeostat.store import stacks, views
+from homeostat.store import schema, stacks, views
 from homeostat.store.database import Database
 
-MARKS = """
-    SELECT (SELECT coalesce(max(seq), 0) FROM event), (SELECT count(*) FROM stack), (SELECT sum(revision) FROM stack),
-    (SELECT count(*) FROM resource), (SELECT sum(version) FROM resource)
-    """
 BORN: State = (Action.INIT, Status.COMPLETE)
 BEGUN = ((Action.CREATE, Status.IN_PROGRESS), (Action.UPDATE, Status.IN_PROGRESS))
 NOT_THERE = (Action.INIT, Action.DELETE)
@@ -37,15 +35,79 @@ AT_HOOK = re.compile(r"\w+ paused until Hook [\w-]+ is cleared|Hook [\w-]+ is cl
 WELL = ("active", "available")
 
 
+ENGINE = create_engine("sqlite://", poolclass=NullPool)
+"""Of all worlds: what one of them has compiled the next need not compile. Each connection is a database of its own."""
+WATCHED = {"resource": "key", "stack": "id", "shard": "stack_id || '/' || number"}
+"""Tables whose changes are judged, and what names a row of them."""
+
+
+@cache
+def empty() -> sqlite3.Connection:
+    """A database with the newest schema, to be copied."""
+    with ENGINE.connect() as connection:
+        schema.metadata.create_all(connection)
+        connection.commit()
+        made = sqlite3.connect(":memory:")
+        _raw(connection).backup(made)
+    return made
+
+
+def _raw(connection: Connection) -> sqlite3.Connection:
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, sqlite3.Connection)
+    return driver
+
+
 class WatchedDatabase(Database):
-    """A database that tells of every commit."""
+    """A database in memory, of one thread, that tells of every commit and which rows were written.
+
+    raw — its connection without SQLAlchemy; touched — table -> names of rows (`WATCHED`) that were written since this was
+    cleared, by transactions that were rolled back, too.
+    """
 
     on_commit: Callable[[], None] | None = None
 
+    def __init__(self, now: Callable[[], float]) -> None:
+        super().__init__("sqlite://", now)
+        self._connection = ENGINE.connect()
+        self.raw = _raw(self._connection)
+        self.raw.isolation_level = None
+        empty().backup(self.raw)
+        self.raw.execute("PRAGMA foreign_keys=ON")
+        self.touched: dict[str, set[str]] = {table: set() for table in WATCHED}
+        self._watch(Row, Stack, Shard)
+        self._writing = False
+
+    def _connect(self, pool_size: int) -> Engine:
+        return ENGINE
+
+    def _watch(self, *kinds: Any) -> None:
+        """Have SQLite itself tell of each row that it writes, in columns that matter."""
+        self.raw.create_function("touch", 2, lambda table, name: self.touched[table].add(name))
+        for (table, name), kind in zip(WATCHED.items(), kinds, strict=True):
+            for verb, row in (("INSERT", "NEW"), (f"UPDATE OF {', '.join(kind._fields)}", "NEW"), ("DELETE", "OLD")):
+                named = re.sub(r"\b(key|id|stack_id|number)\b", rf"{row}.\1", name)
+                trigger = f"CREATE TEMP TRIGGER {table}_{verb[:6]} AFTER {verb} ON main.{table} BEGIN "
+                self.raw.execute(f"{trigger} SELECT touch('{table}', {named}); END")
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        assert not self._writing, "a look in the middle of a transaction would end it"
+        try:
+            yield self._connection
+        finally:
+            self._connection.rollback()
+
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        with super().write() as tx:
-            yield tx
+        assert not self._writing, "a transaction in the middle of another one"
+        self._writing = True
+        try:
+            with self._connection.begin():
+                self.raw.execute("BEGIN")
+                yield self._connection
+        finally:
+            self._writing = False
         if self.on_commit is not None:
             self.on_commit()
 
@@ -159,7 +221,17 @@ class Event(NamedTuple):
         return self.action, self.status
 
 
-Committed = tuple[dict[str, Row], dict[str, Stack], dict[tuple[str, int], Shard]]
+class Committed(NamedTuple):
+    """What is stored: rows by key, stacks by id, shards by `stack_id/number`."""
+
+    rows: dict[str, Row]
+    stacks: dict[str, Stack]
+    shards: dict[str, Shard]
+
+
+Kind = TypeVar("Kind")
+Changes = Mapping[str, tuple[Kind | None, Kind | None]]
+"""What has changed: name -> before and after; None where there is nothing."""
 
 
 class Watcher:
@@ -185,8 +257,8 @@ class Watcher:
         self.held = 0
         self._done: set[tuple[str, str]] = set()
         self._db = db
-        self._marks: Any = (0, 0, None, 0, None)
-        self._before: Committed = ({}, {}, {})
+        self._seq = 0
+        self._now = Committed({}, {}, {})
         self._graphs: dict[tuple[str, int, int], Graph] = {}
         db.on_commit = self.committed
         for cloud in clouds:
@@ -195,26 +267,47 @@ class Watcher:
     # -- commits -----------------------------------------------------------------------------------------------------
 
     def committed(self) -> None:
-        """Compare what is stored now with what was before; the new events must tell exactly what happened."""
+        """Compare what was written now with what was before; the new events must tell exactly what happened."""
         self.commits += 1
-        rows, all_stacks, _ = self._before
-        with self._db.read() as tx:
-            shards = {(row.stack_id, row.number): row for row in _all(tx, Shard, "shard")}
-            marks = tx.exec_driver_sql(MARKS).one()
-            moved = marks != self._marks  # most commits are claims and looks: they move nothing
-            if moved:
-                rows = {row.key: row for row in _all(tx, Row, "resource")}
-                all_stacks = {row.id: row for row in _all(tx, Stack, "stack")}
-                events = _all(tx, Event, "event", f"WHERE seq > {self._marks[0]} ORDER BY seq")
-        before, self._before, self._marks = self._before, (rows, all_stacks, shards), marks
-        for place, shard in shards.items():
-            self._shard(before[2].get(place), shard, all_stacks)
-        if moved:
-            self._compare(before, rows, all_stacks, events)
+        shards = self._read(Shard, "shard")
+        rows, all_stacks = self._read(Row, "resource"), self._read(Stack, "stack")
+        events = self._events()
+        for before, after in shards.values():
+            if after is not None:
+                self._shard(before, after)
+        if rows or all_stacks or events:
+            self._compare(rows, all_stacks, events)
 
-    def _compare(
-        self, before: Committed, rows: dict[str, Row], all_stacks: dict[str, Stack], events: Sequence[Event]
-    ) -> None:
+    def _read(self, kind: Any, table: str) -> dict[str, tuple[Any, Any]]:
+        """Rows of a table that have changed: name -> before and after. What is stored now is known afterwards."""
+        touched = self._db.touched[table]
+        if not touched:
+            return {}
+        known: dict[str, Any] = getattr(self._now, f"{kind.__name__.lower()}s")
+        marks = ", ".join("?" * len(touched))
+        name, columns = WATCHED[table], ", ".join(kind._fields)
+        chosen = f"SELECT {name}, {columns} FROM {table} WHERE {name} IN ({marks})"
+        found = {values[0]: kind(*values[1:]) for values in self._db.raw.execute(chosen, list(touched))}
+        changed = {}
+        for each in sorted(touched):
+            before, after = known.get(each), found.get(each)
+            if before != after:
+                changed[each] = before, after
+                if after is None:
+                    del known[each]
+                else:
+                    known[each] = after
+        touched.clear()
+        return changed
+
+    def _events(self) -> list[Event]:
+        columns = ", ".join(Event._fields)
+        chosen = f"SELECT {columns} FROM event WHERE seq > ? ORDER BY seq"
+        events = [Event(*values) for values in self._db.raw.execute(chosen, (self._seq,))]
+        (self._seq,) = self._db.raw.execute("SELECT coalesce(max(seq), 0) FROM event").fetchone()  # perhaps purged
+        return events
+
+    def _compare(self, rows: Changes[Row], all_stacks: Changes[Stack], events: Sequence[Event]) -> None:
         told: dict[str, list[Event]] = defaultdict(list)
         for event in events:
             told[event.key or event.stack_id].append(event)
@@ -222,13 +315,17 @@ class Watcher:
                 self.retained.add(event.handle)
             if event.action == Action.DELETE and event.reason == LET_GO:
                 self.let_go.add(event.key)
-        for key in before[0].keys() | rows.keys() | {event.key for event in events if event.key}:
-            self._row(before[0].get(key), rows.get(key), told.get(key, ()))
-            self._order(rows.get(key), told.get(key, ()))
-            self._succession(rows.get(key), rows.values())
-            self._unmoved(before, all_stacks, before[0].get(key), rows.get(key))
-        for stack_id in before[1].keys() | all_stacks.keys():
-            self._stack(before[1].get(stack_id), all_stacks.get(stack_id), told.get(stack_id, ()))
+        known = self._now.rows
+        for key in sorted(rows.keys() | {event.key for event in events if event.key}):
+            before, after = rows.get(key, (known.get(key), known.get(key)))
+            self._row(before, after, told.get(key, ()))
+            self._order(after, told.get(key, ()))
+            self._unmoved(all_stacks, before, after)
+        for key in sorted({key for pair in rows.values() for row in pair if row for key in (row.key, row.replaces or "")}):
+            self._succession(known.get(key))
+        for stack_id in sorted(all_stacks.keys() | {event.stack_id for event in events if not event.key}):
+            stack = self._now.stacks.get(stack_id)
+            self._stack(*all_stacks.get(stack_id, (stack, stack)), told.get(stack_id, ()))
 
     def _row(self, before: Row | None, after: Row | None, events: Sequence[Event]) -> None:
         if after is not None and after.done:
@@ -252,37 +349,42 @@ class Watcher:
             held = lingers or before.handle in ("", after.handle, *self.retained)
             self._demand(held, f"{name} lost hold of {before.handle}: {after}")
 
-    def _succession(self, old: Row | None, rows: Collection[Row]) -> None:
+    def _succession(self, old: Row | None) -> None:
         """What is marked has one successor at a time, however often workers die in the middle of it (MU)."""
         if old is None or not old.marked:
             return
-        alive = [row for row in rows if row.replaces == old.key and row.action != Action.DELETE]
+        alive = [row for row in self._now.rows.values() if row.replaces == old.key and row.action != Action.DELETE]
         if alive:
             self.renewed.add(old.key)
         self._demand(len(alive) <= 1, f"{old.name} is marked, and has several successors: {old}, {alive}")
 
-    def _unmoved(self, before: Committed, all_stacks: Mapping[str, Stack], one: Row | None, other: Row | None) -> None:
+    def _unmoved(self, all_stacks: Changes[Stack], one: Row | None, other: Row | None) -> None:
         """Nothing becomes of what is in a locked stack, or in one nested in it (LK2)."""
         row = one if one is not None else other
-        if row is None or row.stack_id not in before[1]:
+        stack = self._was(all_stacks, row.stack_id) if row is not None else None
+        if row is None or stack is None:
             return
-        root_id = before[1][row.stack_id].root_id
-        root, now = before[1].get(root_id), all_stacks.get(root_id)
+        root, now = self._was(all_stacks, stack.root_id), self._now.stacks.get(stack.root_id)
         if root is None or now is None or root.state != LOCKED or (now.state, now.revision) != (LOCKED, root.revision):
             return
         self.held += 1
         same = one is not None and other is not None and (one.state, one.handle) == (other.state, other.handle)
-        if before[1][row.stack_id].state != LOCKED:  # a nested one that has failed: what goes on there comes to its end
+        if stack.state != LOCKED:  # a nested one that has failed: what goes on there comes to its end
             same |= (
                 other is None or other.status != Status.IN_PROGRESS or (one is not None and one.status == other.status)
             )
         self._demand(same, f"{row.name} is in the locked stack {root.name}, and went from {one} to {other}")
 
+    def _was(self, changes: Changes[Stack], stack_id: str) -> Stack | None:
+        """The stack before these changes."""
+        known = self._now.stacks.get(stack_id)
+        return changes.get(stack_id, (known, known))[0]
+
     def _order(self, row: Row | None, events: Sequence[Event]) -> None:
         """A resource is begun when all that it requires is done (CV4)."""
         if row is None or not any(event.state in BEGUN for event in events):
             return
-        rows, all_stacks, _ = self._before
+        rows, all_stacks, _ = self._now
         stack = all_stacks[row.stack_id]
         if row.revision != stack.revision or row.action == Action.DELETE:
             return
@@ -313,7 +415,7 @@ class Watcher:
 
     def _complete(self, stack: Stack) -> None:
         """A stack that turns COMPLETE is: all of it has come to rest at its newest revision (CV6)."""
-        rows, _, shards = self._before
+        rows, _, shards = self._now
         if stack.action in MAINTENANCE:
             self.maintained += 1
             return
@@ -323,7 +425,7 @@ class Watcher:
             self._demand(not mine, f"{stack.name} is deleted, and has {mine}")
             return
         for number in range(stack.shards):
-            shard = shards[stack.id, number]
+            shard = shards[f"{stack.id}/{number}"]
             well = shard.failures == 0 or stack.action == Action.SNAPSHOT  # of which what is marked is no part
             settled = shard.settled_revision == stack.revision and well
             self._demand(settled, f"{stack.name} is COMPLETE, its shard is not: {shard}")
@@ -335,11 +437,9 @@ class Watcher:
                 was_done = (stack.id, name) in self._done  # what broke since is being healed, as in a stack at rest
                 self._demand(was_done, f"{stack.name} is COMPLETE, its {name} is {found}")
 
-    def _shard(self, before: Shard | None, after: Shard, all_stacks: dict[str, Stack]) -> None:
-        if before == after:
-            return
+    def _shard(self, before: Shard | None, after: Shard) -> None:
         self._demand(not after.reason, f"a pass failed: {after.reason}")
-        stack = all_stacks[after.stack_id]
+        stack = self._now.stacks[after.stack_id]
         self._demand(after.settled_revision <= stack.revision, f"{after} is ahead of its stack at {stack.revision}")
         if before is not None:
             grown = (after.epoch, after.settled_revision) >= (before.epoch, before.settled_revision)
@@ -358,11 +458,11 @@ class Watcher:
         things = cloud.things(kind)
         if handle in things:
             self._judge_data(cloud, handle)
-        held = any(row.handle == handle for row in self._before[0].values())
+        held = any(row.handle == handle for row in self._now.rows.values())
         self._demand(held or handle not in self.promised, f"{handle} was let go of, and is deleted")
         if handle not in things or things[handle].get("status", WELL[0]) not in WELL:
             return
-        for mine in [row for row in self._before[0].values() if row.handle == handle]:
+        for mine in [row for row in self._now.rows.values() if row.handle == handle]:
             stack = stacks.get(tx, mine.stack_id)
             if stack is None:
                 continue
@@ -376,7 +476,7 @@ class Watcher:
 
     def _judge_data(self, cloud: WatchedCloud, handle: str) -> None:
         """What was complete once, and whose policy is Snapshot, has one when it is deleted (CV12)."""
-        for mine in [row for row in self._before[0].values() if row.handle == handle]:
+        for mine in [row for row in self._now.rows.values() if row.handle == handle]:
             if mine.deletion_policy == DeletionPolicy.SNAPSHOT and mine.changed > 0:
                 self.snapshots += 1
                 words = [each["status"] for each in cloud.snapshots(handle)]
@@ -396,7 +496,3 @@ class Watcher:
         if not condition:
             self.wrong.append(otherwise)
 
-
-def _all(tx: Connection, kind: Any, table: str, where: str = "") -> list[Any]:
-    columns = ", ".join(kind._fields)
-    return [kind(*values) for values in tx.exec_driver_sql(f"SELECT {columns} FROM {table} {where}")]

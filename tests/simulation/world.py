@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 from unittest.mock import patch
 
-from sqlalchemy import select
+from sqlalchemy import Table, select
 
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.convergence import definitions
@@ -21,6 +21,11 @@ from tests.simulation.watching import WatchedCloud, WatchedDatabase, Watcher
 NEXT = """
     SELECT (SELECT min(max(wake_at, lease_until)) FROM shard WHERE wake_at IS NOT NULL),
     (SELECT min(observe_at) FROM shard), (SELECT min(look_at) FROM forsaken), (SELECT min(due_at) FROM snapshot)
+    """
+MOVING = f"""
+    SELECT EXISTS (SELECT 1 FROM stack WHERE status = '{Status.IN_PROGRESS}')
+    OR EXISTS (SELECT 1 FROM shard WHERE wake_at IS NOT NULL) OR EXISTS (SELECT 1 FROM forsaken)
+    OR EXISTS (SELECT 1 FROM snapshot WHERE due_at IS NOT NULL)
     """
 PATIENCE_S = 90.0
 """How long late requests are watched for: longer than anybody is frozen."""
@@ -61,8 +66,7 @@ class SimulatedWorld:
         self.story = Story()
         self.projects = projects
         self.members_per_shard = members_per_shard
-        self.db = WatchedDatabase("sqlite://", self.clock.now)
-        schema.metadata.create_all(self.db.engine)
+        self.db = WatchedDatabase(self.clock.now)
         self.clouds = {
             project: WatchedCloud(self.clock.now, replace(weather or Weather()), seed + place, 1000 * place + 1)
             for place, project in enumerate(projects)
@@ -77,6 +81,8 @@ class SimulatedWorld:
         self._superseded = 0
         self._asked_at = -1
         self._next: float | None = None
+        self._tables: dict[str, list[Any]] = {}
+        self._read_at = -1
 
     # -- processes ---------------------------------------------------------------------------------------------------
 
@@ -137,8 +143,7 @@ class SimulatedWorld:
         """When the next pass, look or sweep is due."""
         if self._asked_at != self.watcher.commits:
             self._asked_at = self.watcher.commits
-            with self.db.read() as tx:
-                times = tx.exec_driver_sql(NEXT).one()
+            times = self.db.raw.execute(NEXT).fetchone()
             self._next = min((at for at in times if at is not None), default=None)
         return self._next
 
@@ -191,13 +196,8 @@ class SimulatedWorld:
 
     def _moving(self) -> bool:
         """Is a stack in progress, a pass due, or somebody in the middle of something?"""
-        with self.db.read() as tx:
-            busy = tx.execute(select(schema.stack.c.id).where(schema.stack.c.status == Status.IN_PROGRESS)).first()
-            due = tx.execute(select(schema.shard.c.number).where(schema.shard.c.wake_at.is_not(None))).first()
-            late = tx.execute(select(schema.forsaken.c.token)).first()
-            going = tx.execute(select(schema.snapshot.c.id).where(schema.snapshot.c.due_at.is_not(None))).first()
         acting = any(not actor.idle for process in self.processes for actor in process.actors)
-        return acting or any(each is not None for each in (busy, due, late, going))
+        return acting or bool(self.db.raw.execute(MOVING).fetchone()[0])
 
     def run(self) -> None:
         with (
@@ -232,13 +232,20 @@ class SimulatedWorld:
         return [each for cloud in self.clouds.values() for each in cloud.all_snapshots()]
 
     def records(self) -> list[Any]:
-        with self.db.read() as tx:
-            return list(tx.execute(select(schema.record)))
+        return self._all(schema.record)
 
     def rows(self) -> list[Any]:
-        with self.db.read() as tx:
-            return list(tx.execute(select(schema.resource)))
+        return self._all(schema.resource)
 
     def all_stacks(self) -> list[Any]:
-        with self.db.read() as tx:
-            return list(tx.execute(select(schema.stack)))
+        return self._all(schema.stack)
+
+    def _all(self, table: Table) -> list[Any]:
+        """Rows of a table, read once a commit."""
+        if self._read_at != self.watcher.commits:
+            self._read_at = self.watcher.commits
+            self._tables.clear()
+        if table.name not in self._tables:
+            with self.db.read() as tx:
+                self._tables[table.name] = list(tx.execute(select(table)))
+        return self._tables[table.name]
