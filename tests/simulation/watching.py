@@ -61,8 +61,8 @@ def _raw(connection: Connection) -> sqlite3.Connection:
 class WatchedDatabase(Database):
     """A database in memory, of one thread, that tells of every commit and which rows were written.
 
-    raw — its connection without SQLAlchemy; touched — table -> names of rows (`WATCHED`) that were written since this was
-    cleared, by transactions that were rolled back, too.
+    raw — its connection without SQLAlchemy; touched — table -> names of rows (`WATCHED`) that were written since this
+    was cleared, by transactions that were rolled back, too.
     """
 
     on_commit: Callable[[], None] | None = None
@@ -240,8 +240,8 @@ class Watcher:
     wrong — what was seen that must not be; retained — handles that a deletion policy let go of; let_go — keys of rows
     whose stacks let go of them; promised — handles that documents of abandoned stacks name; deletions, commits —
     how much was judged; snapshots — deletions that had to wait for one; renewed — resources that were replaced for a
-    mark, by key; maintained — how often stacks were suspended, resumed, locked or unlocked; held — how often a row of a
-    locked stack was judged.
+    mark, by key; maintained — how often stacks were suspended, resumed, locked or unlocked; held — how
+    many commits were judged while a stack was locked.
     """
 
     def __init__(self, db: WatchedDatabase, clouds: Sequence[WatchedCloud]) -> None:
@@ -316,12 +316,15 @@ class Watcher:
             if event.action == Action.DELETE and event.reason == LET_GO:
                 self.let_go.add(event.key)
         known = self._now.rows
+        self.held += any(stack.state == LOCKED for stack in self._now.stacks.values())
         for key in sorted(rows.keys() | {event.key for event in events if event.key}):
             before, after = rows.get(key, (known.get(key), known.get(key)))
             self._row(before, after, told.get(key, ()))
             self._order(after, told.get(key, ()))
             self._unmoved(all_stacks, before, after)
-        for key in sorted({key for pair in rows.values() for row in pair if row for key in (row.key, row.replaces or "")}):
+        for key in sorted(
+            {key for pair in rows.values() for row in pair if row for key in (row.key, row.replaces or "")}
+        ):
             self._succession(known.get(key))
         for stack_id in sorted(all_stacks.keys() | {event.stack_id for event in events if not event.key}):
             stack = self._now.stacks.get(stack_id)
@@ -367,7 +370,6 @@ class Watcher:
         root, now = self._was(all_stacks, stack.root_id), self._now.stacks.get(stack.root_id)
         if root is None or now is None or root.state != LOCKED or (now.state, now.revision) != (LOCKED, root.revision):
             return
-        self.held += 1
         same = one is not None and other is not None and (one.state, one.handle) == (other.state, other.handle)
         if stack.state != LOCKED:  # a nested one that has failed: what goes on there comes to its end
             same |= (
@@ -495,4 +497,3 @@ class Watcher:
     def _demand(self, condition: bool, otherwise: str) -> None:
         if not condition:
             self.wrong.append(otherwise)
-

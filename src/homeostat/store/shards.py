@@ -4,7 +4,21 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, case, func, literal, or_, select, tuple_, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    and_,
+    bindparam,
+    case,
+    func,
+    literal,
+    or_,
+    select,
+    tuple_,
+    update,
+)
 
 from homeostat.model.errors import Superseded
 from homeostat.model.plan import Priority
@@ -30,6 +44,19 @@ class Lease:
     epoch: int
     wakes: int
     lease_until: float
+
+
+_OWNED = (
+    schema.shard.c.stack_id == bindparam("mine"),
+    schema.shard.c.number == bindparam("place"),
+    schema.shard.c.epoch == bindparam("held"),
+)
+_RENEW = update(schema.shard).where(*_OWNED).values(lease_until=bindparam("until")).returning(schema.shard.c.wakes)
+_KEEP_ON = (
+    update(schema.shard)
+    .where(*_OWNED, schema.shard.c.lease_until > bindparam("now"))
+    .values(lease_until=bindparam("until"))
+)
 
 
 def ensure(db: Database, tx: Connection, stack_id: str, project: str, count: int) -> None:
@@ -111,7 +138,12 @@ def due(tx: Connection, now: float, limit: int) -> list[Row[Any]]:
     However many of them one project has, every other one has its turn within the first few; and what is not urgent
     becomes so when it has waited.
     """
-    table = schema.shard
+    return list(tx.execute(_DUE, {"now": now, "shards_max": limit}))
+
+
+def _due() -> Select[Any]:
+    """Built once: every worker asks all the time, and building it takes longer than the answer."""
+    table, now = schema.shard, bindparam("now")
     oldest = (table.c.wake_at, table.c.stack_id, table.c.number)
     urgency = case((table.c.wake_at <= now - PATIENCE_S * table.c.priority, int(USER)), else_=table.c.priority)
     turn = func.row_number().over(partition_by=(table.c.project, urgency), order_by=oldest)
@@ -121,7 +153,7 @@ def due(tx: Connection, now: float, limit: int) -> list[Row[Any]]:
         .group_by(table.c.project)
         .subquery()
     )
-    chosen = (
+    return (
         select(table.c.stack_id, table.c.number, table.c.project, table.c.wake_at, table.c.priority)
         .outerjoin(busy, busy.c.project == table.c.project)
         .where(table.c.wake_at <= now, table.c.lease_until <= now)
@@ -130,9 +162,11 @@ def due(tx: Connection, now: float, limit: int) -> list[Row[Any]]:
             func.coalesce(busy.c.shards, 0) + turn,
             *oldest,
         )
-        .limit(limit)
+        .limit(bindparam("shards_max"))
     )
-    return list(tx.execute(chosen))
+
+
+_DUE = _due()
 
 
 def any_due(tx: Connection, now: float) -> bool:
@@ -179,13 +213,8 @@ def claim(tx: Connection, stack_id: str, number: int, owner: str, now: float, le
 
 def renew(tx: Connection, lease: Lease, now: float, lease_s: float) -> int:
     """Check the epoch, lengthen the lease, and give the count of wake-ups. Fails: Superseded for a stale owner."""
-    table = schema.shard
-    wakes = tx.execute(
-        update(table)
-        .where(table.c.stack_id == lease.stack_id, table.c.number == lease.number, table.c.epoch == lease.epoch)
-        .values(lease_until=now + lease_s)
-        .returning(table.c.wakes)
-    ).scalar_one_or_none()
+    this = {"mine": lease.stack_id, "place": lease.number, "held": lease.epoch}
+    wakes = tx.execute(_RENEW, {**this, "until": now + lease_s}).scalar_one_or_none()
     if wakes is None:
         raise Superseded(f"shard {lease.stack_id}/{lease.number} has a newer owner than epoch {lease.epoch}")
     return int(wakes)
@@ -193,18 +222,9 @@ def renew(tx: Connection, lease: Lease, now: float, lease_s: float) -> int:
 
 def renew_all(tx: Connection, leases: Collection[Lease], now: float, lease_s: float) -> None:
     """Lengthen these leases, where they are still held (heartbeat)."""
-    table = schema.shard
     for lease in leases:
-        tx.execute(
-            update(table)
-            .where(
-                table.c.stack_id == lease.stack_id,
-                table.c.number == lease.number,
-                table.c.epoch == lease.epoch,
-                table.c.lease_until > now,
-            )
-            .values(lease_until=now + lease_s)
-        )
+        this = {"mine": lease.stack_id, "place": lease.number, "held": lease.epoch}
+        tx.execute(_KEEP_ON, {**this, "until": now + lease_s, "now": now})
 
 
 @dataclass(frozen=True, slots=True)
