@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Float,
     Row,
     Select,
     and_,
@@ -143,7 +144,8 @@ def due(tx: Connection, now: float, limit: int) -> list[Row[Any]]:
 
 def _due() -> Select[Any]:
     """Built once: every worker asks all the time, and building it takes longer than the answer."""
-    table, now = schema.shard, bindparam("now")
+    table = schema.shard
+    now: ColumnElement[float] = bindparam("now", type_=Float)
     oldest = (table.c.wake_at, table.c.stack_id, table.c.number)
     urgency = case((table.c.wake_at <= now - PATIENCE_S * table.c.priority, int(USER)), else_=table.c.priority)
     turn = func.row_number().over(partition_by=(table.c.project, urgency), order_by=oldest)
