@@ -1,19 +1,22 @@
 """Expressions of the query language YAQL, bounded in steps, sizes and depth, and giving the same everywhere.
 
 The library bounds what one of its functions gives. Here is bounded what they can do together: steps of the
-evaluation, values that share their parts and so grow by powers, and intermediate results. What would give another
-value at another time, in another process or on another machine is left out or put in order.
+evaluation, values that share their parts and so grow by powers, and intermediate results. A step is about a tenth of a
+millisecond: a call of a function is one, and whatever else takes time, items that are walked through and values that
+may be compared part by part, counts as parts of a step, so that no expression takes long with few steps. What would
+give another value at another time, in another process or on another machine is left out or put in order.
 """
 
 import collections.abc  # the library uses it without importing it
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaql
 from yaql.language import contexts, exceptions, expressions, specs, utils
 
+from homeostat.templates import tree
 from homeostat.templates.queryfunctions import FUNCTIONS, MEMORY_MAX
 from homeostat.templates.weights import Unacceptable
 from homeostat.templates.yamltext import DEPTH_MAX
@@ -21,7 +24,13 @@ from homeostat.templates.yamltext import DEPTH_MAX
 ITERATORS_MAX = 200
 """Items that are walked through (`limit_iterators`)."""
 STEPS_MAX = 10_000
-"""Calls of functions and operators in one evaluation."""
+"""Of one evaluation: about a second."""
+_STEP = 100
+"""Units of work that a call of a function or operator takes: about a microsecond each."""
+_ITEM = 3
+"""The same for an item that is walked through, or handed to an expression."""
+_PARTS = 10
+"""So many parts of a value are compared, hashed or copied in one unit."""
 WEIGHT_MAX = 1_000_000
 """Values and characters within one value, shared ones counted each time."""
 EXPRESSION_MAX = 10_000
@@ -67,19 +76,24 @@ def parsed(expression: str) -> Any:
     return expressions.Statement(tree, engine)
 
 
-def evaluated(expression: str, data: Any) -> tuple[Any, int]:
+def evaluated(
+    expression: str, data: Any, left: int = STEPS_MAX, took: Callable[[int], None] = lambda _: None
+) -> tuple[Any, int]:
     """Value of the expression with `$.data`, as plain data, and the steps it took.
 
+    left — steps that all queries of the template may still take; took — told how many these were, also where it fails.
     Fails: ValueError telling why there is none; Unacceptable where having it would cost too much.
     """
     statement = parsed(expression)
-    budget = _Budget()
+    budget = _Budget(left)
     try:
         value = statement.evaluate(data={"data": data}, context=_Bounded(_library(), budget=budget))
-        return _plain(value), STEPS_MAX - budget.steps
+        return _Plain(budget).of(value), budget.taken
     except _ERRORS as error:
         kind = Unacceptable if isinstance(error, _TOO_MUCH) else ValueError
         raise kind(_told(error)[:_TOLD_MAX]) from error
+    finally:
+        took(budget.taken)
 
 
 def _told(error: Exception) -> str:
@@ -97,42 +111,76 @@ def _told(error: Exception) -> str:
 class _Budget:
     """What one evaluation may still use."""
 
-    def __init__(self) -> None:
-        self.steps = STEPS_MAX
-        self._known: dict[int, tuple[Any, int, int]] = {}
-        """By identity: the value (kept, so that no other one gets its identity), its weight, its depth."""
+    def __init__(self, left: int) -> None:
+        self._left = left
+        self._work = 0
+        self._known: dict[int, tuple[Any, _Measure]] = {}
+        """By identity: the value (kept, so that no other one gets its identity), and its measure."""
+
+    @property
+    def taken(self) -> int:
+        """Steps so far, rounded up."""
+        return -(-self._work // _STEP)
 
     def spend(self, steps: int) -> None:
-        self.steps -= steps
-        if self.steps < 0:
+        self.work(steps * _STEP)
+
+    def work(self, units: int) -> None:
+        self._work += units
+        if self._work > STEPS_MAX * _STEP:
             raise Unacceptable(f"it takes more than {STEPS_MAX} steps")
+        if self._work > self._left * _STEP:
+            raise Unacceptable(f"the queries of the template take more than {tree.QUERY_STEPS_MAX} steps together")
 
     def checked(self, value: Any) -> Any:
-        """The same value, not too heavy and not too deep; sets in a lasting order."""
+        """The same value, not too heavy and not too deep, its parts and items counted; sets in a lasting order."""
         if isinstance(value, frozenset) and type(value) is not _OrderedSet:
             value = _OrderedSet(value)
-        weight, depth = self._measured(value)
-        if weight > WEIGHT_MAX:
+        if isinstance(value, collections.abc.Iterator) and iter(value) is value:
+            return self._walked(value)
+        measure = self._measured(value)
+        if measure.weight > WEIGHT_MAX:
             raise Unacceptable(f"it makes a value of more than {WEIGHT_MAX} parts and characters")
-        if depth > DEPTH_MAX:
+        if measure.depth > DEPTH_MAX:
             raise Unacceptable(f"it makes a value nested more than {DEPTH_MAX} levels deep")
+        self.work(measure.parts // _PARTS)
         return value
 
-    def _measured(self, value: Any) -> tuple[int, int]:
+    def _walked(self, items: Iterator[Any]) -> Iterator[Any]:
+        """The same items, each counted when somebody takes it."""
+        for item in items:
+            self.work(_ITEM + self._measured(item).parts // _PARTS)
+            yield item
+
+    def _measured(self, value: Any) -> "_Measure":
         if isinstance(value, str):
-            return 1 + len(value), 0
+            return _Measure(1 + len(value), 0, 1 + len(value) // 100)
         if not isinstance(value, list | tuple | frozenset | set | collections.abc.Mapping):
-            return 1, 0
+            return _ONE
         known = self._known.get(id(value))
-        if known is None:
-            weight, depth = 1, 0
-            for part in _parts(value):
-                more, below = self._measured(part)
-                weight, depth = weight + more, max(depth, below)
-                if weight > WEIGHT_MAX:
-                    break
-            known = self._known[id(value)] = (value, weight, depth + 1)
-        return known[1], known[2]
+        if known is not None:
+            return known[1]
+        weight, depth, parts = 1, 0, 1
+        for part in _parts(value):
+            below = self._measured(part)
+            weight, depth, parts = weight + below.weight, max(depth, below.depth), parts + below.parts
+            if weight > WEIGHT_MAX:
+                break
+        measure = _Measure(weight, depth + 1, parts)
+        self._known[id(value)] = (value, measure)
+        return measure
+
+
+class _Measure(NamedTuple):
+    """weight — values and characters, shared ones counted each time; depth; parts — values, shared ones counted each
+    time, and hundreds of characters."""
+
+    weight: int
+    depth: int
+    parts: int
+
+
+_ONE = _Measure(1, 0, 1)
 
 
 def _parts(value: Any) -> Iterator[Any]:
@@ -154,11 +202,12 @@ class _OrderedSet(frozenset[Any]):
 
 
 class _Bounded(contexts.Context):  # type: ignore[misc]
-    """Every call of a function or operator comes through here."""
+    """Every call of a function or operator comes through here, and every call of an expression makes one of these."""
 
     def __init__(self, parent: Any, budget: _Budget | None = None) -> None:
         super().__init__(parent)
         self.budget: _Budget = parent.budget if budget is None else budget
+        self.budget.work(_ITEM)
 
     def __call__(self, *names: Any, **options: Any) -> Callable[..., Any]:
         call = super().__call__(*names, **options)
@@ -195,21 +244,32 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _plain(value: Any, depth: int = 0) -> Any:
-    """Plain data from what an evaluation gave."""
-    if value is None or isinstance(value, str | bool | int):
-        return value
-    if isinstance(value, float):
-        if value - value != 0:
-            raise ValueError("it gives a number that is not finite")
-        return value
-    if depth > DEPTH_MAX:
-        raise ValueError(f"it gives a value nested more than {DEPTH_MAX} levels deep")
-    if isinstance(value, Mapping):
-        return {_key(key): _plain(item, depth + 1) for key, item in value.items()}
-    if isinstance(value, Iterable):
-        return [_plain(item, depth + 1) for item in utils.limit_iterable(value, ITERATORS_MAX)]
-    raise ValueError(f"it gives a {type(value).__name__}, which is no plain data: turn it into text with str()")
+class _Plain:
+    """Makes plain data of what an evaluation gave, and counts it."""
+
+    def __init__(self, budget: _Budget) -> None:
+        self._budget = budget
+        self._weight = 0
+
+    def of(self, value: Any, depth: int = 0) -> Any:
+        """Fails: ValueError for what is none, or too much."""
+        self._budget.work(1)
+        self._weight += 1 + (len(value) if isinstance(value, str) else 0)
+        if self._weight > WEIGHT_MAX:
+            raise Unacceptable(f"it makes a value of more than {WEIGHT_MAX} parts and characters")
+        if value is None or isinstance(value, str | bool | int):
+            return value
+        if isinstance(value, float):
+            if value - value != 0:
+                raise ValueError("it gives a number that is not finite")
+            return value
+        if depth > DEPTH_MAX:
+            raise ValueError(f"it gives a value nested more than {DEPTH_MAX} levels deep")
+        if isinstance(value, Mapping):
+            return {_key(key): self.of(item, depth + 1) for key, item in value.items()}
+        if isinstance(value, Iterable):
+            return [self.of(item, depth + 1) for item in utils.limit_iterable(value, ITERATORS_MAX)]
+        raise ValueError(f"it gives a {type(value).__name__}, which is no plain data: turn it into text with str()")
 
 
 def _key(key: Any) -> str:

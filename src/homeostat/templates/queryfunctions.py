@@ -85,7 +85,7 @@ def times_list(left: int, right: Any) -> Any:
 # -- regular expressions -----------------------------------------------------------------------------------------------
 
 _PATTERN = type(regex.compile(""))
-_MATCH_S, _MATCH_STEPS = 0.05, 50
+_MATCH_S, _MATCH_STEPS = 0.01, 50
 """Time one match may take, and the steps it counts as."""
 
 

@@ -63,6 +63,32 @@ VALUE_MAX = 4 * 1024 * 1024
 """Weight of what the functions of one resource or output may give at run time, all together."""
 
 
+QUERY_STEPS_MAX = 30_000
+"""Steps of all queries of one template, or of the templates that are compiled together: about three seconds."""
+
+
+class QuerySteps:
+    """Steps that the queries of one template take.
+
+    apart — each query has its own place, and counts as it did last, however often it is evaluated.
+    """
+
+    def __init__(self, *, apart: bool) -> None:
+        self._apart = apart
+        self._taken: dict[Path, int] = {}
+
+    def left(self, place: Path) -> int:
+        """That the query at this place may take now."""
+        mine = self._taken.get(place, 0) if self._apart else 0
+        return max(QUERY_STEPS_MAX - sum(self._taken.values()) + mine, 0)
+
+    def take(self, place: Path, steps: int) -> None:
+        if self._apart:
+            self._taken[place] = steps
+        else:
+            self._taken[()] = self._taken.get((), 0) + steps
+
+
 class Allowance:
     """What the functions of one template may still give while it is compiled. Once it is, each resource and each output
     has an allowance of its own, whenever it is evaluated."""
@@ -70,6 +96,7 @@ class Allowance:
     def __init__(self) -> None:
         self._left = MADE_MAX
         self._open = True
+        self.steps = QuerySteps(apart=False)
 
     def spend(self, size: int) -> None:
         """Fails: Overweight when all is spent."""
@@ -89,6 +116,7 @@ class Allowance:
 
     def close(self) -> None:
         self._open = False
+        self.steps = QuerySteps(apart=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 import concurrent.futures
 import subprocess
 import sys
+import time
 from typing import Any
 
 import pytest
@@ -12,7 +13,6 @@ from template_cases import LATEST, Built, compiled, template, value_of
 
 from homeostat.model.errors import Rejected
 from homeostat.templates import queries, tree
-from homeostat.templates.functions.querying import STEP_SIZE
 
 DATA = {"list": [3, 1, 2], "map": {"a": 1, "b": [1, 2]}, "text": "abc", "none": None, "empty": []}
 
@@ -162,9 +162,50 @@ def test_an_error_does_not_repeat_all_of_the_data() -> None:
 def test_many_queries_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
     call = {"yaql": {"expression": "range(90).select($ + 1).len()", "data": {}}}
     assert value_of([call] * 9) == [90] * 9
-    monkeypatch.setattr(tree, "MADE_MAX", 10 * 90 * STEP_SIZE)
-    with pytest.raises(Rejected, match="the functions of the template make more than"):
+    monkeypatch.setattr(tree, "QUERY_STEPS_MAX", 600)
+    with pytest.raises(Rejected, match=r"outputs\.it\.value\[\d\]\.yaql: .* more than 600 steps together"):
         value_of([call] * 9)
+
+
+SLOW = [
+    ("range(199).select(range(199).select(range(199).select(1)))", "constants in loops in loops"),
+    (
+        "let(a => range(199).toList()) -> range(199).select($a.join($a, true, 1).len())",
+        "pairs that are made by the million",
+    ),
+    ("let(a => range(199).toList()) -> range(199).select($a.join($a, false, 1).len())", "pairs that are all left out"),
+    ("range(199).select(range(199).where(range(199).where(false).any()).any())", "items that are all left out"),
+    ("range(199).select(($.data.one = $.data.two).len())", "values that are compared part by part"),
+    ("range(199).select($.data.one.repeat(199).distinct().len())", "values that are hashed part by part"),
+    (
+        "range(199).select(range(199).where('aaaaaaaaaaaaaaaaaaaaaaaaaaaaaac' =~ '(a|aa)+b'))",
+        "matches",
+    ),
+]
+
+
+@pytest.mark.parametrize(("expression", "reason"), SLOW, ids=[case[1] for case in SLOW])
+def test_no_expression_takes_long_with_few_steps(expression: str, reason: str) -> None:
+    """A step is a tenth of a millisecond: these took up to a minute within as many steps."""
+    heavy = [{"a": number, "b": [number] * 20} for number in range(199)]
+    began = time.thread_time()
+    with pytest.raises((Rejected, ValueError)):
+        queries.evaluated(expression, {"one": heavy, "two": [dict(each) for each in heavy]})
+    assert time.thread_time() - began < 8
+
+
+def test_what_queries_take_once_resources_tell_their_attributes_is_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all queries of the template together, and each counts once, however often it is evaluated."""
+    call = {"yaql": {"expression": "range($.data).select($ + 1).len()", "data": {"get_attr": ["other", "size"]}}}
+    resources = {"other": {"type": "OS::Heat::TestResource"}}
+    built = compiled(template(LATEST, resources=resources, outputs={f"o{n}": {"value": call} for n in range(4)}))
+    scope = Built({"size": 90})
+    monkeypatch.setattr(tree, "QUERY_STEPS_MAX", 1000)
+    for _ in range(3):
+        assert [tree.evaluate(each.value, scope) for each in built.outputs.values()] == [90] * 4
+    monkeypatch.setattr(tree, "QUERY_STEPS_MAX", 600)
+    with pytest.raises(Rejected, match=r"outputs\.o0\.value\.yaql: .* more than 600 steps together"):
+        tree.evaluate(built.outputs["o0"].value, scope)
 
 
 def test_the_syntax_is_checked_before_the_data_is_known() -> None:

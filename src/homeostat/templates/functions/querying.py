@@ -4,9 +4,6 @@ from typing import Any
 
 from homeostat.templates.tree import Function
 
-STEP_SIZE = 2_000
-"""A step of a query counts as making so many characters, since it takes about that long."""
-
 
 class Yaql(Function):
     """What an expression of the query language YAQL gives for the data."""
@@ -22,9 +19,13 @@ class Yaql(Function):
         self._queries().parsed(expression)
 
     def apply(self, arguments: Any) -> Any:
-        value, steps = self._queries().evaluated(arguments["expression"], arguments["data"])
-        self.context.allowance.spend(steps * STEP_SIZE)
-        return value
+        steps = self.context.allowance.steps
+        return self._queries().evaluated(
+            arguments["expression"],
+            arguments["data"],
+            steps.left(self.path),
+            lambda taken: steps.take(self.path, taken),
+        )[0]
 
     @staticmethod
     def _queries() -> Any:
