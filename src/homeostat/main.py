@@ -5,6 +5,7 @@ What a process needs is imported when its command runs: a client command starts 
 
 import contextlib
 import logging
+import os
 import signal
 import socket
 import sys
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from homeostat.templates.shared import Shared
 
 LOG = logging.getLogger(__name__)
+ROOT = 0
+"""Who may do everything anyway."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -382,7 +385,7 @@ def access(settings: ServiceSettings) -> "Access":
         except ValueError as error:
             raise Usage(f"--keystone-config {error}") from error
     if settings.htpasswd is None or settings.access == "none":
-        return NoAccess()
+        return NoAccess(None if settings.all_local_users else {os.geteuid(), ROOT})
     try:
         return BasicAccess(settings.htpasswd)
     except (OSError, ValueError) as error:

@@ -30,9 +30,9 @@ TEMPLATE = {
 
 def start(state: Path, *flags: str) -> subprocess.Popen[bytes]:
     plain = {name: value for name, value in os.environ.items() if not name.startswith("HOMEOSTAT_")}
-    command = [sys.executable, "-m", "homeostat", "serve", "--state-dir", str(state), "--port", "0", *flags]
+    command = [sys.executable, "-m", "homeostat", "serve", "--state-dir", str(state), "--port", "0"]
     with (state.parent / "log").open("ab") as log:
-        return subprocess.Popen(command, env=plain, stdout=log, stderr=log)
+        return subprocess.Popen([*command, "--users-run-code-as-me", *flags], env=plain, stdout=log, stderr=log)
 
 
 def ended(process: subprocess.Popen[bytes]) -> int:

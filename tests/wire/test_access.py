@@ -3,8 +3,9 @@
 import base64
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import bcrypt
 import heatclient.client
@@ -19,6 +20,7 @@ from homeostat.api.enforcing import Policy
 from homeostat.api.server import ApiSettings, run_api
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.convergence.clock import Entropy, SystemClock
+from homeostat.model.errors import Rejected
 from homeostat.store.database import Database
 from tests.wire import templates
 from tests.wire.running import database, serving, settled, working
@@ -215,3 +217,27 @@ def test_roles(db: Database, tmp_path: Path) -> None:
             "message": "You are not authorized to use index.",
             "traceback": None,
         }
+
+
+def test_names_cannot_be_told_by_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is refused is refused after the same work, whatever hashes the file has; work doubles with each cost."""
+    path = tmp_path / "users"
+    hashes = {user: bcrypt.hashpw(b"x", bcrypt.gensalt(cost)).decode() for user, cost in (("ada", 4), ("bob", 7))}
+    path.write_text("".join(f"{user}:{hashed}\n" for user, hashed in hashes.items()))
+    access, work = BasicAccess(path), [0]
+
+    def counted(ask: Callable[[bytes, bytes], Any]) -> Callable[[bytes, bytes], Any]:
+        def asked(password: bytes, hashed: bytes) -> Any:
+            work[0] += 2 ** int(hashed[4:6])
+            return ask(password, hashed)
+
+        return asked
+
+    monkeypatch.setattr(bcrypt, "checkpw", counted(bcrypt.checkpw))
+    monkeypatch.setattr(bcrypt, "hashpw", counted(bcrypt.hashpw))
+    for user in ("ada", "bob", "nobody"):
+        work[0] = 0
+        with pytest.raises(Rejected):
+            access.caller({"authorization": httpx.BasicAuth(user, "guess")._auth_header})
+        assert work == [2**7], user
+    assert access.caller({"authorization": httpx.BasicAuth("ada", "x")._auth_header}).user == "ada"

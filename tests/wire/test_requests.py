@@ -215,9 +215,15 @@ def test_bodies_that_are_no_objects(http: httpx.Client, content: bytes, content_
     assert_fault(answer, 400, "HTTPBadRequest", "alformed")
 
 
-def test_a_body_of_no_type_is_read(http: httpx.Client) -> None:
+@pytest.mark.parametrize("kind", [None, "", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"])
+def test_a_body_is_read_only_where_it_is_said_to_be_json(http: httpx.Client, kind: str | None) -> None:
+    """These are the kinds that a browser sends to other sites without asking them."""
     content = json.dumps({"stack_name": "plain", "template": HEAD})
-    assert http.post("stacks", content=content).status_code == 201
+    answer = http.post("stacks", content=content, headers={} if kind is None else {"content-type": kind})
+    assert_fault(answer, 400, "HTTPBadRequest", "Content-Type: application/json")
+    assert http.get("stacks").json() == {"stacks": []}
+    said = {"content-type": "Application/JSON; charset=utf-8"}
+    assert http.post("stacks", content=content, headers=said).status_code == 201
 
 
 @pytest.mark.parametrize("mebibytes", [1, 2, 5, 40])

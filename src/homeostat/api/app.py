@@ -31,6 +31,7 @@ from homeostat.api.middleware import (
     RequestId,
     Traced,
     Versions,
+    Ways,
     versions_answer,
 )
 from homeostat.api.moving import Moving
@@ -110,6 +111,7 @@ def create_app(
     # The one added last is the outermost.
     app.add_middleware(BodyLimit, bytes_max=limits.body_bytes_max, patience_s=body_s)
     app.add_middleware(Guard, access=access, policy=policy, may_signal=signals.token, buckets=buckets)
+    app.add_middleware(Ways, access=access)
     app.add_middleware(Versions)
     app.add_middleware(HeadLimit, bytes_max=limits.head_bytes_max)
     app.add_middleware(Faults)

@@ -1,6 +1,6 @@
 """What handlers are given: the service, who asks, and the body."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -166,11 +166,15 @@ StackId = Annotated[str, Path(description="Id of the stack.")]
 ResourceName = Annotated[str, Path(description="Name of the resource in its template.")]
 
 
-async def _body(request: Request) -> Mapping[str, Any] | None:
-    """The JSON object sent, or None: clients send all sorts of things where nothing is expected."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+JSON = "application/json"
+WITH_SIGNALS = (JSON, "text/plain", "")
+"""Kinds of bodies that signals come in: of servers' scripts, which say nothing, or what their tool says by default."""
+
+
+async def _sent(request: Request, kinds: Collection[str]) -> Mapping[str, Any] | None:
+    """The JSON object sent, or None where the body is something else, or is not of these kinds."""
     raw = await request.body()
-    if kind not in ("application/json", "text/plain", "") or not raw.startswith(b"{"):
+    if _kind(request) not in kinds or not raw.startswith(b"{"):
         return None
     try:
         body = dict(orjson.loads(raw))
@@ -181,15 +185,26 @@ async def _body(request: Request) -> Mapping[str, Any] | None:
     return body
 
 
-async def _required_body(request: Request) -> Mapping[str, Any]:
-    body = await _body(request)
+def _kind(request: Request) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+async def _body(request: Request) -> Mapping[str, Any]:
+    """Only as `application/json`: what others have a browser send unasked is of other kinds."""
+    if _kind(request) != JSON and await request.body():
+        raise Rejected("HTTPBadRequest", f"{MALFORMED} The body has to be JSON, with the header Content-Type: {JSON}.")
+    body = await _sent(request, (JSON,))
     if body is None:
         raise Rejected("HTTPBadRequest", MALFORMED)
     return body
 
 
-Body = Annotated[Mapping[str, Any], Depends(_required_body)]
-MaybeBody = Annotated[Mapping[str, Any] | None, Depends(_body)]
+async def _signal_body(request: Request) -> Mapping[str, Any] | None:
+    return await _sent(request, WITH_SIGNALS)
+
+
+Body = Annotated[Mapping[str, Any], Depends(_body)]
+SignalBody = Annotated[Mapping[str, Any] | None, Depends(_signal_body)]
 
 
 def described_body(model: type[BaseModel], *, required: bool = True) -> dict[str, Any]:

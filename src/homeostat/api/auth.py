@@ -1,6 +1,6 @@
 """Who may ask: the access modes. Each says who the caller is; whether a caller may do something is decided elsewhere.
 
-`none` — anybody on this machine; `basic` — users and bcrypt hashes in a file; `keystone` — tokens (see
+`none` — whose processes the kernel says they are; `basic` — users and bcrypt hashes in a file; `keystone` — tokens (see
 `api.keystone`). Another mode is another class with the methods of `Access`.
 """
 
@@ -11,11 +11,13 @@ import hmac
 import ipaddress
 import logging
 import os
+import re
 import threading
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import urlsplit
 
 import bcrypt
 from cachetools import TTLCache
@@ -26,6 +28,8 @@ LOG = logging.getLogger(__name__)
 REMEMBERED_S = 60.0
 """How long a verified password is believed without computing its (slow) hash again."""
 REMEMBERED_MAX = 10_000
+COST = 12
+"""Of a hash, where there is none to compare with."""
 STACK_USER = "heat_stack_user"
 """Role of the users that the service makes for servers and handles."""
 PEOPLE = frozenset({"admin", "member", "reader"})
@@ -76,8 +80,18 @@ class Access(Protocol):
     challenge: str
     """Value of WWW-Authenticate in a 401."""
 
+    @property
+    def asks_for_peers(self) -> bool:
+        """Does it have to be found out whose process each request comes from?"""
+
     def check_host(self, host: str) -> None:
         """Fails: ValueError when serving on this address would be unsafe."""
+
+    def check_way(self, headers: Mapping[str, str], peer: int | None) -> None:
+        """peer — user id of the process that has sent it, None when that cannot be told.
+
+        Fails: Rejected (Forbidden) for a request that may have been sent without the will of whom it seems to be from.
+        """
 
     def known(self, headers: Mapping[str, str]) -> Caller | None:
         """Who asks, where it can be told without waiting, which an event loop cannot; else None."""
@@ -90,15 +104,42 @@ class Access(Protocol):
 
 
 class NoAccess:
-    """Everybody may do everything in any project: for this machine alone."""
+    """Everybody who gets here may do everything in any project: for this machine alone.
+
+    users — ids of those whose processes get here, None for any local user.
+    """
 
     challenge = ""
+
+    def __init__(self, users: Collection[int] | None = None) -> None:
+        self._users = users
+
+    @property
+    def asks_for_peers(self) -> bool:
+        return self._users is not None
 
     def check_host(self, host: str) -> None:
         if not _is_loopback(host):
             raise ValueError(
                 f"without access control the API serves loopback addresses only, not {host}: "
                 "listen on 127.0.0.1, or use access mode basic"
+            )
+
+    def check_way(self, headers: Mapping[str, str], peer: int | None) -> None:
+        host = headers.get("host", "")
+        if not _is_loopback(urlsplit(f"//{host}").hostname or ""):
+            raise Rejected(
+                "Forbidden",
+                f"Without access control the service answers at addresses such as 127.0.0.1, not at {host!r}: "
+                "use that in the endpoint, or another access mode.",
+            )
+        check_page(headers)
+        if self._users is not None and peer not in self._users:
+            who = "It cannot be told which user asks" if peer is None else f"The user with the id {peer} is another one"
+            raise Rejected(
+                "Forbidden",
+                f"{who}, and without access control the service is for the user alone who runs it: it lets others in "
+                "with --access basic, or, all users of this machine, with --all-local-users.",
             )
 
     def known(self, headers: Mapping[str, str]) -> Caller:
@@ -108,13 +149,27 @@ class NoAccess:
         return Caller()
 
 
+def check_page(headers: Mapping[str, str]) -> None:
+    """Where a browser may show who asks by itself, no page of others may have it ask.
+
+    Fails: Rejected (Forbidden) for what a browser says to come from a page that is not this service's own.
+    """
+    site, origin = headers.get("sec-fetch-site", "none"), headers.get("origin")
+    own = origin is None or urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
+    if site not in ("none", "same-origin") or not own:
+        raise Rejected("Forbidden", "Web pages of others may not ask here (see the headers Origin and Sec-Fetch-Site).")
+
+
 def _is_loopback(host: str) -> bool:
-    if host == "localhost":
+    if host.lower() == "localhost":
         return True
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+_HASH = re.compile(r"\$2[aby]\$(0[4-9]|[12]\d|3[01])\$[./A-Za-z0-9]{53}\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +190,7 @@ class BasicAccess:
     """
 
     challenge = 'Basic realm="homeostat", charset="UTF-8"'
+    asks_for_peers = False
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -143,10 +199,13 @@ class BasicAccess:
         self._accounts = read_accounts(path)
         self._secret = os.urandom(32)
         self._believed: TTLCache[bytes, bool] = TTLCache(REMEMBERED_MAX, REMEMBERED_S)
-        self._decoy = bcrypt.hashpw(b"nobody", bcrypt.gensalt())
 
     def check_host(self, host: str) -> None:
         """Any address will do."""
+
+    def check_way(self, headers: Mapping[str, str], peer: int | None) -> None:
+        """Browsers remember passwords, and send them with what any page has them ask."""
+        check_page(headers)
 
     def known(self, headers: Mapping[str, str]) -> None:
         """A hash has to be computed, or a file to be looked at."""
@@ -156,9 +215,10 @@ class BasicAccess:
         if given is None:
             raise Rejected("HTTPUnauthorized", "Authentication is needed: send user and password (HTTP basic).")
         user, password = given
-        account = self._current().get(user)
-        # An unknown user costs the same time as a wrong password, so that names cannot be found out.
-        if not self._verified(password, account.hash if account else self._decoy) or account is None:
+        accounts = self._current()
+        account = accounts.get(user)
+        if account is None or not self._verified(password, account.hash):
+            self._spend(password, None if account is None else _cost(account.hash), accounts)
             raise Rejected("HTTPUnauthorized", "The user is unknown or the password is wrong.")
         return Caller(user, account.project, roles=account.roles)
 
@@ -172,6 +232,16 @@ class BasicAccess:
             except (OSError, ValueError) as error:
                 LOG.error("the password file stays as it was: %s", error)
             return self._accounts
+
+    def _spend(self, password: bytes, spent: int | None, accounts: Mapping[str, Account]) -> None:
+        """What has failed takes as long for every name, known or not: as long as the most costly hash of the file.
+
+        spent — cost of the hash that was computed, if any. A hash takes 2 ** cost, so one of that cost, and one of each
+        above it but the largest, make up for the difference.
+        """
+        most = max((_cost(each.hash) for each in accounts.values()), default=COST)
+        for cost in [most] if spent is None else range(spent, most):
+            bcrypt.hashpw(password[:72], bcrypt.gensalt(cost))
 
     def _verified(self, password: bytes, hashed: bytes) -> bool:
         """Does the password fit? Right ones are remembered for a while, as digests that only this process can make."""
@@ -192,6 +262,11 @@ def _stamp(path: Path) -> tuple[int, int]:
     return status.st_mtime_ns, status.st_size
 
 
+def _cost(hashed: bytes) -> int:
+    """`$2b$12$…` has the cost 12."""
+    return int(hashed[4:6])
+
+
 def read_accounts(path: Path) -> dict[str, Account]:
     """User -> account. Fails: OSError; ValueError naming the line that is wrong."""
     accounts = {}
@@ -201,7 +276,7 @@ def read_accounts(path: Path) -> dict[str, Account]:
         user, _, rest = line.strip().partition(":")
         hashed, _, rest = rest.partition(":")
         project, _, roles = rest.partition(":")
-        if not user or not hashed.startswith(("$2a$", "$2b$", "$2y$")) or len(hashed) != 60:
+        if not user or not _HASH.match(hashed):
             remedy = "each line is user:hash[:project[:roles]] with a bcrypt hash, as `htpasswd -B` makes it"
             raise ValueError(f"{path}, line {number}: {remedy}")
         accounts[user] = Account(hashed.encode(), project or user, with_implied(roles))

@@ -14,7 +14,10 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from homeostat.api import faults
+from homeostat.api.peers import uid_of_peer
 
+PEER = "peer_uid"
+"""In the state of a request: user id of the process at the other end of its connection, or None."""
 NOT_YET_ANSWERED = (h11.IDLE, h11.SEND_RESPONSE)
 
 
@@ -30,15 +33,16 @@ class Patience:
     connections_max: int = 2000
 
 
-def protocol(patience: Patience) -> Any:
-    """For `http` of uvicorn's settings."""
-    return partial(Connection, patience)
+def protocol(patience: Patience, *, asks_for_peers: bool = False) -> Any:
+    """For `http` of uvicorn's settings. asks_for_peers — the state of a request tells `PEER`, where it is known."""
+    return partial(Connection, patience, asks_for_peers)
 
 
 class Connection(H11Protocol):
-    def __init__(self, patience: Patience, *args: Any, **more: Any) -> None:
+    def __init__(self, patience: Patience, asks_for_peers: bool, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
         self._patience = patience
+        self._asks_for_peers = asks_for_peers
         self._awaiting: asyncio.TimerHandle | None = None
         self._stalled: asyncio.TimerHandle | None = None
 
@@ -47,6 +51,8 @@ class Connection(H11Protocol):
         if len(self.connections) > self._patience.connections_max:
             self._refuse(503, "ServiceUnavailable", "Too many connections; try again later.")
             return
+        if self._asks_for_peers:
+            self.app_state = {**self.app_state, PEER: uid_of_peer(transport.get_extra_info("socket"))}
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -47,8 +47,13 @@ class KeystoneAccess:
         self._lock = threading.Lock()
         self._kept: TLRUCache[str, Known] = TLRUCache(KEPT_MAX, lambda _token, known, _now: known[1], now)
 
+    asks_for_peers = False
+
     def check_host(self, host: str) -> None:
         """Any address will do."""
+
+    def check_way(self, headers: Mapping[str, str], peer: int | None) -> None:
+        """No browser sends a token by itself."""
 
     def known(self, headers: Mapping[str, str]) -> Caller | None:
         """Who asks, where that was found out just now; never waits."""

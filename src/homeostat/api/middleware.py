@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from homeostat.api import refusals
 from homeostat.api.answers import Json
 from homeostat.api.auth import STACK_USER, Access, Caller
+from homeostat.api.connections import PEER
 from homeostat.api.enforcing import Policy
 from homeostat.api.rates import Buckets
 from homeostat.api.refusals import CLOUDFORMATION
@@ -132,6 +133,28 @@ def versions_answer(request: Request) -> Json:
     return Json({"versions": [version_of(request)]}, 300)
 
 
+class Ways:
+    """Refuses what the access mode cannot trust to be meant: see `Access.check_way`. Only signed addresses, which prove
+    that by themselves, and what tells nothing are open whichever way one comes."""
+
+    def __init__(self, app: ASGIApp, *, access: Access) -> None:
+        self._app = app
+        self._access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and _is_guarded(scope["path"]) and not SIGNED.match(scope["path"]):
+            try:
+                self._access.check_way(Headers(scope=scope), scope["state"].get(PEER))
+            except Rejected as error:
+                await refusals.rejected(scope, error)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+def _is_guarded(path: str) -> bool:
+    return path == METRICS or path.startswith("/v1/") or path in CLOUDFORMATION
+
+
 class Guard:
     """Lets requests to `/v1/{project}/…` pass for callers that may act in that project, and any caller read metrics.
 
@@ -150,7 +173,7 @@ class Guard:
         self._buckets = buckets
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        guarded = scope["type"] == "http" and (scope["path"] == METRICS or scope["path"].startswith("/v1/"))
+        guarded = scope["type"] == "http" and _is_guarded(scope["path"])
         if guarded and scope["path"] not in CLOUDFORMATION:
             if SIGNED.match(scope["path"]):
                 await self._signed(scope, receive, send)

@@ -108,7 +108,7 @@ def server(
         app,
         host=settings.host,
         port=settings.port,
-        http=protocol(settings.patience),
+        http=protocol(settings.patience, asks_for_peers=access.asks_for_peers),
         backlog=BACKLOG,
         ws="none",
         h11_max_incomplete_event_size=settings.limits.head_bytes_max,

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path, Request
 from starlette.responses import Response
 
 from homeostat.api.answers import Json
-from homeostat.api.asking import MaybeBody, Service
+from homeostat.api.asking import Service, SignalBody
 from homeostat.api.cloudformation import answers
 from homeostat.api.cloudformation.answers import Xml
 from homeostat.api.faults import documented
@@ -20,7 +20,7 @@ Arn = Annotated[str, Path(description="`arn:openstack:heat::<project>:stacks/<na
 
 
 @ROUTER.put("/waitcondition/{arn:path}", summary="Signal a wait condition's handle at its signed address", **SIGNALS)
-def put_signal(request: Request, arn: Arn, body: MaybeBody) -> Response:
+def put_signal(request: Request, arn: Arn, body: SignalBody) -> Response:
     """Answered as soon as the signal is kept; with `ContentType=JSON` the answer has the metadata of the handle."""
     told = _told(request, body)
     if request.query_params.get("ContentType") == "JSON":
@@ -31,7 +31,7 @@ def put_signal(request: Request, arn: Arn, body: MaybeBody) -> Response:
 
 
 @ROUTER.post("/signal/{arn:path}", summary="Signal a resource at its signed address", **SIGNALS)
-def post_signal(request: Request, arn: Arn, body: MaybeBody) -> Response:
+def post_signal(request: Request, arn: Arn, body: SignalBody) -> Response:
     _told(request, body)
     return Response(media_type="text/plain")
 
@@ -48,7 +48,7 @@ def show_metadata(request: Request, arn: Arn) -> Response:
     return Json(service.signals.metadata("GET", request.scope["path"], dict(request.query_params)))
 
 
-def _told(request: Request, body: MaybeBody) -> Told:
+def _told(request: Request, body: SignalBody) -> Told:
     service: Service = request.app.state.service
     query = dict(request.query_params)
     return service.signals.signed(request.method, request.scope["path"], query, body)

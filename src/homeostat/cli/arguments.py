@@ -249,8 +249,15 @@ def _service(commands: Commands, name: str, summary: str, example: str) -> Argum
         command,
         "access",
         "none",
-        "who may use the API: this machine, users with passwords, or users of Keystone",
+        "who may use the API: the user who runs it, users with passwords, or users of Keystone",
         choices=ACCESS_MODES,
+    )
+    _switch(command, "all-local-users", "--access none lets in every user of this machine")
+    _switch(
+        command,
+        "users-run-code-as-me",
+        "let others than who runs the service use the local cloud, whose servers are processes of that user: whoever "
+        "may use it can do what that user can",
     )
     _option(command, "htpasswd", None, "users of --access basic (bcrypt)", type=Path, metavar="FILE")
     _option(

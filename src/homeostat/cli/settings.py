@@ -43,6 +43,10 @@ class ServiceSettings:
     port: int = PORT
     """0 for any free one."""
     access: str = "none"
+    all_local_users: bool = False
+    """Access `none` is for whoever has processes on this machine, not only for the user who runs it."""
+    users_run_code_as_me: bool = False
+    """Others may use the local cloud, where servers are processes of the user who runs the service."""
     htpasswd: Path | None = None
     """Users file for access `basic`."""
     keystone_config: Path | None = None
@@ -106,6 +110,8 @@ class ServiceSettings:
             host=arguments.host,
             port=arguments.port,
             access=arguments.access,
+            all_local_users=arguments.all_local_users,
+            users_run_code_as_me=arguments.users_run_code_as_me,
             htpasswd=arguments.htpasswd,
             keystone_config=arguments.keystone_config,
             policy_file=arguments.policy_file and arguments.policy_file.expanduser().absolute(),
@@ -160,6 +166,7 @@ class ServiceSettings:
             raise Usage(f"--plugins {strange[0]}: there is no such directory")
         if self.access == "none" and not is_loopback(self.host):
             raise Usage(f"--access none serves this machine only, not {self.host}: use --access basic --htpasswd FILE")
+        self._check_local_cloud()
         if self.cloud == "simulated" and self.workers > 1:
             raise Usage("--cloud simulated lives in the memory of one worker: leave --workers at 1")
         for flag, count in (("--workers", self.workers), ("--apis", self.apis)):
@@ -182,6 +189,16 @@ class ServiceSettings:
             raise Usage(f"--public-url {self.public_url}: give it as http://HOST:PORT")
         if self.traces and not _can_trace():
             raise Usage("--traces needs packages that are not installed: pip install 'homeostat[otel]'")
+
+    def _check_local_cloud(self) -> None:
+        """Whoever may make a server there has a shell, as the user who runs the service."""
+        others = self.access != "none" or self.all_local_users
+        if self.cloud == "local" and others and not self.users_run_code_as_me:
+            users = "--all-local-users" if self.access == "none" else f"--access {self.access}"
+            raise Usage(
+                f"{users} with --cloud local: every user could run any program as you, with all your files; where "
+                "that is meant, say --users-run-code-as-me, else use --cloud simulated"
+            )
 
     def _check_keystone(self) -> None:
         if find_spec("keystonemiddleware") is None:
@@ -211,6 +228,8 @@ class ServiceSettings:
             "HOMEOSTAT_HOST": self.host,
             "HOMEOSTAT_PORT": str(self.port),
             "HOMEOSTAT_ACCESS": self.access,
+            "HOMEOSTAT_ALL_LOCAL_USERS": "1" if self.all_local_users else "",
+            "HOMEOSTAT_USERS_RUN_CODE_AS_ME": "1" if self.users_run_code_as_me else "",
             "HOMEOSTAT_HTPASSWD": str(self.htpasswd or ""),
             "HOMEOSTAT_KEYSTONE_CONFIG": str(self.keystone_config or ""),
             "HOMEOSTAT_POLICY_FILE": str(self.policy_file or ""),

@@ -25,11 +25,13 @@ class Ec2(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """Who asks. holder — of the key of ours that the request is signed with, None otherwise."""
+    """Who asks. holder — of the key of ours that the request is signed with, None otherwise; by_link — a link in some
+    page or mail, which the caller's browser has followed, may be all that there was to it."""
 
     caller: Caller
     project: str
     holder: Holder | None = None
+    by_link: bool = False
 
 
 class Admission:
@@ -53,7 +55,8 @@ class Admission:
             caller = Caller(holder.name, holder.owner.project, roles=frozenset({STACK_USER}))
             return Admitted(caller, holder.owner.project, holder)
         if isinstance(self._access, NoAccess):
-            return Admitted(Caller(), claim.access_key)
+            signed = sent.header("authorization").startswith("AWS")
+            return Admitted(Caller(), claim.access_key, by_link=sent.method == "GET" and not signed)
         if self._ec2 is None:
             message = "Only keys that templates have made are known. Others: send user and password (HTTP basic)."
             raise Refused("InvalidClientTokenId", message)
@@ -71,12 +74,13 @@ class Admission:
         known = isinstance(self._access, NoAccess) or headers.get("authorization", "").lower().startswith("basic ")
         if not known and not any(name in headers for name in SHOWN):
             raise Refused("IncompleteSignature", "Sign the request, or send a token or password.")
-        return _in_project(self._access.caller(headers))
+        by_link = sent.method == "GET" and "x-auth-token" not in headers
+        return _in_project(self._access.caller(headers), by_link=by_link)
 
 
-def _in_project(caller: Caller) -> Admitted:
+def _in_project(caller: Caller, *, by_link: bool = False) -> Admitted:
     if caller.is_anybody:
-        return Admitted(caller, DEFAULT_PROJECT)
+        return Admitted(caller, DEFAULT_PROJECT, by_link=by_link)
     if not caller.project:
         raise Refused("AccessDenied", "The token is for no project.")
-    return Admitted(caller, caller.project)
+    return Admitted(caller, caller.project, by_link=by_link)

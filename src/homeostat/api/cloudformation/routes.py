@@ -22,6 +22,7 @@ from homeostat.model.errors import Rejected, Transient
 LOG = logging.getLogger(__name__)
 ROUTER = APIRouter(tags=["cloudformation"])
 ACTIONS: Mapping[str, Action] = {**stacks.ACTIONS, **resources.ACTIONS}
+CHANGES = frozenset({"CancelUpdateStack", "CreateStack", "DeleteStack", "UpdateStack"})
 FOR_STACK_USERS = frozenset({"DescribeStackResource"})
 """What servers and users that a template has made may do."""
 QUERY = [
@@ -97,6 +98,8 @@ def _act(request: Request, sent: Sent, parameters: Parameters, as_json: bool) ->
         raise Refused("InvalidAction", f"Action is one of {', '.join(sorted(ACTIONS))}, not {name!r}.")
     if admitted.holder is not None and name not in FOR_STACK_USERS:
         raise Refused("AccessDenied", f"The key of {admitted.holder.name} is for {', '.join(FOR_STACK_USERS)} only.")
+    if admitted.by_link and name in CHANGES:
+        raise Refused("AccessDenied", f"{name} is asked for by POST, or with a signature in the header Authorization.")
     service: Service = request.app.state.service
     caller = service.policy.known(admitted.caller)
     service.buckets.take(admitted.project, caller.user_id or caller.user, admitted.holder and admitted.holder.name)

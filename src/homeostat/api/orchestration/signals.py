@@ -5,7 +5,7 @@ from typing import Any
 from starlette.responses import Response
 
 from homeostat.api.answers import Json
-from homeostat.api.asking import Ask, MaybeBody, ResourceName, StackId, StackName
+from homeostat.api.asking import Ask, ResourceName, SignalBody, StackId, StackName
 from homeostat.api.orchestration.inventory import Inventory
 from homeostat.api.orchestration.routing import STACK, answers, router
 from homeostat.api.policy import may
@@ -26,7 +26,7 @@ BODY: dict[str, Any] = {"requestBody": {"content": {"application/json": {"schema
     openapi_extra=BODY,
 )
 def signal(
-    ask: Ask, stack_name: StackName, stack_id: StackId, resource_name: ResourceName, body: MaybeBody
+    ask: Ask, stack_name: StackName, stack_id: StackId, resource_name: ResourceName, body: SignalBody
 ) -> Response:
     """What the body may have depends on the type; `{"unset_hook": hook}` lets any resource go on that waits there."""
     with ask.db.read() as tx:
