@@ -11,8 +11,11 @@ from oslo_policy.policy import RuleDefault
 from starlette.routing import BaseRoute
 
 from homeostat.api import rules
-from homeostat.api.asking import Body
+from homeostat.api.asking import Body, SignalBody
 from homeostat.api.enforcing import Policy
+
+UNSET_HOOK = "unset_hook"
+"""What a signal says that clears a hook."""
 
 
 def may(rule: str) -> Any:
@@ -34,6 +37,16 @@ def may_act(family: str) -> Any:
         _checked(request, named if known else f"{family}:action")
 
     check.rule = f"{family}:action"  # type: ignore[attr-defined]
+    return Depends(check)
+
+
+def may_signal() -> Any:
+    """For the route of signals: one that clears a hook is not for whoever may only tell how a server fares."""
+
+    async def check(request: Request, body: SignalBody) -> None:
+        _checked(request, "resource:clear_hook" if body is not None and UNSET_HOOK in body else "resource:signal")
+
+    check.rule = "resource:signal"  # type: ignore[attr-defined]
     return Depends(check)
 
 

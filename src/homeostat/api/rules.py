@@ -227,6 +227,13 @@ SINGLE = (
     Rule("actions:break_lock", PROJECT_ADMIN, "Unlock what others have locked.", None, ours=True, on=ACTIONS),
     Rule("resource:metadata", READER_OR_STACK_USER, "Show the metadata of a resource.", ANYBODY),
     Rule("resource:signal", READER_OR_STACK_USER, "Signal a resource.", ANYBODY),
+    Rule(
+        "resource:clear_hook",
+        MEMBER,
+        "Let a resource go on that waits at a hook (a signal with `unset_hook`).",
+        ours=True,
+        on=("POST", "/stacks/{stack_name}/{stack_id}/resources/{resource_name}/signal"),
+    ),
     Rule("software_deployments:metadata", READER_OR_STACK_USER, "List the configs that a server is to apply.", None),
     Rule("cloudformation:DescribeStackResource", READER_OR_STACK_USER, "Show a resource with its metadata.", ANYBODY),
     Rule("service:index", PROJECT_ADMIN, "List the workers.", "rule:context_is_admin"),

@@ -49,6 +49,7 @@ def test_every_rule_tells_which_requests_it_guards() -> None:
         ("stacks:show", True, True, True, False, False),
         ("stacks:lookup", True, True, True, True, False),
         ("resource:signal", True, True, True, True, False),
+        ("resource:clear_hook", True, True, False, False, False),
         ("resource:metadata", True, True, True, True, False),
         ("actions:check", True, True, True, False, False),
         ("actions:converge", True, True, False, False, False),

@@ -8,7 +8,7 @@ from homeostat.api.answers import Json
 from homeostat.api.asking import Ask, ResourceName, SignalBody, StackId, StackName
 from homeostat.api.orchestration.inventory import Inventory
 from homeostat.api.orchestration.routing import STACK, answers, router
-from homeostat.api.policy import may
+from homeostat.api.policy import UNSET_HOOK, may_signal
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action
 from homeostat.resources.families.deployments import DEPLOYMENT
@@ -20,7 +20,7 @@ BODY: dict[str, Any] = {"requestBody": {"content": {"application/json": {"schema
 
 @ROUTER.post(
     f"{STACK}/resources/{{resource_name}}/signal",
-    dependencies=[may("resource:signal")],
+    dependencies=[may_signal()],
     summary="Signal a resource",
     responses=answers(Any, "Taken."),
     openapi_extra=BODY,
@@ -28,13 +28,14 @@ BODY: dict[str, Any] = {"requestBody": {"content": {"application/json": {"schema
 def signal(
     ask: Ask, stack_name: StackName, stack_id: StackId, resource_name: ResourceName, body: SignalBody
 ) -> Response:
-    """What the body may have depends on the type; `{"unset_hook": hook}` lets any resource go on that waits there."""
+    """What the body may have depends on the type; `{"unset_hook": hook}` lets any resource go on that waits there,
+    which has a right of its own (`resource:clear_hook`)."""
     with ask.db.read() as tx:
         stack = ask.live_stack(tx, stack_name, stack_id)
         ask.check_meant(tx, stack, resource_name)
         entry = Inventory(tx, stack, ask.service.graphs.wanted(tx, stack), [resource_name]).entry(resource_name)
-    if body is not None and "unset_hook" in body:
-        ask.service.asks.clear_hook(stack.id, resource_name, body["unset_hook"])
+    if body is not None and UNSET_HOOK in body:
+        ask.service.asks.clear_hook(stack.id, resource_name, body[UNSET_HOOK])
         return Json(None)
     rows = [row for row in (entry.row, *entry.leftovers) if row is not None]
     if not rows:
