@@ -101,6 +101,8 @@ class TroubledWorld(SimulatedWorld):
             self._acts.append((12.0, self._keep))
         if probers.random() < 0.3 or marked:
             self._acts.append((20.0 if marked else 6.0, self._mark))
+        if random.Random(f"loser {seed}").random() < 0.4:
+            self._acts.append((3.0, self._hide))
         self._unswitched: set[str] = set()
         if caretakers.random() < 0.3 or maintained:
             self._acts += [(5.0, self._maintain), (5.0, self._lock_stack), (5.0, self._unlock_stack)]
@@ -158,6 +160,9 @@ class TroubledWorld(SimulatedWorld):
             self.clock.time += self.rng.choice((0.0, 0.0, 0.01, 0.1, 1.0))
 
     def calm(self) -> None:
+        for _, end in self._ends:
+            end()
+        self._ends.clear()
         for cloud in self.clouds.values():
             for handle in cloud.things():
                 cloud.change(handle, locked=False)
@@ -544,6 +549,27 @@ class TroubledWorld(SimulatedWorld):
     def _black_out(self) -> None:
         cloud = self._cloud()
         self._for_a_while(cloud, Faults(unreachable=1.0), "is down")
+
+    def _hide(self) -> None:
+        """One thing, all of a kind, or all that a cloud has are not found for a while, and come back."""
+        cloud = self._cloud()
+        handles = sorted(cloud.things())
+        if not handles:
+            return
+        one = self.rng.choice(handles)
+        same = [each for each in handles if each.rpartition("-")[0] == one.rpartition("-")[0]]
+        hidden = self.rng.choice(([one], [one], same, handles))
+        for handle in hidden:
+            cloud.hide(handle)
+            self._sight(handle)
+        until = self.clock.time + self.rng.choice((0.2, 1.0, 3.0, 30.0))
+
+        def end() -> None:
+            for handle in hidden:
+                cloud.unhide(handle)
+
+        self._ends.append((until, end))
+        self.tell(f"{hidden} are not found until {until - 1_000_000:.2f}")
 
     def _limit_rate(self) -> None:
         cloud = self._cloud()

@@ -22,7 +22,7 @@ from homeostat.model.desired import Identity
 from homeostat.model.observed import Observation
 from homeostat.model.status import MAINTENANCE, Action, DeletionPolicy, State, Status, joined, resource_may, stack_may
 from homeostat.planner.current import current_row
-from homeostat.planner.depart import LET_GO
+from homeostat.planner.depart import GONE, LET_GO
 from homeostat.store import schema, stacks, views
 from homeostat.store.database import Database
 
@@ -176,6 +176,10 @@ class Row(NamedTuple):
         return '"unhealthy"' in (self.marks or "")
 
     @property
+    def lost(self) -> bool:
+        return '"lost"' in (self.marks or "")
+
+    @property
     def done(self) -> bool:
         return self.action not in NOT_THERE and self.status == Status.COMPLETE
 
@@ -311,7 +315,7 @@ class Watcher:
         told: dict[str, list[Event]] = defaultdict(list)
         for event in events:
             told[event.key or event.stack_id].append(event)
-            if event.action == Action.DELETE and event.reason.startswith(KEPT) and event.handle:
+            if event.action == Action.DELETE and event.reason.startswith((KEPT, GONE)) and event.handle:
                 self.retained.add(event.handle)
             if event.action == Action.DELETE and event.reason == LET_GO:
                 self.let_go.add(event.key)
@@ -321,6 +325,7 @@ class Watcher:
             before, after = rows.get(key, (known.get(key), known.get(key)))
             self._row(before, after, told.get(key, ()))
             self._order(after, told.get(key, ()))
+            self._lost(before, after)
             self._unmoved(all_stacks, before, after)
         for key in sorted(
             {key for pair in rows.values() for row in pair if row for key in (row.key, row.replaces or "")}
@@ -360,6 +365,15 @@ class Watcher:
         if alive:
             self.renewed.add(old.key)
         self._demand(len(alive) <= 1, f"{old.name} is marked, and has several successors: {old}, {alive}")
+
+    def _lost(self, before: Row | None, after: Row | None) -> None:
+        """What was absent, so that another was made in its place, is never deleted for that: it may come back."""
+        if before is None or after is None or not before.lost or before.action == Action.DELETE:
+            return
+        stack = self._now.stacks.get(after.stack_id)
+        if stack is not None and after.action == Action.DELETE and stack.action != Action.DELETE:
+            wanted = after.name in self._graph(stack, after.shard)
+            self._demand(not wanted, f"{after.name} was absent for a while, and is deleted: {after}")
 
     def _unmoved(self, all_stacks: Changes[Stack], one: Row | None, other: Row | None) -> None:
         """Nothing becomes of what is in a locked stack, or in one nested in it (LK2)."""

@@ -43,7 +43,8 @@ class Limits:
     """lease_s — how long a silent owner keeps a shard; slice_s, batch — bounds of one pass and of one batch of steps;
     hang_s — after so long without storing anything a pass counts as hung, in a call of a cloud that never answers say,
     and its shard goes to somebody else; look_busy_s, look_steady_s — time between looks at things in progress and at
-    rest; stack_timeout_s — default deadline of a stack's action; depth_max — levels of nested stacks."""
+    rest; second_look_s — after something was not found, until it is looked for once more; stack_timeout_s — default
+    deadline of a stack's action; depth_max — levels of nested stacks."""
 
     lease_s: float = 5.0
     slice_s: float = 2.0
@@ -51,6 +52,7 @@ class Limits:
     hang_s: float = 120.0
     look_busy_s: float = 1.0
     look_steady_s: float = 60.0
+    second_look_s: float = 0.3
     stack_timeout_s: float = 3600.0
     depth_max: int = DEPTH_MAX
 
@@ -139,6 +141,7 @@ class Pass:
             loaded = load(tx, p.definitions, lease.stack_id, lease.number, p.clock.now())
         world = loaded.world
         world.listing_lag_s = p.clouds(world.stack.project).listing_lag_s
+        world.second_look_s = p.limits.second_look_s
         self._failures_before = loaded.shard.failures
         traces.note(revision=world.stack.revision, stack=world.stack.name, resources=len(world.rows))
         for child, look in loaded.looks:

@@ -222,8 +222,9 @@ class World:
 
     definitions — desired graph of this shard; settled_revision — newest revision at which the shard came to rest;
     looked_at — the newest round of looking that saw all its things; blind — why the one after that did not;
-    listing_lag_s — see `clouds.port.Cloud`; restored — name of a resource -> id of the snapshot that it is to have its
-    data back from.
+    listing_lag_s — see `clouds.port.Cloud`; second_look_s — how long after something was not found it is looked for
+    once more; looked — keys of the rows whose things the owner has looked for itself, in this pass; restored — name of
+    a resource -> id of the snapshot that it is to have its data back from.
     """
 
     stack: StackFacts
@@ -235,6 +236,8 @@ class World:
     looked_at: float = 0.0
     blind: str = ""
     listing_lag_s: float = 0.0
+    second_look_s: float = 0.0
+    looked: set[str] = field(default_factory=set)
     stamp: int = 0
     restored: Mapping[str, str] = field(default_factory=dict)
 

@@ -10,6 +10,7 @@ from homeostat.model.status import MAINTENANCE, Action, Status
 from homeostat.model.world import Resource
 from homeostat.planner import asked, given, hooks, outcome, restoring, taking, treating, unhealthy
 from homeostat.planner.backoff import delay_s
+from homeostat.planner.healing import Healing
 from homeostat.planner.intend import CALM_S
 from homeostat.planner.maintenance import Maintenance, held
 from homeostat.planner.scope import thing_of
@@ -22,7 +23,7 @@ ATTEMPTS_MAX = 5
 """Creations tried for one resource before its failure is the user's (engine-semantics.md section 3)."""
 
 
-class Decider(Maintenance, Takeovers):
+class Decider(Healing, Maintenance, Takeovers):
     """Decides about single resources of one world."""
 
     # -- what should exist -------------------------------------------------------------------------------------------
@@ -35,7 +36,7 @@ class Decider(Maintenance, Takeovers):
             return unchanged
         if row is not None and asked.only_finishes(self.world):
             return self._finish(definition, row, now)
-        stopped = self._before(definition, row, now) or self._after(row, now)
+        stopped = self.came_back(definition, row, now) or self._before(definition, row, now) or self._after(row, now)
         if stopped is not None:
             return stopped
         if definition.external_id is not None or (row is not None and row.external_id is not None):
@@ -285,6 +286,10 @@ class Decider(Maintenance, Takeovers):
         verdict = type_of(row.type).judge(thing_of(self.world, row), now)
         if row.action in MAINTENANCE and verdict.remedy is Remedy.OPERATE:
             return self._mend(definition, row, verdict, now)
+        if verdict.condition is Condition.UNKNOWN:
+            return Waiting(row.name, Why.UNSEEN, (), verdict.reason, row.updated_at, key=row.key)
+        if verdict.condition is Condition.ABSENT:
+            return self._recreate(definition, row, verdict, now)
         if verdict.condition not in (Condition.READY, Condition.DRIFTED):
             return self._replace(definition, row, now)
         try:
@@ -316,12 +321,16 @@ class Decider(Maintenance, Takeovers):
         due_at = row.updated_at if calm or row.attempts <= 1 else row.updated_at + delay_s(row.attempts - 1)
         if due_at > now:
             return Waiting(row.name, Why.BACKOFF, (), verdict.reason, row.updated_at, due_at, row.key)
+        looking = self.look_once_more(row, now) if verdict.condition is Condition.ABSENT else None
+        if looking is not None:
+            return looking
         noticed = outcome.event_of(row, Status.FAILED, verdict.reason, Action.CHECK)
         known = row.action == Action.CHECK and row.failed
         row.reason = verdict.reason
         if verdict.condition is Condition.ABSENT:
             step = self._create(definition, now, row)
             row.action, row.status, row.updated_at = Action.CHECK, Status.FAILED, now
+            self.replaced_for_absence(row, now)
         else:
             step = self._delete_first(definition, row, now)
         if not known:

@@ -1,5 +1,7 @@
 """How a resource that should not exist goes: kept, snapshotted first, deleted, let go of (CV12, CV14). Pure."""
 
+from typing import Any
+
 from homeostat.model.observed import Condition, Presence, Remedy
 from homeostat.model.plan import Step, Verb, Waiting, Why
 from homeostat.model.status import Action, DeletionPolicy, Status
@@ -18,6 +20,10 @@ from homeostat.templates.registry import POST_DELETE, PRE_DELETE
 
 KEPT = "kept, as its deletion policy says"
 LET_GO = "kept: its stack lets go of it as it is"
+GONE = "it was not found, and another was made in its place"
+STAYS = "kept, since it came back after another was made in its place: delete it yourself if you do not need it"
+LOST = "lost"
+"""Mark of a row whose thing was absent, so that another one was made: `{"at": time}`."""
 
 
 class Departures(Intents):
@@ -41,7 +47,21 @@ class Departures(Intents):
             return self._leaving(row, now)
         if row.busy and row.action in (Action.CREATE, Action.ADOPT) and row.acted_at is None:
             return self._find(row, now) if row.token else self._forget(row, outcome.CHANGED)
+        if is_lost(row) and self._is_wanted(row):
+            return self._drop_lost(row, now)
         return self._stop(row, PRE_DELETE, now) or self._let_go(row, now)
+
+    def _is_wanted(self, row: Resource) -> bool:
+        return row.name in self.world.definitions and self.world.stack.action != Action.DELETE
+
+    def _drop_lost(self, row: Resource, now: float) -> Step | Waiting:
+        """Another one has taken its place. It is looked for once more, and never deleted: it may hold data."""
+        if row.key not in self.world.looked:
+            if row.due_at is not None and row.due_at > now:
+                return Waiting(row.name, Why.UNSEEN, (), GONE, row.updated_at, row.due_at, row.key)
+            return Step(Verb.OBSERVE, row, GONE)
+        there = self.world.seen[row.key].observation.present
+        return self._forget(row, STAYS if there else GONE)
 
     def _is_spared(self, row: Resource) -> bool:
         """Does it stay as it is, since its stack is abandoned, or was to adopt it? What was made carries a token.
@@ -233,3 +253,16 @@ def _kept(row: Resource) -> bool:
     if row.deletion_policy == DeletionPolicy.SNAPSHOT:
         return not type_of(row.type).can_snapshot
     return row.deletion_policy != DeletionPolicy.DELETE
+
+
+def is_lost(row: Resource) -> bool:
+    """Was another one made in its place since it was absent?"""
+    return row.marks is not None and LOST in row.marks
+
+
+def with_lost(row: Resource, now: float) -> dict[str, Any]:
+    return {**(row.marks or {}), LOST: {"at": now}}
+
+
+def without_lost(row: Resource) -> dict[str, Any] | None:
+    return {name: mark for name, mark in (row.marks or {}).items() if name != LOST} or None

@@ -160,6 +160,12 @@ class Foresight(Decider):
         note.fate, note.why = Fate.UPDATED, f"it would fail: {error}"
         return Step(Verb.RECORD, row)
 
+    def look_once_more(self, row: Resource, now: float) -> Step | Waiting | None:
+        return None
+
+    def came_back(self, definition: Definition, row: Resource | None, now: float) -> Step | None:
+        return None
+
     # -- where what is to come is not known --------------------------------------------------------------------------
 
     def _before(self, definition: Definition, row: Resource | None, now: float) -> Step | Waiting | None:

@@ -127,7 +127,7 @@ class Frontier:
             self._settle(node)
             return decision.step
         self._acting.add(node)
-        self._adopt(decision)
+        self._adopt(node, decision)
         return decision
 
     def _drop(self, node: Node, now: float) -> Step | Settled | Waiting:
@@ -143,10 +143,12 @@ class Frontier:
             return Waiting(row.name, Why.HALTED, reason=self.world.stack.reason, key=row.key)
         return self._decider.drop(row, now)
 
-    def _adopt(self, step: Step) -> None:
+    def _adopt(self, node: Node, step: Step) -> None:
         """Take a new row into the world; the one that it replaces becomes a leftover."""
         row = step.row
         if not step.inserted:
+            if node[0] != "/" and row.key in self.leftovers:
+                self._reinstate(row)
             return
         self.world.rows[row.key] = row
         for key in row.requires:
@@ -156,6 +158,14 @@ class Frontier:
         if old is not None:
             self.leftovers[old.key] = old
             self._add_leftover(old)
+
+    def _reinstate(self, row: Resource) -> None:
+        """What was replaced stands for its name again; what was to replace it becomes the leftover."""
+        del self.leftovers[row.key]
+        new = self.current[row.name]
+        self.current[row.name] = row
+        self.leftovers[new.key] = new
+        self._add_leftover(new)
 
     # -- moving ------------------------------------------------------------------------------------------------------
 
@@ -179,6 +189,9 @@ class Frontier:
         if definition is None or row.revision != self.world.stack.revision or not row.judged:
             return False
         if row.hooks and hooks.due(self.world, row):
+            return False
+        seen = self.world.seen.get(row.key)
+        if seen is not None and seen.number != row.judged:
             return False
         return not self._decider.stale(definition, row)
 

@@ -58,6 +58,9 @@ def stack_failure(world: World, row: Resource) -> str:
 def conclude(world: World, step: Step, answer: Observation | HomeostatError, now: float) -> Record:
     """Change the row of a performed step by its answer, and say what is to be stored."""
     row = step.row
+    taking = row.external_id is not None or (row.action == Action.ADOPT and row.busy)
+    if step.verb is Verb.OBSERVE and not taking:
+        return _looked_once_more(world, row, answer, now)
     row.updated_at = now
     if isinstance(answer, Transient | Uncertain):
         return _try_again(row, answer, now)
@@ -159,6 +162,27 @@ def _taken(world: World, row: Resource, answer: Observation, now: float) -> Reco
     row.judged = world.seen[row.key].number
     record.observation = answer
     return record
+
+
+def is_looked_for(row: Resource) -> bool:
+    """Is it a thing of a cloud, which one look may miss? What the service keeps itself is in its own rows."""
+    return row.handle != "" and is_outside(row.type) and kind_of(row.type) not in own.KINDS
+
+
+def _looked_once_more(world: World, row: Resource, answer: Observation | HomeostatError, now: float) -> Record:
+    """The owner's look at what was not found. It is judged like any other look, and nothing else of the row changes."""
+    if isinstance(answer, HomeostatError) or answer.presence is Presence.UNKNOWN:
+        row.retries += 1
+        row.due_at = now + delay_s(row.retries, answer.retry_after_s if isinstance(answer, Transient) else None)
+        return Record(row)
+    row.retries, row.due_at = 0, None
+    before = world.seen.get(row.key)
+    known = before.observation.properties if before is not None else {}
+    once = {name: known[name] for name in type_of(row.type).told_once if name in known}
+    answer = replace(answer, properties={**once, **answer.properties} if answer.present else known)
+    world.seen[row.key] = Seen(answer, next_own_look(before.number if before is not None else 0))
+    world.looked.add(row.key)
+    return Record(row, observation=answer)
 
 
 def _seen_there(world: World, row: Resource, answer: Observation, now: float) -> Record:

@@ -212,6 +212,13 @@ class Service:
             found = list(tx.execute(select(table).where(table.c.stack_id == stack_id).order_by(table.c.seq)))
         return [f"{each.name} {joined(each.action, each.status)}" for each in found if name in (None, each.name)]
 
+    def events(self, stack_id: str, name: str) -> list[Any]:
+        """Of a resource, in order."""
+        table = schema.event
+        mine = (table.c.stack_id == stack_id, table.c.name == name)
+        with self.db.read() as tx:
+            return list(tx.execute(select(table).where(*mine).order_by(table.c.seq)))
+
     def seen(self, stack_id: str, name: str) -> Any:
         """The object of a resource as it was last seen."""
         key = self.row(stack_id, name).key

@@ -229,7 +229,7 @@ def test_an_adapter_that_raises_for_one_kind_leaves_the_others_observed() -> Non
         service.observer.round()
     except RuntimeError:
         pass
-    service.work()
+    service.live(1.0)
     assert service.servers() not in ([], [handle])
 
 

@@ -86,7 +86,7 @@ def test_what_is_being_healed_is_not_done() -> None:
     stack_id = service.create({"a": server(), "b": server()})
     service.rest()
     service.cloud.vanish(service.servers()[0])
-    service.live(1.0)
+    service.live(2.0)
     assert service.state(stack_id) == "CREATE_COMPLETE"
     assert reached(service, stack_id) == [(3, 1)]  # the one that is well; the lost one and the new one are not
     service.live(40.0)

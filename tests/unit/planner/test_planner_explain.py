@@ -91,7 +91,7 @@ CASES: dict[str, tuple[World, Standing, tuple[Any, ...]]] = {
     "it was lost again and again": (
         world([wanted("a")], [LOST], {"a1": absent()}, status="COMPLETE", settled_revision=1),
         DUE,
-        ("a", Why.BACKOFF, (), "it is gone", 1.0, 1.0, "create", 1.0),
+        ("a", Why.BACKOFF, (), "it is gone", 1.0, 1.0, "observe", 1.0),
     ),
     "nobody knows what became of it": (
         world([wanted("a")], [BUILDING], {"a1": unknown()}),
@@ -278,4 +278,4 @@ def test_a_check_that_is_to_be_told_waits_for_its_turn() -> None:
 
 def test_states_are_those_before_asking() -> None:
     found = explain(world([wanted("a")], [row("a")], {"a1": absent()}, settled_revision=1, status="COMPLETE"), DUE, NOW)
-    assert [(each.action, each.status, each.next) for each in found] == [("CREATE", "COMPLETE", "create")]
+    assert [(each.action, each.status, each.next) for each in found] == [("CREATE", "COMPLETE", "observe")]

@@ -39,6 +39,8 @@ def perform(of: World, step: Step, answers: dict[str, HomeostatError]) -> Record
         return outcome.conclude(of, step, refused, NOW)
     if step.verb in (Verb.DELETE, Verb.FIND):
         return outcome.conclude(of, step, Observation(Presence.ABSENT, mine.handle, seen_at=NOW), NOW)
+    if step.verb is Verb.OBSERVE:
+        return outcome.conclude(of, step, of.seen[mine.key].observation, NOW)
     status = READY_WORD[resource_type(mine.type).kind]
     made = Observation(Presence.PRESENT, f"h-{mine.key}", {"status": status} if status else {}, NOW)
     return outcome.conclude(of, step, made, NOW)
@@ -174,7 +176,7 @@ def test_a_vanished_one_is_made_anew_and_its_dependants_are_told() -> None:
         settled_revision=1,
     )
     frontier, story = play(of)
-    assert story == ["create new1", "delete a1", "gone a1"]
+    assert story == ["observe a1", "create new1", "gone a1"]
     assert of.rows["b1"].requires == ["new1"]
     assert frontier.at_rest
 

@@ -81,10 +81,17 @@ IN_PROGRESS: dict[str, Case] = {
         HERE,
         row("a", state="CREATE_IN_PROGRESS", acted_at=NOW - 6),
         absent(),
-        {"listing_lag_s": 5},
+        {"listing_lag_s": 5, "looked": {"a1"}},
         "create in a new row",
     ),
-    "vanished during an update": (HERE, row("a", state="UPDATE_IN_PROGRESS"), absent(), {}, "create in a new row"),
+    "vanished during an update": (HERE, row("a", state="UPDATE_IN_PROGRESS"), absent(), {}, "observe"),
+    "vanished during an update, by two looks": (
+        HERE,
+        row("a", state="UPDATE_IN_PROGRESS"),
+        absent(),
+        {"looked": {"a1"}},
+        "create in a new row",
+    ),
     "built, but broken: it goes first": (
         HERE,
         row("a", state="CREATE_IN_PROGRESS"),
@@ -259,9 +266,13 @@ RESTING: dict[str, Case] = {
 }
 
 GROWN = {"image": "i", "flavor": "small", "metadata": {"k": "v"}}
+TWICE: dict[str, Any] = {**AT_REST, "looked": {"a1"}}
 HEALING: dict[str, Case] = {
-    "gone": (HERE, row("a"), absent(), AT_REST, "create in a new row"),
-    "gone, in a failed stack too": (HERE, row("a"), absent(), {**AT_REST, "status": "FAILED"}, "create in a new row"),
+    "gone, by one look": (HERE, row("a"), absent(), AT_REST, "observe"),
+    "gone, a moment ago": (HERE, row("a"), absent(), {**AT_REST, "second_look_s": 0.5}, "waits: unseen +0.5"),
+    "gone, and cannot be looked for now": (HERE, row("a", due_at=NOW + 2), absent(), AT_REST, "waits: unseen +2"),
+    "gone, by two looks": (HERE, row("a"), absent(), TWICE, "create in a new row"),
+    "gone, in a failed stack too": (HERE, row("a"), absent(), {**TWICE, "status": "FAILED"}, "create in a new row"),
     "stopped": (HERE, row("a"), seen("stopped", 2), AT_REST, "operate start"),
     "paused": (HERE, row("a"), seen("paused", 2), AT_REST, "operate unpause"),
     "in error": (HERE, row("a"), seen("error", 2), AT_REST, "record INIT_COMPLETE in a new row"),
@@ -294,7 +305,7 @@ HEALING: dict[str, Case] = {
         HERE,
         row("a", updated_at=LONG_AGO, attempts=9),
         absent(),
-        AT_REST,
+        TWICE,
         "create in a new row",
     ),
     "stopped for the third time in a minute": (

@@ -69,6 +69,7 @@ def unknown(number: int = 2) -> Seen:
     return Seen(Observation(Presence.UNKNOWN, "h", seen_at=NOW, reason="the cloud does not answer"), number)
 
 
+OF_WORLD = ("settled_revision", "listing_lag_s", "looked_at", "blind", "second_look_s", "looked")
 READY_WORD = {SERVER: "active", VOLUME: "available"}
 
 
@@ -81,9 +82,7 @@ def world(
     """One shard. What no look is told of is as it should be. more — fields of the world and of its stack's facts."""
     mine = {each.key: each for each in rows}
     usual = {each.key: seen(READY_WORD.get(each.type), max(each.judged, 1)) for each in mine.values() if each.handle}
-    of_world = {
-        name: more.pop(name) for name in ("settled_revision", "listing_lag_s", "looked_at", "blind") if name in more
-    }
+    of_world = {name: more.pop(name) for name in OF_WORLD if name in more}
     facts: dict[str, Any] = {"revision": 1, "action": "CREATE", "status": "IN_PROGRESS", **more}
     stack = StackFacts("s1", "web", "p", **facts)
     made = World(stack, 0, {each.name: each for each in definitions}, mine, {**usual, **(looks or {})}, **of_world)

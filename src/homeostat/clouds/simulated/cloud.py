@@ -108,6 +108,7 @@ class SimulatedCloud:
         self._by_token: dict[tuple[str, str], str] = {}
         self._snapshots: dict[tuple[str, str], list[_Snapshot]] = {}
         self._sightings: list[Sighting] = []
+        self._hidden: set[str] = set()
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
 
@@ -199,6 +200,17 @@ class SimulatedCloud:
                 self._remove(key)
                 self._notify(key[0], handle)
 
+    def hide(self, handle: str) -> None:
+        """A thing is there, and is not found by any look until it comes back (`unhide`): a list that leaves it out."""
+        self._hidden.add(handle)
+
+    def unhide(self, handle: str) -> None:
+        """It comes back."""
+        with self._changed:
+            self._hidden.discard(handle)
+            for kind in [kind for kind, each in self._things if each == handle]:
+                self._notify(kind, handle)
+
     def change(self, handle: str, **fields: Any) -> None:
         """Somebody changes a thing by hand (a server stops, a rule is edited)."""
         with self._changed:
@@ -243,6 +255,8 @@ class SimulatedCloud:
         thing = self._things.get((kind, handle))
         if thing is not None and self._now() < thing.created_at + self.weather.listing_lag_s:
             return Observation(Presence.ABSENT, handle, seen_at=self._now(), reason="not listed yet")
+        if handle in self._hidden:
+            return Observation(Presence.ABSENT, handle, seen_at=self._now(), reason=f"there is no such {kind}")
         return self._true_look(kind, handle)
 
     def _true_look(self, kind: str, handle: str) -> Observation:
