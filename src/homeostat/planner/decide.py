@@ -127,6 +127,8 @@ class Decider(Healing, Maintenance, Takeovers):
         """What is in progress comes to its end; nothing is begun for it."""
         if row.action == Action.ADOPT:
             return self._taking_over(row, now)
+        if row.external_id is not None:
+            return self._watched(row, now)
         if row.handle == "" and row.action == Action.CREATE:
             return self._find(row, now) if row.token else SETTLED
         if row.acted_at is None:

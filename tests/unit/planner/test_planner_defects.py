@@ -42,6 +42,12 @@ def until_an_act(of: World) -> list[str]:
     return found
 
 
+def test_what_stands_for_a_thing_of_others_is_looked_at_while_its_stack_is_checked_and_not_changed() -> None:
+    taking = row("a", state="CREATE_IN_PROGRESS", acted_at=None, external_id="h", token="")
+    of = world([wanted("a")], [taking], revision=2, action="CHECK", complete_revision=1)
+    assert told(keep(of, wanted("a"))) == "observe"
+
+
 def test_a_healthy_thing_is_not_deleted_because_its_new_values_do_not_fit() -> None:
     of = world([wanted("a", VOLUME, size="big")], [row("a", VOLUME)], **UPDATED)
     assert until_an_act(of) == ["a1: record UPDATE_FAILED"]
