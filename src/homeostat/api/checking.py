@@ -277,7 +277,7 @@ class Checker:
         group = Desired("group", environment=self._inside(each), files=self.desired.files)
         inside = Checker(group, self.depth + 1, Needs(), self.expansion)
         registry = registry_of(inside.desired.environment)
-        one = kind.member(values, lambda _: None) if isinstance(kind, Membership) else None
+        one = kind.member(values, lambda _: None, "") if isinstance(kind, Membership) else None
         if isinstance(one, Mapping) and one.get("type") is not UNKNOWN and one.get("properties") is not UNKNOWN:
             made = groups.member_definition(one, "0", values.get("index_var"))
             member = registry.applied(Definition("0", made["type"], metadata=made.get("metadata")))

@@ -236,7 +236,7 @@ class Forecaster:
             made = chain_desired(values)
         else:
             try:
-                made = group_desired(wanted_group(self._tx, kind, values, child, before, lambda _: None))
+                made = group_desired(wanted_group(self._tx, kind, values, child, before, lambda _: None, ""))
             except (TypeError, Rejected, Terminal):  # which members go, or what they are made from, is not known yet
                 return None
         return replace(made, environment=environment, files=parent.files)

@@ -120,7 +120,7 @@ class Children:
             done = child.action == Action.DELETE and child.status == Status.IN_PROGRESS
             done = done and world.stack.spares in (None, child.spares)
         else:
-            action, desired = Action.UPDATE, self._desired(tx, world, step, child, before, now)
+            action, desired = Action.UPDATE, self._desired(tx, world, step, child, child.id, before, now)
             changes = {"suspended": False}
             done = before.intent == desired.intent
         if done:
@@ -188,7 +188,7 @@ class Children:
             snapshot=stack.snapshot_inside(row.name) if stack.restoring else None,
             lock=stack.lock,
         )
-        desired = self._desired(tx, world, step, None, stacks.EMPTY, now)
+        desired = self._desired(tx, world, step, None, new.id, stacks.EMPTY, now)
         desired = replace(desired, secret=stack.secret)
         document = step.arguments.get("document")
         if document is not None:
@@ -207,10 +207,14 @@ class Children:
         world: World,
         step: Step,
         child: Row[Any] | None,
+        child_id: str,
         before: stacks.Desired,
         now: float,
     ) -> stacks.Desired:
-        """What the child stack should be next. Fails: Rejected, Terminal when it cannot be had."""
+        """What the child stack should be next; it is None while it is yet to be made.
+
+        Fails: Rejected, Terminal when it cannot be had.
+        """
         row = step.row
         intent = _intent_of(row)
         parent = self._parent_of(tx, world)
@@ -228,7 +232,7 @@ class Children:
         if isinstance(kind, SoftwareDeploymentGroup):
             named = named_desired(kind, kind.complete(row.properties), new=child is None)
             return replace(named, environment=inside, files=parent.files, intent=intent)
-        group = _group(tx, world, row, child, before)
+        group = _group(tx, world, row, child, child_id, before)
         if before.intent != intent:
             _check_time(group, self._time_left(world, step, now))
         return replace(group_desired(group), environment=inside, files=parent.files, intent=intent)
@@ -316,12 +320,14 @@ def environment_inside(parent: stacks.Desired, name: str, called: str) -> dict[s
     return environments.nested_environment(parent.environment, registry_of(parent.environment), name, called)
 
 
-def _group(tx: Connection, world: World, row: Resource, child: Row[Any] | None, before: stacks.Desired) -> groups.Group:
+def _group(
+    tx: Connection, world: World, row: Resource, child: Row[Any] | None, child_id: str, before: stacks.Desired
+) -> groups.Group:
     """The next revision of a group's stack. Fails: Terminal when its members cannot be had."""
     kind = type_of(row.type)
     values = kind.complete(row.properties)
     failed = failed_members(tx, child)
-    wanted = wanted_group(tx, kind, values, child, before, lambda name: _launched(world, name))
+    wanted = wanted_group(tx, kind, values, child, before, lambda name: _launched(world, name), child_id)
     policy = kind.rollout(values) if isinstance(kind, ScalingGroup) else values[POLICY]
     new = child is None or child.complete_revision is None
     return rolling.begin(before.template, wanted, policy, failed, new)
@@ -349,13 +355,15 @@ def wanted_group(
     child: Row[Any] | None,
     before: stacks.Desired,
     launched: Launched,
+    child_id: str,
 ) -> dict[str, Any]:
     """What a group's stack should be in the end. Members once removed by name stay out while they are in the skip list.
 
     values — properties of the group, with defaults. Fails: Terminal when its members cannot be had.
     """
     if isinstance(kind, ScalingGroup):
-        return _scaled(kind, values, before.template, failed_members(tx, child), launched)
+        one = kind.member(values, launched, child_id)
+        return _scaled(kind, values, one, before.template, failed_members(tx, child))
     skipped, listed = before.template.get("skip", []), _listed(values)
     references: dict[str, Any] = {name: name for name in listed if groups.is_member(name, before.template)}
     if child is not None and not {*references, *skipped}.issuperset(listed):  # some are named by their reference
@@ -365,10 +373,9 @@ def wanted_group(
 
 
 def _scaled(
-    kind: ScalingGroup, values: Mapping[str, Any], before: groups.Group, failed: Collection[str], launched: Launched
+    kind: ScalingGroup, values: Mapping[str, Any], one: Any, before: groups.Group, failed: Collection[str]
 ) -> dict[str, Any]:
-    """A group that scales keeps its size where the template does not say one."""
-    one = kind.member(values, launched)
+    """A group that scales keeps its size where the template does not say one. one — the definition of its members."""
     if one is None:
         name = values.get("LaunchConfigurationName")
         raise Terminal(f"There is no launch configuration {name} in this stack: refer to one with get_resource or Ref")

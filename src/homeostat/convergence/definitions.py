@@ -11,6 +11,7 @@ from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Rejected
 from homeostat.resources import groups
 from homeostat.resources.families.deploymentgroups import SoftwareDeploymentGroup
+from homeostat.resources.families.scaling import SCALED, ZONE
 from homeostat.resources.graph import Indexed
 from homeostat.resources.nested import CONTENT, FACADE, FILES, POLICY, FromTemplate, NestedStack, as_given
 from homeostat.resources.registry import is_known, kind_of, type_of
@@ -319,10 +320,20 @@ def group_members(template: groups.Group, shard: int, registry: Registry, files:
 def _member(each: Definition, files: Mapping[str, str]) -> Definition:
     """What only nested stacks have to do with is given to them alone."""
     if is_template(each.type):
+        each = _without_zone(each, files)
         return _with_facade(each) if _asks_for_facade(each.type, files) else each
     if CONTENT not in each.properties:
         return each
     return replace(each, properties={name: value for name, value in each.properties.items() if name != CONTENT})
+
+
+def _without_zone(each: Definition, files: Mapping[str, str]) -> Definition:
+    """A template in the place of servers of a group gets no zone where it has no parameter for it."""
+    if each.called != SCALED or ZONE not in each.properties or each.type not in files:
+        return each
+    if ZONE in declared_in(_parsed(files[each.type]), "parameters"):
+        return each
+    return replace(each, properties={name: value for name, value in each.properties.items() if name != ZONE})
 
 
 def template_text(desired: Desired, definitions: Graph) -> dict[str, Any]:

@@ -124,7 +124,7 @@ class Intents:
         return self._spec_of(want.kind, row, want.kind.complete(want.values))
 
     def _spec_of(self, kind: ResourceType, row: Resource, properties: Mapping[str, Any]) -> dict[str, Any]:
-        return kind.spec(properties, physical_name(self.world.stack.name, row.name, row.key))
+        return kind.spec(properties, physical_name(self.world.stack.name, row.name, row.key, kind.name_limit))
 
     def _asked(self, row: Resource) -> dict[str, Any]:
         """The cloud object that was last asked for."""

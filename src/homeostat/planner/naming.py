@@ -1,13 +1,11 @@
 """Names that things get in the cloud (reference/heat/engine-semantics.md section 7)."""
 
-NAME_LIMIT = 63
-"""Short enough for host names."""
+from homeostat.resources.base import NAME_LIMIT, shortened
 
 
-def physical_name(stack_name: str, resource: str, key: str) -> str:
+def physical_name(stack_name: str, resource: str, key: str, limit: int = NAME_LIMIT) -> str:
     """`<stack>-<resource>-<key>`; over the limit, the first two characters, a dash, and the end."""
-    name = f"{stack_name}-{resource}-{key}"
-    return name if len(name) <= NAME_LIMIT else f"{name[:2]}-{name[-(NAME_LIMIT - 3) :]}"
+    return shortened(f"{stack_name}-{resource}-{key}", limit)
 
 
 def token(key: str, attempt: int) -> str:

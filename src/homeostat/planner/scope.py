@@ -25,7 +25,7 @@ def thing_of(world: World, row: Resource, kind: ResourceType | None = None) -> T
     return Thing(
         row.key,
         row.name,
-        physical_name(world.stack.name, row.name, row.key),
+        physical_name(world.stack.name, row.name, row.key, kind.name_limit),
         kind.complete(row.properties),
         seen.observation if seen is not None else NEVER_SEEN,
         row.handle,

@@ -20,6 +20,8 @@ from homeostat.templates.tree import traverse
 Props = Mapping[str, Any]
 
 SHOW = Attribute("Everything that the cloud says about the resource.", Kind.MAP, live=True)
+NAME_LIMIT = 63
+"""Characters of a physical name: short enough for host names."""
 EMPTY: tuple[Any, ...] = (None, "", [], {})
 """Values that leave it to the cloud: never compared with what is observed."""
 
@@ -106,7 +108,7 @@ class ResourceType:
     and attribute. open_attributes — has attributes besides those declared. support — how far it is supported.
     lifecycle — reading of `status`. treatments — action (SUSPEND, RESUME, LOCK, UNLOCK) -> how it is done; an action
     without one leaves the thing alone. renamed — property -> field of the cloud's object, where the two differ. twins —
-    deprecated property -> the one in its place.
+    deprecated property -> the one in its place. name_limit — characters of its physical name at most.
     """
 
     name: ClassVar[str]
@@ -127,6 +129,7 @@ class ResourceType:
     lifecycle: ClassVar[Lifecycle] = Lifecycle()
     treatments: ClassVar[Mapping[str, Treatment]] = {}
     renamed: ClassVar[Mapping[str, str]] = {}
+    name_limit: ClassVar[int] = NAME_LIMIT
     twins: ClassVar[Mapping[str, str]] = {}
 
     def __init_subclass__(cls) -> None:

@@ -64,9 +64,20 @@ def one_of(*allowed: Any) -> Constraint:
         values = value if isinstance(value, list) else [value]
         if all(item in allowed for item in values):
             return None
-        return f"{value!r} is not an allowed value {list(allowed)}"
+        return f"{value!r} is not an allowed value {_listed(allowed)}"
 
     return Constraint({"allowed_values": list(allowed)}, check)
+
+
+LISTED_MAX = 40
+"""Values that a refusal lists."""
+
+
+def _listed(allowed: Sequence[Any]) -> str:
+    if len(allowed) <= LISTED_MAX:
+        return str(list(allowed))
+    words = [each for each in allowed if not str(each).isdigit()][:LISTED_MAX]
+    return f"{words}, or one of {len(allowed) - len(words)} others"
 
 
 def pattern(regex: str) -> Constraint:
@@ -89,7 +100,8 @@ class Property:
 
     update — may change in place; immutable — a change is refused; fields — for a MAP with known keys; items —
     for a LIST; hidden — accepted but not shown; drift — compare with what is observed (False for what clouds
-    do not report in comparable form); implemented — False: known from elsewhere, refused here; same — how to compare.
+    do not report in comparable form); implemented — False: known from elsewhere, refused here; any_case — an allowed
+    value is taken in any case, and written as it is allowed; same — how to compare.
     """
 
     kind: Kind
@@ -104,6 +116,7 @@ class Property:
     hidden: bool = False
     drift: bool = True
     implemented: bool = True
+    any_case: bool = False
     same: comparison.Rule = comparison.equal
 
     def wire(self) -> dict[str, Any]:
@@ -211,12 +224,20 @@ def coerce_value(prop: Property, value: Any, path: Sequence[str | int]) -> Any:
         result = _CONVERT[prop.kind](value)
     except (TypeError, ValueError) as error:
         raise invalid(str(error), *path, error="Property error") from error
+    if prop.any_case:
+        result = _as_allowed(prop, result)
     if prop.fields is not None:
         result = coerce(prop.fields, result, path)
     elif prop.items is not None:
         result = [coerce_value(prop.items, item, (*path, index)) for index, item in enumerate(result)]
     _constrain(prop, result, path)
     return result
+
+
+def _as_allowed(prop: Property, value: str) -> str:
+    """The allowed value that differs from this one in case only; the value itself where there is none."""
+    allowed = [each for constraint in prop.constraints for each in constraint.wire.get("allowed_values", ())]
+    return value if value in allowed else next((each for each in allowed if each.lower() == value.lower()), value)
 
 
 def _constrain(prop: Property, value: Any, path: Sequence[str | int]) -> None:

@@ -181,10 +181,42 @@ def test_servers_of_a_group_are_as_its_launch_configuration_says(kind: str, size
     assert [each["flavor"] for each in made] == ["small", "small"]
     assert {each["image"] for each in made} == {"debian"}
     assert {each["availability_zone"] for each in made} == {"nova"}
-    assert [each["metadata"] for each in made] == [{"role": "web"}] * 2
+    group = service.row(stack_id, "group").handle
+    meters = {"metering.groupname": group, **({"metering.AutoScalingGroupName": group} if kind == AWS else {})}
+    assert [each["metadata"] for each in made] == [{"role": "web", **meters}] * 2
     if kind == AWS:
         assert [each["networks"] for each in made] == [[{"subnet": "left"}]] * 2
     assert shown(service, stack_id, "InstanceList") == ",".join(each["address"] for each in made)
+
+
+MEMBER = """
+heat_template_version: rocky
+parameters:
+  ImageId: {type: string}
+  InstanceType: {type: string}
+  KeyName: {type: string}
+  UserData: {type: string}
+  Tags: {type: json}
+resources:
+  told: {type: OS::Heat::Value, properties: {value: {get_param: [Tags, 0, Value]}}}
+"""
+
+
+@pytest.mark.parametrize("zone", ["", "  AvailabilityZone: {type: string}\n"], ids=["without a zone", "with a zone"])
+def test_a_template_in_the_place_of_servers_gets_what_it_has_parameters_for(zone: str) -> None:
+    service = Service()
+    files = {"member.yaml": MEMBER.replace("resources:", f"{zone}resources:")}
+    environment = {"resource_registry": {"OS::Heat::ScaledResource": "member.yaml"}}
+    group = instances("OS::Heat::InstanceGroup", Size=2)
+    stack_id = service.create(group, name="a-stack-with-a-long-name" * 4, files=files, environment=environment)
+    service.rest()
+    assert service.state(stack_id) == "CREATE_COMPLETE", service.row(stack_id, "group").reason
+    named = service.row(stack_id, "group").properties["LaunchConfigurationName"]
+    assert named.startswith("a-stack-with-a-long-name" * 4 + "-launch-")
+    members = service.rows(service.row(stack_id, "group").handle)
+    assert [each.properties.get("AvailabilityZone") for each in members] == ["nova" if zone else None] * 2
+    tag = {"Key": "metering.groupname", "Value": service.row(stack_id, "group").handle}
+    assert [each.properties["Tags"] for each in members] == [[tag]] * 2
 
 
 def test_a_new_launch_configuration_replaces_the_servers_in_batches() -> None:

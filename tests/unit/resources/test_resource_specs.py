@@ -89,6 +89,18 @@ SPECS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         {"networks": [{"network": "n", "fixed_ip": "10.0.0.9"}, {"port": "p"}]},
     ),
     (
+        "a network by its old name",
+        SERVER,
+        {"networks": [{"uuid": "n"}, {"uuid": None, "port": "p"}]},
+        {"networks": [{"network": "n"}, {"port": "p"}]},
+    ),
+    (
+        "words in any case",
+        GROUP,
+        {"rules": [{"protocol": "TCP", "direction": "Ingress", "ethertype": "ipv4"}]},
+        {"rules": [{"direction": "ingress", "ethertype": "IPv4", "protocol": "tcp"}]},
+    ),
+    (
         "first volume of the new form boots",
         SERVER,
         {"block_device_mapping_v2": [{"volume_id": "v"}, {"swap_size": 64}]},
@@ -208,6 +220,13 @@ REFUSED: list[tuple[str, str, dict[str, Any], str]] = [
         {"flavor": "f", "image": "i", "security_groups": ["g"], "networks": [{"port": "p"}]},
         TOGETHER + "security_groups, networks/port",
     ),
+    (
+        "a network by two names",
+        SERVER,
+        {"flavor": "f", "image": "i", "networks": [{"network": "n", "uuid": "m"}]},
+        "resources.r.networks[0]: " + TOGETHER + "network, uuid",
+    ),
+    ("no protocol", GROUP, {"rules": [{"protocol": "TPC"}]}, "'vrrp'], or one of 256 others"),
     ("network that says nothing", SERVER, {"flavor": "f", "image": "i", "networks": [{}]}, "is needed for each"),
     (
         "no network beside one",

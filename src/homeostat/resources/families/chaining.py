@@ -45,8 +45,8 @@ class FlowClassifier(NetworkingType):
     properties = {
         "name": text("Name of the classifier.", update=True),
         "description": text("Description of the classifier.", update=True),
-        "protocol": text("Protocol of the traffic.", constraints=(one_of("tcp", "udp", "icmp"),)),
-        "ethertype": text("Kind of packets.", default="IPv4", constraints=(one_of("IPv4", "IPv6"),)),
+        "protocol": text("Protocol of the traffic.", any_case=True, constraints=(one_of("tcp", "udp", "icmp"),)),
+        "ethertype": text("Kind of packets.", default="IPv4", any_case=True, constraints=(one_of("IPv4", "IPv6"),)),
         "source_ip_prefix": text("Where it comes from.", constraints=(CIDR,)),
         "destination_ip_prefix": text("Where it goes to.", constraints=(CIDR,)),
         "source_port_range_min": _port_number("First port that it comes from."),

@@ -18,6 +18,7 @@ class FirewallRule(NetworkingType):
             "Protocol of the traffic.",
             default="any",
             update=True,
+            any_case=True,
             constraints=(one_of("tcp", "udp", "icmp", "any"),),
         ),
         "ip_version": text("Version of IP.", default="4", update=True, constraints=(one_of("4", "6"),)),
@@ -25,7 +26,9 @@ class FirewallRule(NetworkingType):
         "destination_ip_address": text("Where it goes to.", update=True, constraints=(CIDR,)),
         "source_port": text("Port or range, such as 80:90, that it comes from.", update=True),
         "destination_port": text("Port or range, such as 80:90, that it goes to.", update=True),
-        "action": text("What is done with it.", default="deny", update=True, constraints=(one_of("allow", "deny"),)),
+        "action": text(
+            "What is done with it.", default="deny", update=True, any_case=True, constraints=(one_of("allow", "deny"),)
+        ),
         "enabled": boolean("The rule counts.", default=True, update=True),
     }
     attributes = {

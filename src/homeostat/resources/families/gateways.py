@@ -148,7 +148,9 @@ class MeteringRule(NetworkingType):
     properties = {
         "metering_label_id": text("The label.", required=True, same=comparison.reference),
         "remote_ip_prefix": text("Network of the other side.", required=True),
-        "direction": text("Way of the traffic.", default="ingress", constraints=(one_of("ingress", "egress"),)),
+        "direction": text(
+            "Way of the traffic.", default="ingress", any_case=True, constraints=(one_of("ingress", "egress"),)
+        ),
         "excluded": boolean("It does not count.", default=False),
     }
     attributes = {

@@ -31,10 +31,10 @@ Launched = Callable[[str], Props | None]
 class Membership(NestedStack):
     """What types with numbered members share: their attributes, and properties of ours among those of the template."""
 
-    def member(self, values: Props, launched: Launched) -> Any:
+    def member(self, values: Props, launched: Launched, group_id: str) -> Any:
         """`{type, properties[, metadata]}` of a member of a group of alike ones; None or UNKNOWN where it is not known.
 
-        values — with defaults.
+        values — with defaults; group_id — of the stack that the members are in.
         """
         return values.get(self.member_property)
 

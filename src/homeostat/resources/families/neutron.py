@@ -301,8 +301,10 @@ class Port(NetworkingType):
 
 
 _TRAFFIC: Schema = {
-    "direction": text("Way of the traffic.", default="ingress", constraints=(one_of("ingress", "egress"),)),
-    "ethertype": text("Kind of packets.", default="IPv4", constraints=(one_of("IPv4", "IPv6"),)),
+    "direction": text(
+        "Way of the traffic.", default="ingress", any_case=True, constraints=(one_of("ingress", "egress"),)
+    ),
+    "ethertype": text("Kind of packets.", default="IPv4", any_case=True, constraints=(one_of("IPv4", "IPv6"),)),
     "port_range_min": integer("First port.", constraints=(between(0, 65535),)),
     "port_range_max": integer("Last port.", constraints=(between(0, 65535),)),
 }
@@ -324,7 +326,7 @@ class SecurityGroup(NetworkingType):
             items=mapping(
                 fields={
                     **_TRAFFIC,
-                    "protocol": text("Protocol; none means any.", constraints=(one_of(*PROTOCOLS),)),
+                    "protocol": text("Protocol; none means any.", any_case=True, constraints=(one_of(*PROTOCOLS),)),
                     "remote_mode": text(
                         "Whether the other side is a network or a group.",
                         default="remote_ip_prefix",
@@ -371,7 +373,7 @@ class SecurityGroupRule(NetworkingType):
         "security_group": link("Group that it belongs to.", "security_group", required=True),
         "description": text("Description of the rule."),
         **_TRAFFIC,
-        "protocol": text("Protocol of the traffic.", default="tcp", constraints=(one_of(*PROTOCOLS),)),
+        "protocol": text("Protocol of the traffic.", default="tcp", any_case=True, constraints=(one_of(*PROTOCOLS),)),
         "remote_group": link("Group of the other side.", "security_group"),
         "remote_ip_prefix": text("Network of the other side; none means any.", constraints=(CIDR,)),
     }

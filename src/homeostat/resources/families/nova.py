@@ -10,7 +10,7 @@ from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing, Trea
 from homeostat.resources.constraints import IP_ADDRESS, IP_OR_CIDR, MAC_ADDRESS
 from homeostat.resources.families.access import AGENT, check_config_transport
 from homeostat.resources.families.neutron import VNIC_TYPES
-from homeostat.resources.graph import Graph, entries, subnets_of, without_network
+from homeostat.resources.graph import Graph, entries, pick, subnets_of, without_network
 from homeostat.resources.rules import conflict, exactly_one, given, require
 from homeostat.resources.schema import (
     UNKNOWN,
@@ -178,6 +178,13 @@ class Server(ServerType):
         "os_collect_config": Attribute("Settings of the configuration agent.", Kind.MAP, live=True, secret=True),
     }
 
+    def check(self, given: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
+        networks = given.get("networks")
+        if isinstance(networks, list) and any("uuid" in each for each in entries(networks)):
+            named = [_with_network(each, (*path, "networks", place)) for place, each in enumerate(networks)]
+            given = {**given, "networks": named}
+        return super().check(given, path)
+
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         self._validate_devices(values, path)
         if values.get("user_data_format") == userdata.SOFTWARE_CONFIG:
@@ -224,7 +231,7 @@ class Server(ServerType):
         networks = entries(properties.get("networks"))
         found: set[str] = set()
         for entry in networks:
-            found |= subnets_of(graph, entry.get("network"))
+            found |= subnets_of(graph, pick(entry, "network", "uuid"))
         if networks:
             found |= without_network(graph)
         return found
@@ -293,6 +300,16 @@ _OWN = frozenset(
 
 _UNSAID: Mapping[str, Any] = {"accessIPv4": "", "accessIPv6": "", "console_urls": {}, "os_collect_config": {}}
 """Attributes of a server where the cloud says nothing."""
+
+
+def _with_network(entry: Any, path: tuple[str | int, ...]) -> Any:
+    """An entry of networks, with the name of today for its network. Fails: Rejected where it has both."""
+    if not isinstance(entry, Mapping) or "uuid" not in entry:
+        return entry
+    plain = {name: value for name, value in entry.items() if name != "uuid"}
+    if entry["uuid"] is not None and plain.get("network") is not None:
+        raise conflict(path, "network", "uuid")
+    return plain if entry["uuid"] is None else {**plain, "network": entry["uuid"]}
 
 
 def _metadata_text(value: Any) -> str:

@@ -284,7 +284,7 @@ class FloatingIPPortForward(NetworkingType):
             "Port number of the floating IP.", required=True, update=True, constraints=(between(1, 65535),)
         ),
         "internal_port": link("Port that it leads to.", "port", required=True, update=True),
-        "protocol": text("Protocol.", required=True, update=True, constraints=(one_of(*FORWARDED),)),
+        "protocol": text("Protocol.", required=True, update=True, any_case=True, constraints=(one_of(*FORWARDED),)),
         "floating_ip": text("The floating IP.", required=True, same=comparison.reference),
     }
     renamed = {

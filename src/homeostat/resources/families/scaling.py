@@ -34,6 +34,9 @@ from homeostat.templates.tree import traverse
 POLICY_KIND = "scaling_policy"
 SCALED = "OS::Heat::ScaledResource"
 """Type of the members of groups of servers: an environment may map it to another one than AWS::EC2::Instance."""
+ZONE = "AvailabilityZone"
+"""Property of the members that a template in their place need not have."""
+METERED = "metering."
 PAUSE = re.compile(r"PT(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?")
 PAUSE_MAX_S = 3600
 TAGS = listing(
@@ -133,7 +136,7 @@ class AutoScalingGroup(ScalingGroup):
         standing = values["min_size"] if healthy is None else healthy
         return clamped(values["desired_capacity"] or standing, values["min_size"], values["max_size"])
 
-    def member(self, values: Props, launched: Launched) -> Any:
+    def member(self, values: Props, launched: Launched, group_id: str) -> Any:
         one = values["resource"]
         if not isinstance(one, Mapping):
             return one
@@ -194,11 +197,12 @@ def pause_s(value: str) -> int:
 
 
 class InstanceGroup(ScalingGroup):
-    """section — of the update policy that says how members change."""
+    """section — of the update policy that says how members change; metered — tags that name the group."""
 
     name = "OS::Heat::InstanceGroup"
     description = "A group of servers made from a launch configuration."
     section: ClassVar[str] = "RollingUpdate"
+    metered: ClassVar[tuple[str, ...]] = ("groupname",)
     properties = {
         "AvailabilityZones": listing("Availability zones; the first is used.", required=True),
         "LaunchConfigurationName": text(
@@ -236,20 +240,27 @@ class InstanceGroup(ScalingGroup):
     def wanted_size(self, values: Props, healthy: int | None) -> int:
         return int(values["Size"])
 
-    def member(self, values: Props, launched: Launched) -> Any:
+    def member(self, values: Props, launched: Launched, group_id: str) -> Any:
         name = values["LaunchConfigurationName"]
         launch = launched(str(name)) if name else None
-        return None if launch is None else {"type": SCALED, "properties": self.instance(values, launch)}
+        if launch is None:
+            return None
+        return {"type": SCALED, "properties": {**self.instance(values, launch), "Tags": self.tags(values, group_id)}}
 
     def instance(self, values: Props, launch: Props) -> dict[str, Any]:
         """Properties of a member."""
         taken = ("ImageId", "InstanceType", "KeyName", "UserData", "SecurityGroups", "BlockDeviceMappings")
         found = {name: launch[name] for name in (*taken, "NovaSchedulerHints") if launch.get(name)}
         if values["AvailabilityZones"] and values["AvailabilityZones"][0]:
-            found["AvailabilityZone"] = values["AvailabilityZones"][0]
-        if values["Tags"]:
-            found["Tags"] = values["Tags"]
+            found[ZONE] = values["AvailabilityZones"][0]
         return found
+
+    def tags(self, values: Props, group_id: str) -> list[dict[str, Any]]:
+        """Those of the template; meters find the members by further ones, unless the template has its own for them."""
+        given = list(values["Tags"] or ())
+        if any(str(each.get("Key")).startswith(METERED) for each in given):
+            return given
+        return [*given, *({"Key": METERED + word, "Value": group_id} for word in self.metered)]
 
     def rollout(self, values: Props) -> Mapping[str, Any]:
         policy = values[POLICY].get(self.section)
@@ -273,6 +284,7 @@ class AwsAutoScalingGroup(InstanceGroup):
     name = "AWS::AutoScaling::AutoScalingGroup"
     description = "A group of servers whose size can change between two bounds."
     section = "AutoScalingRollingUpdate"
+    metered = ("groupname", "AutoScalingGroupName")
     properties = {
         "AvailabilityZones": listing("Availability zones; the first is used.", required=True),
         "LaunchConfigurationName": text(
@@ -363,6 +375,7 @@ class LaunchConfiguration(ResourceType):
 
     name = "AWS::AutoScaling::LaunchConfiguration"
     description = "What the servers of a group are made from."
+    name_limit = 255
     properties = {
         "ImageId": text("Image, by name or id.", constraints=(custom("glance.image"),)),
         "InstanceType": text("Flavor, by name or id.", constraints=(custom("nova.flavor"),)),
