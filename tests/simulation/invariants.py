@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from itertools import count
 from typing import Any, Protocol
 
 from sqlalchemy import func, select
@@ -85,7 +86,7 @@ def _check_shard(world: Restable, stack: Any, number: int) -> set[str]:
     )
     failures = sum(row.hinders for row in loaded.world.rows.values())
     assert shard.failures == failures, f"{place} has {failures} failed resources, and counts {shard.failures}"
-    frontier = Frontier(loaded.world, iter(()))
+    frontier = Frontier(loaded.world, (f"next{number}" for number in count()))
     steps = frontier.steps(now, 1000)
     assert not steps, f"{place} is at rest with something to do: {steps}"
     told = {each.node: each for each in explain(again.world, Standing(now), now)}

@@ -19,6 +19,12 @@ REGRESSIONS = {
     20012: "an input that changed while its reader was in progress was not read again",
     20052: "what was given up, and the cloud refused to delete just when its time was over, leaked",
     20055: "a server being built, whose start was refused, was made again in the same row",
+    7700049: "what was marked before it was ever there went from CHECK to CREATE, which no table knew",
+    7700284: "what was marked and replaced came back, and was replaced again, when its successor's own mark was over",
+    9900225: "a nested stack that was kept, and of which its row had not heard, was nobody's",
+    9900370: "a sweep that slept forgot a token that had been given up meanwhile: what carried it leaked",
+    9900487: "the same as 7700284, found at rest: what stood for a name had changed, and nobody was woken",
+    9900499: "the watcher took one that was passed over for a second successor",
     40465: "while a stack was checked that was never complete, something was begun before what it requires",
 }
 """Seeds that failed once, and what it was. A seed means something else once worlds change, so each defect has a test of

@@ -165,6 +165,7 @@ class Row(NamedTuple):
     deletion_policy: str
     changed: int
     replaces: str | None
+    replaced_by: str | None
     marks: str | None
 
     @property
@@ -262,6 +263,7 @@ class Watcher:
         self._done: set[tuple[str, str]] = set()
         self._db = db
         self._seq = 0
+        self._passed_over: set[str] = set()
         self._now = Committed({}, {}, {})
         self._graphs: dict[tuple[str, int, int], Graph] = {}
         db.on_commit = self.committed
@@ -327,6 +329,14 @@ class Watcher:
             self._order(after, told.get(key, ()))
             self._lost(before, after)
             self._unmoved(all_stacks, before, after)
+        for before, after in rows.values():
+            if (
+                before is not None
+                and after is not None
+                and before.replaced_by is not None
+                and after.replaced_by is None
+            ):
+                self._passed_over.add(before.replaced_by)  # it is itself again what stands for its name
         for key in sorted(
             {key for pair in rows.values() for row in pair if row for key in (row.key, row.replaces or "")}
         ):
@@ -348,6 +358,8 @@ class Watcher:
             self._demand(resource_may(one, other), f"{name} went from {joined(*one)} to {joined(*other)}")
         end = after.state if after is not None else (Action.DELETE, Status.COMPLETE)
         self._demand(walk[-1] == end, f"{name} is {joined(*end)}, its events say {[joined(*each) for each in walk]}")
+        if before is not None and (Action.CHECK, Action.CREATE) in itertools.pairwise(action for action, _ in walk):
+            self._demand(before.handle == "", f"{name} was there, and is made again in its row: {before}")
         if before is not None and after is not None:
             self._demand(after.version >= before.version, f"{name} went from version {before.version} to {after}")
             again = any(one == other for one, other in itertools.pairwise(walk))
@@ -361,7 +373,8 @@ class Watcher:
         """What is marked has one successor at a time, however often workers die in the middle of it (MU)."""
         if old is None or not old.marked:
             return
-        alive = [row for row in self._now.rows.values() if row.replaces == old.key and row.action != Action.DELETE]
+        rows = (row for row in self._now.rows.values() if row.key not in self._passed_over)
+        alive = [row for row in rows if row.replaces == old.key and row.action != Action.DELETE]
         if alive:
             self.renewed.add(old.key)
         self._demand(len(alive) <= 1, f"{old.name} is marked, and has several successors: {old}, {alive}")

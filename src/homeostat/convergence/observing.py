@@ -111,14 +111,12 @@ class Observer:
         with self._db.write() as tx:
             due = forsaken.take_due(tx, self._db.now_of(tx), TOKENS_MAX)
             kept = forsaken.owned(tx, [each.token for each in due])
+            forsaken.drop(tx, sorted(kept))  # not later: a token that is given up meanwhile is to be watched
         groups: dict[tuple[str, str], list[str]] = defaultdict(list)
         for each in due:
             if each.token not in kept:
                 groups[each.project, each.kind].append(each.token)
         removed = sum(self._remove(project, kind, tokens) for (project, kind), tokens in groups.items())
-        if kept:
-            with self._db.write() as tx:
-                forsaken.drop(tx, sorted(kept))
         metrics.swept(removed)
         return removed
 

@@ -51,11 +51,11 @@ LATER = frozenset(Action) - {Action.INIT, Action.CREATE, Action.ADOPT, Action.RO
 RESOURCE_ACTIONS: Mapping[str, frozenset[Action]] = {
     Action.INIT: frozenset({Action.CREATE, Action.ADOPT, Action.DELETE}),
     **dict.fromkeys(LATER | {Action.CREATE, Action.ADOPT}, LATER),
-    Action.ADOPT: LATER | {Action.CREATE},
+    **dict.fromkeys((Action.ADOPT, Action.CHECK), LATER | {Action.CREATE}),
     Action.DELETE: frozenset({Action.DELETE}),
 }
 """Which other actions may come after one, for a resource. What is being deleted never comes back: a new row does.
-What was to be taken over, and is not there, is made."""
+What was to be taken over, and is not there, is made; so is what was marked unhealthy before it was ever there."""
 
 STACK_ACTIONS: Mapping[str, frozenset[Action]] = {
     **dict.fromkeys(Action, LATER | {Action.ROLLBACK}),

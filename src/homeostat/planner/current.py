@@ -10,12 +10,14 @@ def current_row(rows: Iterable[Resource], stack: StackFacts) -> Resource | None:
     """The row that stands for the name; the others are leftovers.
 
     A row acted on for the newest revision wins. A rollback prefers what was COMPLETE at the revision it goes back to,
-    so that an interrupted replacement is undone rather than redone. Otherwise the newest that did not fail.
+    so that an interrupted replacement is undone rather than redone. Otherwise the newest that did not fail. What was
+    replaced does not win over its successor for having been acted on later than that was judged.
     """
     candidates = [row for row in rows if not row.leaving and not gave_way(row)]
     if len(candidates) == 1:
         return candidates[0]
-    return max(candidates, key=lambda row: _rank(row, stack), default=None)
+    there = {row.key for row in candidates}
+    return max(candidates, key=lambda row: _rank(row, stack, replaced=row.replaced_by in there), default=None)
 
 
 def gave_way(row: Resource) -> bool:
@@ -23,7 +25,7 @@ def gave_way(row: Resource) -> bool:
     return row.replaces is not None and row.replaced_by == row.replaces
 
 
-def _rank(row: Resource, stack: StackFacts) -> tuple[bool, bool, bool, int]:
+def _rank(row: Resource, stack: StackFacts, *, replaced: bool) -> tuple[bool, bool, bool, int]:
     goal = stack.rollback_to
     before = goal is not None and row.revision <= goal and row.status == Status.COMPLETE
-    return (row.revision == stack.revision, before, not row.failed, row.born)
+    return (row.revision == stack.revision and not replaced, before, not row.failed, row.born)

@@ -108,7 +108,7 @@ class Departures(Intents):
         if LOCKED in (row.marks or {}) and _may_exist(row) and is_known(row.type):
             return self._unlock(row, now)
         if _kept(row):
-            return self._forget(row, KEPT)
+            return self._keep(row)
         if not _may_exist(row):
             return self._forget(row, outcome.CHANGED)
         if not is_known(row.type):
@@ -116,6 +116,12 @@ class Departures(Intents):
         if snapshots.needed(row, row.deletion_policy):
             return self._snapshot(row, now)
         return self._delete(row, now)
+
+    def _keep(self, row: Resource) -> Step:
+        """Let go of it. What was made without its row having heard of it is found first: the event names what stays."""
+        if row.handle == "" and _may_exist(row):
+            return Step(Verb.FIND, row)
+        return self._forget(row, KEPT)
 
     def _unlock(self, row: Resource, now: float) -> Step:
         """Locking or unlocking its stack has failed, and it is deleted for that."""
@@ -150,7 +156,7 @@ class Departures(Intents):
             last = self._stop(row, POST_DELETE, now)
             return last or Step(Verb.RECORD, row, row.reason, removed=True)
         if _kept(row):
-            return self._forget(row, KEPT)
+            return self._keep(row)
         if row.failed:
             if row.revision == self.world.stack.revision:
                 return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)

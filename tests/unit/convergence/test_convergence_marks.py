@@ -1,5 +1,6 @@
 """Resources that people mark unhealthy: replaced at once or by the next update, once; marks that end (MU)."""
 
+import itertools
 from typing import Any
 
 import pytest
@@ -8,10 +9,12 @@ from tests.unit.convergence.running import Service, double, group, server, templ
 from homeostat.api.asks import Asks, Switches
 from homeostat.api.intake import Intent
 from homeostat.api.marks import DEFAULT_REASON, Marks, Outcome, Said
+from homeostat.clouds.simulated import Faults
 from homeostat.convergence.conductor import run_pass
 from homeostat.convergence.definitions import Definitions
 from homeostat.convergence.loading import load
 from homeostat.model.errors import Rejected
+from homeostat.model.status import resource_may
 from homeostat.planner.explain import Standing, explain
 from homeostat.store import schema
 from homeostat.store.locking import Lock
@@ -413,3 +416,20 @@ def test_the_failures_of_a_group_are_counted_with_the_mark() -> None:
     with service.db.read() as tx:
         counted = tx.execute(schema.shard.select().where(schema.shard.c.stack_id == child)).one().failures
     assert counted == 0
+
+
+def test_what_is_marked_and_was_never_there_is_made_by_the_next_update() -> None:
+    """Its creation timed out with nothing made: it is made in its own row, and the table of states knows."""
+    service = Service()
+    service.cloud.weather.faults = Faults(unreachable=1.0)
+    stack_id = service.create({"srv": server()}, timeout_mins=1)
+    service.rest()
+    assert service.row(stack_id, "srv").handle == ""
+    mark(service, stack_id, "srv")
+    service.cloud.weather.faults = Faults()
+    service.update(stack_id, {"srv": server()})
+    service.rest()
+    story = service.story(stack_id, "srv")
+    assert story[-3:] == ["srv CHECK_FAILED", "srv CREATE_IN_PROGRESS", "srv CREATE_COMPLETE"]
+    states = [tuple(each.split()[1].split("_", 1)) for each in story]
+    assert all(resource_may(one, other) for one, other in itertools.pairwise(states))

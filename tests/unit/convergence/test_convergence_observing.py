@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 from tests import upcoming
 from tests.unit.convergence.running import LIMITS, PROJECT, Service, server, template, volume
 
@@ -169,6 +169,29 @@ def test_nothing_is_looked_for_for_ever() -> None:
     service.clock.time += PATIENCE_S + 1
     service.observer.sweep()
     assert forsaken_tokens(service) == []
+
+
+def test_a_token_that_is_given_up_while_another_is_swept_is_watched() -> None:
+    """A sweep that read that a row stands for the token, and slept, must not forget it when it wakes up."""
+    service, _ = at_rest()
+    (row,) = service.rows(service.stacks()[0].id)
+    give_up(service, row.token)
+    give_up(service, "gone-1")
+    service.clock.time += LOOK_S
+    find = service.cloud.find
+
+    def meanwhile(kind: str, tokens: Sequence[str]) -> list[Observation]:
+        with service.db.write() as tx:
+            tx.execute(update(schema.resource).values(token="", handle=""))
+        give_up(service, row.token)
+        return find(kind, tokens)
+
+    service.cloud.find = meanwhile  # type: ignore[method-assign]
+    service.observer.sweep()
+    service.cloud.find = find  # type: ignore[method-assign]
+    service.clock.time += LOOK_S
+    service.observer.sweep()
+    assert service.servers() == []
 
 
 # -- what was wrong once -------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from homeostat.model.plan import Record, Step, Verb
 from homeostat.model.world import World
 from homeostat.planner import Frontier, outcome
 
+GROUP = "OS::Heat::ResourceGroup"
 UPDATED: dict[str, Any] = {"revision": 2, "action": "UPDATE", "settled_revision": 1}
 AT_REST: dict[str, Any] = {"status": "COMPLETE", "settled_revision": 1}
 
@@ -259,3 +260,21 @@ def test_what_an_unanswered_creation_has_made_is_found_though_the_stack_has_fail
     ]
     halted = {"revision": 3, "action": "UPDATE", "status": "FAILED", "settled_revision": 1}
     assert first_steps(world([wanted("a")], rows, **halted)) == {"a2": "find"}
+
+
+def test_what_was_replaced_does_not_come_back_when_the_mark_of_its_successor_is_over() -> None:
+    """Its stack never was complete: what is judged anew falls back to revision 0, the old one is of the newest (MU)."""
+    old = row("a", state="CHECK_FAILED", replaced_by="a2", marks={"unhealthy": {"reason": "by hand", "since": NOW}})
+    new = row("a", state="CHECK_COMPLETE", key="a2", replaces="a1", revision=0, judged=0, born=1)
+    of = world([wanted("a")], [old, new], status="FAILED")
+    assert Frontier(of, keys()).current["a"] is new
+
+
+def test_a_nested_stack_that_is_kept_and_that_its_row_has_not_heard_of_is_found_first() -> None:
+    """Its creation was cut off and timed out: nobody would know what was kept."""
+    old = row("a", GROUP, "CREATE_FAILED", handle="", acted_at=None, deletion_policy="Retain")
+    of = world([], [old], **UPDATED)
+    assert first_steps(of) == {"a1": "find"}
+    old.handle = "child"
+    step = first_steps(world([], [old], **UPDATED))
+    assert step == {"a1": "removed"}
