@@ -8,7 +8,9 @@ cloud/         the local cloud                                   keys           
 import contextlib
 import fcntl
 import json
+import logging
 import os
+import stat
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -16,7 +18,11 @@ from pathlib import Path
 
 from homeostat.cli.problems import Problem
 
+LOG = logging.getLogger(__name__)
 _PATIENCE_S = 0.3
+_OTHERS = 0o077
+_CHANGING = 0o022
+"""Rights of others in a directory that would let them put something else in the place of a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +69,30 @@ class State:
             os.close(descriptor)
 
     def make(self) -> None:
+        """Make the directory; what this process makes from now on is for its user alone, as is what is there already.
+
+        Fails: Problem where others could put something into the directory.
+        """
+        os.umask(_OTHERS)
         self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            self._check_others()
+            for path in self._files():
+                _take_from_others(path, _OTHERS)
+        except PermissionError as error:
+            remedy = "let its user run the service, or choose another directory with --state-dir"
+            raise Problem(f"{error.filename} belongs to another user: {remedy}") from error
+
+    def _check_others(self) -> None:
+        if self.root.stat().st_mode & stat.S_ISVTX:
+            remedy = "choose a directory of your own with --state-dir"
+            raise Problem(f"the state directory {self.root} is one for everybody's files: {remedy}")
+        _take_from_others(self.root, _CHANGING)
+
+    def _files(self) -> Iterator[Path]:
+        """What the service keeps: it may have been made by an older version, or copied here."""
+        for name in ("service.*", f"{self.database.name}*", self.keys.name, f".{self.keys.name}.*", self.cloud.name):
+            yield from self.root.glob(name)
 
     def announce(self, service: Service) -> None:
         """Say who serves; readers see the old text or the new one, never a part."""
@@ -91,6 +120,15 @@ class State:
         there = self.running()
         who = f"a service (process {there.pid}, {there.url})" if there else "another service that is starting"
         return f"{who} has the state directory {self.root} already: stop it first, or choose another with --state-dir"
+
+
+def _take_from_others(path: Path, rights: int) -> None:
+    """Fails: PermissionError."""
+    with contextlib.suppress(FileNotFoundError):  # such as the journal of a database that was closed just now
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if mode & rights:
+            path.chmod(mode & ~rights)
+            LOG.warning("others could use %s: it had the mode %o, and has %o now", path, mode, mode & ~rights)
 
 
 def _locked(descriptor: int) -> bool:
