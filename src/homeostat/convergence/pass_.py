@@ -27,7 +27,7 @@ from homeostat.planner.scope import thing_of
 from homeostat.planner.unhealthy import merely_marked
 from homeostat.planner.urgency import urgency
 from homeostat.resources.registry import is_outside, kind_of, type_of
-from homeostat.store import forsaken, locking, schema, shards, snapshots, stacks, worlds
+from homeostat.store import forsaken, locking, resting, schema, shards, snapshots, stacks, worlds
 from homeostat.store.database import Database
 from homeostat.store.forsaken import Forsaken
 from homeostat.store.shards import Lease
@@ -331,20 +331,25 @@ class Pass:
         p, frontier, stack = self._p, self._frontier, self._world.stack
         now = p.clock.now()
         self._hide()
+        failures = sum(row.hinders for row in self._world.rows.values())
+        disagrees = resting.disagrees(stack, failures, at_rest=frontier.at_rest)
         with p.db.write() as tx:
-            if stack.status == Status.IN_PROGRESS and (self._failed or frontier.at_rest):
+            if disagrees or (stack.status == Status.IN_PROGRESS and (self._failed or frontier.at_rest)):
                 stacks.for_update(p.db, tx, stack.id)  # before the shard, as everybody who takes both does
             self._store(tx, now)
-            failures = sum(row.hinders for row in self._world.rows.values())
             if failures != self._failures_before:
                 shards.count_failures(tx, stack.id, self._lease.number, failures - self._failures_before)
             if self._failed:
                 self._fail(tx, now)
             elif frontier.at_rest:
                 self._settle(tx, now)
+            again_at = None
+            if disagrees:
+                at_rest, number = frontier.at_rest, self._lease.number
+                again_at = resting.tell(p.db, tx, stack.id, number, failures, now, at_rest=at_rest)
             if frontier.at_rest or failures != self._failures_before:
                 self._tell_parent(tx, now)
-            wake_at = self._wake_at(now)
+            wake_at = min((at for at in (self._wake_at(now), again_at) if at is not None), default=None)
             observe_at = self._observe_at(now)
             shards.observe_at(tx, stack.id, self._lease.number, observe_at)
             kept = len(self._world.definitions)

@@ -130,7 +130,7 @@ RELEASED_BY = {
     Why.BACKOFF: "the time of the next attempt",
     Why.UNSEEN: "a look that the cloud answers",
     Why.HALTED: "an update of the stack, since another resource failed",
-    Why.FAILED: "an update of the stack that changes or replaces it",
+    Why.FAILED: "an update of the stack that changes or replaces it, or a change of what it requires",
     Why.IN_USE: "the resources that use it letting go of it",
     Why.LEAVING: "its predecessor being gone",
     Why.SNAPSHOT: "its snapshot being complete, or an update that gives it another deletion policy",

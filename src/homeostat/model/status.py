@@ -70,6 +70,16 @@ UNBEGUN = frozenset({Action.CREATE, Action.ADOPT, Action.UPDATE, Action.CHECK})
 """Actions of a resource that may fail before they begin: values that do not fit, trouble that is merely noticed."""
 
 
+ILL: State = (Action.CHECK, Status.FAILED)
+WELL: State = (Action.CHECK, Status.COMPLETE)
+HELD = frozenset({Action.SUSPEND, Action.LOCK})
+AT_REST: Mapping[State, frozenset[State]] = {
+    **{(action, Status.COMPLETE): frozenset({ILL}) for action in Action if action not in {*HELD, Action.DELETE}},
+    **{(action, Status.FAILED): frozenset({WELL}) for action in (Action.CHECK, Action.UPDATE)},
+}
+"""What a stack at rest turns into by itself: one of its resources has failed; none of them has any more (ADR 0047)."""
+
+
 def resource_may(before: State, after: State) -> bool:
     """May a resource go from one state to the other? (Each such step is one event; a row begins as INIT_COMPLETE.)"""
     (was, status), (action, then) = before, after
@@ -100,5 +110,7 @@ def stack_may(before: State | None, after: State) -> bool:
     was, status = before
     if before == GONE:
         return False
+    if after in AT_REST.get(before, ()):
+        return True
     goes_on = was == action and status == Status.IN_PROGRESS
     return goes_on or (then == Status.IN_PROGRESS and action in STACK_ACTIONS[was])

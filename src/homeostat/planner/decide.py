@@ -8,7 +8,7 @@ from homeostat.model.observed import Condition, Remedy, Verdict
 from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb, Waiting, Why
 from homeostat.model.status import MAINTENANCE, Action, Status
 from homeostat.model.world import Resource
-from homeostat.planner import asked, given, hooks, outcome, restoring, taking, treating, unhealthy
+from homeostat.planner import asked, given, hooks, outcome, restoring, retrying, taking, treating, unhealthy
 from homeostat.planner.backoff import delay_s
 from homeostat.planner.healing import Healing
 from homeostat.planner.intend import CALM_S
@@ -42,12 +42,13 @@ class Decider(Healing, Maintenance, Takeovers):
         if definition.external_id is not None or (row is not None and row.external_id is not None):
             return self.keep_external(definition, row, now)
         if row is None:
-            return self._halt(definition.name) or self._create(definition, now)
+            return self._halt(definition.name) or self._absent_requirements(definition) or self._create(definition, now)
         if row.action == Action.INIT:
             halted = self._halt(row.name) if row.replaces is None else None
             if given.of(row) is not None:
                 return halted or self.take_over(definition, row, now)
-            return halted or self._waiting_for_predecessor(row) or self._begin(definition, row, now)
+            halted = halted or self._waiting_for_predecessor(row) or self._absent_requirements(definition)
+            return halted or self._begin(definition, row, now)
         if row.busy:
             return self._in_progress(definition, row, now)
         mark = unhealthy.mark_of(row)
@@ -202,7 +203,9 @@ class Decider(Healing, Maintenance, Takeovers):
         if row.due_at is not None and row.due_at > now:
             return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, row.due_at, row.key)
         if row.action == Action.CREATE and row.handle == "":
-            return self._find(row, now) if row.token else self._begin(definition, row, now)
+            if row.token:
+                return self._find(row, now)
+            return self._absent_requirements(definition) or self._begin(definition, row, now)
         intent = row.intent or {}
         if "operation" in intent:
             return Step(Verb.OPERATE, row, row.reason, operation=intent["operation"])
@@ -222,6 +225,9 @@ class Decider(Healing, Maintenance, Takeovers):
         halted = self._halt(row.name)
         if halted is not None and row.asked_at is None:
             return replace(halted, due_at=mark.expires_at)
+        gone = self._absent_requirements(definition)
+        if gone is not None:
+            return gone
         row.attempts = 0
         return self._replace(definition, row, now, f"it is marked unhealthy: {mark.reason}")
 
@@ -237,12 +243,16 @@ class Decider(Healing, Maintenance, Takeovers):
         if halted is not None and row.asked_at is None:
             return halted
         row.attempts = 0
+        return self._try_again(definition, row, now)
+
+    def _try_again(self, definition: Definition, row: Resource, now: float) -> Decision:
         if given.of(row) is not None:
             return self.take_over(definition, row, now)
         if row.handle == "":
             return self._begin(definition, row, now)
         same = definition.type == row.type
-        if same and row.action != Action.CHECK and type_of(row.type).mends_itself:
+        gone = row.action == Action.CHECK and retrying.is_gone(self.world, row)
+        if same and type_of(row.type).mends_itself and not gone:
             return self._update_again(definition, row, now)
         if row.action == Action.CREATE:
             return self._delete_first(definition, row, now)
@@ -251,21 +261,37 @@ class Decider(Healing, Maintenance, Takeovers):
         return self._replace(definition, row, now)
 
     def _failed(self, definition: Definition, row: Resource, now: float) -> Decision:
-        """Nobody has asked for another try. What failed a check may still be brought back, or have come back (CV13)."""
+        """Nobody has asked for another try. What failed a check may still be brought back, or have come back (CV13);
+        what could not be made or changed is tried again when something that it requires has changed."""
         waiting = Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
-        if row.action not in (Action.CHECK, Action.SNAPSHOT) or row.handle == "" or definition.type != row.type:
+        if definition.type != row.type:
             return waiting
-        verdict = type_of(row.type).judge(thing_of(self.world, row), now)
-        if verdict.condition in (Condition.READY, Condition.DRIFTED):
-            if row.action == Action.SNAPSHOT:
-                return waiting
-            row.judged = self.world.seen[row.key].number
-            # It was never compared with a revision at which it merely failed.
-            row.revision = min(row.revision, self.world.settled_revision)
-            return Step(Verb.RECORD, row, events=outcome.complete(self.world, row, now).events)
-        if not outcome.unfit(verdict) or verdict.remedy is Remedy.ASK or not asked.heals(self.world, row):
+        if row.handle and row.action in (Action.CHECK, Action.SNAPSHOT):
+            verdict = type_of(row.type).judge(thing_of(self.world, row), now)
+            if verdict.condition in (Condition.READY, Condition.DRIFTED):
+                return waiting if row.action == Action.SNAPSHOT else self._passes_again(row, now)
+            if outcome.unfit(verdict) and verdict.remedy is not Remedy.ASK and asked.heals(self.world, row):
+                return self._bring_back(definition, row, verdict, now)
+        if not retrying.may_succeed(self.world, row, now, changed=self.stale(definition, row)):
             return waiting
-        return self._bring_back(definition, row, verdict, now)
+        return self._absent_requirements(definition) or self._retry(definition, row, now)
+
+    def _passes_again(self, row: Resource, now: float) -> Step:
+        row.judged = self.world.seen[row.key].number
+        # It was never compared with a revision at which it merely failed.
+        row.revision = min(row.revision, self.world.settled_revision)
+        return Step(Verb.RECORD, row, events=outcome.complete(self.world, row, now).events)
+
+    def _retry(self, definition: Definition, row: Resource, now: float) -> Decision:
+        """Try again by ourselves: at once, and then at growing intervals."""
+        attempts, due_at = row.attempts, retrying.due_at(row)
+        if due_at > now:
+            return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, due_at, row.key)
+        if retrying.is_gone(self.world, row):
+            return self._recreate(definition, row, retrying.absence(self.world, row), now)
+        decision = self._try_again(definition, row, now)
+        row.attempts = max(row.attempts, attempts + 1)
+        return decision
 
     def _bring_back(self, definition: Definition, row: Resource, verdict: Verdict, now: float) -> Decision:
         if verdict.condition is Condition.ABSENT:
@@ -317,6 +343,9 @@ class Decider(Healing, Maintenance, Takeovers):
 
     def _recreate(self, definition: Definition, row: Resource, verdict: Verdict, now: float) -> Decision:
         """Make a missing or broken one anew, at growing intervals, and ask for help after too many attempts (CV13)."""
+        required = self._absent_requirements(definition)
+        if required is not None:
+            return required
         if row.attempts >= ATTEMPTS_MAX and row.action == Action.CREATE and row.busy:
             return self._failed_step(row, verdict.reason, now)
         calm = row.status == Status.COMPLETE and now - row.updated_at >= CALM_S
@@ -412,6 +441,9 @@ class Decider(Healing, Maintenance, Takeovers):
         """Is it as it should be? If not, bring it back, or leave it alone where that is switched off (CV8)."""
         verdict = type_of(row.type).judge(thing_of(self.world, row), now)
         if outcome.unfit(verdict):
+            if self._is_told(row, verdict):  # a newer revision mends it: see `_has_failed_parts`
+                newer = self.unsettled and row.revision != self.world.stack.revision
+                return None if newer else self._failed_step(row, verdict.reason, now, Action.CHECK)
             if asked.heals(self.world, row) and not _forbidden(definition, verdict):
                 return self._bring_back(definition, row, verdict, now)
             asked.leave_alone(row, verdict)
@@ -419,6 +451,12 @@ class Decider(Healing, Maintenance, Takeovers):
             row.intent = None
         row.asked_at = None
         return None
+
+    def _is_told(self, row: Resource, verdict: Verdict) -> bool:
+        """Is it a stack which has failed, and heals itself? Nothing is done about it, so no switch hinders that."""
+        stack = self.world.stack
+        failed = type_of(row.type).mends_itself and verdict.remedy is Remedy.ASK
+        return failed and not stack.held and not stack.adopting
 
     def _compare(self, definition: Definition, row: Resource, now: float) -> Decision:
         if definition.type != row.type:
@@ -456,8 +494,9 @@ class Decider(Healing, Maintenance, Takeovers):
     def _has_failed_parts(self, row: Resource) -> bool:
         """A newer revision mends what healing could not, also where nothing of it differs (MU7)."""
         seen = self.world.seen.get(row.key)
-        failures = seen.observation.properties.get("failures") if seen is not None else None
-        return bool(failures) and self.unsettled and type_of(row.type).mends_itself
+        shown = seen.observation.properties if seen is not None else {}
+        ill = bool(shown.get("failures")) or shown.get("status") == "failed"
+        return ill and self.unsettled and type_of(row.type).mends_itself
 
 
 def _forbidden(definition: Definition, verdict: Verdict) -> bool:

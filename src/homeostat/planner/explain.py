@@ -260,6 +260,8 @@ class _Explainer:
         for node, waiting in self._frontier.waiting.items():
             if waiting.why is Why.LEAVING:
                 after[node] = tuple(leftover_node(key) for key in waiting.on)
+            elif waiting.why is Why.REQUIRES:  # at rest, but gone: see `planner.retrying`
+                after[node] = tuple(self._frontier.name(leftover_node(key)) for key in waiting.on)
         return after
 
     def _cause(self, node: Node) -> Node:

@@ -9,7 +9,7 @@ from homeostat.model.errors import Rejected, ResourceActionRestricted, Terminal
 from homeostat.model.plan import Step, Verb, Waiting, Why
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, World
-from homeostat.planner import hooks, outcome, unhealthy
+from homeostat.planner import hooks, outcome, retrying, unhealthy
 from homeostat.planner.naming import physical_name, token
 from homeostat.planner.restoring import marked, restoration
 from homeostat.planner.scope import RowScope, thing_of
@@ -117,6 +117,8 @@ class Intents:
     def _failed_step(self, row: Resource, error: Exception | str, now: float, action: str = "") -> Step:
         known = row.failed and row.revision == self.world.stack.revision and row.action == (action or row.action)
         row.action = action or row.action
+        if isinstance(error, Exception):
+            row.resolved = self.world.stamp  # it failed of what it read: when that changes it may be tried again
         record = outcome.fail(self.world, row, outcome.failure_text(row, error), now)
         return Step(Verb.RECORD, row, events=[] if known else record.events)
 
@@ -180,6 +182,17 @@ class Intents:
         if not self.halted:
             return None
         return Waiting(name, Why.HALTED, reason=self.world.stack.reason)
+
+    def _absent_requirements(self, definition: Definition) -> Waiting | None:
+        """Nothing is made against something that is known to be gone, and is not brought back for now."""
+        gone = retrying.absent_requirements(self.world, definition, self.current)
+        if not gone:
+            return None
+        names, key = ", ".join(row.name for row in gone), self._key_of(definition.name)
+        return Waiting(definition.name, Why.REQUIRES, tuple(row.key for row in gone), f"{names} is gone", key=key)
+
+    def _key_of(self, name: str) -> str:
+        return self.current[name].key if name in self.current else ""
 
     def _changed(self, want: Wanted, row: Resource) -> frozenset[str]:
         """Names of properties whose desired value differs from what was last asked for."""

@@ -472,17 +472,22 @@ TOLD_MAX = 10
 
 def _failed_check(tx: Connection, stack: Row[Any]) -> str:
     """What a check has found wrong, or ""."""
+    never = NEVER_COMPLETE if stack.complete_revision != stack.revision else ""
+    return failed_resources(tx, stack) or never
+
+
+def failed_resources(tx: Connection, stack: Row[Any]) -> str:
+    """Which resources of a stack hinder it from being well, and why; "" where none does."""
     failures = shards.failures_of(tx, stack.id)
-    if failures:
-        table = schema.resource
-        failed = (table.c.stack_id == stack.id, table.c.status == Status.FAILED, table.c.replaced_by.is_(None))
-        named = select(table.c.name, table.c.reason).where(*failed).order_by(table.c.name).limit(TOLD_MAX)
-        told = "; ".join(f"{name}: {reason}" for name, reason in tx.execute(named))
-        rest = f"; and {failures - TOLD_MAX} more" if failures > TOLD_MAX else ""
-        return f"Resource CHECK failed: {told}{rest}"
-    if stack.complete_revision != stack.revision:
-        return NEVER_COMPLETE
-    return ""
+    if not failures:
+        return ""
+    table = schema.resource
+    hinders = or_(table.c.replaced_by.is_(None), table.c.action == Action.DELETE)
+    failed = (table.c.stack_id == stack.id, table.c.status == Status.FAILED, hinders)
+    named = select(table.c.name, table.c.reason).where(*failed).order_by(table.c.name).limit(TOLD_MAX)
+    told = "; ".join(f"{name}: {reason}" for name, reason in tx.execute(named))
+    rest = f"; and {failures - TOLD_MAX} more" if failures > TOLD_MAX else ""
+    return f"Resource CHECK failed: {told}{rest}"
 
 
 def group_of(tx: Connection, stack_id: str, number: int) -> Mapping[str, Any] | None:
@@ -526,6 +531,14 @@ def fail(db: Database, tx: Connection, stack_id: str, number: int, reason: str, 
     shards.wake(tx, stack_id, now, shards.USER)
     _interrupt_snapshot(tx, row, reason)
     return row
+
+
+def become(tx: Connection, row: Row[Any], action: str, status: Status, reason: str, now: float) -> None:
+    """Change what a stack at rest says of itself; its parent looks."""
+    values = {"action": action, "status": status, "reason": reason}
+    tx.execute(update(schema.stack).where(schema.stack.c.id == row.id).values(**values))
+    events.append(tx, row.id, [stack_event(row.id, row.name, action, status, reason)], now)
+    wake_parent(tx, row, now)
 
 
 def _finish(tx: Connection, row: Row[Any], status: Status, reason: str, now: float) -> None:

@@ -62,7 +62,7 @@ def test_what_is_marked_has_failed_its_check_and_stays_so_whatever_is_seen() -> 
     assert service.states(stack_id)["srv"] == "CHECK_FAILED"
     assert srv.reason == DEFAULT_REASON
     assert service.story(stack_id, "srv")[-1] == "srv CHECK_FAILED"
-    assert service.state(stack_id) == "CREATE_COMPLETE"
+    assert service.state(stack_id) == "CHECK_FAILED"
 
 
 def test_by_physical_id_and_with_a_reason() -> None:
