@@ -27,7 +27,7 @@ from homeostat.model.errors import Rejected, Terminal, stack_not_found
 from homeostat.model.status import Action, Status, joined
 from homeostat.model.world import Resource, Spares
 from homeostat.resources.named import Path
-from homeostat.store import locking, stacks, views
+from homeostat.store import cancelling, locking, stacks, views
 from homeostat.store.database import Database
 from homeostat.store.stacks import Desired, NewStack
 from homeostat.templates import (
@@ -302,7 +302,8 @@ class Intake:
             stacks.revise(self._db, tx, row, Action.DELETE, stacks.EMPTY, now, self.quotas.timeout_s, free)
 
     def cancel(self, stack_id: str, *, roll_back: bool) -> None:
-        """Stop what is going on: go back to the last COMPLETE revision, or stay as it is and be FAILED.
+        """Stop what is going on: go back to the last COMPLETE revision, or stay as it is and be FAILED, with
+        all that is nested in it.
 
         Fails: Rejected — NotSupported where nothing can be cancelled; StackLocked.
         """
@@ -316,7 +317,7 @@ class Intake:
             if roll_back:
                 stacks.roll_back(self._db, tx, row, now, self.quotas.timeout_s)
             else:
-                stacks.fail(self._db, tx, stack_id, row.revision, f"Stack {row.action} cancelled", now)
+                cancelling.cancel(self._db, tx, row, now)
 
     def _revise(
         self, seen: Row[Any], desired: Desired, changes: Mapping[str, Any], accept: Accept, *, look_first: bool

@@ -212,6 +212,23 @@ def test_cancelling_in_the_middle_takes_back_only_those_that_had_moved() -> None
 
 
 @pytest.mark.parametrize("after_s", [1, STEP_S + 5], ids=["in a batch", "in a pause"])
+def test_cancelling_without_a_rollback_stops_the_series(after_s: int) -> None:
+    """What has begun comes to its end; no further member is touched, and every stack of the tree says so at once."""
+    service, stack_id = created(4)
+    service.update(stack_id, {"grp": rolling(4, "b", pause=60)})
+    service.live(after_s)
+    service.intake.cancel(stack_id, roll_back=False)
+    assert [service.state(each) for each in (stack_id, service.child().id)] == ["UPDATE_FAILED", "UPDATE_FAILED"]
+    service.live(600)
+    assert sorted(values(service)) == list("aaab")
+    assert [service.state(each) for each in (stack_id, service.child().id)] == ["UPDATE_FAILED", "UPDATE_FAILED"]
+    assert service.stack(stack_id).reason == "Stack UPDATE cancelled"
+    service.update(stack_id, {"grp": rolling(4, "b")})
+    service.rest()
+    assert (service.state(stack_id), values(service)) == ("UPDATE_COMPLETE", "bbbb")
+
+
+@pytest.mark.parametrize("after_s", [1, STEP_S + 5], ids=["in a batch", "in a pause"])
 def test_a_newer_update_wins_in_the_middle(after_s: int) -> None:
     service, stack_id = created(3)
     service.update(stack_id, {"grp": rolling(3, "b", pause=60)})
