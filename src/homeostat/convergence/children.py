@@ -43,7 +43,7 @@ from homeostat.resources.families.grouping import Launched
 from homeostat.resources.families.scaling import LaunchConfiguration, ScalingGroup
 from homeostat.resources.nested import FACADE, POLICY, FromTemplate, NestedStack, TemplateResource, parameters_of
 from homeostat.resources.registry import kind_of, type_of
-from homeostat.store import schema, shards, stacks, worlds
+from homeostat.store import locking, schema, shards, stacks, worlds
 from homeostat.store.database import Database
 from homeostat.templates import Compiled, declared_in, environments, evaluate
 from homeostat.templates.weights import Overweight, weight
@@ -151,7 +151,7 @@ class Children:
             ask = stacks.check if step.operation == CHECK else stacks.converge
             ask(self._db, tx, child, now, timeout_s, intent)
         else:
-            action, lock = step.operation.upper(), world.stack.lock
+            action, lock = step.operation.upper(), locking.kept(world.stack.lock, child)
             stacks.maintain(self._db, tx, child, action, now, timeout_s, lock=lock, intent=intent)
         return Observation(Presence.PRESENT, child.id, {"status": "in_progress"}, now)
 
@@ -186,7 +186,7 @@ class Children:
             converge=stack.converges(row.name),
             observe_s=stack.observe_s,
             snapshot=stack.snapshot_inside(row.name) if stack.restoring else None,
-            lock=stack.lock,
+            lock=locking.plain(stack.lock),
         )
         desired = self._desired(tx, world, step, None, new.id, stacks.EMPTY, now)
         desired = replace(desired, secret=stack.secret)

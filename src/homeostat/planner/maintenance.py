@@ -75,7 +75,7 @@ class Maintenance(Externals):
         if verdict.condition is Condition.UNKNOWN:
             return Waiting(row.name, Why.UNSEEN, (), verdict.reason, row.updated_at, key=row.key)
         if verdict.condition is Condition.ABSENT:
-            return self._at_once(row, action, now, verdict)
+            return self._gone(row, action, verdict, now)
         if verdict.condition is Condition.PENDING and not row.failed:
             return Waiting(row.name, Why.BUILDING, (), verdict.reason, row.updated_at, verdict.due_at, row.key)
         undone = treating.UNDOES.get(Action(action))
@@ -86,6 +86,15 @@ class Maintenance(Externals):
                 row.marks = treating.with_mark(row, action, now)
             return self._at_once(row, action, now)
         return self._begin_treatment(row, action, treatment, now)
+
+    def _gone(self, row: Resource, action: str, verdict: Verdict, now: float) -> Decision:
+        """What is not there cannot be protected; anything else is done with it."""
+        if action != Action.LOCK:
+            return self._at_once(row, action, now, verdict)
+        begun = self._begun(row, action)
+        step = self._failed_step(row, verdict.reason, now, action)
+        step.events[:0] = begun
+        return step
 
     def _at_once(self, row: Resource, action: str, now: float, gone: Verdict | None = None) -> Settled:
         """There is nothing to do to the thing. gone — it is not there, which is told later, when it may be mended."""
@@ -130,7 +139,7 @@ class Maintenance(Externals):
             return self.maintain(row, now)  # nothing was done yet, and something else is wanted now
         verdict = treating.verdict(self.world, row, now)
         if verdict.condition is Condition.ABSENT:
-            return self._at_once(row, row.action, now, verdict)
+            return self._gone(row, row.action, verdict, now)
         if verdict.condition in (Condition.READY, Condition.DRIFTED) and self._shows_it(row):
             outcome.judge_at_rest(self.world, row, verdict)
             return Step(Verb.RECORD, row, events=outcome.complete(self.world, row, now).events)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, select, update
+from sqlalchemy import Connection, Row, or_, select, update
 
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action, Status, joined
@@ -60,9 +60,31 @@ def lock(
         raise Rejected("StackLocked", f"The stack {stack.name} is {state}: unlock it once more, or delete it.")
     _check_final(tx, stack)
     _check_owner(stack, breaks)
-    table = schema.stack
-    tx.execute(update(table).where(table.c.id.in_(stacks.below(stack_id))).values(lock=wanted))
-    stacks.maintain(db, tx, stack, Action.LOCK, db.now_of(tx), timeout_s, lock=wanted)
+    table, tree = schema.stack, stacks.below(stack_id)
+    tx.execute(update(table).where(table.c.id.in_(tree), table.c.lock.is_(None)).values(lock=wanted))
+    telling = or_(table.c.status == Status.FAILED, table.c.suspended.is_(True), table.c.lock.is_not(None))
+    for each in list(tx.execute(select(table).where(table.c.id.in_(tree), telling))):
+        tx.execute(update(table).where(table.c.id == each.id).values(lock=kept(wanted, each)))
+    stacks.maintain(db, tx, stack, Action.LOCK, db.now_of(tx), timeout_s, lock=kept(wanted, stack))
+
+
+def kept(wanted: Lock | None, stack: Row[Any]) -> Lock | None:
+    """A lock as this stack keeps it: with what it said before, where that is to be told again once it is unlocked.
+
+    wanted — the lock of the stack that it is nested in, or its own new one; stack — its row as it is now.
+    """
+    if wanted is None:
+        return None
+    before = (stack.lock or {}).get(stacks.BEFORE)
+    told = stack.action not in (Action.LOCK, Action.UNLOCK) and (stack.status == Status.FAILED or stack.suspended)
+    if before is None and told:
+        before = {"action": stack.action, "status": stack.status, "reason": stack.reason}
+    return plain(wanted) if before is None else {**wanted, stacks.BEFORE: before}
+
+
+def plain(lock: Lock | None) -> Lock | None:
+    """A lock without what only one stack keeps with it."""
+    return None if lock is None else {name: value for name, value in lock.items() if name != stacks.BEFORE}
 
 
 def unlock(db: Database, tx: Connection, stack_id: str, breaks: Callable[[Lock], bool], timeout_s: float) -> None:

@@ -461,9 +461,26 @@ NEVER_COMPLETE = "Some resources were never created: the last update did not com
 
 def _unlocked(tx: Connection, row: Row[Any], now: float) -> None:
     """Whatever changes the stack, or what is nested in it, may do so again."""
-    tree = below(row.id)
-    tx.execute(update(schema.stack).where(schema.stack.c.id.in_(tree)).values(lock=None))
+    table, tree = schema.stack, below(row.id)
+    for each in list(tx.execute(select(table).where(table.c.id.in_(tree), table.c.lock.is_not(None)))):
+        _tell_again(tx, each, now)
+    tx.execute(update(table).where(table.c.id.in_(tree)).values(lock=None))
     shards.wake_all(tx, tree, now, shards.HEAL)
+
+
+BEFORE = "before"
+"""Key of a lock: what the stack said before it was locked, `{"action", "status", "reason"}`, if that was that it had
+failed or was suspended: being unlocked hides neither."""
+
+
+def _tell_again(tx: Connection, row: Row[Any], now: float) -> None:
+    """Have an unlocked stack say what it said before it was locked."""
+    before = row.lock.get(BEFORE)
+    if before is None or row.action != Action.UNLOCK:
+        return
+    tx.execute(update(schema.stack).where(schema.stack.c.id == row.id).values(**before))
+    told = stack_event(row.id, row.name, before["action"], before["status"], before["reason"])
+    events.append(tx, row.id, [told], now)
 
 
 TOLD_MAX = 10

@@ -341,6 +341,48 @@ def test_nothing_is_healed_in_a_locked_stack_until_it_is_unlocked() -> None:
     assert locked_servers(service) == [False, False]
 
 
+def test_being_unlocked_hides_no_failure() -> None:
+    service, stack_id = made({"srv": server(), "bad": double(fail=True)})
+    assert service.state(stack_id) == "CREATE_FAILED"
+    reason = service.stack(stack_id).reason
+    for level in ("all", "stacks"):  # the second one changes the level
+        lock(service, stack_id, level=level)
+        service.rest()
+        assert service.state(stack_id) == "LOCK_COMPLETE"
+    unlock(service, stack_id)
+    service.rest()
+    service.live(60.0)
+    assert (service.state(stack_id), service.stack(stack_id).reason) == ("CREATE_FAILED", reason)
+    assert service.story(stack_id, "web")[-2:] == ["web UNLOCK_COMPLETE", "web CREATE_FAILED"]
+
+
+def test_being_unlocked_does_not_hide_that_it_is_suspended() -> None:
+    service, stack_id = made({"srv": server(), "grp": group(1)})
+    asks(service).suspend(stack_id)
+    service.rest()
+    lock(service, stack_id)
+    service.rest()
+    unlock(service, stack_id)
+    service.rest()
+    assert {service.state(each.id) for each in service.stacks()} == {"SUSPEND_COMPLETE"}
+
+
+def test_what_is_gone_cannot_be_locked() -> None:
+    service, stack_id = made({"srv": server(), "other": server()})
+    service.clock.time += 1.0
+    service.cloud.vanish(service.row(stack_id, "srv").handle)
+    lock(service, stack_id)
+    service.rest()
+    assert service.state(stack_id) == "LOCK_FAILED"
+    assert "srv" in service.stack(stack_id).reason
+    assert service.states(stack_id) == {"srv": "LOCK_FAILED", "other": "LOCK_COMPLETE"}
+    unlock(service, stack_id)
+    service.rest()
+    service.live(60.0)
+    assert service.state(stack_id) == "UNLOCK_COMPLETE"
+    assert len(service.servers()) == 2
+
+
 def test_images_are_protected_while_locked_but_for_what_the_template_protects() -> None:
     image = {"disk_format": "raw", "container_format": "bare", "location": "http://images.test/one"}
     both = {name: {"type": "OS::Glance::WebImage", "properties": {**image, "protected": name == "kept"}}
@@ -452,7 +494,7 @@ def test_what_was_suspended_stays_so_when_it_was_locked_and_unlocked() -> None:
     lock(service, stack_id)
     service.rest()
     unlock(service, stack_id)
-    assert rested(service, stack_id) == "UNLOCK_COMPLETE"
+    assert rested(service, stack_id) == "SUSPEND_COMPLETE"
     service.live(120.0)
     assert statuses(service) == ["suspended"]
     assert refusal(service.update, stack_id, {"srv": server()}) == "400 NotSupported"
@@ -468,7 +510,7 @@ def test_what_failed_stays_failed_when_it_was_locked_and_unlocked() -> None:
     lock(service, stack_id)
     assert rested(service, stack_id) == "LOCK_COMPLETE"
     unlock(service, stack_id)
-    assert rested(service, stack_id) == "UNLOCK_COMPLETE"
+    assert rested(service, stack_id) == "UPDATE_FAILED"
     service.live(120.0)
     assert service.states(stack_id) == {"srv": "UNLOCK_COMPLETE", "t": "CREATE_FAILED"}
     service.update(stack_id, {"srv": server()})
