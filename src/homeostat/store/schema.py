@@ -202,7 +202,8 @@ stack = Table(
 `{"converge": bool, "observe_s": seconds}`, where it differs from the stack's; look_from — nothing is at rest until it
 was looked at after this time; step_at — not before this the group goes on to its next batch;
 lock — while it is locked, `{"level": "all" | "stacks", "owner", "owner_id", "reason", "at", "expires_at", "before"}`,
-times in seconds since the epoch, before — see `store.stacks.BEFORE`; suspended — it was suspended and not resumed since; user_project — where the users that its
+times in seconds since the epoch, before — see `store.stacks.BEFORE`;
+suspended — it was suspended and not resumed since; user_project — where the users that its
 servers are live, in the identity service; spares — what of its things stays when it goes, see `model.world.Spares`;
 snapshot — the one that is taken of it or of a stack around it, or that it goes back to: `{"id", "place": [names of the
 resources on the way down to it], "run"}`, where run is new each time that somebody asks to go back, and is missing
