@@ -7,13 +7,16 @@ SHELL := bash
 MAKEFLAGS += --no-print-directory
 
 BIN := .venv/bin
-HOMEOSTAT_SEEDS ?= 40
+HOMEOSTAT_SEEDS ?= 60
 export HOMEOSTAT_SEEDS
 # Many tests wait for processes of theirs: so two more at a time than there are cores.
 TESTERS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$(( cores < 3 ? cores + 2 : 4 )))
 EXAMPLES ?= 20000
 REQUESTS ?= 100000
 SEED ?= 1
+SEEDS ?= 1000
+FIRST ?= $(shell date +%s)0000
+MINUTES ?= 1e9
 CORPUS ?= ../shared/corpus
 ONLY ?=
 
@@ -40,6 +43,10 @@ fuzz: .venv/installed-dev ## make many templates at random and see that each is 
 fuzz-requests: .venv/installed-dev ## send many malformed requests and see that the service lives on; REQUESTS=100000 SEED=1
 	HOMEOSTAT_REQUESTS=$(REQUESTS) HOMEOSTAT_SEED=$(SEED) \
 		$(BIN)/python -m pytest tests/wire/test_malformed.py --timeout=0 --capture=no --show-capture=no $(ARGS)
+
+.PHONY: seeds
+seeds: .venv/installed-dev ## play many simulated histories on all cores; SEEDS=1000 FIRST=20000000 MINUTES=30
+	$(BIN)/python -m tests.simulation.playing --first $(FIRST) --seeds $(SEEDS) --minutes $(MINUTES) $(ARGS)
 
 .PHONY: lint
 lint: .venv/installed-dev ## check style, types and the borders between packages

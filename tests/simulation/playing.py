@@ -1,0 +1,134 @@
+"""One seed after the other: what each gave, and how a failing one is played again. `make seeds` plays many.
+
+    python -m tests.simulation.playing --first 20000000 --seeds 1000 --minutes 30
+
+on all cores tells how far it is and what failed on standard error, and prints one JSON object at the end: first, seeds
+(how many were played), failures (seed, error, replay each), cpu_s, cpu_s_per_seed, elapsed_s, memory_mb. Exit code 1
+when any failed.
+"""
+
+import argparse
+import json
+import logging
+import multiprocessing
+import os
+import resource
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from tests.simulation.trouble import TroubledWorld
+
+TELL_EVERY_S = 10.0
+
+
+class Played(NamedTuple):
+    """What one seed gave: the story, and how much trouble there was."""
+
+    lines: list[str]
+    kills: int
+    superseded: int
+    deletions: int
+    snapshots: int
+    cleared: int
+    renewed: int
+    restored: int
+    adopted: int
+    maintained: int
+    held: int
+
+
+def replay(seed: int) -> str:
+    """The command that plays one seed again."""
+    return f"HOMEOSTAT_FIRST_SEED={seed} HOMEOSTAT_SEEDS=1 python -m pytest tests/simulation/test_ring.py -k everything"
+
+
+def play(seed: int, **sorts: bool) -> Played:
+    """sorts — of trouble, see `TroubledWorld`. Fails: AssertionError with what happened and how to replay it."""
+    world = TroubledWorld(seed, **sorts)
+    try:
+        world.run()
+    except Exception as error:
+        told = "\n".join(world.story.lines)
+        what = str(error) or repr(error)
+        raise AssertionError(f"seed {seed}: {what}\n{told}\nreplay: {replay(seed)}") from error
+    watcher = world.watcher
+    judged = (watcher.deletions, watcher.snapshots, world.cleared, len(watcher.renewed), world.restored, world.adopted)
+    maintained = (watcher.maintained, watcher.held)
+    return Played(world.story.lines, world.kills, world.superseded, *judged, *maintained)
+
+
+class Ended(NamedTuple):
+    """How one seed ended; error — its first line, empty where nothing was wrong."""
+
+    seed: int
+    error: str
+    story: str
+    cpu_s: float
+
+
+def _end_of(seed: int) -> Ended:
+    before = time.process_time()
+    try:
+        play(seed)
+        error = ""
+    except AssertionError as failure:
+        error = str(failure)
+    return Ended(seed, error.partition("\n")[0], error, time.process_time() - before)
+
+
+def _quietly() -> None:
+    """In each process: what the service logs of its troubles is of no interest here, and its end is up to us."""
+    logging.disable(logging.CRITICAL)
+
+
+def _played(first: int, seeds: int, processes: int, until: float) -> Iterator[Ended]:
+    """In any order; no seed is begun after that time. Each process makes place for a new one now and then."""
+    with multiprocessing.get_context("spawn").Pool(processes, _quietly, maxtasksperchild=500) as pool:
+        for ended in pool.imap_unordered(_end_of, range(first, first + seeds)):
+            yield ended
+            if time.monotonic() > until:
+                pool.terminate()
+                return
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Play many seeds of the simulation, on all cores.")
+    parser.add_argument("--first", type=int, required=True)
+    parser.add_argument("--seeds", type=int, default=1000)
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after this time")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    options = parser.parse_args()
+    began = told_at = time.monotonic()
+    ends: list[Ended] = []
+    for ended in _played(options.first, options.seeds, options.processes, began + 60.0 * options.minutes):
+        ends.append(ended)
+        if ended.error:
+            print(ended.story, end="\n\n", file=sys.stderr, flush=True)
+        if time.monotonic() - told_at > TELL_EVERY_S or len(ends) == options.seeds:
+            told_at = time.monotonic()
+            failed = sum(bool(each.error) for each in ends)
+            print(f"{len(ends)} of {options.seeds} seeds, {failed} failed", file=sys.stderr, flush=True)
+    summary = _summary(options.first, ends, time.monotonic() - began)
+    print(json.dumps(summary, indent=2))
+    return 1 if summary["failures"] else 0
+
+
+def _summary(first: int, ends: list[Ended], elapsed_s: float) -> dict[str, Any]:
+    cpu_s = sum(each.cpu_s for each in ends)
+    return {
+        "first": first,
+        "seeds": len(ends),
+        "failures": [
+            {"seed": each.seed, "error": each.error, "replay": replay(each.seed)} for each in sorted(ends) if each.error
+        ],
+        "cpu_s": round(cpu_s, 1),
+        "cpu_s_per_seed": round(cpu_s / max(len(ends), 1), 3),
+        "elapsed_s": round(elapsed_s, 1),
+        "memory_mb": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())
