@@ -14,6 +14,7 @@ import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,6 +45,15 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 ROOT = 0
 """Who may do everything anyway."""
+SERVICE = (
+    "homeostat.api.server",
+    "homeostat.clouds.installed",
+    "homeostat.clouds.local",
+    "homeostat.clouds.simulated",
+    "homeostat.convergence.worker",
+    "homeostat.plugins.cloud",
+)
+"""What the processes of a service consist of."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -72,11 +82,28 @@ def serve(arguments: Namespace) -> int:
             shared(settings)
             migrate(settings)
             check_board(settings)
-            supervise(settings)
+            supervise(settings, child, load_service)
             return OK
     service = start_detached(settings)
     sys.stdout.write(f"Homeostat answers at {service.url} (process {service.pid}, log {state.log})\n")
     return OK
+
+
+def child(argv: Sequence[str]) -> int:
+    """A command in a process that is a copy of the supervisor's: a connection of that one would be shared."""
+    identity.cache_clear()
+    return main(argv)
+
+
+def load_service() -> None:
+    """Load what API and workers need, once for all that are forked off."""
+    for name in SERVICE:
+        import_module(name)
+    from homeostat.convergence.kept import spare_the_collector
+    from homeostat.resources.registry import types as load_types
+
+    load_types()
+    spare_the_collector()
 
 
 def api(arguments: Namespace) -> int:

@@ -3,6 +3,8 @@
 import os
 import signal
 import socket
+import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -108,7 +110,7 @@ def test_quotas_are_settings(home: Home, tmp_path: Path) -> None:
     three = "heat_template_version: wallaby\nresources:" + "".join(map(one.format, "abc"))
     refused = home.run("up", template(tmp_path, three), "large", "--no-wait")
     assert refused.code == 1
-    assert "more than 2 resources" in refused.err
+    assert "at most 2 are allowed" in refused.err
     assert home.run("up", template(tmp_path, QUICK), "first", "--no-wait").code == 0
     refused = home.run("up", template(tmp_path, QUICK), "second", "--no-wait")
     assert refused.code == 1
@@ -174,3 +176,30 @@ def test_settings_that_do_not_fit(home: Home) -> None:
         refused = home.run("serve", *arguments)
         assert refused.code in (1, 2)
         assert words in refused.err
+
+
+def test_what_processes_are_copied_from_has_one_thread() -> None:
+    """A copy has the thread that forked, and locks that others held stay locked for ever."""
+    program = (
+        "import os\nfrom homeostat.main import load_service\nload_service()\nprint(len(os.listdir('/proc/self/task')))"
+    )
+    told = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert told.stdout.count(",") == 0
+
+
+def test_a_worker_that_is_started_again_loads_nothing_anew(service: Home, tmp_path: Path) -> None:
+    """It is a copy of the supervisor, which has loaded everything; what the supervisor has open it has not."""
+    before = service.running()
+    os.kill(before.children["worker"], signal.SIGKILL)
+    until(lambda: service.running().children["worker"] != before.children["worker"])
+    assert service.run("up", template(tmp_path, QUICK), "after-another-death").code == 0
+    after = service.running()
+    worker = Path(f"/proc/{after.children['worker']}")
+    assert cpu_s(after.children["worker"]) < cpu_s(after.pid) / 2
+    assert (worker / "comm").read_text().strip() == "homeostat-worke"
+    assert not any(os.readlink(each).endswith("service.lock") for each in (worker / "fd").iterdir())
+
+
+def cpu_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import httpx
@@ -14,15 +14,17 @@ import httpx
 from homeostat.cli.problems import Problem, Unreachable
 from homeostat.cli.settings import ServiceSettings, with_own_region
 from homeostat.cli.state import Service, State
-from homeostat.cli.supervisor import Supervisor
+from homeostat.cli.supervisor import Run, Supervisor
 
 LOG = logging.getLogger(__name__)
 START_S = 60.0
 _ASK_S = 0.1
 
 
-def supervise(settings: ServiceSettings) -> None:
+def supervise(settings: ServiceSettings, run: Run, load: Callable[[], None]) -> None:
     """Run API and workers until told to stop. The caller has claimed the state directory.
+
+    Takes: run — what runs a command in a child; load — loads what children need, before there is any.
 
     The listening socket is the supervisor's: while an API process is being replaced, callers wait; none is refused.
     """
@@ -40,7 +42,8 @@ def supervise(settings: ServiceSettings) -> None:
         try:
             public_url = settings.public_url or url
             known = replace(settings, regions=with_own_region(settings.regions, url), public_url=public_url)
-            Supervisor(commands, known.environment(), announce, (server.fileno(),)).run()
+            load()
+            Supervisor(run, commands, known.environment(), announce, (server.fileno(),)).run()
         finally:
             state.retract()
 

@@ -1,12 +1,19 @@
-"""Runs the processes of a service: starts them, starts again what dies, and lets none outlive it."""
+"""Runs the processes of a service: starts them, starts again what dies, and lets none outlive it.
 
+A child is a copy of this process (fork) and has what it needs in memory already: a fresh interpreter takes seconds of
+CPU time to load it, which is how long nobody would work after all workers died. It has a name of its own
+(`homeostat-worker`), and nothing of this process is open in it but the sockets that it is given.
+"""
+
+import contextlib
 import ctypes
 import logging
+import math
 import os
 import signal
-import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,8 +25,42 @@ STEADY_S = 10.0
 """A child that has lived this long starts again at once when it dies; one that has not, later and later."""
 DELAY_S_MAX = 10.0
 GRACE_S = 15.0
+_LOOK_S = 0.02
 _PR_SET_PDEATHSIG = 1
+_PR_SET_NAME = 15
 _LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+Run = Callable[[Sequence[str]], int]
+"""Runs a command of `homeostat` in the process that calls it. Gives the exit code."""
+
+
+class Process:
+    """A child that was forked off. returncode — None while it runs, negative: the signal that ended it."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        if self.returncode is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+    def ends_before(self, deadline: float) -> bool:
+        """Wait until then at most, by the monotonic clock."""
+        while self.poll() is None:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(_LOOK_S)
+        return True
+
+    def signal(self, number: signal.Signals) -> None:
+        """One that has ended is its parent's until it is collected: its number is nobody else's."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
 
 
 @dataclass(slots=True)
@@ -28,25 +69,28 @@ class Child:
 
     name: str
     arguments: Sequence[str]
-    running: subprocess.Popen[bytes] | None = None
+    running: "Process | None" = None
     started_at: float = 0.0
     deaths: int = 0
     due_at: float = 0.0
 
 
 class Supervisor:
-    """Takes: commands — arguments of `python -m homeostat` by name of the child; environment — more variables for them;
-    changed — told of the process ids whenever they change; sockets — descriptors that children inherit."""
+    """Takes: run — what a child runs, with the arguments that `commands` has under the child's name; environment — more
+    variables for them; changed — told of the process ids whenever they change; sockets — descriptors that children
+    inherit."""
 
     def __init__(
         self,
+        run: Run,
         commands: Mapping[str, Sequence[str]],
         environment: Mapping[str, str],
         changed: Callable[[Mapping[str, int]], None],
         sockets: Sequence[int] = (),
     ) -> None:
         self._children = [Child(name, arguments) for name, arguments in commands.items()]
-        self._environment = {**os.environ, **environment}
+        self._run = run
+        self._environment = dict(environment)
         self._changed = changed
         self._sockets = tuple(sockets)
 
@@ -76,23 +120,39 @@ class Supervisor:
         if due:
             self._changed({child.name: child.running.pid for child in self._children if child.running})
 
-    def _start(self, child: Child) -> "subprocess.Popen[bytes]":
+    def _start(self, child: Child) -> Process:
         parent = os.getpid()
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()  # what waits there would be written twice
+        pid = os.fork()
+        if pid:
+            return Process(pid)
+        code = 1
+        try:
+            self._become(child, parent)
+            code = self._run(child.arguments)
+        except SystemExit as exit_:
+            code = exit_.code if isinstance(exit_.code, int) else 1
+        except BaseException:  # noqa: BLE001 - it must not go on as a second supervisor
+            traceback.print_exc()
+        finally:
+            with contextlib.suppress(OSError, ValueError):
+                sys.stdout.flush()
+                sys.stderr.flush()
+            os._exit(code)
 
-        def before_exec() -> None:
-            _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-            if os.getppid() != parent:
-                os._exit(1)  # the supervisor died before its death could be noticed
-            signal.pthread_sigmask(signal.SIG_SETMASK, ())
-
-        return subprocess.Popen(
-            [sys.executable, "-m", "homeostat", *child.arguments],
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            pass_fds=self._sockets,
-            preexec_fn=before_exec,
-            process_group=0,  # Ctrl-C is for the supervisor, which then stops its children in order
-        )
+    def _become(self, child: Child, parent: int) -> None:
+        """In the child: let go of everything that is the supervisor's."""
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(1)  # the supervisor died before its death could be noticed
+        _LIBC.prctl(_PR_SET_NAME, f"homeostat-{child.name}"[:15].encode(), 0, 0, 0)
+        os.setpgid(0, 0)  # Ctrl-C is for the supervisor, which then stops its children in order
+        null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)
+        _close_all_but({0, 1, 2, *self._sockets})
+        os.environ.update(self._environment)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
     def _wait_s(self) -> float:
         """Until the next start is due. A second at most, in case a SIGCHLD was merged with another."""
@@ -101,9 +161,10 @@ class Supervisor:
 
     def _collect(self) -> None:
         for child in self._children:
-            if child.running is None or child.running.poll() is None:
+            code = None if child.running is None else child.running.poll()
+            if child.running is None or code is None:
                 continue
-            code, pid = child.running.returncode, child.running.pid
+            pid = child.running.pid
             child.running = None
             if code == USAGE:
                 raise Problem(f"{child.name} cannot run with these settings; what it said is above")
@@ -117,15 +178,22 @@ class Supervisor:
         """Ask all, wait, and kill who stays."""
         running = [child.running for child in self._children if child.running is not None]
         for each in running:
-            each.terminate()
+            each.signal(signal.SIGTERM)
         deadline = time.monotonic() + GRACE_S
         for each in running:
-            try:
-                each.wait(max(0.0, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
+            if not each.ends_before(deadline):
                 LOG.warning("process %s does not stop; it is killed", each.pid)
-                each.kill()
-                each.wait()
+                each.signal(signal.SIGKILL)
+                each.ends_before(math.inf)
+
+
+def _close_all_but(kept: set[int]) -> None:
+    begin = 0
+    for descriptor in sorted(kept):
+        if begin < descriptor:  # an empty range means everything to some kernels
+            os.closerange(begin, descriptor)
+        begin = descriptor + 1
+    os.closerange(begin, os.sysconf("SC_OPEN_MAX"))
 
 
 def _ended(code: int) -> str:
