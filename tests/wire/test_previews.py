@@ -101,6 +101,8 @@ def test_a_creation_is_previewed_by_the_client(heat: HeatClient) -> None:
     assert previewed.parameters["password"] == "******"
     text, *others = previewed.resources
     assert (text["resource_name"], text["properties"]) == ("text", {"length": 8})
+    assert (text["resource_action"], text["resource_status"]) == ("INIT", "INIT_COMPLETE")
+    assert text["resource_identity"] == {**text["stack_identity"], "path": "/resources/text"}
     (members,) = [each for each in others if isinstance(each, list)]
     assert [each["properties"] for each in members] == [{"value": "0"}, {"value": "1"}]
     assert list(heat.stacks.list()) == []
@@ -149,4 +151,14 @@ def test_validation_tells_of_nested_templates(http: httpx.Client) -> None:
     assert (inner["Type"], inner["Description"]) == ("leaf.yaml", "the leaf")
     assert told["crowd"]["NestedParameters"]["0"]["Type"] == "leaf.yaml"
     assert "swordfish" not in json.dumps(told), "the default is told where it is declared, and nowhere else"
-    assert "NestedParameters" not in http.post("validate", json=body).json()
+    told = http.post("validate", json=body).json()
+    assert "NestedParameters" not in told
+    assert told["Environment"] == {
+        "event_sinks": [],
+        "parameter_defaults": {},
+        "parameters": {},
+        "resource_registry": {"resources": {}},
+    }
+    wrong = top.replace("{word: hello,", "{wrod: hello,")
+    refused = http.post("validate", json={**body, "template": wrong}).json()["error"]
+    assert refused["message"] == "Property error: : resources.middle.properties: : Unknown Property wrod"

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -70,12 +71,12 @@ def test_creation(http: httpx.Client) -> None:
         (
             {"stack_name": "s", "template": templates.GROUP.replace("OS::Heat::TestResource", "OS::No::Such")},
             "StackValidationFailed",
-            "resources.crowd.properties.resource_def.type: The Resource Type (OS::No::Such)",
+            "resources.crowd.properties.resource_def.type: : The Resource Type (OS::No::Such)",
         ),
         (
             {"stack_name": "s", "template": templates.GROUP.replace("value: member", "worth: member")},
             "StackValidationFailed",
-            "resources.crowd.properties.resource_def.properties: Unknown Property worth",
+            "resources.crowd.properties.resource_def.properties: : Unknown Property worth",
         ),
         ({"stack_name": "s", "template": CYCLE}, "CircularDependencyException", "a"),
         (
@@ -252,6 +253,10 @@ def test_short_addresses(http: httpx.Client, hello: str) -> None:
     project = str(http.base_url).rstrip("/").rpartition("/")[2]
     arn = f"stacks/arn:openstack:heat::{project}:stacks/hello/{stack_id}"
     assert http.get(arn).headers["location"] == f"{http.base_url}{hello}"
+    encoded = f"stacks/{quote(arn.removeprefix('stacks/'), safe='')}/resources/a%20b"
+    for method in ("GET", "POST", "PATCH"):
+        found = http.request(method, f"{encoded}?a=1")
+        assert (found.status_code, found.headers["location"]) == (302, f"{http.base_url}{hello}/resources/a%20b?a=1")
     assert_fault(http.get("stacks/nobody"), 404, "EntityNotFound", "The Stack (nobody) could not be found.")
 
 

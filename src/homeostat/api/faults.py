@@ -57,7 +57,7 @@ def fault(code: int, kind: str, message: str | None = None, headers: dict[str, s
 def rejected(error: Rejected, challenge: str = "") -> Json:
     """challenge — value of WWW-Authenticate that goes with a 401."""
     headers = {"WWW-Authenticate": challenge} if error.code == 401 and challenge else None
-    return fault(error.code, error.fault, str(error), headers)
+    return fault(error.code, error.fault, error.on_wire, headers)
 
 
 def transient(error: Transient) -> Json:

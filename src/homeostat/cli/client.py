@@ -152,4 +152,4 @@ def _fault(answer: httpx.Response) -> Fault:
     except (ValueError, KeyError, TypeError):
         return Fault(f"the service answered {answer.status_code} {answer.reason_phrase}", answer.status_code, "HTTP")
     message = error.get("message") or f"the service answered {answer.status_code}; its log has the reason"
-    return Fault(message, answer.status_code, error.get("type") or "HTTP")
+    return Fault(message.replace(": : ", ": "), answer.status_code, error.get("type") or "HTTP")

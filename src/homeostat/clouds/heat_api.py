@@ -122,7 +122,7 @@ class Regions:
 
 def _fault(region: Region, project: str, answer: httpx.Response, *, looks: bool) -> HomeostatError:
     try:
-        said = str(answer.json()["error"]["message"])
+        said = str(answer.json()["error"]["message"]).replace(": : ", ": ")
     except (ValueError, KeyError, TypeError):
         said = f"{answer.status_code} {answer.reason_phrase}"
     message = f"region {region.name}: {said}"

@@ -85,6 +85,14 @@ class Rejected(HomeostatError):
     def code(self) -> int:
         return FAULT_CODES[self.fault]
 
+    @property
+    def on_wire(self) -> str:
+        """The text as clients know it: of what does not validate, two colons set the class of mistake and the place
+        apart, as upstream's engine and API have it between them."""
+        if self.fault != "StackValidationFailed":
+            return str(self)
+        return ": : ".join(part for part in (self.error, dotted(self.path), self.detail) if part)
+
     def at(self, *prefix: str | int) -> "Rejected":
         """The same error, with `prefix` put before its path."""
         return Rejected(self.fault, self.detail, error=self.error, path=(*prefix, *self.path))

@@ -92,6 +92,6 @@ def _fault(answer: Any) -> str:
     """What the service says is wrong, or its code where it says nothing that can be read."""
     try:
         body = answer.json()
-        return str(body["error"]["message"])
+        return str(body["error"]["message"]).replace(": : ", ": ")
     except (ValueError, KeyError, TypeError):
         return f"the service answers {answer.status_code} {answer.reason}"

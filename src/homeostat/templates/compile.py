@@ -19,6 +19,7 @@ from homeostat.templates.functions import condition_functions, ordinary_function
 from homeostat.templates.hiding import Hidden
 from homeostat.templates.parameters import HIDDEN, Given, Parameter, resolve
 from homeostat.templates.parse import parse_environment, parse_template
+from homeostat.templates.registry import RESOURCES
 from homeostat.templates.snippets import Conditions, OutputReader, Reader
 from homeostat.templates.tree import UNKNOWN, Allowance, Context
 from homeostat.templates.versions import Version, version_of
@@ -206,9 +207,8 @@ def validate_shape(compiled: Compiled) -> dict[str, Any]:
         "Environment": {
             "parameters": shown(compiled.given),
             "parameter_defaults": shown(environment.get("parameter_defaults", {})),
-            "resource_registry": environment.get("resource_registry", {}),
+            "resource_registry": {RESOURCES: {}, **environment.get("resource_registry", {})},
             "event_sinks": shown_sinks(environment),
-            "encrypted_param_names": environment.get("encrypted_param_names", []),
         },
     }
     if compiled.parameter_groups:

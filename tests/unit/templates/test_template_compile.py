@@ -291,9 +291,8 @@ def test_validate_form() -> None:
         "Environment": {
             "parameters": {"h": "******", "b": "{}"},
             "parameter_defaults": {"z": 1},
-            "resource_registry": {"A": "B"},
+            "resource_registry": {"A": "B", "resources": {}},
             "event_sinks": [],
-            "encrypted_param_names": [],
         },
     }
 

@@ -10,7 +10,7 @@ from sqlalchemy import Row
 from starlette.responses import Response
 
 from homeostat.api.answers import nothing
-from homeostat.api.asking import Ask, Asked
+from homeostat.api.asking import Ask, Asked, quoted
 from homeostat.api.orchestration.routing import answers, router
 from homeostat.api.policy import may
 from homeostat.model.errors import stack_not_found
@@ -47,16 +47,20 @@ def look_up_below(ask: Ask, stack: Stack, request: Request) -> Response:
     return _found(ask, _find(ask, stack), request, request.url.path.rpartition("/")[2])
 
 
-def look_up_arn(ask: Ask, arn_project: str, stack_name: str, stack_id: str, request: Request) -> Response:
+def look_up_arn(
+    ask: Ask, arn_project: str, stack_name: str, stack_id: str, request: Request, below: str = ""
+) -> Response:
+    """Clients name what is in a nested stack by its ARN and the path below it."""
     with ask.db.read() as tx:
         row = stacks.get(tx, stack_id)
     if row is None or (row.project, row.name) != (arn_project, stack_name) or not ask.reaches(row):
         raise stack_not_found(f"{stack_name}/{stack_id}")
-    return _found(ask, row, request)
+    return _found(ask, row, request, *map(quoted, below.split("/") if below else ()))
 
 
 def _add(to: APIRouter, path: str, method: str, handler: Any, summary: str) -> None:
     place = path.replace("{stack}", "any").strip("/").replace("/", "_").split("arn:")[0] or "arn"
+    place += "_below" if "{below:path}" in path else ""
     to.add_api_route(
         path,
         handler,
@@ -77,3 +81,4 @@ for _part in POSTED:
 for _method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
     _add(ROUTER, "/stacks/{stack}", _method, look_up, "Find a stack by its name or id")
     _add(ROUTER, ARN, _method, look_up_arn, "Find a stack by its ARN")
+    _add(BELOW, f"{ARN}/{{below:path}}", _method, look_up_arn, "Find what is below a stack by its ARN")

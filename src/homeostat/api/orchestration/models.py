@@ -404,6 +404,9 @@ class ForeseenResource(Resource):
     """path — names of the resources above it, from the root; change_reason — why it is replaced, or changed at all."""
 
     path: list[str]
+    resource_action: str
+    resource_identity: dict[str, str]
+    stack_identity: dict[str, str]
     change_reason: str
     property_changes: list[PropertyChange]
 

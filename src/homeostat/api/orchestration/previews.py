@@ -122,11 +122,13 @@ def _foreseen(ask: Asked, forecast: Forecast, note: Foreseen) -> Wire:
 def _resource(ask: Asked, forecast: Forecast, note: Foreseen) -> Wire:
     row = note.row
     address = ask.url(forecast.project, "stacks", forecast.name, forecast.id)
+    identity = {"stack_name": forecast.name, "stack_id": forecast.id, "tenant": forecast.project, "path": ""}
     shown: Wire = {
         "resource_name": note.name,
         "logical_resource_id": note.name,
         "physical_resource_id": row.handle if row is not None else "",
         "resource_type": note.type,
+        "resource_action": row.action if row is not None else Action.INIT,
         "resource_status": joined(row.action, row.status) if row is not None else joined(Action.INIT, Status.COMPLETE),
         "resource_status_reason": forecast.veil.text(row.reason) if row is not None else "",
         "creation_time": at(row.created_at) if row is not None else None,
@@ -136,12 +138,8 @@ def _resource(ask: Asked, forecast: Forecast, note: Foreseen) -> Wire:
         "description": note.definition.description if note.definition is not None else "",
         "attributes": {},
         "stack_name": forecast.name,
-        "stack_identity": {
-            "stack_name": forecast.name,
-            "stack_id": forecast.id,
-            "tenant": forecast.project,
-            "path": "",
-        },
+        "resource_identity": {**identity, "path": f"/resources/{quoted(note.name)}"},
+        "stack_identity": identity,
     }
     return {**shown, "parent_resource": forecast.path[-1]} if forecast.path else shown
 
