@@ -25,22 +25,22 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: demo
-demo: .venv/installed-dev ## bring up a web tier on this machine, break it, watch it heal (about a minute)
+demo: .venv/installed ## bring up a web tier on this machine, break it, watch it heal (about a minute)
 	$(BIN)/python -m homeostat.cli.demo
 
 .PHONY: test
-test: .venv/installed-dev ## run all tests; HOMEOSTAT_SEEDS=1000 plays more simulated histories, ARGS="-k store" chooses
+test: .venv/installed ## run all tests; HOMEOSTAT_SEEDS=1000 plays more simulated histories, ARGS="-k store" chooses
 	scripts/postgresql
 	scripts/redis
 	scripts/keystone
 	$(BIN)/python -m pytest --numprocesses $(TESTERS) --dist worksteal $(ARGS)
 
 .PHONY: fuzz
-fuzz: .venv/installed-dev ## make many templates at random and see that each is compiled or refused; EXAMPLES=20000
+fuzz: .venv/installed ## make many templates at random and see that each is compiled or refused; EXAMPLES=20000
 	HOMEOSTAT_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest tests/unit/templates/test_template_fuzz.py --timeout=0 $(ARGS)
 
 .PHONY: fuzz-requests
-fuzz-requests: .venv/installed-dev ## send many malformed requests and see that the service lives on; REQUESTS=100000 SEED=1
+fuzz-requests: .venv/installed ## send many malformed requests and see that the service lives on; REQUESTS=100000 SEED=1
 	HOMEOSTAT_REQUESTS=$(REQUESTS) HOMEOSTAT_SEED=$(SEED) \
 		$(BIN)/python -m pytest tests/wire/test_malformed.py --timeout=0 --capture=no --show-capture=no $(ARGS)
 
@@ -49,35 +49,35 @@ seeds: .venv/installed-dev ## play many simulated histories on all cores; SEEDS=
 	$(BIN)/python -m tests.simulation.playing --first $(FIRST) --seeds $(SEEDS) --minutes $(MINUTES) $(ARGS)
 
 .PHONY: lint
-lint: .venv/installed-dev ## check style, types and the borders between packages
+lint: .venv/installed ## check style, types and the borders between packages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 .PHONY: bench
-bench: .venv/installed-dev ## measure rates and growth; prints one JSON object a line
+bench: .venv/installed ## measure rates and growth; prints one JSON object a line
 	$(BIN)/python -m bench $(ARGS)
 
 .PHONY: conformance
-conformance: .venv/installed-dev ## try the templates of a folder: CORPUS=../shared/corpus, ONLY=text in their paths
+conformance: .venv/installed ## try the templates of a folder: CORPUS=../shared/corpus, ONLY=text in their paths
 	$(BIN)/python -m conformance $(CORPUS) --only "$(ONLY)" $(ARGS)
 
 .PHONY: docs
-docs: .venv/installed-docs ## write the generated reference pages and build the documentation into site/
+docs: .venv/installed ## write the generated reference pages and build the documentation into site/
 	$(BIN)/python docs/generate.py
 	$(BIN)/mkdocs build --strict
 
 .PHONY: lock
-lock: .venv/installed-dev .venv/installed-docs ## write requirements.lock from what is installed now
-	$(BIN)/python -m pip freeze --exclude-editable | LC_ALL=C sort > requirements.lock
+lock: ## write requirements.lock for pyproject.toml; ARGS=--upgrade takes the newest releases
+	scripts/lock $(ARGS)
 
 .PHONY: clean
 clean: ## remove everything that the other targets made
 	rm -rf .venv .keystone site build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests bench docs -name __pycache__ -prune -exec rm -rf {} +
 
-# The stamps are younger than the files that say what to install, or it is installed again.
-.venv/installed-%: pyproject.toml requirements.lock scripts/environment
-	scripts/environment $*
+# The stamp is younger than the files that say what to install, or it is installed again.
+.venv/installed: pyproject.toml requirements.lock scripts/environment
+	scripts/environment
 	@touch $@

@@ -40,7 +40,7 @@ def server(openstack: OpenStack) -> dict[str, Any]:
 
 
 def test_it_is_installed() -> None:
-    """Otherwise the environment is older than the project: run `make` or `scripts/environment dev`."""
+    """Otherwise the environment is older than the project: run `make` or `scripts/environment`."""
     assert {each.name.replace("_", " ") for each in entry_points(group=GROUP)} == set(commands())
     there = {each.value for each in entry_points(group="openstack.cli.extension")}
     assert {"homeostat.osc.plugin", "heatclient.osc.plugin"} <= there
