@@ -27,6 +27,8 @@ REGRESSIONS = {
     9900370: "a sweep that slept forgot a token that had been given up meanwhile: what carried it leaked",
     9900487: "the same as 7700284, found at rest: what stood for a name had changed, and nobody was woken",
     9900499: "the watcher took one that was passed over for a second successor",
+    20001056: "what one look missed while its snapshot was made was given up, came back, and leaked",
+    20001059: "a nested stack that was being suspended while its stack was resumed and updated slept on",
     40465: "while a stack was checked that was never complete, something was begun before what it requires",
 }
 """Seeds that failed once, and what it was. A seed means something else once worlds change, so each defect has a test of

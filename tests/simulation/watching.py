@@ -23,6 +23,7 @@ from homeostat.model.observed import Observation
 from homeostat.model.status import MAINTENANCE, Action, DeletionPolicy, State, Status, joined, resource_may, stack_may
 from homeostat.planner.current import current_row
 from homeostat.planner.depart import GONE, LET_GO
+from homeostat.planner.snapshots import TOO_LATE
 from homeostat.store import schema, stacks, views
 from homeostat.store.database import Database
 
@@ -317,7 +318,7 @@ class Watcher:
         told: dict[str, list[Event]] = defaultdict(list)
         for event in events:
             told[event.key or event.stack_id].append(event)
-            if event.action == Action.DELETE and event.reason.startswith((KEPT, GONE)) and event.handle:
+            if event.action == Action.DELETE and event.reason.startswith((KEPT, GONE, TOO_LATE)) and event.handle:
                 self.retained.add(event.handle)
             if event.action == Action.DELETE and event.reason == LET_GO:
                 self.let_go.add(event.key)

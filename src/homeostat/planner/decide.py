@@ -475,7 +475,7 @@ class Decider(Healing, Maintenance, Takeovers):
         operation = asked.passed_on(self.world, row)
         if operation:
             return self._halt(row.name) or asked.pass_on(self.world, row, operation, now)
-        if self._has_failed_parts(row) or restoring.goes_down(self.world, row):
+        if self._has_failed_parts(row) or restoring.goes_down(self.world, row) or treating.sleeps_on(self.world, row):
             return self._halt(row.name) or self._update(want, row, {}, now)
         called, remembered = definition.called or None, hooks.with_leaving(row.hooks, definition.hooks)
         moved = row.requires != want.requires or row.metadata != want.metadata

@@ -226,7 +226,7 @@ class Departures(Intents):
         """It was asked for; the thing is deleted once its snapshot is seen complete, and kept when that fails."""
         look = self.world.seen[row.key].observation if row.key in self.world.seen else NEVER_SEEN
         if look.presence is Presence.ABSENT:
-            return self._forget(row, snapshots.TOO_LATE)
+            return self._missed(row, now) or self._forget(row, snapshots.TOO_LATE)
         if look.presence is Presence.UNKNOWN:
             return Waiting(row.name, Why.UNSEEN, reason=look.reason, since=row.updated_at, key=row.key)
         mine = snapshots.seen(self.world, row)
@@ -240,6 +240,17 @@ class Departures(Intents):
             return self._failed_step(row, f"{reason}. {snapshots.WAY_OUT}", now)
         reason = f"its snapshot {mine['id']} is being made"
         return Waiting(row.name, Why.SNAPSHOT, (), reason, row.updated_at, key=row.key)
+
+    def _missed(self, row: Resource, now: float) -> Step | Waiting | None:
+        """One look that does not find it may be a mistake, and then it would be left over, with its data; None once it
+        was looked for again."""
+        if row.key in self.world.looked or not outcome.is_looked_for(row):
+            return None
+        missed_at = self.world.seen[row.key].observation.seen_at
+        due_at = row.due_at or missed_at + max(self.world.second_look_s, self.world.listing_lag_s)
+        if missed_at <= now < due_at:
+            return Waiting(row.name, Why.UNSEEN, (), row.reason, row.updated_at, due_at, row.key)
+        return Step(Verb.OBSERVE, row)
 
     def _ask_again(self, row: Resource, now: float) -> Step | Waiting:
         """Nothing is seen of it: whoever made it has died, or the cloud lists late."""

@@ -66,6 +66,14 @@ def unlocking(row: Resource) -> bool:
     return row.leaving and row.busy and (row.intent or {}).get("operation") == UNLOCK
 
 
+def sleeps_on(world: World, row: Resource) -> bool:
+    """Is it a nested stack that was suspended with this one, and has not heard that this one was resumed?"""
+    seen = world.seen.get(row.key)
+    if seen is None or kind_of(row.type) != "stack" or world.stack.suspended or world.stack.held:
+        return False
+    return seen.observation.properties.get("action") == Action.SUSPEND
+
+
 def unresumed(world: World, row: Resource) -> bool:
     """It was suspended with its stack, and not resumed with it."""
     return row.marks is not None and SUSPENDED in row.marks and not world.stack.suspended

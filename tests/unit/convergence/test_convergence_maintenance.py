@@ -3,11 +3,12 @@
 from typing import Any
 
 import pytest
-from tests.unit.convergence.running import Service, double, group, server, volume
+from tests.unit.convergence.running import Service, double, group, server, template, volume
 
 from homeostat.api.asks import Asks
 from homeostat.api.intake import Intent
 from homeostat.clouds.simulated import Faults, Weather
+from homeostat.convergence.conductor import run_pass
 from homeostat.model.errors import Rejected
 from homeostat.planner.asked import left_alone
 from homeostat.store import views
@@ -568,3 +569,17 @@ def test_what_is_being_healed_comes_to_its_end_before_the_stack_is_locked() -> N
     assert rested(service, stack_id) == "LOCK_COMPLETE"
     assert statuses(service) == ["active"]
     assert locked_servers(service) == [True]
+
+
+def test_what_was_being_suspended_while_its_stack_was_resumed_and_updated_is_resumed_too() -> None:
+    """The nested stack hears of the suspension only, since an update overtakes the resumption."""
+    service, stack_id = made({"grp": group(1), "srv": server()})
+    asks(service).suspend(stack_id)
+    while service.child().action != "SUSPEND":
+        run_pass(service.passes, service.claim())
+    asks(service).resume(stack_id)
+    service.intake.update(stack_id, Intent(template({"grp": group(1), "srv": server(flavor="large")})))
+    service.rest()
+    assert service.state(stack_id) == "UPDATE_COMPLETE"
+    assert statuses(service) == ["active", "active"]
+    assert service.child().status == "COMPLETE"

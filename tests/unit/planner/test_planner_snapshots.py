@@ -70,7 +70,7 @@ CASES: dict[str, tuple[Resource, Seen | None, Definition | None, dict[str, Any],
     "not seen yet by a cloud that lists late": (leaving(), None, None, {"listing_lag_s": 9}, "waits: snapshot +7"),
     "lost on the way": (leaving(), None, None, {}, "operate snapshot"),
     "failed": (leaving(), snapshot("error"), None, {}, "record DELETE_FAILED"),
-    "the thing went away meanwhile": (leaving(), absent(), None, {}, "removed"),
+    "one look has missed the thing meanwhile": (leaving(), absent(), None, {}, "observe"),
     "the cloud does not answer": (leaving(), unknown(), None, {}, "waits: unseen"),
     "complete, deletion without answer": (
         leaving(acted_at=None, intent={"snapshot": "s"}),
@@ -237,3 +237,11 @@ def test_a_deletion_that_fails_after_its_snapshot_does_not_speak_of_snapshots() 
     outcome.conclude(of, step, Terminal("locked"), NOW)
     assert joined(mine.action, mine.status) == "DELETE_FAILED"
     assert mine.reason == "Terminal: resources.a: locked; its snapshot is s"
+
+
+def test_what_two_looks_have_not_found_has_gone_before_its_snapshot() -> None:
+    """A list that left it out for a moment would leave it over, with its data."""
+    mine = leaving()
+    of = world([], [mine], {"a1": absent()})
+    of.looked.add("a1")
+    assert told(drop(of, mine)) == "removed"
