@@ -1,4 +1,8 @@
-"""Serves Keystone with native threads: `python wsgi.py PORT`. Runs in Keystone's own environment, not in the tests'."""
+"""Serves Keystone: `python wsgi.py PORT`. Runs in Keystone's own environment, not in the tests'.
+
+One thread handles the requests: Keystone's AuthContextMiddleware is one object for all of them, and keeps what it knows
+of a token in itself while it looks at that token's request.
+"""
 
 import sys
 
@@ -7,4 +11,4 @@ import waitress
 port = int(sys.argv.pop())
 from keystone.wsgi.api import application  # noqa: E402  (it reads the command line, which must not hold the port)
 
-waitress.serve(application, host="127.0.0.1", port=port, threads=4)
+waitress.serve(application, host="127.0.0.1", port=port, threads=1)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import Any
 
 from homeostat.model.errors import invalid
@@ -59,14 +59,16 @@ def length(low: int | None = None, high: int | None = None) -> Constraint:
     return Constraint({"length": {k: v for k, v in (("min", low), ("max", high)) if v is not None}}, check)
 
 
-def one_of(*allowed: Any) -> Constraint:
+def one_of(*values_allowed: Any) -> Constraint:
+    allowed = [each.value if isinstance(each, Enum) else each for each in values_allowed]
+
     def check(value: Any) -> str | None:
         values = value if isinstance(value, list) else [value]
         if all(item in allowed for item in values):
             return None
         return f"{value!r} is not an allowed value {_listed(allowed)}"
 
-    return Constraint({"allowed_values": list(allowed)}, check)
+    return Constraint({"allowed_values": allowed}, check)
 
 
 LISTED_MAX = 40

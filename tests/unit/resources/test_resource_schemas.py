@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from homeostat.resources.registry import types
-from homeostat.resources.schema import Attribute, Kind, Property
+from homeostat.resources.schema import Attribute, Kind, Property, one_of
+from homeostat.resources.signals import Transport
 
 KINDS = {Kind.STRING: "str", Kind.INTEGER: "int", Kind.NUMBER: "num", Kind.BOOLEAN: "bool"}
 KINDS |= {Kind.MAP: "map", Kind.LIST: "list", Kind.ANY: "any"}
@@ -119,3 +120,9 @@ def test_wire_form_is_json_and_described(name: str) -> None:
         assert shown["description"].endswith(".")
     for attribute in types()[name].attributes.values():
         assert attribute.wire()["description"].endswith(".")
+
+
+def test_a_refusal_lists_values_as_templates_have_them() -> None:
+    refused = one_of(*Transport).check("POST")
+    assert refused is not None
+    assert "['CFN_SIGNAL', 'TEMP_URL_SIGNAL', " in refused
