@@ -121,12 +121,17 @@ def api(arguments: Namespace) -> int:
     there = ApiSettings(
         host=settings.host,
         port=settings.port,
-        limits=Limits(body_bytes_max=settings.max_body, rate=read_rate(settings.rate_limit)),
+        limits=Limits(
+            body_bytes_max=settings.max_body,
+            rate=read_rate(settings.rate_limit),
+            places=settings.heavy_requests,
+        ),
         quotas=Quotas(
             stacks_max=settings.stacks_max,
             resources_max=settings.resources_max,
             expanded_max=settings.expanded_max,
             depth_max=settings.depth_max,
+            previewed_max=settings.previewed_max,
             snapshots_max=settings.snapshots_max,
             adopt=not settings.no_adopt,
             abandon=not settings.no_abandon,

@@ -36,6 +36,7 @@ from homeostat.api.middleware import (
 )
 from homeostat.api.moving import Moving
 from homeostat.api.orchestration import ROUTERS
+from homeostat.api.places import PLACES, Gone, Places
 from homeostat.api.rates import Buckets
 from homeostat.api.snapshots import Snapshots
 from homeostat.api.streaming import Tail
@@ -57,11 +58,13 @@ and the remedy. Creating, updating and deleting are accepted at once; `stack_sta
 @dataclass(frozen=True, slots=True)
 class Limits:
     """body_bytes_max, head_bytes_max — of a request's body, and of its address and headers; rate — of the requests of
-    one caller in one project, None: any; hidden_tags — stacks with one of these are listed only on demand."""
+    one caller in one project, None: any; places — for requests that check templates; hidden_tags — stacks with one of
+    these are listed only on demand."""
 
     body_bytes_max: int = 1_048_576
     head_bytes_max: int = 32_768
     rate: Rate | None = None
+    places: int = PLACES
     hidden_tags: tuple[str, ...] = ()
 
 
@@ -97,7 +100,19 @@ def create_app(
     moving, snapshots = Moving(db, intake), Snapshots(db, intake)
     graphs, tail, buckets = Graphs(), Tail(db), Buckets(limits.rate)
     app.state.service = Service(
-        db, intake, asks, moving, snapshots, clock, graphs, signals, tail, policy, buckets, limits.hidden_tags
+        db,
+        intake,
+        asks,
+        moving,
+        snapshots,
+        clock,
+        graphs,
+        signals,
+        tail,
+        policy,
+        buckets,
+        limits.hidden_tags,
+        places=Places(limits.places),
     )
     app.state.admission = Admission(db, clock, access, ec2)
     for router in ROUTERS:
@@ -157,6 +172,11 @@ def _add_error_handlers(app: FastAPI) -> None:
     async def put_off(request: Request, error: Transient) -> Response:
         LOG.warning("%s %s put off (%s): %s", request.method, request.url.path, request.state.request_id, error)
         return refusals.transient(request.scope, error)
+
+    @app.exception_handler(Gone)
+    async def stop_work(request: Request, error: Gone) -> Response:
+        LOG.info("%s %s stopped (%s): %s", request.method, request.url.path, request.state.request_id, error)
+        return nothing(503)
 
     @app.exception_handler(Unreadable)
     async def tell_what_is_lost(request: Request, error: Unreadable) -> Response:

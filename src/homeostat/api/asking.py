@@ -1,6 +1,6 @@
 """What handlers are given: the service, who asks, and the body."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -19,6 +19,7 @@ from homeostat.api.enforcing import Policy, forbidden
 from homeostat.api.graphs import Graphs
 from homeostat.api.intake import Intake
 from homeostat.api.moving import Moving
+from homeostat.api.places import Attention, Places
 from homeostat.api.rates import Buckets
 from homeostat.api.snapshots import Snapshots
 from homeostat.api.streaming import Tail
@@ -44,7 +45,8 @@ COUNT_MAX = 2**31 - 1
 @dataclass(frozen=True, slots=True)
 class Service:
     """What answers are made of. policy — who may do what; buckets — of what callers may still ask; hidden_tags — stacks
-    with one of these are listed only on demand; definitions — of shards that the planner was asked about."""
+    with one of these are listed only on demand; definitions — of shards that the planner was asked about; places — for
+    requests that check templates."""
 
     db: Database
     intake: Intake
@@ -59,16 +61,19 @@ class Service:
     buckets: Buckets
     hidden_tags: tuple[str, ...] = ()
     definitions: Definitions = field(default_factory=Definitions)
+    places: Places = field(default_factory=Places)
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One request. project — the one it is about; base — address of the API with version, as the caller sees it."""
+    """One request. project — the one it is about; base — address of the API with version, as the caller sees it;
+    attention — does the caller still wait?"""
 
     service: Service
     caller: Caller
     project: str
     base: str
+    attention: Attention = field(default_factory=Attention)
 
     @property
     def db(self) -> Database:
@@ -205,6 +210,17 @@ async def _signal_body(request: Request) -> Mapping[str, Any] | None:
 
 Body = Annotated[Mapping[str, Any], Depends(_body)]
 SignalBody = Annotated[Mapping[str, Any] | None, Depends(_signal_body)]
+
+
+async def _placed(request: Request, ask: Ask) -> AsyncIterator[None]:
+    """With a place. The body is read first: what is received after it can only be that the client hangs up."""
+    await request.body()
+    async with ask.service.places.one(ask.project, ask.attention, request.receive):
+        yield
+
+
+HEAVY = Depends(_placed, scope="function")
+"""For `dependencies` of a route that checks templates: it waits for a place, and gives it back before it answers."""
 
 
 def described_body(model: type[BaseModel], *, required: bool = True) -> dict[str, Any]:

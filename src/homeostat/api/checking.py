@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from homeostat.api.existing import Needs, Nested
+from homeostat.api.places import GoOn, go_on
 from homeostat.convergence.children import DEPTH_MAX, STACK, too_deep
 from homeostat.convergence.definitions import (
     attributes_of,
@@ -98,7 +99,7 @@ class Expansion:
     the functions of all its templates together.
     """
 
-    def __init__(self, bounds: Bounds = Bounds(), go_on: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, bounds: Bounds = Bounds(), go_on: GoOn = go_on) -> None:
         self.bounds = bounds
         self.allowance = Allowance()
         self._go_on = go_on

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
+from homeostat.api.places import GoOn, go_on
 from homeostat.convergence.children import DEPTH_MAX, STACK, environment_inside, show_members, wanted_group
 from homeostat.convergence.definitions import (
     Graph,
@@ -72,12 +73,24 @@ class Forecast:
             yield from each.all()
 
 
+@dataclass(frozen=True, slots=True)
+class Horizon:
+    """How far a preview looks. depth_max — levels of nested stacks; resources_max — that it tells of; go_on — called
+    before each stack."""
+
+    depth_max: int = DEPTH_MAX
+    resources_max: int = 10_000
+    go_on: GoOn = go_on
+
+
 class Forecaster:
     """Looks at stored stacks. Takes: looks — what is not as it should be by the last look counts, too."""
 
-    def __init__(self, tx: Connection, now: float, *, looks: bool = False) -> None:
+    def __init__(self, tx: Connection, now: float, horizon: Horizon = Horizon(), *, looks: bool = False) -> None:
         self._tx = tx
         self._now = now
+        self._horizon = horizon
+        self._told = 0
         self._looks = looks
 
     def of_new(self, name: str, project: str, desired: Desired, compiled: Compiled) -> Forecast:
@@ -99,10 +112,12 @@ class Forecaster:
 
     def _filled(self, forecast: Forecast, stack: Row[Any] | None, before: Desired, after: Desired) -> Forecast:
         """Look at its shards. stack — None for one that is not there."""
+        self._horizon.go_on()
         facts = _facts(forecast, stack)
         numbers = _numbers(before, after, stack)
         for number in numbers[:SHARDS_MAX]:
             graph = self._graph(forecast, after, number)
+            self._count(len(graph))
             world = self._world(facts, stack, number, graph)
             foresight = Foresight(world, lambda note: self._inside(forecast, note, after), looks=self._looks)
             found = foresight.foresee(self._now)
@@ -115,6 +130,16 @@ class Forecaster:
                     forecast.required_by.setdefault(required, []).append(name)
         self._count_others(forecast, before, after, numbers)
         return forecast
+
+    def _count(self, resources: int) -> None:
+        """Fails: Rejected when the preview would tell of too many."""
+        self._told += resources
+        if self._told > self._horizon.resources_max:
+            message = (
+                f"Request limit exceeded: the preview would tell of more than {self._horizon.resources_max} resources: "
+                "preview a part of the template, or raise --previewed-max of the service"
+            )
+            raise Rejected("RequestLimitExceeded", message)
 
     def _count_others(self, forecast: Forecast, before: Desired, after: Desired, numbers: list[int]) -> None:
         """Of the members of a group that were not looked at: as far as their definitions tell."""
@@ -166,7 +191,7 @@ class Forecaster:
         before = stacks.desired_of(self._tx, child.id, child.revision) if child is not None else stacks.EMPTY
         after = self._desired(note, parent, child, before)
         path = (*outer.path, note.name)
-        if after is None or len(path) > DEPTH_MAX:
+        if after is None or len(path) > self._horizon.depth_max:
             return True
         if child is not None:
             forecast = Forecast(child.id, child.name, child.project, path, outer.veil)
@@ -189,8 +214,10 @@ class Forecaster:
     def _still(self, outer: Forecast, name: str, stack: Row[Any]) -> Forecast:
         """Of a nested stack that stays as it is."""
         forecast = Forecast(stack.id, stack.name, stack.project, (*outer.path, name), outer.veil)
+        self._horizon.go_on()
         for number in range(min(stack.shards, SHARDS_MAX)):
             rows, _ = worlds.load_rows(self._tx, stack.id, number)
+            self._count(len(rows))
             for row in rows.values():
                 if row.leaving or row.replaced_by is not None:
                     continue

@@ -11,7 +11,8 @@ from homeostat.api.auth import Caller
 from homeostat.api.checking import Bounds, Expansion, check, check_storable, is_secret
 from homeostat.api.existing import UNAVAILABLE, Existing, Needs, Nested
 from homeostat.api.fetching import with_fetched
-from homeostat.api.foresight import UNBORN, Forecast, Forecaster
+from homeostat.api.foresight import UNBORN, Forecast, Forecaster, Horizon
+from homeostat.api.places import GoOn, go_on
 from homeostat.clouds.outbound import Outbound
 from homeostat.convergence import adopting, traces
 from homeostat.convergence.children import DEPTH_MAX
@@ -51,7 +52,8 @@ class Intent:
 
     clear_parameters — names whose stored values are dropped (PATCH only); look_first — nothing is at rest until it was
     looked at, however little the template changes; check_types — refuses types that are not
-    for this user; None: all are for everybody.
+    for this user; None: all are for everybody; go_on — called between steps of the work, fails when nobody waits for
+    the answer any more.
     """
 
     template: Mapping[str, Any] | str | None = None
@@ -64,18 +66,20 @@ class Intent:
     clear_parameters: Collection[str] = ()
     look_first: bool = False
     check_types: CheckTypes | None = None
+    go_on: GoOn = go_on
 
 
 @dataclass(frozen=True, slots=True)
 class Quotas:
     """stacks_max — live root stacks of a project, but for admins; resources_max — of a stack with all that is nested in
-    it; expanded_max, depth_max — see `Bounds`; snapshots_max — of one stack; timeout_s — default deadline; adopt,
-    abandon — may stacks be adopted, and exported and abandoned?"""
+    it; expanded_max, depth_max — see `Bounds`; previewed_max — resources that a preview tells of; snapshots_max — of
+    one stack; timeout_s — default deadline; adopt, abandon — may stacks be adopted, and exported and abandoned?"""
 
     stacks_max: int = 512
     resources_max: int = 100_000
     expanded_max: int = 50_000
     depth_max: int = DEPTH_MAX
+    previewed_max: int = 10_000
     snapshots_max: int = 32
     timeout_s: float = 3600.0
     adopt: bool = True
@@ -119,28 +123,28 @@ class Intake:
 
         Fails: Rejected naming the place and the remedy; Transient when the cloud does not answer.
         """
-        return self._checked(identity, desired, check_types)[0]
+        return self._checked(identity, desired, Intent(check_types=check_types))[0]
 
     def _checked(
         self,
         identity: Identity,
         desired: Desired,
-        check_types: CheckTypes | None,
+        intent: Intent,
         *,
         strict: bool = True,
         ignored: Collection[str] = (),
     ) -> tuple[Compiled, Needs]:
-        """The same, and what it needs. strict — parameters must have values, and what the template names must exist;
-        ignored — codes of errors that are none."""
+        """The same, and what it needs. intent — that asks for it; strict — parameters must have values, and what the
+        template names must exist; ignored — codes of errors that are none. Fails: Gone, too."""
         check_storable(desired.template, "template")
         check_storable([desired.parameters, desired.environment], "parameters")
         self._sinks.check(identity.project, desired.sinks)
-        expansion, needs = Expansion(self.quotas.bounds), Needs()
+        expansion, needs = Expansion(self.quotas.bounds, intent.go_on), Needs()
         compiled = compile_desired(desired, identity, strict=strict, allowance=expansion.allowance)
         check(compiled, desired, needs=needs, expansion=expansion)
         expansion.close()
-        if check_types is not None:
-            check_types(needs.types)
+        if intent.check_types is not None:
+            intent.check_types(needs.types)
         try:
             with Hidden.of(compiled.parameters).refusals():
                 self._check_outside(identity.project, needs, strict=strict, ignored=ignored)
@@ -165,9 +169,7 @@ class Intake:
 
         ignored — codes of errors that are none. Fails: like `compile`.
         """
-        compiled, needs = self._checked(
-            identity, self._replacing(intent), intent.check_types, strict=False, ignored=ignored
-        )
+        compiled, needs = self._checked(identity, self._replacing(intent), intent, strict=False, ignored=ignored)
         return compiled, needs.nested
 
     def create(
@@ -189,7 +191,7 @@ class Intake:
         stack_id = self.entropy.stack_id()
         traces.note(stack_id=stack_id)
         desired = self._desired(intent.template, intent)
-        compiled, needs = self._checked(Identity(stack_id, name, project), desired, intent.check_types)
+        compiled, needs = self._checked(Identity(stack_id, name, project), desired, intent)
         desired = replace(desired, template=compiled.raw, secret=is_secret(needs))
         new = NewStack(
             stack_id,
@@ -268,7 +270,7 @@ class Intake:
             raise Rejected("NotSupported", "Updating the stack of a group is not supported: update the group instead.")
         desired = self._completed(_patched(before, intent)) if patch else self._replacing(intent)
         identity = Identity(row.id, row.name, row.project)
-        compiled, needs = self._checked(identity, desired, intent.check_types)
+        compiled, needs = self._checked(identity, desired, intent)
         if said == row.revision and any(each.schema.immutable for each in compiled.parameters.values()):
             check_immutable(compile_desired(before, identity, strict=False).parameters, compiled.parameters)
         return row, replace(desired, template=compiled.raw, secret=is_secret(needs)), compiled
@@ -276,18 +278,23 @@ class Intake:
     def foresee_new(self, project: str, name: str, intent: Intent) -> Forecast:
         """What would be created. Fails: like `create`."""
         desired = self._replacing(intent)
-        compiled = self.compile(Identity(UNBORN, name, project), desired, intent.check_types)
+        compiled, _ = self._checked(Identity(UNBORN, name, project), desired, intent)
         with self._db.read() as tx:
             there = stacks.find(tx, project, name)
             if there is not None and there.deleted_at is None:
                 raise Rejected("StackExists", f"The Stack ({name}) already exists.")
-            return Forecaster(tx, self._db.now_of(tx)).of_new(name, project, desired, compiled)
+            return self._forecaster(tx, intent).of_new(name, project, desired, compiled)
 
     def foresee_update(self, stack_id: str, intent: Intent, *, patch: bool = False) -> Forecast:
         """What an update would do. Fails: like `update`."""
         row, desired, compiled = self._proposed(stack_id, intent, patch=patch)
         with self._db.read() as tx:
-            return Forecaster(tx, self._db.now_of(tx), looks=intent.look_first).of_update(row, desired, compiled)
+            return self._forecaster(tx, intent).of_update(row, desired, compiled)
+
+    def _forecaster(self, tx: Connection, intent: Intent) -> Forecaster:
+        quotas = self.quotas
+        limits = Horizon(quotas.depth_max, quotas.previewed_max, intent.go_on)
+        return Forecaster(tx, self._db.now_of(tx), limits, looks=intent.look_first)
 
     def delete(self, stack_id: str, by: Caller | None = None) -> None:
         """The stack should not exist (CV12). Fails: Rejected — EntityNotFound once it does not; StackLocked."""

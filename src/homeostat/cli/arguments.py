@@ -324,6 +324,16 @@ def _service(commands: Commands, name: str, summary: str, example: str) -> Argum
         metavar="N",
     )
     _option(command, "depth-max", 5, "levels of nested stacks that a stack may have", type=int, metavar="N")
+    _option(command, "previewed-max", 10_000, "resources that a preview tells of", type=int, metavar="N")
+    _option(
+        command,
+        "heavy-requests",
+        4,
+        "requests that check templates (create, update, preview, validate) at the same time, of each API process; one "
+        "project has at most half of these places, others wait for theirs in turn",
+        type=int,
+        metavar="N",
+    )
     _option(command, "snapshots-max", 32, "snapshots that a stack may have", type=int, metavar="N")
     _switch(command, "metrics", "the API shows metrics at /metrics, to whom it would answer otherwise")
     _option(command, "metrics-port", None, "a worker shows metrics at this port, 0 for any", type=int, metavar="PORT")

@@ -81,6 +81,10 @@ class ServiceSettings:
     """Resources of the nested templates of one stack that differ."""
     depth_max: int = 5
     """Levels of nested stacks."""
+    previewed_max: int = 10_000
+    """Resources that a preview tells of."""
+    heavy_requests: int = 4
+    """That check templates, at the same time, of each API process."""
     snapshots_max: int = 32
     """Of one stack."""
     regions: tuple[str, ...] = ()
@@ -130,6 +134,8 @@ class ServiceSettings:
             resources_max=arguments.resources_max,
             expanded_max=arguments.expanded_max,
             depth_max=arguments.depth_max,
+            previewed_max=arguments.previewed_max,
+            heavy_requests=arguments.heavy_requests,
             snapshots_max=arguments.snapshots_max,
             regions=tuple(arguments.region),
             region_logins=arguments.region_logins,
@@ -169,7 +175,11 @@ class ServiceSettings:
         self._check_local_cloud()
         if self.cloud == "simulated" and self.workers > 1:
             raise Usage("--cloud simulated lives in the memory of one worker: leave --workers at 1")
-        for flag, count in (("--workers", self.workers), ("--apis", self.apis)):
+        for flag, count in (
+            ("--workers", self.workers),
+            ("--apis", self.apis),
+            ("--heavy-requests", self.heavy_requests),
+        ):
             if count < 1:
                 raise Usage(f"{flag} {count}: at least one is needed")
         if self.max_body < 1:
@@ -248,6 +258,8 @@ class ServiceSettings:
             "HOMEOSTAT_RESOURCES_MAX": str(self.resources_max),
             "HOMEOSTAT_EXPANDED_MAX": str(self.expanded_max),
             "HOMEOSTAT_DEPTH_MAX": str(self.depth_max),
+            "HOMEOSTAT_PREVIEWED_MAX": str(self.previewed_max),
+            "HOMEOSTAT_HEAVY_REQUESTS": str(self.heavy_requests),
             "HOMEOSTAT_SNAPSHOTS_MAX": str(self.snapshots_max),
             "HOMEOSTAT_REGION": " ".join(self.regions),
             "HOMEOSTAT_REGION_LOGINS": str(self.region_logins or ""),

@@ -1,5 +1,6 @@
 """One address for all actions: the parameter `Action` says which (cfn-api.md sections 1 and 3)."""
 
+import contextlib
 import logging
 from collections.abc import Mapping
 
@@ -25,6 +26,8 @@ ACTIONS: Mapping[str, Action] = {**stacks.ACTIONS, **resources.ACTIONS}
 CHANGES = frozenset({"CancelUpdateStack", "CreateStack", "DeleteStack", "UpdateStack"})
 FOR_STACK_USERS = frozenset({"DescribeStackResource"})
 """What servers and users that a template has made may do."""
+HEAVY = frozenset({"CreateStack", "EstimateTemplateCost", "UpdateStack", "ValidateTemplate"})
+"""What checks templates."""
 QUERY = [
     {
         "name": name,
@@ -69,7 +72,13 @@ async def _answered(request: Request) -> Response:
         sent = await _sent(request)
         parameters = Parameters.of((*sent.query, *sent.form))
         as_json = parameters.get("ContentType") == "JSON"
-        return await to_thread.run_sync(_act, request, sent, parameters, as_json)
+        asking = await to_thread.run_sync(_admitted, request, sent, parameters)
+        name = parameters.get("Action") or ""
+        async with contextlib.AsyncExitStack() as held:
+            if name in HEAVY:
+                ask = asking.ask
+                await held.enter_async_context(ask.service.places.one(ask.project, ask.attention, request.receive))
+            return await to_thread.run_sync(_act, asking, name, as_json)
     except (Refused, Rejected, Transient) as error:
         problem = refused(error)
         if isinstance(error, Transient):
@@ -90,7 +99,8 @@ async def _sent(request: Request) -> Sent:
     )
 
 
-def _act(request: Request, sent: Sent, parameters: Parameters, as_json: bool) -> Response:
+def _admitted(request: Request, sent: Sent, parameters: Parameters) -> Asking:
+    """Who asks for what. Fails: Refused, Rejected, Transient."""
     admission: Admission = request.app.state.admission
     admitted = admission.admit(sent)
     name = parameters.get("Action") or ""
@@ -106,4 +116,8 @@ def _act(request: Request, sent: Sent, parameters: Parameters, as_json: bool) ->
     service.policy.check(f"cloudformation:{name}", caller, admitted.project)
     base = f"{str(request.base_url).rstrip('/')}/v1"
     ask = Asked(service, caller, admitted.project, base)
-    return answers.answer(name, ACTIONS[name](Asking(ask, parameters, admitted.holder)), as_json=as_json)
+    return Asking(ask, parameters, admitted.holder)
+
+
+def _act(asking: Asking, name: str, as_json: bool) -> Response:
+    return answers.answer(name, ACTIONS[name](asking), as_json=as_json)

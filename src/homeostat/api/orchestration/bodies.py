@@ -97,6 +97,7 @@ def read_intent(body: Mapping[str, Any], ask: Asked) -> Intent:
         clear_parameters=tuple(_optional(body, "clear_parameters", _names) or ()),
         look_first=bool(_optional(body, "converge", flag)),
         check_types=ask.check_types,
+        go_on=ask.attention.check,
     )
 
 

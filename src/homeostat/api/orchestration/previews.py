@@ -7,7 +7,7 @@ from fastapi import Query
 from starlette.responses import Response
 
 from homeostat.api.answers import Json
-from homeostat.api.asking import Ask, Asked, Body, Flag, StackId, StackName, described_body, quoted
+from homeostat.api.asking import HEAVY, Ask, Asked, Body, Flag, StackId, StackName, described_body, quoted
 from homeostat.api.faults import documented
 from homeostat.api.foresight import UNBORN, Forecast, all_of
 from homeostat.api.orchestration import models
@@ -28,7 +28,7 @@ Nested = Annotated[Flag, Query(description="Tell of the resources of nested stac
 
 @ROUTER.post(
     "/stacks/preview",
-    dependencies=[may("stacks:preview")],
+    dependencies=[may("stacks:preview"), HEAVY],
     summary="Preview a stack",
     responses=answers(models.StackPreview) | documented(409),
     openapi_extra=described_body(CreateRequest),
@@ -64,7 +64,7 @@ def preview_stack(ask: Ask, body: Body) -> Response:
 
 @ROUTER.put(
     f"{STACK}/preview",
-    dependencies=[may("stacks:preview_update")],
+    dependencies=[may("stacks:preview_update"), HEAVY],
     summary="Preview an update",
     responses=answers(models.UpdatePreview),
     openapi_extra=described_body(UpdateRequest),
@@ -78,7 +78,7 @@ def preview_update(
 
 @ROUTER.patch(
     f"{STACK}/preview",
-    dependencies=[may("stacks:preview_update_patch")],
+    dependencies=[may("stacks:preview_update_patch"), HEAVY],
     summary="Preview an update of parts",
     responses=answers(models.UpdatePreview),
     openapi_extra=described_body(UpdateRequest),

@@ -9,7 +9,7 @@ from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
 from homeostat.api.answers import Json, nothing
-from homeostat.api.asking import Ask, Asked, Body, Flag, StackId, StackName, described_body
+from homeostat.api.asking import HEAVY, Ask, Asked, Body, Flag, StackId, StackName, described_body
 from homeostat.api.faults import documented
 from homeostat.api.orchestration import models, outputs
 from homeostat.api.orchestration.bodies import CreateRequest, UpdateRequest, read_intent, read_name, refuse_converge
@@ -64,7 +64,7 @@ def _item(ask: Asked, row: Row[Any], project: str | None) -> dict[str, Any]:
 
 @ROUTER.post(
     "/stacks",
-    dependencies=[may("stacks:create")],
+    dependencies=[may("stacks:create"), HEAVY],
     summary="Create a stack",
     status_code=201,
     responses=answers(models.CreatedStack, "Accepted; the stack is being created.", 201) | documented(409),
@@ -102,7 +102,7 @@ def show_stack(
 
 @ROUTER.put(
     STACK,
-    dependencies=[may("stacks:update")],
+    dependencies=[may("stacks:update"), HEAVY],
     summary="Update a stack",
     status_code=202,
     response_class=Response,
@@ -116,7 +116,7 @@ def update_stack(ask: Ask, stack_name: StackName, stack_id: StackId, body: Body)
 
 @ROUTER.patch(
     STACK,
-    dependencies=[may("stacks:update_patch")],
+    dependencies=[may("stacks:update_patch"), HEAVY],
     summary="Update parts of a stack",
     status_code=202,
     response_class=Response,

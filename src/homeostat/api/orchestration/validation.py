@@ -7,7 +7,7 @@ from fastapi import Query
 from starlette.responses import Response
 
 from homeostat.api.answers import Json
-from homeostat.api.asking import Ask, Body, Flag, described_body
+from homeostat.api.asking import HEAVY, Ask, Body, Flag, described_body
 from homeostat.api.existing import UNAVAILABLE, Nested
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.bodies import TemplateRequest, read_intent
@@ -28,7 +28,7 @@ NOBODY = "None"
 
 @ROUTER.post(
     "/validate",
-    dependencies=[may("stacks:validate_template")],
+    dependencies=[may("stacks:validate_template"), HEAVY],
     summary="Validate a template",
     responses=answers(models.Validation),
     openapi_extra=described_body(TemplateRequest),
