@@ -40,8 +40,8 @@ class Needs:
 
     types — each with the first place where it stands; made — things that the template makes under names it gives;
     nested — stacks in it by the names of their resources, as far as they are known; logins — transports by which a
-    server logs in, and where they stand; resources — in the whole tree, as far as it is known; secret — does a
-    template of the tree hold a secret?
+    server logs in, and where they stand; resources — in the whole tree, as far as it is known; stacks — nested ones;
+    secret — does a template of the tree hold a secret?
     """
 
     mentions: dict[Hashable, Mention] = field(default_factory=dict)
@@ -50,6 +50,7 @@ class Needs:
     nested: "dict[str, Nested]" = field(default_factory=dict)
     logins: dict[str, Path] = field(default_factory=dict)
     resources: int = 0
+    stacks: int = 0
     secret: bool = False
 
     def of_parameters(self, parameters: Mapping[str, Parameter]) -> None:
@@ -73,6 +74,7 @@ class Needs:
         for transport, place in nested.logins.items():
             self.logins.setdefault(transport, (*path, *place))
         self.resources += nested.resources
+        self.stacks += 1 + nested.stacks
 
     def of_resource(self, kind: ResourceType, values: Mapping[str, Any], path: Path) -> None:
         """values — coerced; path — of the resource."""

@@ -47,6 +47,10 @@ def validate(
     intent = read_intent(body, ask)
     compiled, nested = ask.service.intake.validate(Identity(NOBODY, NOBODY, ask.project), intent, ignored)
     shape = validate_shape(compiled)
+    shown_max, count = ask.service.intake.quotas.previewed_max, sum(1 + each.needs.stacks for each in nested.values())
+    if show_nested and count > shown_max:
+        message = f"{count} nested templates are more than the {shown_max} that are told of: leave show_nested out"
+        raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
     return Json(shape | {"NestedParameters": _inside(nested, Veil().of(compiled))} if show_nested else shape)
 
 
