@@ -35,6 +35,10 @@ MEMBERS_PER_SHARD = 1000
 KEPT_MAX = 20_000
 """Definitions kept in memory: what a worker needs follows its shards, not the stack."""
 
+PARSED_MAX = 4_000_000
+"""Characters of templates whose content is kept in memory."""
+_PARSED: Kept[str, tuple[int, dict[str, Any]]] = Kept(PARSED_MAX, lambda parsed: parsed[0])
+
 REMOTE = "remote_stack"
 """Kind of resources that are stacks of their own."""
 Graph = Mapping[str, Definition]
@@ -158,10 +162,9 @@ def template_of(type_name: str, files: Mapping[str, str]) -> dict[str, Any]:
     return _parsed(files[type_name])
 
 
-@lru_cache(maxsize=8)
 def _parsed(text: str) -> dict[str, Any]:
-    """The members of a group of nested stacks are all made from one text. Nobody changes what is parsed."""
-    return parse_template(text)
+    """Nested stacks are made from the same texts again and again. Nobody changes what is parsed."""
+    return _PARSED.get(text, lambda: (len(text), parse_template(text)))[1]
 
 
 def attributes_of(type_name: str, files: Mapping[str, str]) -> "Attributes":
@@ -187,12 +190,13 @@ def with_content(definitions: Graph, desired: Desired) -> Graph:
     """Give resources whose reality is a stack a fingerprint of what that is made from besides their properties, so that
     an edit of a file, or of the environment, is a change of theirs."""
     registry = registry_of(desired.environment)
-    files = _fingerprint(sorted(desired.files.items()))
+    files = ""
     found = {}
     for name, each in definitions.items():
         if kind_of(each.type) != NestedStack.kind:
             continue
         inside = _inside(desired.environment, registry, each)
+        files = files or _fingerprint_of_files(tuple(sorted(desired.files.items())))
         of_templates = isinstance(type_of(each.type), FromTemplate) or _of_templates(each, registry_of(inside))
         mark = _fingerprint([files, inside]) if _tells(inside) else files
         if of_templates or _tells(inside):
@@ -207,6 +211,12 @@ def _inside(environment: Mapping[str, Any], registry: Registry, each: Definition
 def _tells(environment: Mapping[str, Any]) -> bool:
     """Does it say anything that stacks are made from?"""
     return any(content for name, content in environment.items() if name != environments.SINKS)
+
+
+@lru_cache(maxsize=16)
+def _fingerprint_of_files(files: tuple[tuple[str, str], ...]) -> str:
+    """All stacks that are nested in one another are made from the same files."""
+    return _fingerprint(list(files))
 
 
 def _fingerprint(content: Any) -> str:

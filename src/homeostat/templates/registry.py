@@ -62,9 +62,12 @@ class Registry:
 
     _single: bool = field(init=False, compare=False)
     """Is there anything about single resources?"""
+    _patterns: tuple[Entries, Entries] = field(init=False, compare=False)
+    """Of `user` and `shared`, the entries whose keys end with `*`."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_single", bool(self.user.get(RESOURCES) or self.shared.get(RESOURCES)))
+        object.__setattr__(self, "_patterns", (_patterns(self.user), _patterns(self.shared)))
 
     def resolve(self, type_name: str, name: str) -> Resolved:
         """What a resource of this type and name is made by; the type itself where nothing leads to one that there is.
@@ -110,24 +113,31 @@ class Registry:
         """Entries that match, best first; with the empty place, the type as it is."""
         if is_template(type_name):
             yield (), type_name
-        for entries, own in ((self.user, False), (self.shared, True)):
-            matching = dict(_matching(entries, type_name, name))
+        for entries, patterns, own in (
+            (self.user, self._patterns[0], False),
+            (self.shared, self._patterns[1], True),
+        ):
+            matching = dict(_matching(entries, patterns, type_name, name))
             if own and (type_name,) not in matching and self.known(type_name):
                 matching[(type_name,)] = ""
             for place in sorted(matching, key=lambda each: (-len(each), each)):
                 yield (place, matching[place]) if matching[place] else ((), type_name)
 
 
-def _matching(entries: Entries, type_name: str, name: str) -> Iterator[tuple[Place, str]]:
+def _patterns(entries: Entries) -> Entries:
+    return {key: value for key, value in entries.items() if key.endswith("*")}
+
+
+def _matching(entries: Entries, patterns: Entries, type_name: str, name: str) -> Iterator[tuple[Place, str]]:
+    """patterns — those of the entries whose keys end with `*`: there may be hundreds of others."""
     for key, content in _about(entries, name):
         if isinstance(content.get(type_name), str):
             yield (RESOURCES, key, type_name), content[type_name]
-    for key, value in entries.items():
-        if key == RESOURCES or not isinstance(value, str) or not value:
-            continue
-        if key == type_name:
-            yield (key,), value
-        elif key.endswith("*") and type_name.startswith(key[:-1]):
+    same = entries.get(type_name) if type_name != RESOURCES else None
+    if isinstance(same, str) and same:
+        yield (type_name,), same
+    for key, value in patterns.items():
+        if key != type_name and isinstance(value, str) and value and type_name.startswith(key[:-1]):
             target = _carried(key, value, type_name)
             if target:
                 yield (key,), target
@@ -174,7 +184,10 @@ def child_entries(section: Entries, name: str, place: Place) -> dict[str, Any]:
     inside: dict[str, Any] = {}
     for _, content in _about(section, name):
         inside.update({key: value for key, value in content.items() if isinstance(value, Mapping)})
-    kept = {key: value for key, value in section.items() if key != RESOURCES and (key,) != place}
+    kept = dict(section)
+    kept.pop(RESOURCES, None)
+    if len(place) == 1:
+        kept.pop(place[0], None)
     return {**kept, RESOURCES: inside} if inside else kept
 
 
