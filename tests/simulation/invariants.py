@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from sqlalchemy import func, select
 
-from homeostat.convergence.definitions import Definitions
+from homeostat.convergence.definitions import Definitions, Graph
 from homeostat.convergence.loading import Loaded, load
 from homeostat.model.plan import Why
 from homeostat.model.status import MAINTENANCE, Action, Status
@@ -85,10 +85,15 @@ def _check_shard(world: Restable, stack: Any, number: int) -> set[str]:
         f"{place} has not noticed what became of its child stacks: {_news(loaded, stored)}"
     )
     failures = sum(row.hinders for row in loaded.world.rows.values())
+    if stack.complete_revision == stack.revision and stack.lock is None and not stack.suspended:
+        what = f"{place} is {stack.action}_{stack.status} with {failures} failed resources"
+        assert not failures or stack.status == Status.FAILED, what
     assert shard.failures == failures, f"{place} has {failures} failed resources, and counts {shard.failures}"
     frontier = Frontier(loaded.world, (f"next{number}" for number in count()))
     steps = frontier.steps(now, 1000)
     assert not steps, f"{place} is at rest with something to do: {steps}"
+    if stack.complete_revision == stack.revision and stack.converge and not stack.exceptions and stack.lock is None:
+        _check_tries(place, graph, frontier)
     told = {each.node: each for each in explain(again.world, Standing(now), now)}
     for name in graph:
         current = frontier.current.get(name)
@@ -112,6 +117,17 @@ def _check_shard(world: Restable, stack: Any, number: int) -> set[str]:
         done = (shard.planned, shard.done)
         assert done == (len(graph), len(graph)), f"{place} is COMPLETE with {len(graph)}, and counts {done}"
     return {name for name, each in graph.items() if each.restricted}
+
+
+def _check_tries(place: str, graph: Graph, frontier: Frontier) -> None:
+    """Nothing that could not be made stays so when what it requires has become well since (CV13)."""
+    for name, row in frontier.current.items():
+        if row.action != Action.CREATE or not row.failed or row.handle or graph[name].restricted or row.hooks:
+            continue
+        required = [frontier.current[each] for each in graph[name].requires if each in frontier.current]
+        well = all(each.status == Status.COMPLETE and each.action != Action.INIT for each in required)
+        newer = [each.name for each in required if each.changed > row.resolved]
+        assert not (well and newer), f"{place}.{name} failed ({row.reason}), and {newer} are well since then"
 
 
 def _news(loaded: Loaded, stored: Mapping[str, Seen]) -> list[tuple[str, Any]]:

@@ -19,6 +19,8 @@ SIMPLE = (
 WITH_DATA = ("OS::Nova::Server", "OS::Cinder::Volume")
 """Those that can be snapshotted."""
 
+SERVER, VOLUME = WITH_DATA
+ATTACHMENT = "OS::Cinder::VolumeAttachment"
 GROUP = "OS::Heat::ResourceGroup"
 INNER, OUTER = "inner.yaml", "outer.yaml"
 """Nested templates; the outer one holds an inner one."""
@@ -54,7 +56,10 @@ def _nested(resources: Resources) -> dict[str, Any]:
 
 class Gardener:
     """Grows templates and changes them. nested — whether nested stacks and groups are among them; careful —
-    whether all else has data that is snapshotted when it goes."""
+    whether all else has data that is snapshotted when it goes; links — whether things are made of others, without which
+    the cloud refuses them."""
+
+    links = False
 
     def __init__(self, rng: random.Random, *, nested: bool, careful: bool = False) -> None:
         self._rng = rng
@@ -109,6 +114,9 @@ class Gardener:
         return resource
 
     def _simple(self, earlier: Resources) -> dict[str, Any]:
+        kinds = {each["type"] for each in earlier.values()}
+        if self.links and {SERVER, VOLUME} <= kinds and self._rng.random() < 0.5:
+            return {"type": ATTACHMENT, "properties": self._properties(ATTACHMENT, earlier)}
         kind = self._rng.choice(WITH_DATA if self._careful else SIMPLE)
         policy = {"deletion_policy": "Snapshot"} if self._careful else {}
         return {"type": kind, "properties": self._properties(kind, earlier), **policy}
@@ -118,6 +126,8 @@ class Gardener:
         number = str(rng.randint(0, 3))
         if kind == "OS::Heat::TestResource":
             return self._double(earlier)
+        if kind == ATTACHMENT:
+            return {"instance_uuid": self._one_of(SERVER, earlier), "volume_id": self._one_of(VOLUME, earlier)}
         if kind == "OS::Nova::Server":
             metadata = {"v": self._reading(earlier) if earlier and rng.random() < 0.3 else number}
             return {"image": "i", "flavor": rng.choice(("small", "large")), "metadata": metadata}
@@ -129,6 +139,11 @@ class Gardener:
         if kind == "OS::Heat::RandomString":
             return {"length": rng.randint(4, 8)}
         return {"name": f"net{number}"}
+
+    def _one_of(self, kind: str, earlier: Resources) -> Any:
+        """A reference to an earlier one of this type, or to nothing."""
+        names = sorted(name for name, each in earlier.items() if each["type"] == kind)
+        return {"get_resource": self._rng.choice(names)} if names else "1"
 
     def _double(self, earlier: Resources) -> dict[str, Any]:
         rng = self._rng

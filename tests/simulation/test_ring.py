@@ -94,6 +94,16 @@ def test_snapshots_of_stacks_are_neither_lost_nor_leaked() -> None:
     assert sum(world.restored for world in worlds) > 5
 
 
+def test_what_is_lost_together_or_marked_again_and_again_is_healed() -> None:
+    """Things that depend on each other, or all of a kind, vanish in one moment; a program marks the same resource over
+    and over. Nothing that is well goes, nothing stays FAILED whose requirements are well, no stack says better than it
+    is."""
+    worlds = [played(seed, lossy=True) for seed in range(300, 308)]
+    told = [line for world in worlds for line in world.lines]
+    assert sum("vanish at once" in line for line in told) > 20
+    assert sum("once more" in line for line in told) > 20
+
+
 def test_stacks_are_abandoned_and_adopted_amid_all_that() -> None:
     """CV16: what a document names is not deleted, or made twice, and a stack that has taken it over converges."""
     worlds = [played(seed, moving=True) for seed in range(FIRST, FIRST + 12)]

@@ -18,6 +18,7 @@ from homeostat.clouds.simulated import Faults, Weather
 from homeostat.model.status import Status
 from homeostat.store import schema, shards
 from tests.simulation.actors import Process
+from tests.simulation.losses import Losses
 from tests.simulation.templates import Gardener, Warden, Wish
 from tests.simulation.watching import WatchedCloud
 from tests.simulation.world import SimulatedWorld
@@ -62,6 +63,7 @@ class TroubledWorld(SimulatedWorld):
         marked: bool = False,
         moving: bool = False,
         maintained: bool = False,
+        lossy: bool = False,
     ) -> None:
         rng = random.Random(f"climate {seed}")
         wardens = random.Random(f"warden {seed}")
@@ -103,6 +105,10 @@ class TroubledWorld(SimulatedWorld):
             self._acts.append((20.0 if marked else 6.0, self._mark))
         if random.Random(f"loser {seed}").random() < 0.4:
             self._acts.append((3.0, self._hide))
+        losers = random.Random(f"losses {seed}")
+        if losers.random() < 0.4 or lossy:
+            self._gardener.links = losers.random() < 0.6 or lossy
+            self._acts += Losses(self, losers).acts()
         self._unswitched: set[str] = set()
         if caretakers.random() < 0.3 or maintained:
             self._acts += [(5.0, self._maintain), (5.0, self._lock_stack), (5.0, self._unlock_stack)]
@@ -524,7 +530,7 @@ class TroubledWorld(SimulatedWorld):
         change = self.rng.choice(changes)
         cloud.change(handle, **change) if change else cloud.vanish(handle)
         self.tell(f"{handle}: {change or 'vanishes'}")
-        self._sight(handle)
+        self.sight(handle)
 
     def _lock(self) -> None:
         """Somebody protects a thing from deletion, or lifts that."""
@@ -535,7 +541,7 @@ class TroubledWorld(SimulatedWorld):
             cloud.change(handle, locked=self.rng.random() < 0.5)
             self.tell(f"{handle} is locked or unlocked")
 
-    def _sight(self, handle: str) -> None:
+    def sight(self, handle: str) -> None:
         """The notice of it is lost, comes once, or twice, to whoever listens."""
         for _ in range(self.rng.choice((0, 1, 2))):
             worker = self.rng.choice(self.workers)
@@ -544,7 +550,7 @@ class TroubledWorld(SimulatedWorld):
     def _notice(self) -> None:
         """A cloud says that something has changed; it may well have not."""
         handles = sorted(self._cloud().things())
-        self._sight(self.rng.choice(handles) if handles else "server-999999")
+        self.sight(self.rng.choice(handles) if handles else "server-999999")
 
     def _black_out(self) -> None:
         cloud = self._cloud()
@@ -561,7 +567,7 @@ class TroubledWorld(SimulatedWorld):
         hidden = self.rng.choice(([one], [one], same, handles))
         for handle in hidden:
             cloud.hide(handle)
-            self._sight(handle)
+            self.sight(handle)
         until = self.clock.time + self.rng.choice((0.2, 1.0, 3.0, 30.0))
 
         def end() -> None:

@@ -19,6 +19,7 @@ from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.convergence.definitions import Graph, compile_graph
 from homeostat.convergence.signalling import SIGNAL
 from homeostat.model.desired import Identity
+from homeostat.model.errors import NotFound
 from homeostat.model.observed import Observation
 from homeostat.model.status import MAINTENANCE, Action, DeletionPolicy, State, Status, joined, resource_may, stack_may
 from homeostat.planner.current import current_row
@@ -34,6 +35,8 @@ KEPT = "kept"
 AT_HOOK = re.compile(r"\w+ paused until Hook [\w-]+ is cleared|Hook [\w-]+ is cleared|Failure occurred while waiting\.")
 """Reasons of events that tell of no change of state."""
 WELL = ("active", "available")
+LINK, LINKED = "volume_attachment", ("instance_uuid", "volume_id")
+"""A kind of things, and the fields that name those without which the cloud refuses one."""
 
 
 ENGINE = create_engine("sqlite://", poolclass=NullPool)
@@ -133,6 +136,16 @@ class WatchedCloud(SimulatedCloud):
 
     def _touch(self, handles: Sequence[str]) -> None:
         self.touched += tuple(handle for handle in handles if handle in self.theirs)
+
+    def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
+        if kind != LINK:
+            return super().create(kind, intents)
+        answers: list[Answer] = []
+        for intent in intents:  # as upstream: what it is to be made of must be there
+            missing = [intent.spec[each] for each in LINKED if intent.spec[each] not in self.things()]
+            refused: list[Answer] = [NotFound(f"There is no {each}") for each in missing]
+            answers += refused[:1] or super().create(kind, [intent])
+        return answers
 
     def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
         self._touch([each.handle for each in changes])
