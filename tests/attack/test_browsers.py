@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from homeostat.api.auth import BasicAccess, NoAccess
+from homeostat.model.errors import Rejected
 from homeostat.store import schema
 from homeostat.store.database import Database
 from tests.wire.running import database, serving
@@ -161,6 +162,20 @@ def test_the_remedy_is_told(url: str) -> None:
     assert "answers at addresses such as 127.0.0.1, not at 'evil.example'" in rebound.json()["error"]["message"]
     linked = httpx.get(f"{url}{LINK}")
     assert "CreateStack is asked for by POST" in linked.text
+
+
+@pytest.mark.parametrize(
+    "host", ["[::1", "[::1]]", "user@127.0.0.1", "127.0.0.1/x", "127.0.0.1:x", "127.1", "", "ℓocalhost"]
+)
+def test_a_host_that_is_none_is_refused(host: str) -> None:
+    with pytest.raises(Rejected, match="answers at addresses such as"):
+        NoAccess().check_way({"host": host}, None)
+
+
+@pytest.mark.parametrize("origin", ["http://[", "null", "", "http://127.0.0.1℀", "http://127.0.0.1.evil.example", "x"])
+def test_an_origin_that_is_none_is_refused(origin: str) -> None:
+    with pytest.raises(Rejected, match="Web pages of others"):
+        NoAccess().check_way({"host": "127.0.0.1", "origin": origin}, None)
 
 
 @pytest.mark.parametrize(

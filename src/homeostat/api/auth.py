@@ -17,7 +17,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
-from urllib.parse import urlsplit
 
 import bcrypt
 from cachetools import TTLCache
@@ -127,7 +126,8 @@ class NoAccess:
 
     def check_way(self, headers: Mapping[str, str], peer: int | None) -> None:
         host = headers.get("host", "")
-        if not _is_loopback(urlsplit(f"//{host}").hostname or ""):
+        named = _AUTHORITY.match(host)
+        if named is None or not _is_loopback(named[1] or named[2]):
             raise Rejected(
                 "Forbidden",
                 f"Without access control the service answers at addresses such as 127.0.0.1, not at {host!r}: "
@@ -149,13 +149,18 @@ class NoAccess:
         return Caller()
 
 
+_AUTHORITY = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]+))(?::\d+)?\Z")
+"""Address of version 6, or another address or name; and a port."""
+
+
 def check_page(headers: Mapping[str, str]) -> None:
     """Where a browser may show who asks by itself, no page of others may have it ask.
 
     Fails: Rejected (Forbidden) for what a browser says to come from a page that is not this service's own.
     """
     site, origin = headers.get("sec-fetch-site", "none"), headers.get("origin")
-    own = origin is None or urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
+    host = headers.get("host", "").lower()
+    own = origin is None or origin.lower() in (f"http://{host}", f"https://{host}")
     if site not in ("none", "same-origin") or not own:
         raise Rejected("Forbidden", "Web pages of others may not ask here (see the headers Origin and Sec-Fetch-Site).")
 
