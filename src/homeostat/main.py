@@ -125,6 +125,7 @@ def api(arguments: Namespace) -> int:
             body_bytes_max=settings.max_body,
             rate=read_rate(settings.rate_limit),
             places=settings.heavy_requests,
+            hidden_tags=settings.hidden_tags,
         ),
         quotas=Quotas(
             stacks_max=settings.stacks_max,

@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from homeostat.cli import settings
+from homeostat.cli.arguments import parser
 from homeostat.cli.problems import Usage
 from tests.cli.conftest import Home, lives
 from tests.cli.templates import QUICK
@@ -203,3 +204,10 @@ def test_a_worker_that_is_started_again_loads_nothing_anew(service: Home, tmp_pa
 def cpu_s(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_tags_of_hidden_stacks_are_handed_to_the_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = settings.ServiceSettings.of(parser().parse_args(["serve", "--hidden-tag", "secret", "--hidden-tag", "old"]))
+    assert read.hidden_tags == ("secret", "old")
+    monkeypatch.setenv("HOMEOSTAT_HIDDEN_TAG", read.environment()["HOMEOSTAT_HIDDEN_TAG"])
+    assert settings.ServiceSettings.of(parser().parse_args(["api"])).hidden_tags == ("secret", "old")

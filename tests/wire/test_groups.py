@@ -103,3 +103,28 @@ def test_attributes_of_a_large_group_are_read_when_they_are_asked_for(
     assert http.get(f"{stack}/resources/grp").json()["resource"]["attributes"] == {}
     asked = http.get(f"{stack}/resources/grp", params={"with_attr": "refs"}).json()["resource"]["attributes"]
     assert asked["refs"] == references
+
+
+def test_a_nested_stack_shows_the_time_that_its_parent_has(http: httpx.Client) -> None:
+    body = {"stack_name": "s", "template": group("a", 0.0), "timeout_mins": 7}
+    stack_id = http.post("stacks", json=body).json()["stack"]["id"]
+    settled(http, stack_id, status="CREATE_COMPLETE")
+    stack = f"stacks/s/{stack_id}"
+    child = nested(http, stack, "grp")
+    assert http.get(child).json()["stack"]["timeout_mins"] == 7
+    answer = http.patch(stack, json={"timeout_mins": 9})
+    assert answer.status_code == 202, answer.text
+    assert http.get(child).json()["stack"]["timeout_mins"] == 9
+
+
+def test_a_facade_whose_required_property_its_template_lacks_is_refused(http: httpx.Client) -> None:
+    flavor = {"type": "OS::Nova::Flavor", "properties": {"ram": 1, "vcpus": 1}}
+    body = {
+        "stack_name": "s",
+        "template": {**VERSION, "resources": {"f": flavor}},
+        "environment": {"resource_registry": {"OS::Nova::Flavor": "f.yaml"}},
+        "files": {"f.yaml": "heat_template_version: 2018-08-31\nparameters: {vcpus: {type: number}}\n"},
+    }
+    answer = http.post("stacks", json=body)
+    assert (answer.status_code, answer.json()["error"]["type"]) == (400, "StackValidationFailed")
+    assert "Required property ram for facade OS::Nova::Flavor missing in provider" in answer.json()["error"]["message"]

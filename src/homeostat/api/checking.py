@@ -22,7 +22,7 @@ from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Rejected, invalid
 from homeostat.resources import groups
 from homeostat.resources.base import ResourceType
-from homeostat.resources.families.grouping import Membership
+from homeostat.resources.families.grouping import Membership, ResourceGroup
 from homeostat.resources.families.scaling import ScalingGroup
 from homeostat.resources.graph import Indexed
 from homeostat.resources.nested import FromTemplate, TemplateResource, facade_problem, parameters_of
@@ -270,7 +270,10 @@ class Checker:
     def _members(
         self, each: Definition, kind: ResourceType, values: Mapping[str, Any], path: tuple[str | int, ...]
     ) -> None:
-        """Check what the members of a group or chain are made from, as far as it is known."""
+        """Check what the members of a group or chain are made from, as far as it is known; a group that is to have none
+        may be switched off so, and is let alone."""
+        if isinstance(kind, ResourceGroup) and values["count"] == 0:
+            return self._within(each, None, Needs(), ())
         try:
             self.expansion.check_depth(self.depth + 1)
         except Rejected as error:

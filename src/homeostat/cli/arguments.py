@@ -335,6 +335,13 @@ def _service(commands: Commands, name: str, summary: str, example: str) -> Argum
         metavar="N",
     )
     _option(command, "snapshots-max", 32, "snapshots that a stack may have", type=int, metavar="N")
+    command.add_argument(
+        "--hidden-tag",
+        metavar="TAG",
+        action="append",
+        default=os.environ.get("HOMEOSTAT_HIDDEN_TAG", "").split(),
+        help="stacks with this tag are listed only on demand (`--hidden`), may be repeated [HOMEOSTAT_HIDDEN_TAG]",
+    )
     _switch(command, "metrics", "the API shows metrics at /metrics, to whom it would answer otherwise")
     _option(command, "metrics-port", None, "a worker shows metrics at this port, 0 for any", type=int, metavar="PORT")
     _option(command, "metrics-host", "127.0.0.1", "address of --metrics-port, open to all", metavar="ADDRESS")

@@ -78,6 +78,7 @@ class ServiceSettings:
     resources_max: int = 100_000
     """Of one stack with all that is nested in it."""
     expanded_max: int = 50_000
+    hidden_tags: tuple[str, ...] = ()
     """Resources of the nested templates of one stack that differ."""
     depth_max: int = 5
     """Levels of nested stacks."""
@@ -133,6 +134,7 @@ class ServiceSettings:
             stacks_max=arguments.stacks_max,
             resources_max=arguments.resources_max,
             expanded_max=arguments.expanded_max,
+            hidden_tags=tuple(arguments.hidden_tag),
             depth_max=arguments.depth_max,
             previewed_max=arguments.previewed_max,
             heavy_requests=arguments.heavy_requests,
@@ -257,6 +259,7 @@ class ServiceSettings:
             "HOMEOSTAT_STACKS_MAX": str(self.stacks_max),
             "HOMEOSTAT_RESOURCES_MAX": str(self.resources_max),
             "HOMEOSTAT_EXPANDED_MAX": str(self.expanded_max),
+            "HOMEOSTAT_HIDDEN_TAG": " ".join(self.hidden_tags),
             "HOMEOSTAT_DEPTH_MAX": str(self.depth_max),
             "HOMEOSTAT_PREVIEWED_MAX": str(self.previewed_max),
             "HOMEOSTAT_HEAVY_REQUESTS": str(self.heavy_requests),

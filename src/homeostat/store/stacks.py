@@ -344,6 +344,13 @@ def get(tx: Connection, stack_id: str) -> Row[Any] | None:
     return tx.execute(select(schema.stack).where(schema.stack.c.id == stack_id)).first()
 
 
+def timeout_mins_of(tx: Connection, stack: Row[Any]) -> int | None:
+    """Minutes that an action may take, as somebody said it of the stack or of the one it is nested in."""
+    if stack.parent_id is None:
+        return int(stack.timeout_mins) if stack.timeout_mins is not None else None
+    return tx.execute(select(schema.stack.c.timeout_mins).where(schema.stack.c.id == stack.root_id)).scalar()
+
+
 @dataclass(frozen=True, slots=True)
 class Standing:
     """How a stack stands, for the resource that it is the reality of. passes — how often its shards were claimed, all

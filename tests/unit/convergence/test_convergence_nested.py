@@ -327,3 +327,13 @@ def test_an_update_tries_again_what_could_not_be_healed_in_a_group() -> None:
     service.update(stack_id, {"grp": group(2)})
     service.rest()
     assert len(service.servers()) == 2
+
+
+def test_a_group_of_none_is_let_alone_whatever_its_members_would_be() -> None:
+    service = Service()
+    wrong = {"type": "OS::Heat::RandomString", "properties": {"length": "long"}}
+    stack_id = service.create({"grp": group(0, wrong)})
+    service.rest()
+    assert service.state(stack_id) == "CREATE_COMPLETE"
+    with pytest.raises(Rejected, match="long"):
+        service.update(stack_id, {"grp": group(1, wrong)})

@@ -81,7 +81,7 @@ def describe_stacks(asking: Asking) -> Any:
 
 def _described(asking: Asking, tx: Any, row: Any) -> dict[str, Any]:
     graph = asking.ask.service.graphs.described(tx, row)
-    detail = stack_detail(asking.ask, row, graph)
+    detail = stack_detail(asking.ask, tx, row, graph)
     shown = {
         "StackId": arn_of(row),
         "StackName": row.name,

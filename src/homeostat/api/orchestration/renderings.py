@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Row
+from sqlalchemy import Connection, Row
 
 from homeostat.api.asking import Asked
 from homeostat.api.graphs import Graph
 from homeostat.model.status import Action, joined
 from homeostat.resources.nested import as_given
+from homeostat.store import stacks
 from homeostat.store.events import event_id
 
 Wire = dict[str, Any]
@@ -60,7 +61,7 @@ def stack_summary(ask: Asked, stack: Row[Any]) -> Wire:
     }
 
 
-def stack_detail(ask: Asked, stack: Row[Any], graph: Graph) -> Wire:
+def stack_detail(ask: Asked, tx: Connection, stack: Row[Any], graph: Graph) -> Wire:
     """A stack without its outputs. graph — what the user last said."""
     compiled = graph.compiled
     description = compiled.description if compiled is not None else NO_DESCRIPTION
@@ -72,7 +73,7 @@ def stack_detail(ask: Asked, stack: Row[Any], graph: Graph) -> Wire:
         "capabilities": [],
         "notification_topics": [],
         "disable_rollback": stack.disable_rollback,
-        "timeout_mins": stack.timeout_mins,
+        "timeout_mins": stacks.timeout_mins_of(tx, stack),
         "tags": stack.tags or [],
         "lock": lock_shown(stack),
     }

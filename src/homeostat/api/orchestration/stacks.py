@@ -94,7 +94,7 @@ def show_stack(
     with ask.db.read() as tx:
         row = ask.stack(tx, stack_name, stack_id)
         graph = ask.service.graphs.described(tx, row)
-        body = stack_detail(ask, row, graph)
+        body = stack_detail(ask, tx, row, graph)
         if resolve_outputs and not is_deleted(row):
             body["outputs"] = outputs.resolved(tx, row, graph)
     return Json({"stack": body})

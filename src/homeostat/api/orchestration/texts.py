@@ -10,7 +10,7 @@ Wire = dict[str, Any]
 EMPTY_ENVIRONMENT: Wire = {
     "parameters": {},
     "parameter_defaults": {},
-    "resource_registry": {},
+    "resource_registry": {"resources": {}},
     "event_sinks": [],
     "encrypted_param_names": [],
 }
@@ -31,4 +31,5 @@ def environment_of(graph: Graph) -> Wire:
     """All sections; hidden values hidden."""
     if graph.compiled is None:
         return EMPTY_ENVIRONMENT
-    return dict(validate_shape(graph.compiled)["Environment"])
+    shown: Wire = validate_shape(graph.compiled)["Environment"]
+    return {**shown, "encrypted_param_names": graph.compiled.environment.get("encrypted_param_names", [])}
