@@ -9,7 +9,7 @@ from typing import Any
 
 VERSION = "2018-08-31"
 NETWORKS = ("External", "InternalApi", "Storage", "StorageMgmt", "Tenant", "Management")
-BASES = 4
+BASES = 6
 """Levels of templates that a service is made from."""
 
 
@@ -112,7 +112,7 @@ def wrapped(kind: str, parameters: dict[str, str], *told: str) -> dict[str, Any]
     return template(parameters, {"Inner": inner}, {name: {"get_attr": ["Inner", name]} for name in told})
 
 
-def overcloud(roles: int = 10, services: int = 150, nodes: int = 3) -> Overcloud:
+def overcloud(roles: int = 10, services: int = 100, nodes: int = 3) -> Overcloud:
     """roles, nodes — of each role; services — of all roles; each of these has half of them."""
     files: dict[str, Any] = {}
     registry: dict[str, str] = {}
