@@ -13,7 +13,7 @@ import threading
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -34,8 +34,10 @@ if TYPE_CHECKING:
     from homeostat.clouds.credentials import Credentials
     from homeostat.clouds.heat_api import Regions
     from homeostat.clouds.identity.keystone import Keystone
+    from homeostat.clouds.local import LocalCloud
     from homeostat.clouds.outbound import Rules
     from homeostat.clouds.port import Cloud
+    from homeostat.clouds.simulated import SimulatedCloud
     from homeostat.convergence.delegating import Delegations
     from homeostat.convergence.performing import Clouds
     from homeostat.convergence.stackusers import StackUsers
@@ -542,19 +544,19 @@ def clouds(settings: ServiceSettings, db: "Database") -> "Iterator[tuple[Cloud, 
 
         def of_project(project: str) -> JoinedCloud:
             joined: list[Cloud] = [others.of(project), own.of(project), handled.of(project), *installed.of(project)]
-            return JoinedCloud(Furnished(there, own, db, project), *joined)
+            return JoinedCloud(Furnished(there.of(project), own, db, project), *joined)
 
         handled.clouds = of_project
         yield there, of_project
 
 
-def cloud(settings: ServiceSettings, db: "Database") -> "Cloud":
+def cloud(settings: ServiceSettings, db: "Database") -> "LocalCloud | SimulatedCloud":
     from homeostat.clouds.local import LocalCloud
     from homeostat.clouds.simulated import SimulatedCloud
     from homeostat.store import identities
 
-    adapters: Mapping[str, Callable[[], Cloud]] = {
-        "local": lambda: LocalCloud(State(settings.state).cloud, partial(identities.agree, db, "local")),
+    adapters: Mapping[str, Callable[[], LocalCloud | SimulatedCloud]] = {
+        "local": lambda: LocalCloud(State(settings.state).cloud, identities.Ledger(db, "local")),
         "simulated": lambda: SimulatedCloud(time.time),
     }
     return adapters[settings.cloud]()

@@ -13,6 +13,7 @@ from tests.unit.convergence.running import Service
 
 from homeostat.clouds.local import LocalCloud
 from homeostat.clouds.local import tree as trees
+from homeostat.clouds.local.cloud import NoLedger
 from homeostat.clouds.local.watching import Watcher
 from homeostat.clouds.port import Change, Cloud, Intent, Operation, Sighting
 from homeostat.clouds.simulated import SimulatedCloud
@@ -39,6 +40,15 @@ def made(cloud: Cloud, kind: str, token: str, **spec: Any) -> str:
     (answer,) = cloud.create(kind, [Intent(token, spec)])
     assert isinstance(answer, Observation), repr(answer)
     return answer.handle
+
+
+class Known(NoLedger):
+    def __init__(self, identity: str = "") -> None:
+        self._identity = identity
+
+    def agree(self, identity: str) -> str:
+        self._identity = self._identity or identity
+        return self._identity
 
 
 def volume(cloud: Cloud, token: str = "token") -> str:
@@ -222,15 +232,11 @@ def test_what_was_never_made_whole_is_absent_and_made_again(cloud: LocalCloud, r
 def test_a_service_that_starts_while_the_directory_is_away_begins_no_other_cloud(
     root: Path, go: Callable[[Path], None]
 ) -> None:
-    kept: dict[str, str] = {}
-
-    def agree(found: str) -> str:
-        return kept.setdefault("identity", found) if found else kept.get("identity", "")
-
-    with contextlib.closing(LocalCloud(root, agree)) as first:
+    ledger = Known()
+    with contextlib.closing(LocalCloud(root, ledger)) as first:
         disk = volume(first)
     go(root)
-    with contextlib.closing(LocalCloud(root, agree)) as second:
+    with contextlib.closing(LocalCloud(root, ledger)) as second:
         with pytest.raises(Transient, match="away"):
             second.observe("volume", [disk])
         back(root)
@@ -246,7 +252,7 @@ def test_a_cloud_that_is_lost_for_good_is_begun_anew_as_the_message_says(root: P
             first.observe("volume", [disk])
     root.mkdir()
     (root / ".cloud").write_text(f"{identity}\n")
-    with contextlib.closing(LocalCloud(root, lambda found: identity)) as second:
+    with contextlib.closing(LocalCloud(root, Known(identity))) as second:
         assert presence(second, "volume", disk) is Presence.ABSENT
         assert presence(second, "volume", volume(second)) is Presence.PRESENT
 

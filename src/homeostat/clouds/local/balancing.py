@@ -160,7 +160,7 @@ class _OfPool(_Balanced):
 
 class PoolMembers(_OfPool):
     kind = "pool_member"
-    refers = (OF_POOL, Refers(("server",), "server", "server_id"))
+    refers = (OF_POOL, Refers(("server",), "server", "server_id"), Refers(("subnet",), "subnet", "subnet_id"))
 
     def references(self, look: Look, spec: Mapping[str, Any]) -> Facts:
         facts = super().references(look, spec)

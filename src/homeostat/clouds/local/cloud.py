@@ -1,13 +1,25 @@
 """The default cloud: real processes, addresses and directories of this machine, which outlive the service."""
 
 import contextlib
+import copy
 import logging
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
-from homeostat.clouds.local import balancing, floating, networks, offers, processes, servers, snapshots, storage
+from homeostat.clouds.local import (
+    balancing,
+    claiming,
+    floating,
+    networks,
+    offers,
+    processes,
+    servers,
+    snapshots,
+    storage,
+)
 from homeostat.clouds.local.catalogue import Catalogue
 from homeostat.clouds.local.family import Family
 from homeostat.clouds.local.tree import Look, Tree, scan
@@ -19,6 +31,7 @@ from homeostat.model.observed import Observation
 LOG = logging.getLogger(__name__)
 
 FAMILIES: tuple[type[Family], ...] = (
+    servers.Servers,
     networks.Networks,
     networks.Subnets,
     networks.Ports,
@@ -50,46 +63,86 @@ SNAPSHOTS = {"image": "server", "volume_snapshot": "volume", "volume_backup": "v
 """Kinds of which there are snapshots -> kind of what they are of."""
 
 
+class Ledger(Protocol):
+    """What a service knows of its local cloud from elsewhere."""
+
+    def agree(self, identity: str) -> str:
+        """The identity that the service goes by, "" where there is none yet; the one given is kept, if it is the first.
+
+        Fails: Transient.
+        """
+
+    def projects(self, handles: Collection[str]) -> Mapping[str, str]:
+        """Handle -> project, for those that are known; "" -> the only project, where there is one only.
+
+        Fails: Transient.
+        """
+
+
+class NoLedger:
+    """The directory is all that there is to know of the cloud."""
+
+    def agree(self, identity: str) -> str:
+        return identity
+
+    def projects(self, handles: Collection[str]) -> Mapping[str, str]:
+        return {}
+
+
 class LocalCloud:
     """The port on this machine; its state is the directory `root`, which several processes may share.
 
     Linux only; works with and without privileges. `family.py` has the verbs, the other modules the kinds.
 
-    Takes: agree — is told the identity of the cloud in `root` ("" before it is known) and gives the one that this
-    service goes by ("" where there is none yet). A directory that is not that cloud is away: until it is back,
-    everything about it is Transient.
+    It is the whole of it, as who owns the machine sees it; `of` gives what a project sees. A directory that is not the
+    cloud of the ledger is away: until it is back, everything about it is Transient.
     """
 
     name = "local"
     listing_lag_s = 0.0
 
-    def __init__(self, root: Path, agree: Callable[[str], str] = lambda identity: identity) -> None:
-        self._tree = Tree(root)
-        self._agree = agree
+    def __init__(self, root: Path, ledger: Ledger | None = None) -> None:
+        self._whole = self
+        self._ledger = ledger or NoLedger()
         self._meeting = threading.Lock()
         self._met = False
-        self._catalogue = Catalogue(self._tree.root)
-        self._servers = servers.Servers(self._tree)
-        families = [self._servers, *(family(self._tree) for family in FAMILIES)]
-        self._families = {family.kind: family for family in families}
-        self.kinds = frozenset(self._families)
+        self._projects: dict[str, LocalCloud] = {}
+        self._look_through(Tree(root))
         try:
             with self._there(Transient):
                 pass
         except Transient as error:
             LOG.warning("starting all the same: %s", error)
 
+    def _look_through(self, tree: Tree) -> None:
+        self._tree = tree
+        self._catalogue = Catalogue(tree.root)
+        self._families: dict[str, Family] = {family.kind: family(tree) for family in FAMILIES}
+        self.kinds = frozenset(self._families)
+
+    def of(self, project: str) -> "LocalCloud":
+        """The cloud as a project sees it: its own things and what is built in. What nobody may read, change or name
+        from there are the things of others; what all share are the addresses of the machine."""
+        view = self._projects.get(project)
+        if view is None:
+            view = copy.copy(self)
+            view._look_through(self._whole._tree.of(project))
+            self._projects[project] = view
+        return view
+
     def _meet(self) -> None:
         """Find out which cloud this is, before anything else is done with it. Fails: Transient when it is away."""
-        if self._met:
+        whole = self._whole
+        if whole._met:
             return
-        with self._meeting:
-            identity = self._tree.found({*self.kinds, snapshots.KIND}, self._agree(""))
-            if self._agree(identity) != identity:
+        with whole._meeting:
+            identity = whole._tree.found({*self.kinds, snapshots.KIND}, self._ledger.agree(""))
+            if self._ledger.agree(identity) != identity:
                 raise Transient(f"another process of this service has another local cloud than {self._tree.root}")
-            networks.Networks(self._tree).provide()
-            self._tree.empty_trash()
-            self._met = True
+            networks.Networks(whole._tree).provide()
+            claiming.claim(whole._tree, sorted({*self.kinds, snapshots.KIND}), self._ledger.projects)
+            whole._tree.empty_trash()
+            whole._met = True
 
     @contextlib.contextmanager
     def _there(self, error: type[Transient | Uncertain]) -> Iterator[None]:
@@ -138,7 +191,7 @@ class LocalCloud:
 
     def handles(self, kind: str) -> list[str]:
         """Of everything there is, oldest first; for people, convergence asks for what it knows."""
-        return list(self._tree.all(kind))
+        return [self._family(kind).handle(record) for record in self._tree.all(kind).values()]
 
     def snapshots(self) -> list[tuple[str, str, str]]:
         """Of everything, also of what is gone, oldest first: id, status, name."""
@@ -146,8 +199,7 @@ class LocalCloud:
         return [(each.id, each.facts["status"], each.spec["name"]) for each in found]
 
     def close(self) -> None:
-        for family in self._families.values():
-            family.close()
+        self._tree.threads.close()
 
     def destroy(self) -> None:
         """End every process and remove every file of this cloud, root included."""
@@ -163,7 +215,8 @@ class LocalCloud:
             return found
         if kind in SNAPSHOTS:
             return self._snapshot(look, kind, name)
-        return look.called(kind, name) if kind in self._families else None
+        found = look.called(kind, name) if kind in self._families else None
+        return name if found is not None and kind == "keypair" else found
 
     def _snapshot(self, look: Look, kind: str, name: str) -> str | None:
         """A complete snapshot, which serves as an image if it is of a server."""

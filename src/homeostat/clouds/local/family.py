@@ -64,7 +64,7 @@ class Family:
 
     def show(self, look: Look, record: Record) -> dict[str, Any]:
         """The thing in the words of `clouds/port.py`."""
-        return {**record.spec, **record.facts, "id": record.id}
+        return {**record.spec, **record.facts, "id": self.handle(record)}
 
     def users(self, look: Look, record: Record) -> Iterable[Record]:
         """What keeps the thing from being deleted."""
@@ -77,9 +77,6 @@ class Family:
     def perform(self, look: Look, record: Record, operation: Operation) -> None:
         """Carry out one operation."""
         raise Terminal(f"{self.kind} {record.id} knows no operation {operation.verb!r}")
-
-    def close(self) -> None:
-        """Let go of threads."""
 
     # -- the port's verbs --------------------------------------------------------------------------
 
@@ -119,6 +116,17 @@ class Family:
     def known_as(self, look: Look, handle: str) -> Record | None:
         return look.get(self.kind, handle)
 
+    def changeable(self, look: Look, handle: str) -> Record | None:
+        """The same, of what is about to be changed. Fails: Terminal for what every project sees."""
+        record = self.known_as(look, handle)
+        if record is not None and record.is_built_in and self.tree.project is not None:
+            raise Terminal(f"The {self.kind} {handle} is part of the cloud: it cannot be changed")
+        return record
+
+    def handle(self, record: Record) -> str:
+        """What others know it as."""
+        return record.id
+
     def carrying(self, look: Look, token: str) -> Record | None:
         return look.get(self.kind, identity(self.kind, token))
 
@@ -135,7 +143,7 @@ class Family:
 
     def change(self, look: Look, change: Change) -> Record | None:
         """The record after the change, written; None when the thing is gone."""
-        record = self.known_as(look, change.handle)
+        record = self.changeable(look, change.handle)
         if record is None:
             return None
         spec = merged(record.spec, change)
@@ -188,7 +196,7 @@ class Family:
     def _seen(self, look: Look, record: Record | None, handle: str) -> Observation:
         if record is None:
             return Observation(Presence.ABSENT, handle, seen_at=time.time(), reason=f"there is no such {self.kind}")
-        return Observation(Presence.PRESENT, record.id, self.show(look, record), time.time())
+        return Observation(Presence.PRESENT, self.handle(record), self.show(look, record), time.time())
 
     def _settled(self, look: Look, record: Record | None) -> Record | None:
         if record is not None:
@@ -196,7 +204,7 @@ class Family:
         return record
 
     def _delete(self, look: Look, handle: str) -> Record | None:
-        record = self.known_as(look, handle)
+        record = self.changeable(look, handle)
         if record is None:
             return None
         self.refuse_if_used(look, record)
@@ -210,7 +218,7 @@ class Family:
             raise Transient(f"{self.kind} {record.id} is in use by {', '.join(users[:5])}")
 
     def _operate(self, look: Look, operation: Operation) -> Record | None:
-        record = self.known_as(look, operation.handle)
+        record = self.changeable(look, operation.handle)
         if record is not None:
             self.perform(look, record, operation)
         return record

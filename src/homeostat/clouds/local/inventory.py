@@ -3,8 +3,6 @@
 from pathlib import Path
 
 from homeostat.clouds.local.cloud import FAMILIES
-from homeostat.clouds.local.networks import BUILT_IN
-from homeostat.clouds.local.servers import Servers
 from homeostat.clouds.local.tree import Record, Tree
 
 Things = dict[str, dict[str, str]]
@@ -17,12 +15,14 @@ def things(root: Path, known: str = "") -> Things:
 
     Fails: Transient when it is not there, or a record in it cannot be read.
     """
-    kinds = sorted([Servers.kind, *(family.kind for family in FAMILIES)])
     tree = Tree(root)
     tree.recognise(known)
-    return {kind: {id: each.token for id, each in tree.all(kind).items() if not _own(each)} for kind in kinds}
+    families = sorted((family(tree) for family in FAMILIES), key=lambda family: family.kind)
+    return {
+        family.kind: {family.handle(each): each.token for each in tree.all(family.kind).values() if not _own(each)}
+        for family in families
+    }
 
 
 def _own(record: Record) -> bool:
-    built_in = {f"built-in {name}" for name, _ in BUILT_IN}
-    return bool(record.facts.get("own")) or record.token in built_in
+    return bool(record.facts.get("own")) or record.is_built_in

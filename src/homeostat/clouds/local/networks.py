@@ -9,6 +9,7 @@ from typing import Any
 
 from homeostat.clouds.local.addresses import choose, loopback_block, parse_network, reached_as
 from homeostat.clouds.local.family import Facts, Family, Refers, identity
+from homeostat.clouds.local.tree import BUILT_IN as BUILT_IN_TOKEN
 from homeostat.clouds.local.tree import Look, Record, Tree
 from homeostat.clouds.port import Intent
 from homeostat.model.errors import Terminal, Transient
@@ -50,9 +51,9 @@ class Networks(Family):
             look = Look(self.tree)
             for name, cidr in BUILT_IN:
                 spec = {"name": name, "router:external": name == "public", "shared": True}
-                network = self.begin(look, Intent(f"built-in {name}", spec))
+                network = self.begin(look, Intent(f"{BUILT_IN_TOKEN}{name}", spec))
                 inside = {"name": f"{name}-subnet", "network": network.id, "cidr": cidr}
-                subnets.begin(look, Intent(f"built-in {name}", inside))
+                subnets.begin(look, Intent(f"{BUILT_IN_TOKEN}{name}", inside))
 
 
 class Subnets(Family):
@@ -62,7 +63,7 @@ class Subnets(Family):
 
     def admit(self, look: Look, id: str, spec: Mapping[str, Any]) -> Facts:
         facts = super().admit(look, id, spec)
-        taken = [ipaddress.IPv4Network(each.facts["loopback_cidr"]) for each in look.all("subnet").values()]
+        taken = [ipaddress.IPv4Network(each.facts["loopback_cidr"]) for each in look.everything("subnet").values()]
         asked = spec.get("cidr")
         sized = parse_network(asked or f"0.0.0.0/{spec.get('prefixlen') or 24}")
         block = loopback_block(sized, taken, str(self.tree.root))
@@ -171,7 +172,7 @@ def _subnet_for(look: Look, subnets: list[Record], entry: Mapping[str, Any]) -> 
 
 def taken(look: Look) -> set[str]:
     """All addresses in use in this cloud."""
-    holders = [*look.all("port").values(), *look.all("floating_ip").values()]
+    holders = [*look.everything("port").values(), *look.everything("floating_ip").values()]
     return {address for holder in holders for address in addresses_of(holder)}
 
 

@@ -15,7 +15,6 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -58,11 +57,6 @@ class Servers(Family):
             "rebuild": self._rebuild,
         }
         self._snapshots = Snapshots(tree)
-        self._pool = ThreadPoolExecutor(8, thread_name_prefix="local-server")
-
-    def close(self) -> None:
-        self._snapshots.close()
-        self._pool.shutdown()
 
     # -- deciding ----------------------------------------------------------------------------------
 
@@ -147,7 +141,7 @@ class Servers(Family):
             except OSError as error:
                 return Transient(f"server: {error}")
 
-        return [attempt(items[0])] if len(items) == 1 else list(self._pool.map(attempt, items))
+        return [attempt(items[0])] if len(items) == 1 else list(self.tree.threads.servers.map(attempt, items))
 
     def _admit_all(self, intents: Sequence[Intent]) -> list[Answer]:
         with self.tree.lock():
@@ -197,6 +191,9 @@ class Servers(Family):
     def _held(self, id: str) -> Iterator[Record | None]:
         """The record, with nobody else starting or ending its guest; None when there is no such server."""
         with contextlib.ExitStack() as stack:
+            if self.tree.read("server", id) is None:
+                yield None
+                return
             with contextlib.suppress(FileNotFoundError):
                 stack.enter_context(self.tree.lock(f"{self.tree.directory('server', id)}/lock"))
             yield self.tree.read("server", id)

@@ -11,10 +11,8 @@ import logging
 import os
 import shutil
 import stat
-import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -32,17 +30,10 @@ Source = Callable[[], AbstractContextManager[str]]
 
 
 class Snapshots:
-    """Takes snapshots in threads of its own, a few side by side."""
+    """Takes snapshots in threads of their own, a few side by side."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
-        self._stop = threading.Event()
-        self._pool = ThreadPoolExecutor(2, thread_name_prefix="local-snapshot")
-
-    def close(self) -> None:
-        """What is being copied is given up; it is begun anew when it is asked for again."""
-        self._stop.set()
-        self._pool.shutdown()
 
     def take(self, of: Record, operation: Operation, source: Source) -> None:
         """Begin to copy, unless somebody does or has done so already for the same token. Fails: Terminal."""
@@ -54,7 +45,7 @@ class Snapshots:
             return
         held = _hold(self._lock_of(record))
         if held is not None:
-            self._pool.submit(self._copy, record, source, held)
+            self._tree.threads.copies.submit(self._copy, record, source, held)
 
     def _begin(self, of: Record, token: str, arguments: Mapping[str, Any]) -> Record:
         spec = {"name": arguments.get("name") or of.spec.get("name") or of.id}
@@ -91,7 +82,7 @@ class Snapshots:
         os.rename(partial, data)
 
     def _copy_file(self, source: str, target: str) -> None:
-        if self._stop.is_set():
+        if self._tree.threads.stop.is_set():
             raise _Stopped
         shutil.copy2(source, target, follow_symlinks=False)
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from homeostat.clouds.local.family import Facts, Family, Refers
+from homeostat.clouds.local.family import Facts, Family, Refers, identity
 from homeostat.clouds.local.snapshots import Snapshots, complete_snapshot, snapshot_data
 from homeostat.clouds.local.tree import Look, Record, Tree
 from homeostat.clouds.port import Answer, Change, Intent, Operation
@@ -30,9 +30,6 @@ class Volumes(Family):
     def __init__(self, tree: Tree) -> None:
         super().__init__(tree)
         self._snapshots = Snapshots(tree)
-
-    def close(self) -> None:
-        self._snapshots.close()
 
     def admit(self, look: Look, id: str, spec: Mapping[str, Any]) -> Facts:
         facts = super().admit(look, id, spec)
@@ -182,15 +179,22 @@ class VolumeAttachments(Family):
 
 
 class Keypairs(Family):
-    """A key pair's id is its name, so names are unique."""
+    """What others know as the id of a key pair is its name, so names are unique in a project."""
 
     kind = "keypair"
 
     def identity(self, intent: Intent) -> str:
-        name = intent.spec.get("name")
-        if not name:
-            raise Terminal("A keypair needs a name")
-        return str(name)
+        return self._id_of(_name_of(intent))
+
+    def _id_of(self, name: str) -> str:
+        return identity(self.kind, f"{self.tree.project or ''}/{name}")
+
+    def known_as(self, look: Look, handle: str) -> Record | None:
+        named = (each for each in look.all(self.kind).values() if each.spec.get("name") == handle)
+        return look.get(self.kind, self._id_of(handle)) or next(named, None)
+
+    def handle(self, record: Record) -> str:
+        return str(record.spec["name"])
 
     def carrying(self, look: Look, token: str) -> Record | None:
         return next((record for record in look.all("keypair").values() if record.token == token), None)
@@ -201,7 +205,8 @@ class Keypairs(Family):
 
         def make(intent: Intent) -> Record:
             if not intent.spec.get("public_key") and self.carrying(look, intent.token) is None:
-                public, private[self.identity(intent)] = generated_pair(self.identity(intent))
+                name = _name_of(intent)
+                public, private[name] = generated_pair(name)
                 intent = Intent(intent.token, {**intent.spec, "public_key": public})
             return self.begin(look, intent)
 
@@ -211,9 +216,16 @@ class Keypairs(Family):
         return [_revealed(answer, private) for answer in answers]
 
     def admit(self, look: Look, id: str, spec: Mapping[str, Any]) -> Facts:
-        if look.get("keypair", id):
-            raise Terminal(f"Key pair {id!r} already exists: choose another name or delete it first")
+        if self.known_as(look, spec["name"]) is not None:
+            raise Terminal(f"Key pair {spec['name']!r} already exists: choose another name or delete it first")
         return {"fingerprint": fingerprint(spec["public_key"]), "type": spec.get("type") or "ssh"}
+
+
+def _name_of(intent: Intent) -> str:
+    name = intent.spec.get("name")
+    if not name:
+        raise Terminal("A keypair needs a name")
+    return str(name)
 
 
 def _revealed(answer: Answer, private: Mapping[str, str]) -> Answer:

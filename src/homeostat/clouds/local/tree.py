@@ -11,15 +11,18 @@ directory that is away, empty in the place of a mounted one, or cannot be read s
 """
 
 import contextlib
+import copy
 import fcntl
 import hashlib
 import json
 import os
 import shutil
+import threading
 import time
 import uuid
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -28,6 +31,8 @@ from homeostat.model.errors import Terminal, Transient, ambiguous
 
 THING = "thing.json"
 MARK = ".cloud"
+BUILT_IN = "built-in "
+"""Tokens of what the cloud has by itself begin so."""
 _NAME_MAX = 200
 _RACY_S = 0.05
 """A file younger than this when it was read may change again without its time stamp changing."""
@@ -45,6 +50,7 @@ class Recordless(Damaged):
 class Record:
     """One thing. spec — as last asked for; facts — what the cloud decided (addresses, power, ids of others).
 
+    project — whose it is, "" for nobody's.
     Neither mapping is ever changed in place: records are shared between threads.
     """
 
@@ -54,16 +60,56 @@ class Record:
     spec: Mapping[str, Any]
     facts: Mapping[str, Any] = field(default_factory=dict)
     created_at: float = 0.0
+    project: str = ""
+
+    @property
+    def is_built_in(self) -> bool:
+        """Every project sees it, and none may change it."""
+        return not self.project and self.token.startswith(BUILT_IN)
+
+
+class Threads:
+    """What starts guests side by side, and what copies; for all views of a tree."""
+
+    def __init__(self) -> None:
+        self.servers = ThreadPoolExecutor(8, thread_name_prefix="local-server")
+        self.copies = ThreadPoolExecutor(4, thread_name_prefix="local-snapshot")
+        self.stop = threading.Event()
+
+    def close(self) -> None:
+        """What is being copied is given up; it is begun anew when it is asked for again."""
+        self.stop.set()
+        self.copies.shutdown()
+        self.servers.shutdown()
 
 
 class Tree:
-    """Records on disk below `root`. Whatever touches them fails with Transient while the cloud's directory is away."""
+    """Records on disk below `root`. Whatever touches them fails with Transient while the cloud's directory is away.
+
+    project — None: who looks sees everything; else the things of that project and what is built in, and nothing of
+    others can be read, changed or replaced.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
-        self.identity = ""
-        """"" until `found` or `recognise`."""
+        self.project: str | None = None
+        self.whole = self
+        self.threads = Threads()
+        self._identity = ""
         self._known: dict[str, tuple[tuple[int, int], Record]] = {}
+
+    def of(self, project: str) -> "Tree":
+        view = copy.copy(self)
+        view.project = project
+        return view
+
+    @property
+    def identity(self) -> str:
+        """ "" until `found` or `recognise`."""
+        return self.whole._identity
+
+    def sees(self, record: Record) -> bool:
+        return self.project is None or record.project == self.project or record.is_built_in
 
     # -- which cloud this is -----------------------------------------------------------------------
 
@@ -83,7 +129,7 @@ class Tree:
                 write_whole(f"{self.root}/{kind}s/{MARK}", f"{identity}\n")
             if new or not lines:
                 write_whole(f"{self.root}/{MARK}", "\n".join([identity, *lines[1:], *new, ""]))
-        self.identity = identity
+        self.whole._identity = identity
         return identity
 
     def recognise(self, known: str = "") -> None:
@@ -92,7 +138,7 @@ class Tree:
         Fails: Transient when the known one is not here.
         """
         with self._opened(str(self.root), known) as root:
-            self.identity = self._recognised(self._mark(root), known)
+            self.whole._identity = self._recognised(self._mark(root), known)
 
     def _recognised(self, lines: list[str], known: str) -> str:
         if not lines or (known and lines[0] != known):
@@ -156,9 +202,14 @@ class Tree:
     def read(self, kind: str, id: str) -> Record | None:
         """The thing; None where there is none. Fails: Damaged when its record cannot be read, Transient."""
         with self._sure(f"{self.root}/{kind}s") as there:
-            return self._load(there, kind, _name(id))
+            record = self._load(there, kind, _name(id))
+        return record if record is not None and self.sees(record) else None
 
     def write(self, record: Record) -> None:
+        """A thing that is nobody's yet becomes one of the project. Fails: Terminal for what is not of the project."""
+        if self.project is not None:
+            self._refuse_strange(record.kind, record.id)
+            record = replace(record, project=record.project or self.project)
         name = _name(record.id)
         with self._sure(f"{self.root}/{record.kind}s") as there:
             with contextlib.suppress(FileExistsError):
@@ -166,12 +217,22 @@ class Tree:
             write_whole(f"{name}/{THING}", json.dumps(asdict(record)), inside=there)
 
     def remove(self, kind: str, id: str) -> None:
-        """At once as others see it: the directory is moved away; `empty_trash` does what takes time."""
+        """At once as others see it: the directory is moved away; `empty_trash` does what takes time.
+
+        Fails: Terminal for what is not of the project.
+        """
+        if self.project is not None:
+            self._refuse_strange(kind, id)
         trash = f"{self.root}/.trash"
         with self._sure(f"{self.root}/{kind}s") as there:
             os.makedirs(trash, exist_ok=True)
             with contextlib.suppress(FileNotFoundError):
                 os.rename(_name(id), f"{trash}/{uuid.uuid4().hex}", src_dir_fd=there)
+
+    def _refuse_strange(self, kind: str, id: str) -> None:
+        there = self.whole.read(kind, id)
+        if there is not None and there.project != self.project:
+            raise Terminal(f"The {kind} {id} is not of this project: it cannot be changed")
 
     def empty_trash(self) -> None:
         """Also of what an earlier process has left there. Not under a lock: others need not wait for it."""
@@ -189,6 +250,7 @@ class Tree:
                 with contextlib.suppress(Recordless):  # a copy may go on for a moment when its snapshot is deleted
                     records.append(self._load(there, kind, name))
         found = [record for record in records if record is not None]
+        found = [record for record in found if self.sees(record)]
         return {record.id: record for record in sorted(found, key=lambda record: record.created_at)}
 
     def names(self, kind: str) -> list[str]:
@@ -284,18 +346,27 @@ def _locked(path: str, inside: int | None = None) -> Iterator[None]:
 
 
 class Look:
-    """One consistent look at the tree for the length of a batch: each kind is read at most once.
+    """One consistent look at the tree for the length of a batch: each kind is read at most once. It shows what the
+    tree shows; `everything` is for what all projects share, as addresses.
 
     Take it under `Tree.lock` when something is decided by it.
     """
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
+        self._everything: dict[str, dict[str, Record]] = {}
         self._kinds: dict[str, dict[str, Record]] = {}
+
+    def everything(self, kind: str) -> dict[str, Record]:
+        """Of all projects."""
+        if kind not in self._everything:
+            self._everything[kind] = self._tree.whole.all(kind)
+        return self._everything[kind]
 
     def all(self, kind: str) -> dict[str, Record]:
         if kind not in self._kinds:
-            self._kinds[kind] = self._tree.all(kind)
+            found = self.everything(kind)
+            self._kinds[kind] = {id: record for id, record in found.items() if self._tree.sees(record)}
         return self._kinds[kind]
 
     def get(self, kind: str, id: str) -> Record | None:
@@ -334,13 +405,17 @@ class Look:
 
     def store(self, record: Record) -> None:
         self._tree.write(record)
-        if record.kind in self._kinds:
-            self._kinds[record.kind][record.id] = record
+        if self._tree.project is not None:
+            record = replace(record, project=record.project or self._tree.project)
+        for known in (self._kinds, self._everything):
+            if record.kind in known:
+                known[record.kind][record.id] = record
 
     def drop(self, record: Record) -> None:
         self._tree.remove(record.kind, record.id)
-        if record.kind in self._kinds:
-            self._kinds[record.kind].pop(record.id, None)
+        for known in (self._kinds, self._everything):
+            if record.kind in known:
+                known[record.kind].pop(record.id, None)
 
 
 def _mentions(fact: Any, id: str) -> bool:

@@ -1,5 +1,7 @@
 """The simulated cloud itself. All its answers follow from the calls, the time and its own seeded randomness."""
 
+import copy
+import itertools
 import random
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -101,9 +103,10 @@ class SimulatedCloud:
         self.catalogue: dict[str, Collection[str]] = {}
         self.doubled: list[tuple[str, str]] = []
         self.messages: dict[str, list[Mapping[str, Any]]] = {}
-        self._number = first_number - 1
+        self._numbers = itertools.count(first_number)
         self._now = now
         self._random = random.Random(seed)
+        self._projects: dict[str, SimulatedCloud] = {}
         self._things: dict[tuple[str, str], _Thing] = {}
         self._by_token: dict[tuple[str, str], str] = {}
         self._snapshots: dict[tuple[str, str], list[_Snapshot]] = {}
@@ -111,6 +114,16 @@ class SimulatedCloud:
         self._hidden: set[str] = set()
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
+
+    def of(self, project: str) -> "SimulatedCloud":
+        """The cloud of one project, which has nothing in common with those of others but its weather, its numbers and
+        whom it tells of changes."""
+        with self._lock:
+            if project not in self._projects:
+                mine = self._projects[project] = copy.copy(self)
+                mine._things, mine._by_token, mine._snapshots = {}, {}, {}
+                mine.messages = {}
+            return self._projects[project]
 
     # -- the port ----------------------------------------------------------------------------------------------------
 
@@ -157,7 +170,8 @@ class SimulatedCloud:
             with self._changed:
                 if not self._sightings:
                     self._changed.wait(0.2)
-                seen, self._sightings = self._sightings, []
+                seen = list(self._sightings)
+                self._sightings.clear()
             yield from seen
 
     def close(self) -> None:
@@ -294,8 +308,7 @@ class SimulatedCloud:
         quota = self.weather.quota
         if quota is not None and len(self._things) >= quota:
             return Terminal(f"Quota exceeded: {quota} things are allowed")
-        self._number += 1
-        number = self._number
+        number = next(self._numbers)
         handle = str(intent.spec.get(OWN_ID.get(kind, "")) or f"{kind}-{number}")
         if (kind, handle) in self._things:
             return Terminal(f"there is a {kind} named {handle} already")
@@ -389,9 +402,8 @@ class SimulatedCloud:
         mine = self._snapshots.setdefault(key, [])
         if any(each.token == arguments["token"] for each in mine):
             return
-        self._number += 1
         now = self._now()
         fault = "no room is left" if self._chance(self.weather.faults.snapshot) else ""
         ready_at = now + self.weather.snapshot_s
-        made = _Snapshot(f"snapshot-{self._number}", arguments["token"], arguments["name"], now, ready_at, fault)
+        made = _Snapshot(f"snapshot-{next(self._numbers)}", arguments["token"], arguments["name"], now, ready_at, fault)
         mine.append(made)
