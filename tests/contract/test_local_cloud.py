@@ -488,6 +488,46 @@ def test_a_server_moves_to_another_network_in_place(cloud: LocalCloud) -> None:
     assert len(cloud.handles("port")) == 1
 
 
+def test_what_a_server_has_already_it_keeps_however_it_is_asked_for(cloud: LocalCloud) -> None:
+    network = made(cloud, "network", name="net").handle
+    subnet = made(cloud, "subnet", network_id=network, cidr="10.1.0.0/24").handle
+
+    def plugged(*entries: dict[str, Any]) -> list[dict[str, Any]]:
+        (answer,) = cloud.update("server", [Change(web.handle, {"networks": list(entries)}, ("networks",))])
+        assert isinstance(answer, Observation), repr(answer)
+        return list(answer.properties["addresses"]["net"])
+
+    web = server(cloud, networks=[{"network": "net"}])
+    (first,) = web.properties["addresses"]["net"]
+    for same in (
+        {"network": "net", "fixed_ip": first["addr"]},
+        {"subnet": subnet},
+        {"network": network},
+        {"subnet": subnet, "fixed_ip": first["addr"]},
+    ):
+        assert plugged(same) == [first], "the same port, and nobody waits for its own address"
+    other, same = plugged({"network": "net"}, {"network": "net", "fixed_ip": first["addr"]})
+    assert same == first
+    assert plugged({"network": "net", "fixed_ip": other["addr"]}, {"subnet": subnet}) == [other, first]
+    assert len(cloud.handles("port")) == 2
+    (moved,) = plugged({"network": "net", "fixed_ip": "10.1.0.77"})
+    assert moved["addr"].endswith(".77")
+    assert cloud.handles("port") == [moved["port"]]
+
+
+def test_a_subnet_without_pools_hands_out_all_but_the_gateway(cloud: LocalCloud) -> None:
+    network = made(cloud, "network", name="net").handle
+    own = [{"start": "10.1.0.10", "end": "10.1.0.20"}]
+    subnet = made(cloud, "subnet", network_id=network, cidr="10.1.0.0/24", gateway_ip="10.1.0.5", allocation_pools=own)
+    assert subnet.properties["allocation_pools"] == own
+    for none in (None, []):
+        cloud.update("subnet", [Change(subnet.handle, {"allocation_pools": none}, ("allocation_pools",))])
+        assert seen(cloud, "subnet", subnet.handle)["allocation_pools"] == [
+            {"start": "10.1.0.1", "end": "10.1.0.4"},
+            {"start": "10.1.0.6", "end": "10.1.0.254"},
+        ]
+
+
 def test_a_floating_address_serves_what_its_port_serves(cloud: LocalCloud) -> None:
     port = made(cloud, "port", network_id="private")
     server(cloud, "web", WEB, networks=[{"port": port.handle}])

@@ -1,5 +1,6 @@
 """Steps become calls of a cloud, in batches; what comes back is an answer for each step. No choices are made here."""
 
+import json
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -11,7 +12,7 @@ from homeostat.convergence.children import STACK, Children, Guard
 from homeostat.convergence.clock import Clock, Entropy
 from homeostat.convergence.log_context import about, fields, named
 from homeostat.convergence.veil import Told, veiled
-from homeostat.model.errors import HomeostatError, Superseded, Uncertain
+from homeostat.model.errors import HomeostatError, Superseded, Terminal, Uncertain
 from homeostat.model.observed import Condition, Observation, Presence
 from homeostat.model.plan import Step, Verb
 from homeostat.model.status import Status
@@ -85,7 +86,22 @@ class Performer:
         except Exception as error:
             with about(resource=named(step.row.name for step in steps)):
                 LOG.exception("%s of %d %s: the adapter failed", verb, len(steps), kind)
+            if len(steps) == 1 and _is_of_the_value(error):
+                return [self._refused(world, kind, steps[0], Terminal(f"{verb} of {kind}: {error}"))]
             return [Uncertain(f"{verb} of {kind}: {error!r}")] * len(steps)
+
+    def _refused(self, world: World, kind: str, step: Step, refusal: Terminal) -> Answer:
+        """The answer to a step with a value that the adapter cannot take: what was made before it noticed counts."""
+        if step.verb is not Verb.CREATE or not kind or kind == STACK:
+            return refusal
+        try:
+            cloud = self._clouds(world.stack.project)
+            (look,) = cloud.find(kind, [step.row.token])
+        except (HomeostatError, ValueError, OSError) as error:
+            return Uncertain(f"{refusal}; and whether it was made cannot be told: {error!r}")
+        if look.presence is Presence.ABSENT and not cloud.listing_lag_s:
+            return refusal
+        return look if look.present else Uncertain(str(refusal))
 
     def _child(self, world: World, step: Step, guard: Guard, told: Told) -> Answer:
         """One child stack that cannot be had does not spoil the others."""
@@ -137,6 +153,11 @@ class Performer:
         if verb is Verb.OPERATE:
             return cloud.operate(kind, [Operation(step.row.handle, step.operation, step.arguments) for step in steps])
         return cloud.delete(kind, [step.row.handle for step in steps])
+
+
+def _is_of_the_value(error: Exception) -> bool:
+    """Could the adapter not take what it was given? Time does not mend that; it may mend an answer out of shape."""
+    return isinstance(error, ValueError) and not isinstance(error, json.JSONDecodeError | UnicodeDecodeError)
 
 
 def _told(answer: Answer, told: Told) -> Answer:

@@ -5,6 +5,7 @@ again, `Superseded` is nobody's, `Bug` is ours.
 """
 
 import math
+import re
 from collections.abc import Iterable
 
 FAULT_CODES: dict[str, int] = {
@@ -113,6 +114,19 @@ class TooManyRequests(Rejected):
 def invalid(message: str, *path: str | int, error: str = "") -> Rejected:
     """A template or property that does not validate (400 StackValidationFailed)."""
     return Rejected("StackValidationFailed", message, error=error, path=path)
+
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+def check_name(name: object, path: Iterable[str | int]) -> None:
+    """Fails: Rejected for a text with characters that programs, databases and terminals take for something else."""
+    found = _CONTROL.search(name) if isinstance(name, str) else None
+    if found is not None:
+        sign = f"U+{ord(found[0]):04X}"
+        raise invalid(
+            f"A name cannot have the control character {sign} (number {found.start() + 1}): take it out", *path
+        )
 
 
 def ambiguous(name: str) -> Rejected:

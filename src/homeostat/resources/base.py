@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from homeostat.model.errors import check_name
 from homeostat.model.observed import READY, Condition, Observation, Presence, Remedy, Verdict
 from homeostat.resources.comparison import Rule
 from homeostat.resources.graph import Graph
@@ -162,6 +163,7 @@ class ResourceType:
         if self.open_schema:
             return dict(given)
         values = coerce(self._canonical, self._without_twins(given, path) if self.twins else given, path)
+        check_name(values.get("name"), (*path, "name"))
         self.validate(values, path)
         return values
 

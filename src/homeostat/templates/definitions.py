@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from homeostat.model.desired import Definition, Output
-from homeostat.model.errors import Rejected, invalid
+from homeostat.model.errors import Rejected, check_name, invalid
 from homeostat.templates.dialects import Dialect
 from homeostat.templates.functions.references import reference_incorrect
 from homeostat.templates.graph import Cycle, ordered
@@ -41,6 +41,7 @@ def check_resource(name: str, entry: Mapping[str, Any], dialect: Dialect) -> Non
     """Its name and keys are those of the language. Fails: Rejected."""
     if "/" in name:
         raise invalid(f'Resource name may not contain "/": {name}', "resources", name)
+    check_name(name, ("resources", name))
     unknown = sorted(key for key in entry if not dialect.has("resources", key))
     if unknown:
         raise invalid(f"Invalid keyword(s) inside a resource definition: {', '.join(unknown)}", "resources", name)

@@ -362,6 +362,37 @@ def test_an_adapter_that_raises_leaves_it_open_what_was_made(error: Exception) -
     assert not service.cloud.doubled
 
 
+class Refusing(SimulatedCloud):
+    """It cannot take any value, and says so as Python does; `late` — after it has made the thing."""
+
+    late = False
+
+    def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
+        if self.late:
+            super().create(kind, intents)
+        raise ValueError("embedded null byte")
+
+
+def test_a_value_that_an_adapter_cannot_take_is_not_tried_for_ever() -> None:
+    service = Service(cloud=lambda clock: Refusing(clock.now))
+    stack_id = service.create({"a": server()})
+    service.rest()
+    assert service.states(stack_id) == {"a": "CREATE_FAILED"}
+    assert "embedded null byte" in service.row(stack_id, "a").reason
+
+
+def test_what_was_made_before_an_adapter_raised_is_not_lost() -> None:
+    service = Service(cloud=lambda clock: Refusing(clock.now))
+    assert isinstance(service.cloud, Refusing)
+    service.cloud.late = True
+    stack_id = service.create({"a": server()})
+    service.rest()
+    assert service.states(stack_id) == {"a": "CREATE_COMPLETE"}
+    service.delete(stack_id)
+    service.rest()
+    assert service.servers() == []
+
+
 def test_an_adapter_that_refuses_a_whole_batch_fails_each_of_it() -> None:
     service = Service(cloud=lambda clock: Breaking(clock.now))
     assert isinstance(service.cloud, Breaking)

@@ -90,6 +90,17 @@ def _pools(subnet: Mapping[str, Any], block: ipaddress.IPv4Network) -> list[tupl
     return [(int(ipaddress.IPv4Address(low)), int(ipaddress.IPv4Address(high))) for low, high in ends]
 
 
+def default_pools(subnet: Mapping[str, Any]) -> list[dict[str, str]]:
+    """What a subnet hands out where nobody said: all of its addresses that can be reached, but the gateway's."""
+    cidr = parse_network(subnet["cidr"])
+    size = min(cidr.num_addresses, ipaddress.IPv4Network(subnet["loopback_cidr"]).num_addresses)
+    first, last = (1, size - 2) if size > 2 else (0, size - 1)
+    gateway = subnet.get("gateway_ip")
+    at = int(ipaddress.ip_address(gateway)) - int(cidr.network_address) if gateway else -1
+    ranges = [(first, min(at - 1, last)), (at + 1, last)] if first <= at <= last else [(first, last)]
+    return [{"start": str(cidr[low]), "end": str(cidr[high])} for low, high in ranges if low <= high]
+
+
 def reached_as(subnet: Mapping[str, Any], address: str) -> str | None:
     """The loopback address that `address` stands for; None when it is not of this subnet."""
     try:

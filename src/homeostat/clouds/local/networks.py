@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from homeostat.clouds.local.addresses import choose, loopback_block, parse_network, reached_as
+from homeostat.clouds.local.addresses import choose, default_pools, loopback_block, parse_network, reached_as
 from homeostat.clouds.local.family import Facts, Family, Refers, identity
 from homeostat.clouds.local.tree import BUILT_IN as BUILT_IN_TOKEN
 from homeostat.clouds.local.tree import Look, Record, Tree
@@ -86,7 +86,8 @@ class Subnets(Family):
         return facts
 
     def show(self, look: Look, record: Record) -> dict[str, Any]:
-        return {"enable_dhcp": True, "dns_nameservers": [], "host_routes": [], **super().show(look, record)}
+        shown = {"enable_dhcp": True, "dns_nameservers": [], "host_routes": [], **super().show(look, record)}
+        return {**shown, "allocation_pools": record.spec.get("allocation_pools") or default_pools(record.facts)}
 
 
 class Ports(Family):

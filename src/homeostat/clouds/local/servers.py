@@ -22,6 +22,7 @@ from homeostat.clouds.local import networks, processes
 from homeostat.clouds.local.catalogue import Catalogue
 from homeostat.clouds.local.family import Facts, Family, Item, merged
 from homeostat.clouds.local.offers import join_group
+from homeostat.clouds.local.plugging import entries_of, free_token, kept_ports, own_port
 from homeostat.clouds.local.snapshots import Snapshots, complete_snapshot, snapshot_data
 from homeostat.clouds.local.storage import volume_data
 from homeostat.clouds.local.tree import Look, Record, Tree, remove_tree, write_whole
@@ -171,19 +172,21 @@ class Servers(Family):
         look.store(plugged)
         return plugged
 
-    def _ports(self, look: Look, record: Record) -> Iterator[Record]:
-        seen: dict[str, int] = {}
-        for entry in record.spec.get("networks") or [{"allocate_network": "auto"}]:
-            if entry.get("allocate_network") == "none":
-                continue
-            if entry.get("port"):
-                yield networks.occupy(look, look.resolve("port", entry["port"]), record)
-                continue
-            spec = _own_port(look, record, entry)
-            # Named after what was asked for, so that an entry that stays keeps its port and its address.
-            key = f"{spec['network']} {spec['fixed_ips']}"
-            seen[key] = seen.get(key, 0) + 1
-            yield networks.provide_port(look, self.tree, f"{record.id} {key} {seen[key]}", spec, record)
+    def _ports(self, look: Look, record: Record) -> list[Record]:
+        """One for each entry of `networks`. What an entry asks for may be said in another way than before, or be what
+        it has already: then it keeps its port and its address."""
+        entries = entries_of(record)
+        wanted = [None if entry.get("port") else own_port(look, record, entry) for entry in entries]
+        kept = kept_ports(look, record, wanted)
+        ports = []
+        for entry, spec, port in zip(entries, wanted, kept, strict=True):
+            if spec is None:
+                ports.append(networks.occupy(look, look.resolve("port", entry["port"]), record))
+            elif port is not None:
+                ports.append(networks.occupy(look, port, record, own=True))
+            else:
+                ports.append(networks.provide_port(look, self.tree, free_token(look, record, spec), spec, record))
+        return ports
 
     # -- lives -------------------------------------------------------------------------------------
 
@@ -475,20 +478,6 @@ def _is_made(look: Look, entity: str, given: str) -> bool:
     """Is it the id or name of a flavor that somebody has made?"""
     made = look.all("flavor") if entity == "flavor" else {}
     return given in made or any(given in (each.spec.get("name"), each.spec.get("flavorid")) for each in made.values())
-
-
-def _own_port(look: Look, record: Record, entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Spec of the port that a server gets for an entry of `networks` that names none."""
-    subnet = look.resolve("subnet", entry["subnet"]) if entry.get("subnet") else None
-    network = entry.get("network") or (subnet.facts["network_id"] if subnet else networks.BUILT_IN[0][0])
-    fixed = {"subnet": subnet.id if subnet else None, "ip_address": entry.get("fixed_ip")}
-    wanted = {name: value for name, value in fixed.items() if value}
-    return {
-        **(entry.get("port_extra_properties") or {}),
-        "network": network,
-        "fixed_ips": [wanted] if wanted else None,
-        "security_groups": record.spec.get("security_groups") or [],
-    }
 
 
 def _furnish_boot(directory: str, user_data: str) -> None:

@@ -1,0 +1,74 @@
+"""Which ports a server has: those that it is given, and one of its own for each other entry of its `networks`."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from homeostat.clouds.local import networks
+from homeostat.clouds.local.addresses import reached_as
+from homeostat.clouds.local.tree import Look, Record
+
+Entries = list[Mapping[str, Any]]
+
+
+def entries_of(record: Record) -> Entries:
+    entries = record.spec.get("networks") or [{"allocate_network": "auto"}]
+    return [each for each in entries if each.get("allocate_network") != "none"]
+
+
+def own_port(look: Look, record: Record, entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Spec of the port that a server gets for an entry of `networks` that names none."""
+    subnet = look.resolve("subnet", entry["subnet"]) if entry.get("subnet") else None
+    network = entry.get("network") or (subnet.facts["network_id"] if subnet else networks.BUILT_IN[0][0])
+    fixed = {"subnet": subnet.id if subnet else None, "ip_address": entry.get("fixed_ip")}
+    wanted = {name: value for name, value in fixed.items() if value}
+    return {
+        **(entry.get("port_extra_properties") or {}),
+        "network": network,
+        "fixed_ips": [wanted] if wanted else None,
+        "security_groups": record.spec.get("security_groups") or [],
+    }
+
+
+def kept_ports(look: Look, record: Record, wanted: Sequence[Mapping[str, Any] | None]) -> list[Record | None]:
+    """For each wanted port one of the server's own that is like it, or None. Who wants an address chooses first."""
+    free = [each for each in look.referring("port", "device_id", record.id) if each.facts.get("own")]
+    kept: list[Record | None] = [None] * len(wanted)
+    for number in sorted(range(len(wanted)), key=lambda at: not _wants_address(wanted[at])):
+        spec = wanted[number]
+        fitting = [each for each in free if spec is not None and _fits(look, each, spec)]
+        if fitting:
+            port = kept[number] = next((each for each in fitting if each.spec == spec), fitting[0])
+            free.remove(port)
+    return kept
+
+
+def _wants_address(spec: Mapping[str, Any] | None) -> bool:
+    return any(each.get("ip_address") for each in (spec or {}).get("fixed_ips") or ())
+
+
+def _fits(look: Look, port: Record, spec: Mapping[str, Any]) -> bool:
+    """Is it on that network, with that address and subnet, as far as they are named, and alike in everything else?"""
+    if port.facts["network_id"] != look.resolve("network", spec["network"]).id:
+        return False
+    for asked in spec["fixed_ips"] or ():
+        if not any(_is_at(look, each, asked) for each in port.facts["fixed_ips"]):
+            return False
+    said = {"network", "fixed_ips", "security_groups"}
+    return {name: port.spec[name] for name in port.spec.keys() - said} == {
+        name: spec[name] for name in spec.keys() - said
+    }
+
+
+def _is_at(look: Look, fixed: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
+    subnet = look.get("subnet", fixed["subnet_id"])
+    address = asked.get("ip_address")
+    right = not address or (subnet is not None and reached_as(subnet.facts, address) == fixed["ip_address"])
+    return right and asked.get("subnet") in (None, fixed["subnet_id"])
+
+
+def free_token(look: Look, record: Record, spec: Mapping[str, Any]) -> str:
+    """Of a new port, after what was asked for: the same when it is asked for again after a crash."""
+    taken = {each.token for each in look.referring("port", "device_id", record.id)}
+    tokens = (f"{record.id} {spec['network']} {spec['fixed_ips']} {number}" for number in itertools.count(1))
+    return next(token for token in tokens if token not in taken)
