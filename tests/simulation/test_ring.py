@@ -29,6 +29,8 @@ REGRESSIONS = {
     9900499: "the watcher took one that was passed over for a second successor",
     20001056: "what one look missed while its snapshot was made was given up, came back, and leaked",
     20001059: "a nested stack that was being suspended while its stack was resumed and updated slept on",
+    20020016: "a suspended stack that had been checked forgot, once unlocked, that it was suspended",
+    20020018: "being unlocked tried a failed deletion again, and the stack said for ever that it had failed",
     40465: "while a stack was checked that was never complete, something was begun before what it requires",
 }
 """Seeds that failed once, and what it was. A seed means something else once worlds change, so each defect has a test of

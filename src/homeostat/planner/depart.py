@@ -158,7 +158,7 @@ class Departures(Intents):
         if _kept(row):
             return self._keep(row)
         if row.failed:
-            if row.revision == self.world.stack.revision:
+            if row.revision == self.world.stack.revision or not self.unsettled:
                 return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
             return self._let_go(row, now)
         if snapshots.asked(row) and not snapshots.needed(row, row.deletion_policy):

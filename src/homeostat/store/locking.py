@@ -78,7 +78,10 @@ def kept(wanted: Lock | None, stack: Row[Any]) -> Lock | None:
     before = (stack.lock or {}).get(stacks.BEFORE)
     told = stack.action not in (Action.LOCK, Action.UNLOCK) and (stack.status == Status.FAILED or stack.suspended)
     if before is None and told:
-        before = {"action": stack.action, "status": stack.status, "reason": stack.reason}
+        # One that is suspended may have been checked since: that it is suspended is what must not be hidden.
+        action = stack.action if stack.status == Status.FAILED else Action.SUSPEND
+        reason = stack.reason if action == stack.action else f"Stack {action} completed successfully"
+        before = {"action": action, "status": stack.status, "reason": reason}
     return plain(wanted) if before is None else {**wanted, stacks.BEFORE: before}
 
 

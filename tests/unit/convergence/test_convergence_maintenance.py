@@ -583,3 +583,36 @@ def test_what_was_being_suspended_while_its_stack_was_resumed_and_updated_is_res
     assert service.state(stack_id) == "UPDATE_COMPLETE"
     assert statuses(service) == ["active", "active"]
     assert service.child().status == "COMPLETE"
+
+
+def test_a_suspended_stack_that_was_checked_says_after_its_lock_that_it_is_suspended() -> None:
+    service, stack_id = made({"srv": server()})
+    asks(service).suspend(stack_id)
+    service.rest()
+    asks(service).check(stack_id)
+    service.rest()
+    assert service.state(stack_id) == "CHECK_COMPLETE"
+    lock(service, stack_id)
+    service.rest()
+    unlock(service, stack_id)
+    service.rest()
+    assert service.state(stack_id) == "SUSPEND_COMPLETE"
+
+
+def test_being_unlocked_does_not_try_a_failed_deletion_again() -> None:
+    """It failed for good and its stack says so: the stack would go on saying so when the rest had gone."""
+    service, stack_id = made({"srv": server()})
+    (handle,) = service.servers()
+    service.cloud.change(handle, locked=True)
+    service.delete(stack_id)
+    service.rest()
+    assert service.state(stack_id) == "DELETE_FAILED"
+    lock(service, stack_id)
+    service.rest()
+    service.cloud.change(handle, locked=False)
+    unlock(service, stack_id)
+    service.live(100.0)
+    assert (service.state(stack_id), service.servers()) == ("DELETE_FAILED", [handle])
+    service.delete(stack_id)
+    service.rest()
+    assert service.servers() == []
