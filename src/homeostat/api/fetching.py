@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from homeostat.convergence.definitions import registry_of, template_of
+from homeostat.model.errors import Rejected
 from homeostat.store.stacks import Desired
 from homeostat.templates import declared_in
 from homeostat.templates.environments import nested_environment
@@ -13,6 +14,8 @@ from homeostat.templates.registry import is_template
 
 TEMPLATES_MAX = 100
 """Templates fetched for one request."""
+PLACES_MAX = 10_000
+"""Nested templates, each counted once for what the registry says inside of it, that are searched for such names."""
 SCHEMES = ("http://", "https://")
 
 
@@ -31,13 +34,24 @@ def with_fetched(desired: Desired, fetch: Callable[[str], str]) -> Desired:
             place = (name, repr(inside))
             if place in seen:
                 continue
+            if len(seen) >= PLACES_MAX:
+                message = f"the template names others in more than {PLACES_MAX} ways: make several stacks of it"
+                raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
             seen.add(place)
             if name not in files and name.startswith(SCHEMES) and fetched < TEMPLATES_MAX:
                 files[name] = fetch(name)
                 fetched += 1
             if name in files:
-                todo.append((template_of(name, files), inside))
+                todo += [(each, inside) for each in _read(name, files)]
     return replace(desired, files=files) if fetched else desired
+
+
+def _read(name: str, files: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The template of that name; none where it cannot be read: the check refuses it, naming the resource, too."""
+    try:
+        return [template_of(name, files)]
+    except Rejected:
+        return []
 
 
 def _named(template: Mapping[str, Any], environment: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -155,11 +155,16 @@ def _with_inherited(parameters: Mapping[str, Parameter], hidden: Hidden) -> Mapp
 
 
 def template_of(type_name: str, files: Mapping[str, str]) -> dict[str, Any]:
-    """The template that a resource type names. Fails: Rejected when it is not among the files of the stack."""
+    """The template that a resource type names. Fails: Rejected when it is not among the files of the stack, or cannot
+    be read; the file is named."""
     if type_name not in files:
         message = f'The template "{type_name}" is not among the files of the stack: send its text in "files"'
         raise Rejected("StackValidationFailed", message)
-    return _parsed(files[type_name])
+    try:
+        return _parsed(files[type_name])
+    except Rejected as error:
+        message = f'The file "{type_name}" is not a template: {error.detail} Send its text in "files".'
+        raise Rejected(error.fault, message, path=error.path) from error
 
 
 def _parsed(text: str) -> dict[str, Any]:

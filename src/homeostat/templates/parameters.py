@@ -324,7 +324,8 @@ def _valued(schema: ParameterSchema, given: Given, strict: bool) -> Parameter:
     effective = default if value is None else value
     if effective is None:
         if strict:
-            raise Rejected("UserParameterMissing", f"The Parameter ({schema.name}) was not provided.")
+            remedy = "Give it a value among the parameters, or a default in the template."
+            raise Rejected("UserParameterMissing", f"The Parameter ({schema.name}) was not provided. {remedy}")
         return Parameter(schema, UNKNOWN)
     try:
         converted = schema.value_of(effective)

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from homeostat.api import checking
+from homeostat.api import checking, fetching
 from homeostat.api.checking import Bounds, Expansion, check
 from homeostat.api.existing import Needs
+from homeostat.api.fetching import with_fetched
 from homeostat.convergence.definitions import compile_desired
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
@@ -138,3 +139,14 @@ def test_work_stops_when_nobody_waits_for_it() -> None:
     desired = wide(2, 2)
     with pytest.raises(Gone):
         check(compile_desired(desired, ME), desired, expansion=Expansion(go_on=gone))
+
+
+def test_a_registry_whose_templates_name_all_others_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each nested template has another rest of the registry: there are as many ways as there are subsets."""
+    kinds = {f"T{number}": f"{number}.yaml" for number in range(20)}
+    template = {"heat_template_version": "2018-08-31", "resources": {kind: {"type": kind} for kind in kinds}}
+    files = {name: str(template) for name in kinds.values()}
+    desired = Desired("template", template, environment={"resource_registry": kinds}, files=files)
+    monkeypatch.setattr(fetching, "PLACES_MAX", 1000)
+    with pytest.raises(Rejected, match="names others in more than 1000 ways"):
+        with_fetched(desired, lambda url: "")

@@ -102,6 +102,8 @@ def test_what_is_made_inside_heals() -> None:
     ("resource", "text", "place"),
     [
         pytest.param(inner(), None, 'resources.inner: The template "inner.yaml" is not among', id="no such file"),
+        pytest.param(inner(), "", 'resources.inner: The file "inner.yaml" is not a template', id="an empty file"),
+        pytest.param(inner(), "{a", 'resources.inner: The file "inner.yaml" is not a template', id="half a file"),
         pytest.param(inner(shape="x"), INNER, "resources.inner", id="no such parameter"),
         pytest.param({"type": "inner.yaml"}, INNER, "resources.inner.properties: Property size not", id="not given"),
         pytest.param(

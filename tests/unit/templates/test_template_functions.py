@@ -185,7 +185,12 @@ def test_resource_facade() -> None:
 
 INVALID = "StackValidationFailed"
 REFUSES = [
-    ({"get_param": "nobody"}, "UserParameterMissing", "The Parameter (nobody) was not provided.", "unknown"),
+    (
+        {"get_param": "nobody"},
+        "UserParameterMissing",
+        "The Parameter (nobody) was not provided. The template does not",
+        "unknown",
+    ),
     ({"get_param": {"a": 1, "b": 2}}, INVALID, "must be a parameter name", "shape"),
     ({"get_param": ["name", None]}, INVALID, "Path components", "a null in the path"),
     ({"get_param": [5]}, INVALID, "parameter name", "a number as name"),

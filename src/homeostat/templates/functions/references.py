@@ -27,7 +27,9 @@ class GetParam(Function):
         if any(not isinstance(step, str | int) for step in path):
             raise ValueError('Path components in "get_param" must be strings or integers')
         if name not in self.context.parameters:
-            raise Rejected("UserParameterMissing", f"The Parameter ({name}) was not provided.", path=self.path)
+            remedy = "The template does not declare it: do so in its section of parameters."
+            message = f"The Parameter ({name}) was not provided. {remedy}"
+            raise Rejected("UserParameterMissing", message, path=self.path)
         value = self.context.parameters[name]
         # Clients rely on a path into nothing giving an empty text, not an error.
         return value if value is UNKNOWN else traverse(value, path, missing="")
