@@ -1,0 +1,144 @@
+"""Small templates that would be too much for any machine, by what they grow with."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+VERSION = "2021-04-16"
+
+
+@dataclass(frozen=True, slots=True)
+class Bomb:
+    """One request to create a stack. refused — at the door, with this in the message; otherwise the stack is accepted,
+    and fails or is made within bounds; files, environment — of the request."""
+
+    name: str
+    template: Any
+    refused: str = ""
+    files: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, Any] = field(default_factory=dict)
+
+
+def template(resources: Any, **sections: Any) -> dict[str, Any]:
+    return {"heat_template_version": VERSION, "resources": resources, **sections}
+
+
+def value(content: Any, **properties: Any) -> dict[str, Any]:
+    return {"type": "OS::Heat::Value", "properties": {"value": content, **properties}}
+
+
+def of(name: str) -> dict[str, Any]:
+    return {"get_attr": [name, "value"]}
+
+
+def growing(more: Callable[[Any], Any], first: Any, length: int = 40, **properties: Any) -> dict[str, Any]:
+    """Values each of which is made from the one before."""
+    found = {"v0": value(first, **properties)}
+    for number in range(1, length):
+        found[f"v{number}"] = value(more(of(f"v{number - 1}")), **properties)
+    return found
+
+
+def _at_run_time() -> dict[str, dict[str, Any]]:
+    """What grows from resource to resource."""
+    nested = {"s0": {"type": "twice.yaml", "properties": {"given": ["text"]}}}
+    for number in range(1, 40):
+        given = {"get_attr": [f"s{number - 1}", "twice"]}
+        nested[f"s{number}"] = {"type": "twice.yaml", "properties": {"given": given}}
+    configs: dict[str, Any] = {"c0": {"type": "OS::Heat::SoftwareConfig", "properties": {"config": "text " * 10}}}
+    for number in range(1, 40):
+        before = {"get_attr": [f"c{number - 1}", "config"]}
+        properties = {"config": {"list_join": ["", [before, before]]}}
+        configs[f"c{number}"] = {"type": "OS::Heat::SoftwareConfig", "properties": properties}
+    servers = growing(lambda one: {"list_join": ["", [one, one]]}, "text", 22)
+    servers["server"] = {
+        "type": "OS::Nova::Server",
+        "properties": {
+            "image": "i",
+            "flavor": "f",
+            "user_data": {"list_join": ["", [of("v21")] * 50]},
+            "metadata": {f"m{number}": of("v21") for number in range(50)},
+        },
+    }
+    wide = growing(lambda one: [one, one], ["text " * 10], 15)
+    wide |= {f"w{number}": value([of("v14")]) for number in range(300)}
+    described = growing(lambda one: [one, one], ["text " * 10], 15)
+    described |= {f"m{number}": {"type": "OS::Heat::Value", "properties": {"value": 1}} for number in range(300)}
+    for number in range(300):
+        described[f"m{number}"]["metadata"] = {"all": of("v14")}
+    shouting = growing(lambda one: {"list_join": ["", [one, one]]}, "\U0001f4a5")
+    grouped = growing(lambda one: [one, one], ["text " * 10], 15)
+    grouped["group"] = group(1000, value(of("v14")))
+    listed = growing(lambda one: [one, one], ["text " * 10], 14)
+    listed["group"] = group(1000, {"type": "holder.yaml", "properties": {"given": of("v13")}})
+    listed["reader"] = value({"get_attr": ["group", "kept"]})
+    return {
+        "maps": growing(lambda one: {"a": one, "b": one}, {"a": 1}, type="json"),
+        "lists": growing(lambda one: [one, one], ["text"]),
+        "all attributes": growing(lambda one: [one, one], ["text"]) | {"all": value([{"get_attr": ["v39"]}] * 2)},
+        "list_concat": growing(lambda one: {"list_concat": [one, one]}, ["text"]),
+        "list_join": growing(lambda one: {"list_join": ["", [one, one]]}, "text"),
+        "list_join as JSON": growing(lambda one: {"list_join": ["", [one, [one]]]}, ['"\\']),
+        "str_replace": growing(lambda one: {"str_replace": {"template": "xx", "params": {"x": one}}}, "text"),
+        "str_replace as JSON": growing(lambda one: {"str_replace": {"template": "xx", "params": {"x": [one]}}}, "\\"),
+        "repeat": growing(lambda one: {"repeat": {"template": ["x", "x", "x"], "for_each": {"x": one}}}, ["t"]),
+        "repeat squared": growing(lambda one: {"repeat": {"template": "xy", "for_each": {"x": one, "y": one}}}, ["a", "b"]),
+        "map_merge": growing(lambda one: {"map_merge": [{"a": one}, {"b": one}]}, {"a": 1}),
+        "map_replace": growing(lambda one: {"map_replace": [{"a": 1, "b": 2}, {"values": {"1": one, "2": one}}]}, {}),
+        "yaql": growing(lambda one: {"yaql": {"expression": "[$.data, $.data]", "data": one}}, ["text"]),
+        "yaql text": growing(lambda one: {"yaql": {"expression": "$.data * 50", "data": one}}, "text"),
+        "make_url": growing(lambda one: {"make_url": {"scheme": "http", "host": "h", "path": one, "query": {"a": one}}}, "/"),
+        "levels": growing(lambda one: [one], ["text"], 400),
+        "emoji": shouting,
+        "text that is JSON": growing(lambda one: {"list_join": [",", [one, one]]}, "[]", 21)
+        | {"read": value({"list_join": ["", ["[", of("v20"), "]"]]}, type="json")},
+        "configs": configs,
+        "user data and metadata of a server": servers,
+        "many that are heavy": wide,
+        "many with heavy metadata": described,
+        "a group of heavy members": grouped,
+        "outputs of nested stacks": nested,
+        "what nested stacks of a group tell": listed,
+    }
+
+
+def group(count: Any, member: dict[str, Any], **properties: Any) -> dict[str, Any]:
+    return {"type": "OS::Heat::ResourceGroup", "properties": {"count": count, "resource_def": member, **properties}}
+
+
+def _at_the_door() -> dict[str, tuple[Any, str]]:
+    """What grows while the template is read: name -> template, and what it is refused with."""
+    text = "x" * 100_000
+    big = {"big": {"type": "string", "default": text}}
+    tree = {"tree": {"type": "json", "default": {str(number): ["text"] * 10 for number in range(500)}}}
+    read = {"get_param": "big"}
+    deep: Any = {}
+    for _ in range(5000):
+        deep = {"a": deep}
+    laughs = ["heat_template_version: 2021-04-16", "x0: &x0 [text, text]"]
+    laughs += [f"x{number}: &x{number} [{', '.join([f'*x{number - 1}'] * 9)}]" for number in range(1, 12)]
+    return {
+        "a parameter, often": (template({f"v{n}": value([read] * 20) for n in range(100)}, parameters=big), "make more than"),
+        "a map of parameters, often": (
+            template({f"v{n}": value([{"get_param": "tree"}] * 40) for n in range(100)}, parameters=tree),
+            "make more than",
+        ),
+        "a text, joined": (template({"v": value({"list_join": ["", [read] * 1000]})}, parameters=big), "more than"),
+        "outputs": (
+            template({}, parameters=big, outputs={f"o{n}": {"value": [read] * 20} for n in range(200)}),
+            "make more than",
+        ),
+        "deep": (json.dumps(template({"v": value(1)})).replace('"value": 1', f'"value": {json.dumps(deep)}'[:-1] + "}")[:1], ""),
+        "aliases of aliases": ("\n".join(laughs), ""),
+    }
+
+
+FILES = {
+    name: json.dumps(template({}, parameters={"given": {"type": "json"}}, outputs=outputs))
+    for name, outputs in {
+        "twice.yaml": {"twice": {"value": [{"get_param": "given"}, {"get_param": "given"}]}},
+        "holder.yaml": {"kept": {"value": {"get_param": "given"}}},
+    }.items()
+}
+RUN_TIME = [Bomb(name, template(resources), files=FILES) for name, resources in _at_run_time().items()]
