@@ -83,12 +83,16 @@ def _at_run_time() -> dict[str, dict[str, Any]]:
         "str_replace": growing(lambda one: {"str_replace": {"template": "xx", "params": {"x": one}}}, "text"),
         "str_replace as JSON": growing(lambda one: {"str_replace": {"template": "xx", "params": {"x": [one]}}}, "\\"),
         "repeat": growing(lambda one: {"repeat": {"template": ["x", "x", "x"], "for_each": {"x": one}}}, ["t"]),
-        "repeat squared": growing(lambda one: {"repeat": {"template": "xy", "for_each": {"x": one, "y": one}}}, ["a", "b"]),
+        "repeat squared": growing(
+            lambda one: {"repeat": {"template": "xy", "for_each": {"x": one, "y": one}}}, ["a", "b"]
+        ),
         "map_merge": growing(lambda one: {"map_merge": [{"a": one}, {"b": one}]}, {"a": 1}),
         "map_replace": growing(lambda one: {"map_replace": [{"a": 1, "b": 2}, {"values": {"1": one, "2": one}}]}, {}),
         "yaql": growing(lambda one: {"yaql": {"expression": "[$.data, $.data]", "data": one}}, ["text"]),
         "yaql text": growing(lambda one: {"yaql": {"expression": "$.data * 50", "data": one}}, "text"),
-        "make_url": growing(lambda one: {"make_url": {"scheme": "http", "host": "h", "path": one, "query": {"a": one}}}, "/"),
+        "make_url": growing(
+            lambda one: {"make_url": {"scheme": "http", "host": "h", "path": one, "query": {"a": one}}}, "/"
+        ),
         "levels": growing(lambda one: [one], ["text"], 400),
         "emoji": shouting,
         "text that is JSON": growing(lambda one: {"list_join": [",", [one, one]]}, "[]", 21)
@@ -107,31 +111,119 @@ def group(count: Any, member: dict[str, Any], **properties: Any) -> dict[str, An
     return {"type": "OS::Heat::ResourceGroup", "properties": {"count": count, "resource_def": member, **properties}}
 
 
-def _at_the_door() -> dict[str, tuple[Any, str]]:
-    """What grows while the template is read: name -> template, and what it is refused with."""
-    text = "x" * 100_000
-    big = {"big": {"type": "string", "default": text}}
-    tree = {"tree": {"type": "json", "default": {str(number): ["text"] * 10 for number in range(500)}}}
+NAME = {"type": "OS::Heat::RandomString"}
+
+
+def _at_the_door() -> list[Bomb]:
+    """What grows while the template is read, and what can be counted before anything is made."""
     read = {"get_param": "big"}
-    deep: Any = {}
-    for _ in range(5000):
-        deep = {"a": deep}
+    big = {"big": {"type": "string", "default": "x" * 100_000}}
+    tree = {"tree": {"type": "json", "default": {str(number): ["text"] * 10 for number in range(500)}}}
     laughs = ["heat_template_version: 2021-04-16", "x0: &x0 [text, text]"]
     laughs += [f"x{number}: &x{number} [{', '.join([f'*x{number - 1}'] * 9)}]" for number in range(1, 12)]
-    return {
-        "a parameter, often": (template({f"v{n}": value([read] * 20) for n in range(100)}, parameters=big), "make more than"),
-        "a map of parameters, often": (
-            template({f"v{n}": value([{"get_param": "tree"}] * 40) for n in range(100)}, parameters=tree),
-            "make more than",
-        ),
-        "a text, joined": (template({"v": value({"list_join": ["", [read] * 1000]})}, parameters=big), "more than"),
-        "outputs": (
-            template({}, parameters=big, outputs={f"o{n}": {"value": [read] * 20} for n in range(200)}),
-            "make more than",
-        ),
-        "deep": (json.dumps(template({"v": value(1)})).replace('"value": 1', f'"value": {json.dumps(deep)}'[:-1] + "}")[:1], ""),
-        "aliases of aliases": ("\n".join(laughs), ""),
+    scaling = {"min_size": 10**9, "max_size": 10**9, "resource": NAME}
+    instances = {"LaunchConfigurationName": {"get_resource": "launch"}, "AvailabilityZones": ["nova"]}
+    launch = {
+        "type": "AWS::AutoScaling::LaunchConfiguration",
+        "properties": {"ImageId": "i", "InstanceType": "f"},
     }
+    sizes = {"MinSize": 10**9, "MaxSize": 10**9}
+    return [
+        Bomb(
+            "a parameter often",
+            template({f"v{n}": value([read] * 20) for n in range(100)}, parameters=big),
+            "make more",
+        ),
+        Bomb(
+            "a map of parameters often",
+            template({f"v{n}": value([{"get_param": "tree"}] * 40) for n in range(100)}, parameters=tree),
+            "make more",
+        ),
+        Bomb("a text joined", template({"v": value({"list_join": ["", [read] * 1000]})}, parameters=big), "more than"),
+        Bomb(
+            "a deep value",
+            '{"heat_template_version": "2021-04-16", "resources": ' + '{"a":' * 5000 + "1" + "}" * 5001,
+            "e",
+        ),
+        Bomb("aliases of aliases", "\n".join(laughs), "e"),
+        Bomb("a huge name", template({"n" * 400_000: NAME})),
+        Bomb("a huge count", template({"group": group(10**12, NAME)}), RESOURCES),
+        Bomb(
+            "a count of many digits",
+            '{"heat_template_version": "2021-04-16", "resources": {"group": {"type": '
+            '"OS::Heat::ResourceGroup", "properties": {"resource_def": {"type": "OS::Heat::None"}, "count": 1'
+            + "0" * 4000
+            + "}}}}",
+            "e",
+        ),
+        Bomb("groups in groups", template({"group": group(1000, {"type": "l1.yaml"})}), RESOURCES, LEVELS),
+        Bomb(
+            "a chain",
+            template(
+                {
+                    "chain": {
+                        "type": "OS::Heat::ResourceChain",
+                        "properties": {"resources": ["l2.yaml"] * 1000, "concurrent": True},
+                    }
+                }
+            ),
+            RESOURCES,
+            LEVELS,
+        ),
+        Bomb(
+            "a group that scales",
+            template({"group": {"type": "OS::Heat::AutoScalingGroup", "properties": scaling}}),
+            RESOURCES,
+        ),
+        Bomb(
+            "an AWS group that scales",
+            template(
+                {
+                    "launch": launch,
+                    "group": {"type": "AWS::AutoScaling::AutoScalingGroup", "properties": instances | sizes},
+                }
+            ),
+            RESOURCES,
+        ),
+        Bomb(
+            "an AWS group",
+            template(
+                {
+                    "launch": launch,
+                    "group": {"type": "OS::Heat::InstanceGroup", "properties": instances | {"Size": 10**9}},
+                }
+            ),
+            RESOURCES,
+        ),
+    ]
+
+
+RESOURCES = "resources"
+"""Word of the refusal of too many."""
+LEVELS = {
+    "l1.yaml": json.dumps(template({"group": group(1000, {"type": "l2.yaml"})})),
+    "l2.yaml": json.dumps(template({"group": group(1000, NAME)})),
+}
+
+
+def _counted_later() -> list[Bomb]:
+    """What cannot be counted before it runs."""
+    later = {"n": value(10**9), "group": group(of("n"), NAME)}
+    return [
+        Bomb("a count that comes later", template(later)),
+        Bomb(
+            "a count that comes later in a nested stack",
+            template({"n": value(10**9), "nested": {"type": "counted.yaml", "properties": {"given": of("n")}}}),
+            files=FILES,
+        ),
+        Bomb(
+            "groups in groups that come later",
+            template(
+                {"n": value(1100), "group": group(of("n"), {"type": "counted.yaml", "properties": {"given": of("n")}})}
+            ),
+            files=FILES,
+        ),
+    ]
 
 
 FILES = {
@@ -141,4 +233,9 @@ FILES = {
         "holder.yaml": {"kept": {"value": {"get_param": "given"}}},
     }.items()
 }
+FILES["counted.yaml"] = json.dumps(
+    template({"group": group({"get_param": "given"}, NAME)}, parameters={"given": {"type": "number"}})
+)
 RUN_TIME = [Bomb(name, template(resources), files=FILES) for name, resources in _at_run_time().items()]
+AT_THE_DOOR = _at_the_door()
+LATER = _counted_later()

@@ -172,7 +172,7 @@ def _set_aside(db: Database, tx: Connection) -> Check:
     if not rows:
         return Check("bugs", Level.OK, "no shard is set aside")
     found = _listed([f"{row.stack} ({row.stack_id}) shard {row.number}: {row.reason}" for row in rows])
-    remedy = "a mistake of the service: report it with the traceback in the workers' log; it is tried every 30 s"
+    remedy = "a mistake of the service: report it with the traceback in the workers' log; it is tried again"
     return Check("bugs", Level.FAIL, f"set aside: {found}", remedy)
 
 

@@ -13,6 +13,7 @@ from homeostat.clouds.port import Answer
 from homeostat.convergence import adopting
 from homeostat.convergence.clock import Clock, Entropy
 from homeostat.convergence.definitions import (
+    MEMBERS_PER_SHARD,
     chain_desired,
     compile_desired,
     group_desired,
@@ -52,6 +53,8 @@ DEPTH_MAX = 5
 """Levels of nested stacks below a root stack, where the service does not say otherwise."""
 STACK = "stack"
 """Kind of resources whose reality is a child stack."""
+MEMBERS_MAX = 32 * 1024 * 1024
+"""Weight of what the members of a group or chain are made from, for those who are loaded together."""
 TOLD_MAX = 64 * 1024 * 1024
 """Weight of what one nested stack, with all that is nested in it, may tell those who read its attributes."""
 
@@ -228,11 +231,13 @@ class Children:
             return stacks.Desired("template", made, environment=inside, intent=intent)
         if contents == "chain":
             chain = chain_desired(kind.complete(row.properties))
+            _check_weight(row, chain.template["resource_properties"], len(chain.template["resources"]))
             return replace(chain, environment=inside, files=parent.files, intent=intent)
         if isinstance(kind, SoftwareDeploymentGroup):
             named = named_desired(kind, kind.complete(row.properties), new=child is None)
             return replace(named, environment=inside, files=parent.files, intent=intent)
         group = _group(tx, world, row, child, child_id, before)
+        _check_weight(row, group["resource_def"], min(groups.size_of(group), MEMBERS_PER_SHARD))
         if before.intent != intent:
             _check_time(group, self._time_left(world, step, now))
         return replace(group_desired(group), environment=inside, files=parent.files, intent=intent)
@@ -381,6 +386,15 @@ def _scaled(
         raise Terminal(f"There is no launch configuration {name} in this stack: refer to one with get_resource or Ref")
     healthy = groups.size_of(before) - sum(groups.is_member(name, before) for name in failed) if before else None
     return groups.resized(before, one, kind.wanted_size(values, healthy), failed)
+
+
+def _check_weight(row: Resource, member: Any, count: int) -> None:
+    """Fails: Terminal when so many members, which are alike, are too heavy together for who loads them."""
+    try:
+        weight(member, MEMBERS_MAX // max(count, 1))
+    except Overweight as error:
+        message = f"{row.name}: {count} members at once, of each of which the {error}: make them lighter, or fewer"
+        raise Terminal(message) from error
 
 
 def _check_time(group: groups.Group, time_left_s: float) -> None:

@@ -25,7 +25,11 @@ from homeostat.store.notices import LONGEST_WAIT_S
 from homeostat.store.shards import Lease
 
 LOG = logging.getLogger(__name__)
-SET_ASIDE_S = 30.0
+SET_ASIDE_S, SET_ASIDE_S_MAX = 30.0, 3600.0
+DEADLY = (
+    "two workers in a row ended in the middle of a pass over it, killed or out of memory: it is tried again later; "
+    "update, converge or delete the stack to have it tried at once"
+)
 
 
 class PassTask(task.Task):  # type: ignore[misc]
@@ -60,6 +64,11 @@ def _ended(outcome: str) -> None:
 
 
 def _run(passes: Passes, job: ShardJob, lease: Lease) -> None:
+    if lease.is_deadly:
+        _ended("deadly")
+        LOG.error("passes over %s ended their workers; the shard is set aside", job.name)
+        set_aside_deadly(passes.db, lease)
+        return
     try:
         passes.run(lease)
         _ended("done")
@@ -79,12 +88,24 @@ def _run(passes: Passes, job: ShardJob, lease: Lease) -> None:
 
 def set_aside(db: Database, lease: Lease, error: Exception) -> None:
     """A bug of ours stops one shard for a while, not its stack's deadline: no stack is in progress for ever."""
+    _set_aside(db, lease, repr(error), f"Timed out; a pass over it fails: {error!r}", SET_ASIDE_S)
+
+
+def set_aside_deadly(db: Database, lease: Lease) -> None:
+    """What ends its workers, by what it takes of memory say, is tried again later and later; a new revision, the
+    deletion of the stack for one, is tried at once."""
+    times = (lease.crashes - shards.CRASHES_MAX) // shards.CRASH
+    _set_aside(db, lease, DEADLY, f"Timed out: {DEADLY}", min(SET_ASIDE_S * 2.0**times, SET_ASIDE_S_MAX))
+
+
+def _set_aside(db: Database, lease: Lease, reason: str, late: str, for_s: float) -> None:
+    """late — why the stack fails when its time is over."""
     with db.write() as tx:
         now = db.now_of(tx)
         stack = stacks.for_update(db, tx, lease.stack_id)
-        shards.set_aside(tx, lease, repr(error), now + SET_ASIDE_S)
+        shards.set_aside(tx, lease, reason, now + for_s)
         if stack is not None and stack.deadline is not None and stack.deadline <= now:
-            stacks.fail(db, tx, stack.id, stack.revision, f"Timed out; a pass over it fails: {error!r}", now)
+            stacks.fail(db, tx, stack.id, stack.revision, late, now)
 
 
 class Alarm(Timeout):  # type: ignore[misc]

@@ -106,7 +106,10 @@ class Frontier:
     # -- choosing ----------------------------------------------------------------------------------------------------
 
     def steps(self, now: float, limit: int) -> list[Step]:
-        """At most `limit` steps that may be taken now; their intents are in their rows already."""
+        """At most `limit` steps that may be taken now; their intents are in their rows already.
+
+        One that failed before anything acted is the last: what fails its stack is stored before anything else is tried.
+        """
         found: list[Step] = []
         while self._ready and len(found) < limit:
             node = self._ready.popleft()
@@ -115,6 +118,8 @@ class Frontier:
             step = self._examine(node, now)
             if step is not None:
                 found.append(step)
+                if step.verb is Verb.RECORD and step.row.failed:
+                    break
         return found
 
     def _examine(self, node: Node, now: float) -> Step | None:

@@ -255,6 +255,8 @@ shard = Table(
     Column("looked_at", Double),
     Column("blind", Text, nullable=False, default="", server_default=""),
     Column("reason", Words, nullable=False, default=""),
+    Column("crashes", Integer, nullable=False, default=0, server_default="0"),
+    Column("stored", Integer, nullable=False, default=0, server_default="0"),
     Index(
         "ix_shard_wake",
         "wake_at",
@@ -265,7 +267,8 @@ shard = Table(
 )
 """planned, done — how much there is to bring to rest at the newest revision, and how much of that is at rest;
 look_from — somebody waits for a look made after this time; looked_at — the newest round that saw all its things;
-blind — why the one after that did not; reason — the bug of ours that it was set aside for."""
+blind — why the one after that did not; reason — the bug of ours that it was set aside for;
+crashes — of its owners in a row, see `shards.CRASHES_MAX`; stored — the newest epoch in which anything was stored."""
 
 resource = Table(
     "resource",

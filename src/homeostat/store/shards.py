@@ -36,15 +36,29 @@ TAKEN_S = 5.0
 """An observer that dies holds up the looks at the shards it had taken for so long."""
 
 
+CRASHES_MAX, CRASH = 6, 3
+"""A claim that finds an owner who never gave the shard back counts a crash: 1 where that one had stored something, and
+so came further than the one before, otherwise `CRASH`. A shard is set aside at so many in a row: after two passes
+that ended with their worker at the same point; who kills workers at any time does not get there. It is tried again
+later and later, and at once for a new revision."""
+
+
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Ownership of one shard: every write in its name checks the epoch. wakes — wake-ups seen when it was claimed."""
+    """Ownership of one shard: every write in its name checks the epoch. wakes — wake-ups seen when it was claimed;
+    crashes — see `CRASHES_MAX`, 0 where the owner before gave it back."""
 
     stack_id: str
     number: int
     epoch: int
     wakes: int
     lease_until: float
+    crashes: int = 0
+
+    @property
+    def is_deadly(self) -> bool:
+        """Have its passes ended their workers so often that it is to be set aside?"""
+        return self.crashes >= CRASHES_MAX
 
 
 _OWNED = (
@@ -52,7 +66,12 @@ _OWNED = (
     schema.shard.c.number == bindparam("place"),
     schema.shard.c.epoch == bindparam("held"),
 )
-_RENEW = update(schema.shard).where(*_OWNED).values(lease_until=bindparam("until")).returning(schema.shard.c.wakes)
+_RENEW = (
+    update(schema.shard)
+    .where(*_OWNED)
+    .values(lease_until=bindparam("until"), stored=schema.shard.c.epoch)
+    .returning(schema.shard.c.wakes)
+)
 _KEEP_ON = (
     update(schema.shard)
     .where(*_OWNED, schema.shard.c.lease_until > bindparam("now"))
@@ -90,6 +109,7 @@ def wake(
         where.append(table.c.number.in_(numbers))
     values = _woken(at, priority)
     if restart_at is not None:
+        values |= {"crashes": 0, "wake_at": _sooner(at)}
         values["done"] = case((table.c.settled_revision < restart_at, 0), else_=table.c.done)
     return tx.execute(update(table).where(*where).values(**values)).rowcount
 
@@ -108,13 +128,18 @@ def wake_unsettled(tx: Connection, stack_id: str, at: float, priority: int, revi
 
 
 def _woken(at: float, priority: int) -> dict[str, Any]:
-    """Columns of a shard that is asked for a pass."""
+    """Columns of a shard that is asked for a pass. One that ends its workers waits for its time."""
     table = schema.shard
-    sooner = case((table.c.wake_at < at, table.c.wake_at), else_=at)
+    waits = and_(table.c.crashes >= CRASHES_MAX, table.c.wake_at.is_not(None))
+    sooner = case((waits, table.c.wake_at), else_=_sooner(at))
     urgent = case(
         (table.c.wake_at.is_(None), priority), (table.c.priority < priority, table.c.priority), else_=priority
     )
     return {"wake_at": sooner, "wakes": table.c.wakes + 1, "priority": urgent}
+
+
+def _sooner(at: float) -> ColumnElement[float]:
+    return case((schema.shard.c.wake_at < at, schema.shard.c.wake_at), else_=at)
 
 
 def carry_over(tx: Connection, stack_id: str, revision: int, touched: Collection[int]) -> None:
@@ -202,15 +227,20 @@ def claim(tx: Connection, stack_id: str, number: int, owner: str, now: float, le
     table = schema.shard
     this = and_(table.c.stack_id == stack_id, table.c.number == number)
     free = and_(this, table.c.wake_at <= now, table.c.lease_until <= now)
-    if tx.execute(select(table.c.number).where(free).with_for_update(skip_locked=True)).first() is None:
+    known = select(table.c.owner, table.c.epoch, table.c.stored).where(free)
+    last = tx.execute(known.with_for_update(skip_locked=True)).first()
+    if last is None:
         return None
+    crash = 0 if last.owner is None else 1 if last.stored == last.epoch else CRASH
     row = tx.execute(
         update(table)
         .where(free)
-        .values(epoch=table.c.epoch + 1, owner=owner, lease_until=now + lease_s)
-        .returning(table.c.epoch, table.c.wakes)
+        .values(epoch=table.c.epoch + 1, owner=owner, lease_until=now + lease_s, crashes=table.c.crashes + crash)
+        .returning(table.c.epoch, table.c.wakes, table.c.crashes)
     ).first()
-    return None if row is None else Lease(stack_id, number, row.epoch, row.wakes, now + lease_s)
+    if row is None:
+        return None
+    return Lease(stack_id, number, row.epoch, row.wakes, now + lease_s, row.crashes if crash else 0)
 
 
 def renew(tx: Connection, lease: Lease, now: float, lease_s: float) -> int:
@@ -260,6 +290,7 @@ def release(tx: Connection, lease: Lease, wakes: int, wake_at: float | None, rea
         "owner": None,
         "lease_until": 0.0,
         "reason": "",
+        "crashes": 0,
         "wake_at": case((table.c.wakes == wakes, wake_at), else_=table.c.wake_at),
     }
     if reached is not None:
@@ -294,7 +325,8 @@ def _progress(lease: Lease, reached: Reached) -> dict[str, Any]:
 
 
 def set_aside(tx: Connection, lease: Lease, reason: str, until: float) -> None:
-    """After a bug of ours: keep the reason, and leave this shard alone until then; the rest runs on."""
+    """After a bug of ours, or when its passes end their workers: keep the reason, and leave this shard alone until
+    then; the rest runs on."""
     table = schema.shard
     tx.execute(
         update(table)

@@ -152,3 +152,23 @@ def test_what_a_nested_stack_tells_is_bounded(monkeypatch: pytest.MonkeyPatch) -
     )
     service.update(stack_id, {"grp": group(5, member), "reader": reader})
     assert service.state(stack_id) == "UPDATE_COMPLETE"
+
+
+def test_members_that_are_heavy_are_too_much_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(children, "MEMBERS_MAX", LIMIT)
+    service = Service()
+    stack_id = service.create({"grp": group(20, value("x" * 9_000))})
+    assert service.state(stack_id) == "CREATE_FAILED"
+    assert "20 members at once" in service.row(stack_id, "grp").reason
+    service.update(stack_id, {"grp": group(10, value("x" * 9_000))})
+    assert service.state(stack_id) == "UPDATE_COMPLETE"
+
+
+def test_the_first_that_is_too_heavy_fails_the_stack_before_the_next_is_tried() -> None:
+    """Each of a thousand would cost as much time."""
+    service = Service()
+    resources = doubling(lambda one: [one, one], ["text"], 16)
+    resources |= {f"w{number}": value([attribute("v15"), attribute("v15")]) for number in range(50)}
+    stack_id = service.create(resources)
+    states = list(service.states(stack_id).values())
+    assert states.count("CREATE_FAILED") == 1
