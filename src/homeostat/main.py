@@ -187,7 +187,7 @@ def worker(arguments: Namespace) -> int:
             there,
             AgreedClock(db.agreed_now),
             Entropy(),
-            Limits(depth_max=settings.depth_max),
+            Limits(depth_max=settings.depth_max, resources_max=settings.resources_max),
             redis_url=settings.redis_url,
             clouds=of_project,
             sinks=Sinks(of_project, Outbound(fetching(settings)), installed_sinks().kinds),

@@ -19,6 +19,11 @@ class Bomb:
     files: Mapping[str, Any] = field(default_factory=dict)
     environment: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def more(self) -> dict[str, Any]:
+        """The request, besides name and template."""
+        return {"files": self.files, "environment": self.environment}
+
 
 def template(resources: Any, **sections: Any) -> dict[str, Any]:
     return {"heat_template_version": VERSION, "resources": resources, **sections}

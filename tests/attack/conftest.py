@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.attack.service import Attacked, Neighbour, serving
+from tests.attack.service import Attacked, serving
 
 
 @pytest.fixture(scope="module")
@@ -10,10 +10,3 @@ def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attacked]:
     """One service for all attacks of a module: what one of them leaves behind the next one meets."""
     with serving(tmp_path_factory.mktemp("attacked")) as service:
         yield service
-
-
-@pytest.fixture(scope="module")
-def neighbour(attacked: Attacked) -> Iterator[Neighbour]:
-    """Somebody who goes on with his work all the time that the module attacks."""
-    with Neighbour(attacked).living() as living:
-        yield living

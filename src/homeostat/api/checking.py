@@ -87,7 +87,7 @@ class Bounds:
     """How large a stack with all that is nested in it may be. resources_max — of the whole tree; expanded_max — of the
     nested templates that are compiled to check it, equal ones counted once; depth_max — levels of nested stacks."""
 
-    resources_max: int = 100_000
+    resources_max: int = 1_000_000
     expanded_max: int = 50_000
     depth_max: int = DEPTH_MAX
 

@@ -76,7 +76,7 @@ class Quotas:
     one stack; timeout_s — default deadline; adopt, abandon — may stacks be adopted, and exported and abandoned?"""
 
     stacks_max: int = 512
-    resources_max: int = 100_000
+    resources_max: int = 1_000_000
     expanded_max: int = 50_000
     depth_max: int = DEPTH_MAX
     previewed_max: int = 10_000
@@ -192,7 +192,7 @@ class Intake:
         traces.note(stack_id=stack_id)
         desired = self._desired(intent.template, intent)
         compiled, needs = self._checked(Identity(stack_id, name, project), desired, intent)
-        desired = replace(desired, template=compiled.raw, secret=is_secret(needs))
+        desired = replace(desired, template=compiled.raw, secret=is_secret(needs), size=len(compiled.definitions))
         new = NewStack(
             stack_id,
             project,
@@ -273,7 +273,11 @@ class Intake:
         compiled, needs = self._checked(identity, desired, intent)
         if said == row.revision and any(each.schema.immutable for each in compiled.parameters.values()):
             check_immutable(compile_desired(before, identity, strict=False).parameters, compiled.parameters)
-        return row, replace(desired, template=compiled.raw, secret=is_secret(needs)), compiled
+        return (
+            row,
+            replace(desired, template=compiled.raw, secret=is_secret(needs), size=len(compiled.definitions)),
+            compiled,
+        )
 
     def foresee_new(self, project: str, name: str, intent: Intent) -> Forecast:
         """What would be created. Fails: like `create`."""

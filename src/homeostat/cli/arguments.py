@@ -310,7 +310,7 @@ def _service(commands: Commands, name: str, summary: str, example: str) -> Argum
     _option(
         command,
         "resources-max",
-        100_000,
+        1_000_000,
         "resources that a stack may have, with all that is nested",
         type=int,
         metavar="N",

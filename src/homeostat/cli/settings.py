@@ -75,7 +75,7 @@ class ServiceSettings:
     """Stacks are not exported, and not abandoned."""
     stacks_max: int = 512
     """Of one project, without nested ones."""
-    resources_max: int = 100_000
+    resources_max: int = 1_000_000
     """Of one stack with all that is nested in it."""
     expanded_max: int = 50_000
     hidden_tags: tuple[str, ...] = ()

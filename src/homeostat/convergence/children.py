@@ -3,10 +3,12 @@
 The child lives in the same database, so making it and knowing of it are one transaction: nothing can be made twice.
 """
 
+import threading
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
+from cachetools import TTLCache
 from sqlalchemy import Connection, Row, select
 
 from homeostat.clouds.port import Answer
@@ -19,6 +21,7 @@ from homeostat.convergence.definitions import (
     group_desired,
     named_desired,
     registry_of,
+    size_of,
     template_of,
     touched_shards,
 )
@@ -53,6 +56,9 @@ DEPTH_MAX = 5
 """Levels of nested stacks below a root stack, where the service does not say otherwise."""
 STACK = "stack"
 """Kind of resources whose reality is a child stack."""
+RESOURCES_MAX = 1_000_000
+"""Resources of a stack with all that is nested in it, where nobody says otherwise."""
+SIZES_KEPT_MAX, SIZES_KEPT_S = 1000, 2.0
 MEMBERS_MAX = 32 * 1024 * 1024
 """Weight of what the members of a group or chain are made from, for those who are loaded together."""
 TOLD_MAX = 64 * 1024 * 1024
@@ -82,12 +88,21 @@ class Guard(Protocol):
 
 class Children:
     """Performs steps on child stacks. timeout_s — for children, which stay within their parent's time anyway;
-    depth_max — levels of nested stacks."""
+    depth_max — levels of nested stacks; resources_max — of a stack with all that is nested in it."""
 
     def __init__(
-        self, db: Database, clock: Clock, entropy: Entropy, timeout_s: float, depth_max: int = DEPTH_MAX
+        self,
+        db: Database,
+        clock: Clock,
+        entropy: Entropy,
+        timeout_s: float,
+        depth_max: int = DEPTH_MAX,
+        resources_max: int = RESOURCES_MAX,
     ) -> None:
         self._depth_max = depth_max
+        self.resources_max = resources_max
+        self._sizes: TTLCache[str, list[int]] = TTLCache(SIZES_KEPT_MAX, SIZES_KEPT_S, clock.monotonic)
+        self._counting = threading.Lock()
         self._db = db
         self._clock = clock
         self._entropy = entropy
@@ -124,6 +139,7 @@ class Children:
             done = done and world.stack.spares in (None, child.spares)
         else:
             action, desired = Action.UPDATE, self._desired(tx, world, step, child, child.id, before, now)
+            desired = self._counted(tx, world, desired, child.size)
             changes = {"suspended": False}
             done = before.intent == desired.intent
         if done:
@@ -192,7 +208,7 @@ class Children:
             lock=locking.plain(stack.lock),
         )
         desired = self._desired(tx, world, step, None, new.id, stacks.EMPTY, now)
-        desired = replace(desired, secret=stack.secret)
+        desired = replace(self._counted(tx, world, desired, 0), secret=stack.secret)
         document = step.arguments.get("document")
         if document is not None:
             new = replace(new, action=Action.ADOPT)
@@ -203,6 +219,29 @@ class Children:
         if document is not None:
             adopting.add(self._db, tx, stack.project, rows)
         return Observation(Presence.PRESENT, new.id, {"status": "in_progress"}, now)
+
+    def _counted(self, tx: Connection, world: World, desired: stacks.Desired, before: int) -> stacks.Desired:
+        """The same revision of a child stack, with how many resources it has. before — how many it had.
+
+        The tree is counted anew every few seconds alone: as many nested stacks are made in between as there are, and to
+        count them for each one would take longer than to make them. Fails: Terminal when they are too many.
+        """
+        root_id, size = world.stack.root_id or world.stack.id, size_of(desired)
+        if size <= before:
+            return replace(desired, size=size)
+        with self._counting:
+            known = self._sizes.get(root_id)
+            if known is None:
+                known = self._sizes[root_id] = [stacks.size_of_tree(tx, root_id)]
+            total = known[0] + size - before
+            if total > self.resources_max:
+                raise Terminal(
+                    f"the stack with all that is nested in it would have {total} resources, at most "
+                    f"{self.resources_max} are allowed: make several stacks of it, or raise --resources-max of the "
+                    "service"
+                )
+            known[0] = total
+        return replace(desired, size=size)
 
     def _desired(
         self,

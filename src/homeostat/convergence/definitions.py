@@ -351,6 +351,15 @@ def _without_zone(each: Definition, files: Mapping[str, str]) -> Definition:
     return replace(each, properties={name: value for name, value in each.properties.items() if name != ZONE})
 
 
+def size_of(desired: Desired) -> int:
+    """How many resources a revision has, those included that its conditions keep away, and those nested left out."""
+    if desired.kind == "group":
+        return groups.size_of(desired.template)
+    if desired.kind == "chain":
+        return len(desired.template["resources"])
+    return len(declared_in(desired.template, "resources")) if desired.kind == "template" else 0
+
+
 def template_text(desired: Desired, definitions: Graph) -> dict[str, Any]:
     """The template of a revision as users gave it; that of a group or chain is written out, with all its members.
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection, update
 
 from homeostat.convergence import series, traces
-from homeostat.convergence.children import DEPTH_MAX, Children
+from homeostat.convergence.children import DEPTH_MAX, RESOURCES_MAX, Children
 from homeostat.convergence.clock import Clock
 from homeostat.convergence.definitions import Definitions
 from homeostat.convergence.loading import load
@@ -44,7 +44,8 @@ class Limits:
     hang_s — after so long without storing anything a pass counts as hung, in a call of a cloud that never answers say,
     and its shard goes to somebody else; look_busy_s, look_steady_s — time between looks at things in progress and at
     rest; second_look_s — after something was not found, until it is looked for once more; stack_timeout_s — default
-    deadline of a stack's action; depth_max — levels of nested stacks."""
+    deadline of a stack's action; depth_max — levels of nested stacks; resources_max — of a stack
+    with all that is nested in it."""
 
     lease_s: float = 5.0
     slice_s: float = 2.0
@@ -55,6 +56,7 @@ class Limits:
     second_look_s: float = 0.3
     stack_timeout_s: float = 3600.0
     depth_max: int = DEPTH_MAX
+    resources_max: int = RESOURCES_MAX
 
 
 class Passes:

@@ -70,7 +70,7 @@ class Worker:
         self._started_at = clock.now()
         self._board_name = "redis" if redis_url else "sql"
         self._pool = ThreadPoolExecutor(max_workers=16, thread_name_prefix="cloud-call")
-        children = Children(db, clock, entropy, limits.stack_timeout_s, limits.depth_max)
+        children = Children(db, clock, entropy, limits.stack_timeout_s, limits.depth_max, limits.resources_max)
         clouds = clouds or (lambda _project: cloud)
         performer = Performer(clouds, children, clock, entropy, self._pool)
         passes = self._passes = Passes(db, clouds, performer, children, clock, entropy.keys(), limits)

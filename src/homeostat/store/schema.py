@@ -179,6 +179,7 @@ stack = Table(
     Column("spares", Text),
     Column("snapshot", Json),
     Column("secret", Boolean),
+    Column("size", Integer, nullable=False, default=0, server_default="0"),
     Index(
         "uq_stack_live_name",
         "project",
@@ -207,7 +208,8 @@ suspended — it was suspended and not resumed since; user_project — where the
 servers are live, in the identity service; spares — what of its things stays when it goes, see `model.world.Spares`;
 snapshot — the one that is taken of it or of a stack around it, or that it goes back to: `{"id", "place": [names of the
 resources on the way down to it], "run"}`, where run is new each time that somebody asks to go back, and is missing
-where it is taken; secret — False: nothing in the whole tree of stacks is made from secrets, and its resources are not
+where it is taken; size — how many resources it should have itself, as it was last told;
+secret — False: nothing in the whole tree of stacks is made from secrets, and its resources are not
 sealed; None: nobody has looked."""
 
 revision = Table(

@@ -23,7 +23,8 @@ class Desired:
 
     kind — `template`, `group`, `chain` or `empty`; files — name -> text; shards — how many it needs; intent — of a
     nested stack, the act of its parent that it comes from: carried out twice, it is still one revision; secret — it
-    holds secrets, or something in its tree does; False: surely not; None: nobody has looked.
+    holds secrets, or something in its tree does; False: surely not; None: nobody has looked; size — how many resources
+    it has, None: as many as the revision before.
     """
 
     kind: str = "empty"
@@ -34,6 +35,7 @@ class Desired:
     shards: int = 1
     intent: str = ""
     secret: bool | None = None
+    size: int | None = None
 
     @property
     def sinks(self) -> Sequence[Mapping[str, Any]]:
@@ -41,7 +43,7 @@ class Desired:
         return self.environment.get(SINKS) or ()
 
 
-EMPTY = Desired()
+EMPTY = Desired(size=0)
 MERELY_LOOKED_AT = frozenset({Action.CHECK, Action.SNAPSHOT})
 CHANGING_NOTHING = MERELY_LOOKED_AT | MAINTENANCE
 """Actions that change nothing of what is there."""
@@ -109,6 +111,7 @@ def add(db: Database, tx: Connection, new: NewStack, desired: Desired, now: floa
         "deadline": now + _seconds(new.timeout_mins, timeout_s),
         "shards": desired.shards,
         "secret": desired.secret,
+        "size": desired.size or 0,
         "created_at": now,
     }
     try:
@@ -142,7 +145,7 @@ def revise(
     """
     number = int(stack.revision) + 1
     _store_revision(db, tx, stack.id, number, desired, now)
-    columns: dict[str, Any] = dict(changes or {})
+    columns: dict[str, Any] = {**({} if desired.size is None else {"size": desired.size}), **(changes or {})}
     timeout_mins = columns.get("timeout_mins", stack.timeout_mins)
     tx.execute(
         update(schema.stack)
@@ -410,6 +413,13 @@ def count_live(tx: Connection, project: str) -> int:
     table = schema.stack
     live = (table.c.project == project, table.c.deleted_at.is_(None), table.c.parent_id.is_(None))
     return int(tx.execute(select(func.count()).select_from(table).where(*live)).scalar_one())
+
+
+def size_of_tree(tx: Connection, root_id: str) -> int:
+    """How many resources a root stack and all live stacks nested in it should have."""
+    table = schema.stack
+    live = (table.c.root_id == root_id, table.c.deleted_at.is_(None))
+    return int(tx.execute(select(func.sum(table.c.size)).where(*live)).scalar() or 0)
 
 
 def facts(row: Row[Any]) -> StackFacts:
