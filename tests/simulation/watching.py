@@ -16,6 +16,7 @@ from sqlalchemy import Connection, Engine, NullPool, create_engine
 
 from homeostat.clouds.port import Answer, Change, Intent, Operation
 from homeostat.clouds.simulated import SimulatedCloud
+from homeostat.convergence.conductor import DEADLY
 from homeostat.convergence.definitions import Graph, compile_graph
 from homeostat.convergence.signalling import SIGNAL
 from homeostat.model.desired import Identity
@@ -481,7 +482,7 @@ class Watcher:
                 self._demand(was_done, f"{stack.name} is COMPLETE, its {name} is {found}")
 
     def _shard(self, before: Shard | None, after: Shard) -> None:
-        self._demand(not after.reason, f"a pass failed: {after.reason}")
+        self._demand(after.reason in ("", DEADLY), f"a pass failed: {after.reason}")  # workers do die here
         stack = self._now.stacks[after.stack_id]
         self._demand(after.settled_revision <= stack.revision, f"{after} is ahead of its stack at {stack.revision}")
         if before is not None:

@@ -231,7 +231,8 @@ def claim(tx: Connection, stack_id: str, number: int, owner: str, now: float, le
     last = tx.execute(known.with_for_update(skip_locked=True)).first()
     if last is None:
         return None
-    crash = 0 if last.owner is None else 1 if last.stored == last.epoch else CRASH
+    ended = last.owner not in (None, owner)  # one that finds its own claim has merely lost its connection
+    crash = 0 if not ended else 1 if last.stored == last.epoch else CRASH
     row = tx.execute(
         update(table)
         .where(free)

@@ -35,7 +35,7 @@ class Desired:
     shards: int = 1
     intent: str = ""
     secret: bool | None = None
-    size: int | None = None
+    size: int | None = field(default=None, compare=False)
 
     @property
     def sinks(self) -> Sequence[Mapping[str, Any]]:

@@ -10,7 +10,8 @@ from homeostat.store import health, shards
 
 def crash(service: Service, *, stored: bool = False) -> None:
     """A worker claims the first shard that is due, and is killed."""
-    job = service.claim()
+    job = next(service.board.iterjobs())
+    service.board.claim(job, f"worker that ends at {service.clock.time}")
     if stored:
         with service.db.write() as tx:
             shards.renew(tx, job.lease, service.clock.now(), LIMITS.lease_s)
@@ -50,6 +51,17 @@ def test_once_is_no_reason() -> None:
     crash_free = service.begin({"v": volume()}, name="other")
     service.work()
     assert service.state(crash_free) == "CREATE_COMPLETE"
+
+
+def test_who_finds_its_own_claim_has_not_died() -> None:
+    """It has lost its connection to the database, and could not give the shard back."""
+    service = Service()
+    stack_id = service.begin({"v": volume()})
+    for _ in range(3):
+        service.claim()
+        service.clock.time += LIMITS.lease_s + 0.1
+    service.work()
+    assert service.state(stack_id) == "CREATE_COMPLETE"
 
 
 def test_crashes_are_forgotten_when_a_pass_ends_well() -> None:
