@@ -443,6 +443,19 @@ def test_a_snapshot_that_hangs_is_seen_and_freed_by_another_policy(
     assert volume in service.cloud.things("volume")
 
 
+@pytest.mark.parametrize("existing", [False, True], ids=["PUT", "PATCH"])
+def test_a_deletion_that_hangs_ends_with_another_policy(heat: Client, http: httpx.Client, existing: bool) -> None:
+    """CV14: what hangs is kept, and the stack is gone."""
+    template = templates.HELLO.replace("properties: {value", "properties: {action_wait_secs: {delete: 3600}, value")
+    stack_id = heat.stacks.create(stack_name="hanging", template=template)["stack"]["id"]
+    settled(http, stack_id, status="CREATE_COMPLETE")
+    heat.stacks.delete("hanging")
+    until(lambda: heat.stacks.get(stack_id).stack_status == "DELETE_IN_PROGRESS", "the deletion to begin")
+    retained = template.replace("    type: OS::Heat::Test", "    deletion_policy: Retain\n    type: OS::Heat::Test")
+    heat.stacks.update("hanging", template=retained, existing=existing)
+    settled(http, stack_id, status="DELETE_COMPLETE")
+
+
 def test_a_type_that_cannot_be_snapshotted_is_refused(heat: Client) -> None:
     template = templates.DISK.replace("OS::Cinder::Volume", "OS::Neutron::Net").replace("size: 1", "name: n")
     with pytest.raises(exc.HTTPBadRequest, match='"Snapshot" deletion policy not supported'):

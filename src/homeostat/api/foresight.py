@@ -92,6 +92,7 @@ class Forecaster:
         self._horizon = horizon
         self._told = 0
         self._looks = looks
+        self._policies: Mapping[str, str] = {}
 
     def of_new(self, name: str, project: str, desired: Desired, compiled: Compiled) -> Forecast:
         """Of a stack that would be created."""
@@ -107,6 +108,14 @@ class Forecaster:
             veil = veil.of(compile_desired(before, identity, strict=False))
         forecast = Forecast(stack.id, stack.name, stack.project, (), veil, compiled)
         return self._filled(forecast, stack, before, desired)
+
+    def of_deletion(
+        self, stack: Row[Any], before: Desired, compiled: Compiled, policies: Mapping[str, str]
+    ) -> Forecast:
+        """Of a stack whose deletion would go on with these policies. before — what was last asked for apart from it."""
+        self._policies = policies
+        forecast = Forecast(stack.id, stack.name, stack.project, (), Veil().of(compiled), compiled)
+        return self._filled(forecast, stack, before, stacks.EMPTY)
 
     # -- one stack ---------------------------------------------------------------------------------------------------
 
@@ -168,6 +177,8 @@ class Forecaster:
         if stack is None:
             return World(facts, number, graph)
         rows, seen = worlds.load_rows(self._tx, stack.id, number)
+        for each in rows.values() if stack.parent_id is None else ():
+            each.deletion_policy = self._policies.get(each.name, each.deletion_policy)
         row = shards.get(self._tx, stack.id, number)
         settled = row.settled_revision if row is not None else 0
         world = World(facts, number, graph, rows, seen, settled)

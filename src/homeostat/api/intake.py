@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Row
 
 from homeostat.api.auth import Caller
 from homeostat.api.checking import Bounds, Expansion, check, check_storable, is_secret
+from homeostat.api.departing import new_policies
 from homeostat.api.existing import UNAVAILABLE, Existing, Needs, Nested
 from homeostat.api.fetching import with_fetched
 from homeostat.api.foresight import UNBORN, Forecast, Forecaster, Horizon
@@ -28,7 +29,7 @@ from homeostat.model.errors import Rejected, Terminal, stack_not_found
 from homeostat.model.status import Action, Status, joined
 from homeostat.model.world import Resource, Spares
 from homeostat.resources.named import Path
-from homeostat.store import cancelling, locking, stacks, views
+from homeostat.store import cancelling, deleting, locking, stacks, views
 from homeostat.store.database import Database
 from homeostat.store.stacks import Desired, NewStack
 from homeostat.templates import (
@@ -241,6 +242,7 @@ class Intake:
 
     def update(self, stack_id: str, intent: Intent, *, patch: bool = False, by: Caller | None = None) -> int:
         """Store a new revision; the newest intent wins, whatever is going on, deleting too (CV2). Gives its number.
+        One that touches only deletion policies says how a stack is deleted that is being deleted (CV14).
 
         patch — keep what `intent` leaves out; otherwise it replaces everything.
         """
@@ -252,8 +254,17 @@ class Intake:
     def _try_update(self, stack_id: str, intent: Intent, *, patch: bool, by: Caller | None) -> int | None:
         """One try; None when somebody else's revision came in between, on which this one must build."""
         row, desired, _ = self._proposed(stack_id, intent, patch=patch)
+        policies = self._new_policies(row, desired)
         with self.entrusted(row.root_id, row.project, by) as accept:
-            return self._revise(row, desired, _changes(intent, patch=patch), accept, look_first=intent.look_first)
+            changes = _changes(intent, patch=patch)
+            return self._revise(row, desired, changes, accept, look_first=intent.look_first, policies=policies)
+
+    def _new_policies(self, row: Row[Any], desired: Desired) -> dict[str, str]:
+        if row.action != Action.DELETE:
+            return {}
+        with self._db.read() as tx:
+            before = stacks.desired_of(tx, row.id, views.described_revision(tx, row.id))
+        return new_policies(row, before, desired)
 
     def _proposed(self, stack_id: str, intent: Intent, *, patch: bool) -> tuple[Row[Any], Desired, Compiled]:
         """The stack as it is, and what an update would make of it, checked."""
@@ -293,7 +304,12 @@ class Intake:
         """What an update would do. Fails: like `update`."""
         row, desired, compiled = self._proposed(stack_id, intent, patch=patch)
         with self._db.read() as tx:
-            return self._forecaster(tx, intent).of_update(row, desired, compiled)
+            before = stacks.desired_of(tx, row.id, views.described_revision(tx, row.id))
+            policies = new_policies(row, before, desired)
+            forecaster = self._forecaster(tx, intent)
+            if policies:
+                return forecaster.of_deletion(row, before, compiled, policies)
+            return forecaster.of_update(row, desired, compiled)
 
     def _forecaster(self, tx: Connection, intent: Intent) -> Forecaster:
         quotas = self.quotas
@@ -331,7 +347,14 @@ class Intake:
                 cancelling.cancel(self._db, tx, row, now)
 
     def _revise(
-        self, seen: Row[Any], desired: Desired, changes: Mapping[str, Any], accept: Accept, *, look_first: bool
+        self,
+        seen: Row[Any],
+        desired: Desired,
+        changes: Mapping[str, Any],
+        accept: Accept,
+        *,
+        look_first: bool,
+        policies: Mapping[str, str],
     ) -> int | None:
         """Store it; None when the stack is not at the revision any more at which it was seen."""
         with self._db.write() as tx:
@@ -344,6 +367,9 @@ class Intake:
             if look_first:
                 changes = {**changes, "look_from": now}
             accept(tx)
+            if policies:
+                timeout_s = self.quotas.timeout_s
+                return deleting.go_on(self._db, tx, row, desired, policies, now, timeout_s, changes)
             return stacks.revise(self._db, tx, row, Action.UPDATE, desired, now, self.quotas.timeout_s, changes)
 
     def _live(self, tx: Connection, stack_id: str) -> Row[Any]:

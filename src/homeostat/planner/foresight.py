@@ -10,6 +10,7 @@ from homeostat.model.observed import Verdict
 from homeostat.model.plan import SETTLED, Decision, Step, Verb, Waiting
 from homeostat.model.status import Action, DeletionPolicy
 from homeostat.model.world import Resource, World
+from homeostat.planner import asked
 from homeostat.planner.current import current_row
 from homeostat.planner.decide import Decider
 from homeostat.planner.depart import KEPT
@@ -180,7 +181,8 @@ class Foresight(Decider):
         return self._redirected(definition, row, now) or self._compare(definition, row, now)
 
     def _judge(self, definition: Definition, row: Resource, now: float) -> Decision | None:
-        return super()._judge(definition, row, now) if self._looks else None
+        """What is known to be wrong and left alone is mended by an update in any case."""
+        return super()._judge(definition, row, now) if self._looks or asked.left_alone(row) else None
 
     def _must_replace(self, want: Wanted, row: Resource, before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
         """Types judge values; of those that are not known only the schema can tell."""

@@ -118,7 +118,7 @@ def add(db: Database, tx: Connection, new: NewStack, desired: Desired, now: floa
         tx.execute(insert(schema.stack), values)
     except IntegrityError as error:
         raise Rejected("StackExists", f"The Stack ({new.name}) already exists.") from error
-    _store_revision(db, tx, new.id, 1, desired, now)
+    store_revision(db, tx, new.id, 1, desired, now)
     shards.ensure(db, tx, new.id, new.project, desired.shards)
     shards.wake(tx, new.id, now, shards.USER)
     if new.parent_id is None and desired.sinks:
@@ -144,7 +144,7 @@ def revise(
     rest, are not even woken (law 8).
     """
     number = int(stack.revision) + 1
-    _store_revision(db, tx, stack.id, number, desired, now)
+    store_revision(db, tx, stack.id, number, desired, now)
     columns: dict[str, Any] = {**({} if desired.size is None else {"size": desired.size}), **(changes or {})}
     timeout_mins = columns.get("timeout_mins", stack.timeout_mins)
     tx.execute(
@@ -284,7 +284,8 @@ def _seconds(timeout_mins: int | None, default_s: float) -> float:
     return timeout_mins * 60.0 if timeout_mins else default_s
 
 
-def _store_revision(db: Database, tx: Connection, stack_id: str, number: int, desired: Desired, now: float) -> None:
+def store_revision(db: Database, tx: Connection, stack_id: str, number: int, desired: Desired, now: float) -> None:
+    """Keep what was asked for; it never changes."""
     hashes = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in desired.files.items()}
     if hashes:
         rows = {hashes[name]: {"hash": hashes[name], "content": text} for name, text in desired.files.items()}
@@ -544,7 +545,7 @@ def go_on(
     The revision before goes, unless it is the one to roll back to: a series may have as many as the group has members.
     """
     table, number = schema.stack, int(row.revision) + 1
-    _store_revision(db, tx, row.id, number, desired, now)
+    store_revision(db, tx, row.id, number, desired, now)
     tx.execute(
         update(table)
         .where(table.c.id == row.id)

@@ -9,8 +9,10 @@ from sqlalchemy import select
 from tests.simulation.templates import Gardener
 from tests.unit.convergence.running import PROJECT, Service, double, group, server, template, volume
 
+from homeostat.api.asks import Asks, Switches
 from homeostat.api.foresight import Forecast, all_of
 from homeostat.api.intake import Intent
+from homeostat.clouds.simulated import Weather
 from homeostat.planner.foresight import Fate, Foreseen, as_changed
 from homeostat.resources.nested import CONTENT
 from homeostat.resources.schema import UNKNOWN
@@ -292,6 +294,34 @@ def test_what_is_gone_counts_only_when_the_update_looks() -> None:
     assert fates(foresee(service, stack_id, {"s": server()})) == {}
     note = only(foresee(service, stack_id, {"s": server()}, look_first=True))
     assert (note.fate, note.why) == (Fate.REPLACED, "there is no such server")
+
+
+def test_what_is_left_alone_is_mended_by_the_update_and_foreseen() -> None:
+    """Drift is known, and convergence is off: an update brings it back."""
+    service = Service()
+    resources = {"srv": server(), "vol": volume()}
+    stack_id = service.create(resources)
+    service.rest()
+    Asks(service.db, 3600.0).switch(stack_id, Switches({"converge": False}))
+    service.clock.time += 1.0
+    service.cloud.vanish(service.row(stack_id, "vol").handle)
+    service.live(120.0)
+    assert service.cloud.things("volume") == {}
+    assert fates(foresee(service, stack_id, resources)) == {("vol",): "replaced"}
+    service.update(stack_id, resources)
+    service.rest()
+    assert len(service.cloud.things("volume")) == 1
+
+
+def test_a_deletion_that_goes_on_under_another_policy_is_foreseen() -> None:
+    service = Service(Weather(delete_s=1e9))
+    resources = {"net": volume(), "srv": {**server(), "depends_on": "net"}}
+    stack_id = service.create(resources)
+    service.delete(stack_id)
+    retained = {name: {**each, "deletion_policy": "Retain"} for name, each in resources.items()}
+    note = only(foresee(service, stack_id, retained))  # the server is on its way already
+    assert (note.name, note.fate, note.why) == ("net", Fate.DELETED, "kept, as its deletion policy says")
+    assert fates(foresee(service, stack_id, resources)) == {("srv",): "added"}
 
 
 def test_a_large_group_is_counted_and_not_listed() -> None:
