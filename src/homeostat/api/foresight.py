@@ -293,6 +293,7 @@ def _facts(forecast: Forecast, stack: Row[Any] | None) -> StackFacts:
         look_from=None,
         rollback_to=None,
         step_at=None,
+        lock=None,
     )
 
 

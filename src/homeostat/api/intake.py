@@ -253,6 +253,8 @@ class Intake:
 
     def _try_update(self, stack_id: str, intent: Intent, *, patch: bool, by: Caller | None) -> int | None:
         """One try; None when somebody else's revision came in between, on which this one must build."""
+        with self._db.read() as tx:
+            locking.check_unlocked(self._live(tx, stack_id))
         row, desired, _ = self._proposed(stack_id, intent, patch=patch)
         policies = self._new_policies(row, desired)
         with self.entrusted(row.root_id, row.project, by) as accept:
@@ -272,7 +274,6 @@ class Intake:
             row = self._live(tx, stack_id)
             said = views.described_revision(tx, stack_id)
             before = stacks.desired_of(tx, stack_id, said)
-        locking.check_unlocked(row)
         if row.spares == Spares.ALL:
             raise _abandoned(row.name)
         if row.suspended:
@@ -301,7 +302,7 @@ class Intake:
             return self._forecaster(tx, intent).of_new(name, project, desired, compiled)
 
     def foresee_update(self, stack_id: str, intent: Intent, *, patch: bool = False) -> Forecast:
-        """What an update would do. Fails: like `update`."""
+        """What an update would do; of a locked stack, once it is unlocked. Fails: like `update`."""
         row, desired, compiled = self._proposed(stack_id, intent, patch=patch)
         with self._db.read() as tx:
             before = stacks.desired_of(tx, row.id, views.described_revision(tx, row.id))

@@ -10,6 +10,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, or_
 
+from homeostat.convergence.definitions import compile_graph, shard_of
+from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected, stack_not_found
 from homeostat.model.plan import Event
 from homeostat.model.status import Action, Status, joined
@@ -88,8 +90,16 @@ class Marks:
 
         Takes: targets — place in the request, "" where there is only one -> name or physical id; that of a nested stack
         is a path like `group/0/server`. Fails: Rejected — EntityNotFound; PhysicalResourceIDAmbiguity; ActionInProgress
-        for what is being made, changed or deleted; StackLocked.
+        for what is not made yet, and what is being made, changed or deleted; StackLocked.
         """
+        try:
+            return self._say(stack_id, said, targets)
+        except Rejected as error:
+            with self._db.read() as tx:
+                unmade = _unmade(tx, stack_id, targets) if error.fault == "EntityNotFound" else None
+            raise unmade or error from None
+
+    def _say(self, stack_id: str, said: Said, targets: Mapping[str, str]) -> list[Outcome]:
         with self._db.write() as tx:
             held = self._hold(tx, _find(tx, stack_id, targets))
             found = _find(tx, stack_id, targets)
@@ -166,6 +176,21 @@ def _refuse(found: Sequence[_Sought]) -> None:
         told = "; ".join(f"{place}: {error.detail}" if place else error.detail for place, error in wrong[:TOLD_MAX])
         more = f"; and {len(wrong) - TOLD_MAX} more" if len(wrong) > TOLD_MAX else ""
         raise Rejected(wrong[0][1].fault, told + more)
+
+
+def _unmade(tx: Connection, stack_id: str, targets: Mapping[str, str]) -> Rejected | None:
+    """What to answer when a resource that is not found should exist, and was not begun yet."""
+    stack = stacks.get(tx, stack_id)
+    if stack is None or stack.deleted_at is not None:
+        return None
+    names = sorted({target.partition("/")[0] for target in targets.values()})
+    made = {row.name for row in _rows(tx, stack_id, names)}
+    desired, identity = stacks.desired_of(tx, stack_id, stack.revision), Identity(stack.id, stack.name, stack.project)
+    for name in names:
+        if name not in made and name in compile_graph(desired, identity, shard_of(name, stack.shards)):
+            message = f"The Resource ({name}) of Stack {stack.name} has not been made yet. Mark it after that."
+            return Rejected("ActionInProgress", message)
+    return None
 
 
 # -- finding -----------------------------------------------------------------------------------------------------------

@@ -32,6 +32,13 @@ from homeostat.templates.registry import ALIASES, Registry, is_template
 from homeostat.templates.tree import Allowance
 
 MEMBERS_PER_SHARD = 1000
+
+
+def shard_of(name: str, shards: int) -> int:
+    """Number of the shard, of so many, in which a resource of this name is."""
+    return int(name) // MEMBERS_PER_SHARD if shards > 1 and name.isdecimal() else 0
+
+
 KEPT_MAX = 20_000
 """Definitions kept in memory: what a worker needs follows its shards, not the stack."""
 

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from homeostat.convergence.children import STACK
-from homeostat.convergence.definitions import MEMBERS_PER_SHARD, Definitions
+from homeostat.convergence.definitions import Definitions, shard_of
 from homeostat.convergence.loading import load
 from homeostat.model.plan import Waiting
 from homeostat.model.status import Status
@@ -102,7 +102,7 @@ class Explaining:
 
     def of_resource(self, stack: Row[Any], name: str, depth: int = 0) -> list[Told]:
         """Of the resource and leftovers of this name; none when they are at rest."""
-        number = int(name) // MEMBERS_PER_SHARD if stack.shards > 1 and name.isdecimal() else 0
+        number = shard_of(name, stack.shards)
         found = []
         for each in self._shard(stack, number):
             if each.name == name:
@@ -121,6 +121,7 @@ class Explaining:
             planned, left = planned + nested.planned, left + nested.planned - nested.done
         changed, made = self._to_come(stack, {each.id for each in below or ()})
         planned, left = planned + made, left + changed + made
+        left = min(left, planned)  # what a batch is changing just now may be counted among those of the next ones
         tree = {stack.id, *(each.id for each in below or ())}
         count = None if below is None else 1 + len(below)
         rate, took = self._pace(stack, tree)

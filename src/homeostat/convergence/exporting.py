@@ -4,7 +4,7 @@ It holds everything in plain words, secrets too: who may read it may have what t
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row
@@ -14,7 +14,7 @@ from homeostat.convergence.records import RECORD, SIGNALS
 from homeostat.convergence.signalling import handle_metadata
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.status import Action, Status
-from homeostat.model.world import Resource, Seen
+from homeostat.model.world import Resource, Seen, StackFacts
 from homeostat.planner import given
 from homeostat.planner.current import current_row
 from homeostat.resources import own
@@ -57,11 +57,21 @@ def _resources(tx: Connection, stack: Row[Any], graph: Mapping[str, Definition])
     facts = stacks.facts(stack)
     found = {}
     for name, definition in graph.items():
-        current = current_row(by_name.get(name, ()), facts)
+        current = _row_of(by_name.get(name, ()), facts)
         found[name] = _unmade(definition)
         if current is not None:
             found[name] = _entry(tx, stack.project, current, seen.get(current.key))
     return found
+
+
+def _row_of(rows: Sequence[Resource], stack: StackFacts) -> Resource | None:
+    """The row that stands for a name. Where that has no thing (yet), one whose thing is still being deleted: it may
+    never go."""
+    current = current_row(rows, stack)
+    if current is not None and (current.handle or current.action != Action.INIT or given.of(current) is not None):
+        return current
+    going = [row for row in rows if row.leaving and row.handle]
+    return max(going, key=lambda row: row.born, default=current)
 
 
 def _unmade(definition: Definition) -> Document:

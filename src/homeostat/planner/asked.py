@@ -86,10 +86,13 @@ def only_finishes(world: World) -> bool:
 
 
 def check(world: World, row: Resource | None, now: float) -> Decision:
-    """Check one resource that is not in progress. What failed before stays as it is: it counts as a failure."""
+    """Check one resource that is not in progress. What failed before stays as it is: it counts as a failure; of what
+    could not be made it is told that it is not there."""
     if row is None or row.action == Action.INIT or row.revision == world.stack.revision:
         return SETTLED
     mark = unhealthy.mark_of(row)
+    if row.failed and row.action == Action.CREATE and row.handle == "":
+        return _checked(world, row, Status.FAILED, row.reason, now)
     failed = row.failed and row.action not in (Action.CHECK, Action.SNAPSHOT)
     if failed or (mark is not None and not mark.is_over(now)):
         return SETTLED

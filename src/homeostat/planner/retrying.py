@@ -22,7 +22,8 @@ def may_succeed(world: World, row: Resource, now: float, *, changed: bool) -> bo
     if stack.status == Status.IN_PROGRESS or stack.halted or not asked.heals(world, row):
         return False
     kind = type_of(row.type)
-    if row.action not in (Action.CREATE, Action.UPDATE) and not (row.action == Action.CHECK and kind.mends_itself):
+    checked = row.action == Action.CHECK and (kind.mends_itself or row.handle == "")
+    if row.action not in (Action.CREATE, Action.UPDATE) and not checked:
         return False
     if is_gone(world, row) or not changed:
         return is_gone(world, row)

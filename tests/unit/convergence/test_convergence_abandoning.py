@@ -215,13 +215,15 @@ def test_abandoning_in_the_middle_of_a_deletion_keeps_what_is_left() -> None:
     service.rest()
     service.delete(stack_id)
     (left,) = [row.handle for row in service.rows(stack_id) if row.action != "DELETE"]
+    going = service.row(stack_id, "second").handle
 
     told = service.moving.abandon(stack_id)
     service.rest()
     service.live(300.0)
 
     assert told["resources"]["first"]["resource_id"] == left
-    assert told["resources"]["second"]["resource_id"] is None
+    second = told["resources"]["second"]
+    assert (second["resource_id"], second["action"], second["status"]) == (going, "DELETE", "IN_PROGRESS")
     assert service.servers() == [left]
 
 

@@ -425,3 +425,19 @@ def test_a_check_of_what_never_became_complete_begins_nothing() -> None:
     assert service.state(stack_id) == "CHECK_FAILED"
     assert service.states(stack_id) == {"srv": "CREATE_FAILED"}
     assert service.cloud.things() == {}
+
+
+def test_what_could_not_be_made_fails_its_check() -> None:
+    service = Service(Weather(quota=0))
+    stack_id = service.create({"bad": server(), "after": {**double(value="1"), "depends_on": "bad"}})
+    service.rest()
+    assert service.states(stack_id) == {"bad": "CREATE_FAILED"}
+    reason = service.row(stack_id, "bad").reason
+    asks(service).check(stack_id)
+    service.rest()
+    assert service.state(stack_id) == "CHECK_FAILED"
+    assert (service.states(stack_id), service.row(stack_id, "bad").reason) == ({"bad": "CHECK_FAILED"}, reason)
+    service.cloud.weather.quota = None
+    service.update(stack_id, {"bad": server()})
+    service.rest()
+    assert (service.state(stack_id), service.states(stack_id)) == ("UPDATE_COMPLETE", {"bad": "CREATE_COMPLETE"})

@@ -13,6 +13,7 @@ from homeostat.api.asks import Asks, Switches
 from homeostat.api.foresight import Forecast, all_of
 from homeostat.api.intake import Intent
 from homeostat.clouds.simulated import Weather
+from homeostat.model.errors import Rejected
 from homeostat.planner.foresight import Fate, Foreseen, as_changed
 from homeostat.resources.nested import CONTENT
 from homeostat.resources.schema import UNKNOWN
@@ -311,6 +312,19 @@ def test_what_is_left_alone_is_mended_by_the_update_and_foreseen() -> None:
     service.update(stack_id, resources)
     service.rest()
     assert len(service.cloud.things("volume")) == 1
+
+
+def test_what_an_update_of_a_locked_stack_would_do_may_be_read() -> None:
+    service = Service()
+    stack_id = service.create({"srv": server()})
+    service.rest()
+    lock = {"level": "stacks", "owner": None, "owner_id": None, "reason": None, "at": 0.0, "expires_at": None}
+    Asks(service.db, 3600.0).lock(stack_id, lock, lambda _: True)
+    service.rest()
+    changed = {"srv": server(flavor="large"), "vol": volume()}
+    assert fates(foresee(service, stack_id, changed)) == {("srv",): "updated", ("vol",): "added"}
+    with pytest.raises(Rejected, match="is locked"):
+        service.update(stack_id, changed)
 
 
 def test_a_deletion_that_goes_on_under_another_policy_is_foreseen() -> None:

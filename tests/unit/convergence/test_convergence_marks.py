@@ -9,7 +9,7 @@ from tests.unit.convergence.running import Service, double, group, server, templ
 from homeostat.api.asks import Asks, Switches
 from homeostat.api.intake import Intent
 from homeostat.api.marks import DEFAULT_REASON, Marks, Outcome, Said
-from homeostat.clouds.simulated import Faults
+from homeostat.clouds.simulated import Faults, Weather
 from homeostat.convergence.conductor import run_pass
 from homeostat.convergence.definitions import Definitions
 from homeostat.convergence.loading import load
@@ -242,6 +242,13 @@ def test_what_is_of_others_is_looked_at_anew_by_the_next_update() -> None:
     assert service.row(stack_id, "srv").marks is None
     assert service.servers() == [handle]
     assert service.state(theirs) == "CREATE_COMPLETE"
+
+
+def test_what_is_listed_and_not_made_yet_is_no_unknown_name() -> None:
+    service = Service(Weather(build_s=100.0))
+    stack_id = service.create({"srv": server(), "after": {**server(), "depends_on": "srv"}})
+    assert refused(service, stack_id, "after").fault == "ActionInProgress"
+    assert refused(service, stack_id, "other").fault == "EntityNotFound"
 
 
 # -- groups ------------------------------------------------------------------------------------------------------------
