@@ -134,7 +134,7 @@ def test_nothing_is_made_against_what_is_known_to_be_gone(lost: tuple[str, ...])
     lose(service, stack_id, lost)
     service.live(120.0)
     tried = service.story(stack_id, "att").count("att CREATE_FAILED")
-    assert tried == (0 if lost[0] == "vol" else 1), "once at most: while nobody knew that the volume was gone"
+    assert tried <= (0 if lost[0] == "vol" else 1), "once at most: while nobody knew that the volume was gone"
     assert service.cloud.things("volume") == {}
     asks(service).switch(stack_id, Switches({}, {"vol": {"converge": True}}))
     service.live(120.0)
