@@ -274,8 +274,7 @@ class Handlers:
         return {"attributes": told, "reference": self._asked(each, each.get_reference_id, made.seen.get("reference"))}
 
     def _attribute(self, each: Resource, name: str, known: Any) -> Any:
-        ask = each._show_resource if name == each.SHOW else lambda: each._resolve_attribute(name)
-        return self._asked(each, ask, known)
+        return self._asked(each, lambda: each._resolve_any_attribute(name), known)
 
     def _asked(self, each: Resource, ask: Callable[[], Any], known: Any) -> Any:
         try:

@@ -103,11 +103,46 @@ def native_schema(schema: Mapping[str, Schema]) -> dict[str, Property]:
     return known[1]
 
 
+class Described:
+    """One property as its schema describes it. path — its name, for errors."""
+
+    def __init__(self, schema: Schema, name: str) -> None:
+        self.schema, self.name, self.path = schema, name, name
+
+    def type(self) -> str:
+        return self.schema.type
+
+    def required(self) -> bool:
+        return self.schema.required
+
+    def implemented(self) -> bool:
+        return self.schema.implemented
+
+    def update_allowed(self) -> bool:
+        return self.schema.update_allowed
+
+    def immutable(self) -> bool:
+        return self.schema.immutable
+
+    def has_default(self) -> bool:
+        return self.schema.default is not None
+
+    def default(self) -> Any:
+        return self.schema.default
+
+    def support_status(self) -> SupportStatus:
+        return self.schema.support_status
+
+
 class Properties(Mapping[str, Any]):
-    """Values by name: the default where none was given, else None. Only names of the schema can be asked for."""
+    """Values by name: the default where none was given, else None. Only names of the schema can be asked for.
+
+    props — each property as its schema describes it, by name.
+    """
 
     def __init__(self, schema: Mapping[str, Schema], data: Mapping[str, Any], *_: Any, **__: Any) -> None:
         self.schema = schema
+        self.props = {name: Described(each, name) for name, each in schema.items()}
         self.data = dict(data)
         self._values = native.with_defaults(native_schema(schema), self.data)
 

@@ -99,6 +99,11 @@ class Definition:
         sections = {"Type": self.resource_type, "Properties": self._values, "Metadata": self.metadata()}
         return sections[section]
 
+    def freeze(self, **sections: Any) -> "Definition":
+        """The same definition with other `properties` or `metadata`."""
+        values = sections.get("properties", self._values)
+        return Definition(self.name, self.resource_type, values, sections.get("metadata", self._metadata))
+
     def get(self, section: str, default: Any = None) -> Any:
         return self[section] if section in ("Type", "Properties", "Metadata") else default
 
@@ -164,12 +169,19 @@ class Resource:
         self.action, self.status, self.status_reason = self.INIT, self.COMPLETE, ""
         self.properties = definition.properties(self.properties_schema)
         self._data: dict[str, str] = {}
+        self.attributes = attributes_module.Attributes(name, self._all_attributes(), self._resolve_any_attribute)
         self._metadata = definition.metadata()
         self._keeper: Keeper = Nowhere()
         self._clients = Clients(self.context)
 
     def __str__(self) -> str:
         return f'{type(self).__name__} "{self.name}" [{self.resource_id or ""}]'
+
+    def _all_attributes(self) -> dict[str, Any]:
+        return {**self.base_attributes_schema, **self.attributes_schema}
+
+    def _resolve_any_attribute(self, name: str) -> Any:
+        return self._show_resource() if name == self.SHOW else self._resolve_attribute(name)
 
     # -- what it knows -----------------------------------------------------------------------------------------------
 
@@ -246,8 +258,8 @@ class Resource:
 
     def handle_delete(self) -> Any:
         """Delete the entity of the client, where the type has one."""
-        manager = self._manager()
-        if manager is not None and self.resource_id is not None:
+        manager = self._manager() if self.resource_id is not None else None
+        if manager is not None:
             with self.client_plugin().ignore_not_found:
                 manager.delete(self.resource_id)
 
@@ -281,17 +293,14 @@ class Resource:
         """Value of an attribute, None where it cannot be known."""
 
     def _show_resource(self) -> Any:
-        manager = self._manager()
-        if manager is None or self.resource_id is None:
+        manager = self._manager() if self.resource_id is not None else None
+        if manager is None:
             return None
         found = manager.get(self.resource_id)
         return found.to_dict() if hasattr(found, "to_dict") else dict(found)
 
     def get_attribute(self, key: str, *path: Any) -> Any:
-        value = self._show_resource() if key == self.SHOW else self._resolve_attribute(key)
-        for part in path:
-            value = None if value is None else value[part]
-        return value
+        return attributes_module.select_from_attribute(self._resolve_any_attribute(key), path)
 
     def get_reference_id(self) -> Any:
         return self.resource_id if self.resource_id is not None else self.name
