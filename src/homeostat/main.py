@@ -550,13 +550,28 @@ def clouds(settings: ServiceSettings, db: "Database") -> "Iterator[tuple[Cloud, 
         yield there, of_project
 
 
+def private_paths(settings: ServiceSettings) -> "list[Path]":
+    """What user data of servers on this machine must not reach."""
+    from sqlalchemy import make_url
+
+    from homeostat.cli.settings import NO_KEYS
+
+    named = (settings.htpasswd, settings.keystone_config, settings.region_logins)
+    url = make_url(settings.database) if settings.database else None
+    file = Path(url.database).absolute() if url and url.get_backend_name() == "sqlite" and url.database else None
+    keys = Path(settings.encryption_keys).expanduser() if settings.encryption_keys not in ("", NO_KEYS) else None
+    return [path for path in (settings.state, keys, file, *named) if path is not None]
+
+
 def cloud(settings: ServiceSettings, db: "Database") -> "LocalCloud | SimulatedCloud":
     from homeostat.clouds.local import LocalCloud
     from homeostat.clouds.simulated import SimulatedCloud
     from homeostat.store import identities
 
     adapters: Mapping[str, Callable[[], LocalCloud | SimulatedCloud]] = {
-        "local": lambda: LocalCloud(State(settings.state).cloud, identities.Ledger(db, "local")),
+        "local": lambda: LocalCloud(
+            State(settings.state).cloud, identities.Ledger(db, "local"), private_paths(settings)
+        ),
         "simulated": lambda: SimulatedCloud(time.time),
     }
     return adapters[settings.cloud]()

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from homeostat.clouds.installed import installed_clouds
-from homeostat.clouds.local import inventory
+from homeostat.clouds.local import inventory, landlock
 from homeostat.convergence.sinks import installed_sinks
 from homeostat.model.errors import Transient
 from homeostat.model.status import Status
@@ -282,7 +282,8 @@ def _local_cloud(db: Database, root: Path) -> Iterator[Check]:
     except Transient as error:
         yield Check("local cloud", Level.FAIL, f"nobody can look into it: {error}", "bring back what the text names")
         return
-    yield Check("local cloud", Level.OK, f"it is in {root}")
+    kept = "Landlock keeps user data" if landlock.version() else "without Landlock, nothing keeps user data"
+    yield Check("local cloud", Level.OK, f"it is in {root}; {kept} from the files of the service")
     with db.read() as tx:
         candidates = {kind: health.unowned(tx, found) for kind, found in before.items()}
         rows = health.steady(tx, {name for names in of_kind(before).values() for name in names})

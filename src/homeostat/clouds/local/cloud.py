@@ -13,6 +13,7 @@ from homeostat.clouds.local import (
     balancing,
     claiming,
     floating,
+    landlock,
     networks,
     offers,
     processes,
@@ -94,6 +95,7 @@ class LocalCloud:
 
     Linux only; works with and without privileges. `family.py` has the verbs, the other modules the kinds.
 
+    Takes: private — files and directories that user data must not reach, where the machine has Landlock.
     It is the whole of it, as who owns the machine sees it; `of` gives what a project sees. A directory that is not the
     cloud of the ledger is away: until it is back, everything about it is Transient.
     """
@@ -101,13 +103,15 @@ class LocalCloud:
     name = "local"
     listing_lag_s = 0.0
 
-    def __init__(self, root: Path, ledger: Ledger | None = None) -> None:
+    def __init__(self, root: Path, ledger: Ledger | None = None, private: Collection[Path] = ()) -> None:
         self._whole = self
         self._ledger = ledger or NoLedger()
         self._meeting = threading.Lock()
         self._met = False
         self._projects: dict[str, LocalCloud] = {}
-        self._look_through(Tree(root))
+        self._look_through(Tree(root, private))
+        if not landlock.version():
+            LOG.warning("no Landlock here: nothing keeps user data of servers from the files of the service")
         try:
             with self._there(Transient):
                 pass

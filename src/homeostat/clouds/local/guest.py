@@ -13,6 +13,8 @@ import sys
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
+DENIED = "HOMEOSTAT_DENIED"
+"""In the environment: paths of the service, which user data must not reach."""
 SIGNALS = {signal.SIGTERM, signal.SIGCHLD}
 
 
@@ -95,6 +97,7 @@ def start(scripts: list[str]) -> None:
             os._exit(1)  # the guest died before its death could be noticed
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        confine()
         os.chdir("root")
         for script in scripts[:-1]:
             arguments = command(script)
@@ -106,6 +109,22 @@ def start(scripts: list[str]) -> None:
         say(f"user data cannot be run: {error}")
     finally:
         os._exit(127)
+
+
+def confine() -> None:
+    """Keep what comes from the user away from the files of the service. Fails: OSError."""
+    denied = os.environ.pop(DENIED, "")
+    if not denied:
+        return
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    landlock = __import__("landlock")  # beside this file, which is of no package
+
+    if not landlock.version():
+        say("this machine has no Landlock: nothing keeps user data from the files of the service")
+        return
+    here = os.getcwd()
+    volumes = os.path.join(os.path.dirname(os.path.dirname(here)), "volumes")
+    landlock.confine(denied.split(os.pathsep), here, [f"{here}/root", f"{here}/dev", f"{here}/console.log", volumes])
 
 
 def command(script: str) -> list[bytes]:

@@ -20,6 +20,8 @@ from pathlib import Path
 from homeostat.model.errors import Transient
 
 MARK = "HOMEOSTAT_GUEST"
+DENIED = "HOMEOSTAT_DENIED"
+"""See `guest.py`, which takes it out of the environment again."""
 GUEST = Path(__file__).with_name("guest.py")
 BALANCER = Path(__file__).with_name("balancer.py")
 _FLOCK = "hhqqi"

@@ -269,6 +269,7 @@ class Servers(Family):
             "HOMEOSTAT_SERVER_ID": record.id,
             "HOMEOSTAT_METADATA": f"{directory}/metadata.json",
             "HOMEOSTAT_FILES": f"{directory}/files",
+            processes.DENIED: os.pathsep.join(self.tree.private),
         }
         for name, value in (record.spec.get("metadata") or {}).items():
             text = value if isinstance(value, str) else json.dumps(value)

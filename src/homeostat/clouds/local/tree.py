@@ -86,12 +86,14 @@ class Threads:
 class Tree:
     """Records on disk below `root`. Whatever touches them fails with Transient while the cloud's directory is away.
 
+    private — files of the service that nothing in the cloud may reach.
     project — None: who looks sees everything; else the things of that project and what is built in, and nothing of
     others can be read, changed or replaced.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, private: Collection[Path] = ()) -> None:
         self.root = root.resolve()
+        self.private = sorted({str(self.root), *(str(path.resolve()) for path in private)})
         self.project: str | None = None
         self.whole = self
         self.threads = Threads()
