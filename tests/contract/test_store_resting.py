@@ -1,0 +1,100 @@
+"""What stacks at rest say of themselves, cancelling and deleting on, on SQLite and on PostgreSQL."""
+
+from sqlalchemy import update
+from tests.contract.store_cases import (
+    NOW,
+    TEMPLATE,
+    TIMEOUT_S,
+    add_stack,
+    come_to_rest,
+    locked,
+    resource,
+    revise,
+    shard_row,
+    stack_row,
+)
+
+from homeostat.model.status import Action, Status, joined
+from homeostat.store import cancelling, deleting, resting, schema, shards, worlds
+from homeostat.store.database import Database
+
+
+def state(db: Database, stack_id: str) -> str:
+    row = stack_row(db, stack_id)
+    return joined(row.action, row.status)
+
+
+def well(db: Database, name: str = "web", **more: object) -> str:
+    """A stack that is complete, and of which nothing is to be done."""
+    stack_id = add_stack(db, name, **more)  # type: ignore[arg-type]
+    with db.write() as tx:
+        come_to_rest(db, tx, stack_id, 0, 1)
+        tx.execute(update(schema.shard).values(wake_at=None))
+    return stack_id
+
+
+def tell(db: Database, stack_id: str, failures: int, *, at_rest: bool = True) -> float | None:
+    """As the end of a pass does that has counted one failure more, or one less."""
+    with db.write() as tx:
+        locked(db, tx, stack_id)
+        shards.count_failures(tx, stack_id, 0, 1 if failures else -1)
+        return resting.tell(db, tx, stack_id, 0, failures, NOW, at_rest=at_rest)
+
+
+def test_a_failure_is_told_and_that_it_is_over(database: Database) -> None:
+    stack_id = well(database)
+    with database.write() as tx:
+        ill = resource("k1", stack_id, action=Action.CREATE, status=Status.FAILED, reason="no room")
+        worlds.add(tx, [ill])
+    assert tell(database, stack_id, 1) is None
+    assert state(database, stack_id) == "CHECK_FAILED"
+    assert stack_row(database, stack_id).reason == "Resource CHECK failed: a: no room"
+    with database.write() as tx:
+        tx.execute(update(schema.resource).values(status=Status.COMPLETE))
+    assert tell(database, stack_id, 0) is None
+    assert state(database, stack_id) == "CHECK_COMPLETE"
+
+
+def test_a_stack_whose_revision_is_not_complete_stays_as_it_is(database: Database) -> None:
+    stack_id = well(database)
+    revise(database, stack_id)
+    assert tell(database, stack_id, 1) is None
+    assert state(database, stack_id) == "UPDATE_IN_PROGRESS"
+
+
+def test_a_nested_stack_waits_until_its_parent_has_heard(database: Database) -> None:
+    parent = well(database)
+    child = well(database, "child", parent_id=parent, parent_name="grp", parent_key="k", parent_shard=0, depth=1)
+    revise(database, parent, action=Action.SNAPSHOT)
+    assert tell(database, child, 1) == NOW + resting.LATER_S
+    assert state(database, child) == "CREATE_COMPLETE"
+
+
+def test_cancelling_ends_the_whole_tree_and_wakes_it(database: Database) -> None:
+    parent = well(database)
+    child = well(database, "child", parent_id=parent, parent_name="grp", parent_key="k", parent_shard=0, depth=1)
+    going = well(database, "going", parent_id=parent, parent_name="old", parent_key="l", parent_shard=0, depth=1)
+    for stack_id, action in ((parent, Action.UPDATE), (child, Action.UPDATE), (going, Action.DELETE)):
+        revise(database, stack_id, action=action)
+    with database.write() as tx:
+        tx.execute(update(schema.shard).values(wake_at=None))
+        cancelling.cancel(database, tx, locked(database, tx, parent), NOW)
+    assert [state(database, each) for each in (parent, child)] == ["UPDATE_FAILED", "UPDATE_FAILED"]
+    assert state(database, going) == "DELETE_IN_PROGRESS"
+    assert [shard_row(database, each).wake_at for each in (parent, child, going)] == [NOW, NOW, None]
+
+
+def test_a_deletion_goes_on_with_the_policies_it_is_given(database: Database) -> None:
+    stack_id = well(database)
+    with database.write() as tx:
+        worlds.add(tx, [resource("k1", stack_id), resource("k2", stack_id, "b")])
+    revise(database, stack_id, action=Action.DELETE)
+    with database.write() as tx:
+        number = deleting.go_on(database, tx, locked(database, tx, stack_id), TEMPLATE, {"a": "Retain"}, NOW, TIMEOUT_S)
+    assert (state(database, stack_id), stack_row(database, stack_id).revision) == ("DELETE_IN_PROGRESS", number)
+    with database.read() as tx:
+        rows, _ = worlds.load_rows(tx, stack_id, 0)
+    assert {row.name: (row.deletion_policy, row.version) for row in rows.values()} == {
+        "a": ("Retain", 1),
+        "b": ("Delete", 0),
+    }
