@@ -20,6 +20,7 @@ WORDS = {
     "in_use": "others still use it",
     "leaving": "what it replaces is on its way out",
     "snapshot": "a snapshot of it is made first",
+    "answer": "the cloud has not answered",
     "turn": "it has its turn",
     "no_worker": "nobody works",
     "set_aside": "a mistake of ours",

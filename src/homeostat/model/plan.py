@@ -113,6 +113,7 @@ class Why(StrEnum):
     IN_USE = "in_use"
     LEAVING = "leaving"
     SNAPSHOT = "snapshot"
+    ANSWER = "answer"
     TURN = "turn"
     NO_WORKER = "no_worker"
     SET_ASIDE = "set_aside"
@@ -134,6 +135,7 @@ RELEASED_BY = {
     Why.IN_USE: "the resources that use it letting go of it",
     Why.LEAVING: "its predecessor being gone",
     Why.SNAPSHOT: "its snapshot being complete, or an update that gives it another deletion policy",
+    Why.ANSWER: "an answer of the cloud",
     Why.TURN: "a worker taking it up",
     Why.NO_WORKER: "a worker being started",
     Why.SET_ASIDE: "the next try of a worker that has the mistake mended, or an update of the stack",

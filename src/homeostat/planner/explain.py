@@ -221,12 +221,23 @@ class _Explainer:
             since = row.updated_at if row is not None else standing.begun_at
             return Waiting(name, Why.SET_ASIDE, (), standing.aside, since, standing.wake_at)
         if standing.held:
-            return Waiting(name, Why.TURN, (), "a worker has its shard now", standing.wake_at)
+            return self._asked_of_cloud(node, name) or Waiting(
+                name, Why.TURN, (), "a worker has its shard now", standing.wake_at
+            )
         if not due:
             return Waiting(name, Why.TURN, (), "its shard is not due yet", None, standing.wake_at)
         if not standing.manned and self._now - (standing.wake_at or 0.0) > PATIENCE_S:
             return Waiting(name, Why.NO_WORKER, (), "no worker is alive", standing.wake_at)
         return Waiting(name, Why.TURN, (), "its shard is due", standing.wake_at)
+
+    def _asked_of_cloud(self, node: Node, name: str) -> Waiting | None:
+        """What the worker that has the shard has asked for: its row says so before the cloud hears of it."""
+        row = self._row(node)
+        if row is None or row.status != Status.IN_PROGRESS or not is_outside(row.type):
+            return None
+        kind = type_of(row.type).kind
+        reason = f"a worker has asked the cloud ({kind}) for it ({row.action.lower()}), and there is no answer yet"
+        return Waiting(name, Why.ANSWER, (), reason, row.updated_at)
 
     def _blocked(self, node: Node, blockers: Sequence[Node]) -> Waiting:
         on = tuple(sorted({self._frontier.name(each) for each in blockers}))

@@ -1,5 +1,6 @@
 """A whole service asked why its stacks do not move: every kind of trouble, and how long the rest will take."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -8,7 +9,8 @@ from tests.unit.convergence.running import Service, double, group, server
 from tests.unit.convergence.test_convergence_maintenance import lock
 
 from homeostat.api.graphs import Graphs
-from homeostat.clouds.simulated import Faults, Weather
+from homeostat.clouds.port import Answer, Intent
+from homeostat.clouds.simulated import Faults, SimulatedCloud, Weather
 from homeostat.convergence import explaining
 from homeostat.convergence.conductor import run_pass
 from homeostat.convergence.definitions import Definitions
@@ -385,3 +387,29 @@ def test_a_stack_made_before_progress_was_kept_is_counted_from_its_definitions()
         tx.execute(update(schema.shard).values(planned=0, done=0))
     assert (outlook(service, at_rest).planned, outlook(service, at_rest).done) == (2, 2)
     assert (outlook(service, moving).planned, outlook(service, moving).done) == (2, 0)
+
+
+class Hanging(SimulatedCloud):
+    """What is asked about a stack while the cloud has not answered yet."""
+
+    service: Service
+    stack_id = ""
+    answer: Told | None = None
+
+    def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
+        self.service.clock.time += 3.0
+        (self.answer,) = told(self.service, self.stack_id)
+        return super().create(kind, intents)
+
+
+def test_while_a_cloud_hangs_it_is_named_and_since_when() -> None:
+    service = Service(cloud=lambda clock: Hanging(clock.now))
+    assert isinstance(service.cloud, Hanging)
+    service.cloud.service = service
+    service.cloud.stack_id = service.begin({"a": server()})
+    asked_at = service.clock.time
+    service.work()
+    assert service.cloud.answer is not None
+    found = service.cloud.answer.explanation
+    assert (found.why, found.since, found.released_by) == (Why.ANSWER, asked_at, "an answer of the cloud")
+    assert found.reason == "a worker has asked the cloud (server) for it (create), and there is no answer yet"

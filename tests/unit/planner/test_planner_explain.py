@@ -28,6 +28,7 @@ from homeostat.planner.explain import Explanation, Standing, explain, explain_st
 BEGUN = NOW - 60.0
 DUE = Standing(BEGUN, wake_at=NOW - 2.0, observe_at=NOW + 1.0)
 REVISED: dict[str, Any] = {"revision": 2, "action": "UPDATE", "settled_revision": 1}
+ASKED = row("a", state="CREATE_IN_PROGRESS", token="t", handle="", acted_at=None, updated_at=NOW - 7)
 BUILDING = row("a", state="CREATE_IN_PROGRESS", updated_at=NOW - 7)
 TRYING = unanswered("a", due_at=NOW + 3, reason="503 try later", retries=2, updated_at=NOW - 1)
 LOST = row("a", updated_at=NOW - 1, judged=1, attempts=3)
@@ -138,6 +139,20 @@ CASES: dict[str, tuple[World, Standing, tuple[Any, ...]]] = {
         world([wanted("a")]),
         Standing(BEGUN, wake_at=NOW - 2, held=True),
         ("a", Why.TURN, (), "a worker has its shard now", 2.0, None, "create", -2.0),
+    ),
+    "the cloud has not answered": (
+        world([wanted("a")], [ASKED]),
+        Standing(BEGUN, wake_at=NOW - 2, held=True),
+        (
+            "a",
+            Why.ANSWER,
+            (),
+            "a worker has asked the cloud (server) for it (create), and there is no answer yet",
+            7.0,
+            None,
+            "find",
+            -2.0,
+        ),
     ),
     "its shard sleeps": (
         world([wanted("a")]),
