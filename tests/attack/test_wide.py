@@ -70,7 +70,7 @@ ATTACKS = [
     Attack("five times twenty, checked", "validate", wide(20, 5), "--resources-max"),
     Attack("five times twenty, created", "stacks", preview(wide(20, 5)), "--resources-max"),
     Attack("all different", "validate", wide(20, 4, differing=True), "RequestLimitExceeded"),
-    Attack("all told of", "validate?show_nested=true", wide(20, 4), "RequestLimitExceeded"),
+    Attack("all told of", "validate?show_nested=true", wide(12, 5), "RequestLimitExceeded"),
     Attack("loops in loops", "validate", queries("range(100).select(range(100).select(range(100)))"), "steps"),
     Attack("constants", "validate", queries("range(199).select(range(199).select(range(199).select(1)))"), "steps"),
     Attack("pairs", "validate", queries("range(199).select(range(199).join(range(199), true, 1).len())"), "steps"),
