@@ -19,7 +19,10 @@ VERSION_ADDED = "2016-10-14"
 _WORD = re.compile(rf"^\W*({'|'.join(VERSIONS)})\b", re.MULTILINE)
 _ENVIRONMENT = re.compile(r"(?P<stem>.+?)[-_]?env(ironment)?([-_].*)?$", re.IGNORECASE)
 MISSING = "# made up\n"
-_ADDRESS = re.compile(r"https://raw\.github(usercontent)?\.com/(?P<owner>[^/]+)/(?P<name>[^/]+)/[^/]+/(?P<path>.+)")
+_ADDRESS = re.compile(
+    r"https?://(raw\.github(usercontent)?\.com/(?P<owner>[^/]+)/(?P<name>[^/]+)|"
+    r"github\.com/(?P<owner_>[^/]+)/(?P<name_>[^/]+)/(raw|blob))/[^/]+/(?P<path>.+)"
+)
 Document = dict[str, Any]
 
 
@@ -135,10 +138,22 @@ class Corpus:
 
     def _fetched(self, url: str, files: dict[str, str]) -> None:
         """Put what is at an address of a repository of this folder into `files`, as if it had been fetched."""
-        match = _ADDRESS.fullmatch(url)
-        path = f"{match['owner']}+{match['name']}/{match['path']}" if match is not None else ""
-        if path in self._texts:
+        path = self._at(url)
+        if path:
             files[url] = self._texts[path]
+
+    def _at(self, url: str, source: str = "") -> str:
+        """The file of this folder that is at an address; of any other address, the one in the repository of `source`
+        whose path is most like it. "" where there is none."""
+        match = _ADDRESS.fullmatch(url)
+        if match is not None:
+            owner, name = match["owner"] or match["owner_"], match["name"] or match["name_"]
+            path = f"{owner}+{name}/{match['path']}"
+            return path if path in self._texts else ""
+        parts, repository = url.partition("://")[2].split("/")[1:], source.partition("/")[0]
+        tails = ("/".join(parts[start:]) for start in range(len(parts)))
+        found = (each for tail in tails for each in self._texts if f"/{each}".endswith(f"/{tail}"))
+        return next((each for each in found if repository and each.startswith(f"{repository}/")), "")
 
     def _registered(self, registry: Any, source: str, files: dict[str, str]) -> Any:
         if isinstance(registry, dict):
@@ -153,10 +168,11 @@ class Corpus:
         """Its name among the files. What is not in the folder (a script, a page of the network) is almost empty."""
         target = self._target(name, source)
         if target not in files:
-            document = self._documents.get(target)
-            files[target] = self._texts.get(target, MISSING)
-            if document is not None and self._is_template(target):
-                files[target] = json.dumps(self._named(document, target, files))
+            path = self._at(target, source) if "://" in target else target
+            document = self._documents.get(path)
+            files[target] = self._texts.get(path, MISSING)
+            if document is not None and self._is_template(path):
+                files[target] = json.dumps(self._named(document, path, files))
         return target
 
     def _used_by(self, path: str) -> Iterator[str]:

@@ -72,6 +72,8 @@ class Use:
 
     properties: list[Property] = field(default_factory=list)
     paths: list[tuple[Any, ...]] = field(default_factory=list)
+    leaves: list[tuple[tuple[Any, ...], Property]] = field(default_factory=list)
+    """Properties that have what such a path leads to."""
     iterated: bool = False
     index: bool = False
     nested: list[tuple[str, str]] = field(default_factory=list)
@@ -158,7 +160,7 @@ def _fitting(prop: Property) -> Iterator[Any]:
         if rule.wire.get("custom_constraint") in BY_CONSTRAINT:
             yield BY_CONSTRAINT[rule.wire["custom_constraint"]]
         if "range" in rule.wire:
-            yield str(rule.wire["range"].get("min", 1))
+            yield str(_likely(rule.wire["range"]))
     if prop.kind in (Kind.INTEGER, Kind.NUMBER):
         yield "1"
     if prop.kind is Kind.BOOLEAN:
@@ -169,6 +171,12 @@ def _fitting(prop: Property) -> Iterator[Any]:
         )
     if prop.kind is Kind.MAP:
         yield {}
+
+
+def _likely(bounds: Mapping[str, Any]) -> Any:
+    """A number within bounds; 0 only where there is no larger one: it is seldom a port, a size or a count."""
+    low, high = bounds.get("min", 1), bounds.get("max", 1)
+    return low if low > 0 or high < 1 else 1
 
 
 def _nested(use: Use, files: Mapping[str, str], depth: int) -> Iterator[Any]:
@@ -206,13 +214,19 @@ def _tree(use: Use, candidates: list[Any]) -> Any:
     if not paths:
         return shaped if shaped is not None else ["made-up"] if use.iterated else {}
     if all(isinstance(path[0], int) for path in paths):
-        return [_tree_at(paths, place) for place in range(1 + max(path[0] for path in paths))]
-    return {str(key): _tree_at(paths, key) for key in dict.fromkeys(path[0] for path in paths)}
+        return [_tree_at(use, place) for place in range(1 + max(path[0] for path in paths))]
+    return {str(key): _tree_at(use, key) for key in dict.fromkeys(path[0] for path in paths)}
 
 
-def _tree_at(paths: list[tuple[Any, ...]], key: Any) -> Any:
-    deeper = [path[1:] for path in paths if path[0] == key and len(path) > 1]
-    return _tree(Use(paths=deeper), []) if deeper else "made-up"
+def _tree_at(use: Use, key: Any) -> Any:
+    deeper = [path[1:] for path in use.paths if path[:1] == (key,) and len(path) > 1]
+    leaves = [(path[1:], prop) for path, prop in use.leaves if path[:1] == (key,)]
+    if deeper:
+        return _tree(Use(paths=deeper, leaves=leaves), [])
+    fitting = Use(properties=[prop for path, prop in leaves if not path])
+    value = next(_candidates(str(key), fitting)) if fitting.properties or isinstance(key, str) else "made-up"
+    numeric = any(each.kind in (Kind.INTEGER, Kind.NUMBER) for each in fitting.properties)
+    return int(value) if numeric and str(value).isdigit() else value
 
 
 # -- looking at uses ---------------------------------------------------------------------------------------------------
@@ -239,7 +253,9 @@ def _walk(part: Any, prop: Property | None, found: dict[str, Use]) -> None:
         name, path = used
         use = found.setdefault(name, Use())
         use.paths.append(path)
-        use.properties += [prop] if prop is not None else []
+        if prop is not None:
+            use.properties.append(prop)
+            use.leaves.append((path, prop))
         return
     kind = part.get("type", part.get("Type"))
     for key, each in part.items():

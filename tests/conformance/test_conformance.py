@@ -113,7 +113,7 @@ def test_lists_and_trees_are_as_deep_as_they_are_used() -> None:
     )
     values = made_up(case_of(text))
     assert len(values["many"]) == 3
-    assert values["tree"] == {"a": {"b": "made-up"}}
+    assert values["tree"] == {"a": {"b": "made-up-b"}}
 
 
 def test_given_values_are_not_made_up() -> None:
@@ -216,3 +216,30 @@ def test_the_table_and_the_results_agree() -> None:
 
 def test_the_page_shows_the_results() -> None:
     assert report.PAGE.read_text() == report.page(), "run `python -m conformance.report`"
+
+
+def test_an_address_means_a_file_of_the_folder(tmp_path: Path) -> None:
+    server = f"  s: {SERVER}"
+    addresses = {
+        "a": "https://raw.githubusercontent.com/you/other/main/lib/two.yaml",
+        "b": "http://github.com/you/other/raw/main/lib/two.yaml",
+        "c": "http://files.example.com/old/lib/one.yaml",
+        "d": "http://files.example.com/nowhere.yaml",
+    }
+    for place in ("me+mine/lib/one.yaml", "you+other/lib/two.yaml"):
+        (tmp_path / place).parent.mkdir(parents=True)
+        (tmp_path / place).write_text(hot(server))
+    resources = "\n".join(f"  {name}: {{type: {url!r}}}" for name, url in addresses.items())
+    (tmp_path / "me+mine/top.yaml").write_text(hot(resources))
+    (top,) = Corpus(tmp_path).cases("top")
+    told = {name: "OS::Nova::Server" in top.files[url] for name, url in addresses.items()}
+    assert told == {"a": True, "b": True, "c": True, "d": False}
+
+
+def test_numbers_are_numbers_wherever_they_stand() -> None:
+    resources = """
+  rule: {type: OS::Neutron::SecurityGroupRule, properties: {security_group: g, port_range_min: {get_param: low}}}
+  disk: {type: OS::Cinder::Volume, properties: {size: {get_param: [tree, disks, 0, gigabytes]}}}
+  other: {type: OS::Heat::Value, properties: {value: {get_param: [tree, port]}}}"""
+    made = made_up(case_of(hot(resources, "parameters: {low: {type: number}, tree: {type: json}}")))
+    assert made == {"low": 1, "tree": {"disks": [{"gigabytes": 1}], "port": "8080"}}
