@@ -136,6 +136,21 @@ def test_the_life_of_a_stack_made_by_a_stack(both: Both, region: str) -> None:
     assert where.get(f"stacks/{made['id']}", follow_redirects=True).json()["stack"]["stack_status"] == "DELETE_COMPLETE"
 
 
+def test_the_physical_id_is_that_of_the_stack_there(both: Both) -> None:
+    stack_id = create(both.here, template("east"))
+    settled(both.here, stack_id, status="CREATE_COMPLETE")
+    (made,) = both.there.get("stacks").json()["stacks"]
+    stack = f"stacks/s/{stack_id}"
+    shown = both.here.get(f"{stack}/resources/r").json()["resource"]
+    assert shown["physical_resource_id"] == made["id"]
+    found = both.here.get(f"{stack}/resources?physical_resource_id={made['id']}").json()["resources"]
+    assert [each["resource_name"] for each in found] == ["r"]
+    events = both.here.get(f"{stack}/resources/r/events").json()["events"]
+    assert {each["physical_resource_id"] for each in events} <= {None, made["id"]}
+    document = both.here.get(f"{stack}/export").json()
+    assert document["resources"]["r"]["resource_id"] == made["id"]
+
+
 def test_a_stack_that_was_deleted_there_is_made_anew(both: Both) -> None:
     stack_id = create(both.here, template("east"))
     made = outputs(settled(both.here, stack_id, status="CREATE_COMPLETE"))["id"]

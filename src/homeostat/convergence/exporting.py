@@ -19,7 +19,7 @@ from homeostat.planner import given
 from homeostat.planner.current import current_row
 from homeostat.resources import own
 from homeostat.resources.nested import NestedStack
-from homeostat.resources.registry import kind_of, type_of
+from homeostat.resources.registry import kind_of, shown_id, type_of
 from homeostat.store import records, stacks, views
 from homeostat.templates import environments
 
@@ -89,7 +89,7 @@ def _entry(tx: Connection, project: str, row: Resource, seen: Seen | None) -> Do
         return document(tx, child)
     return {
         "name": row.name,
-        "resource_id": row.handle or None,
+        "resource_id": shown_id(row.type, row.handle) or None,
         "type": row.shown_type,
         "action": row.action,
         "status": row.status,

@@ -22,6 +22,7 @@ from homeostat.convergence.veil import Veil
 from homeostat.model.errors import HomeostatError, Rejected, Transient
 from homeostat.resources.discovery import Problem, loaded
 from homeostat.resources.nested import as_given
+from homeostat.resources.registry import shown_id
 from homeostat.store.events import event_id
 from homeostat.templates.parameters import HIDDEN
 
@@ -164,7 +165,7 @@ def body_of(event: Row[Any], veil: Veil) -> dict[str, Any]:
         "id": event_id(event.stack_id, event.seq),
         "payload": {
             "resource_name": event.name,
-            "physical_resource_id": event.handle or None,
+            "physical_resource_id": shown_id(event.type, event.handle or "") or None,
             "stack_id": event.stack_id,
             "resource_action": event.action,
             "resource_status": event.status,

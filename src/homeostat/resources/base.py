@@ -233,6 +233,10 @@ class ResourceType:
         """Why what is there, by what was seen of it, cannot become this; "" where it can. after — with defaults."""
         return ""
 
+    def shown_id(self, handle: str) -> str:
+        """The physical id as users know it."""
+        return handle
+
     def adopted_handle(self, id: str, values: Props) -> str:
         """The handle of a thing that another service knew by this id. values — with defaults."""
         return id

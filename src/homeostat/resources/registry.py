@@ -91,6 +91,12 @@ def is_outside(name: str) -> bool:
     return kind_of(name) not in ("", NestedStack.kind)
 
 
+def shown_id(type_name: str, handle: str) -> str:
+    """The physical id of a thing as users know it; of a type that there is not, its handle."""
+    kind = _find(type_name)
+    return handle if kind is None else kind.shown_id(handle)
+
+
 @lru_cache(maxsize=4096)
 def _find(name: str) -> ResourceType | None:
     """Asked many times for each resource."""

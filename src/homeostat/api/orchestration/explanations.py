@@ -22,6 +22,7 @@ from homeostat.model.plan import Waiting
 from homeostat.model.status import joined
 from homeostat.planner.estimate import Chain
 from homeostat.planner.explain import LAST
+from homeostat.resources.registry import shown_id
 from homeostat.store.progress import Unseen
 
 ROUTER = router("explanations")
@@ -153,7 +154,7 @@ def _reason(ask: Asked, told: Told) -> Wire:
         "resource_name": each.name,
         "path": list(told.path),
         "resource_type": each.shown_type,
-        "physical_resource_id": each.handle,
+        "physical_resource_id": shown_id(each.type, each.handle),
         "resource_status": joined(each.action, each.status),
         "leftover": each.leftover,
         "why": each.why,

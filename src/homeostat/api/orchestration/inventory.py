@@ -22,7 +22,7 @@ from homeostat.planner.current import current_row
 from homeostat.planner.scope import RowScope, thing_of
 from homeostat.planner.unhealthy import Mark, mark_of
 from homeostat.resources.base import ResourceType
-from homeostat.resources.registry import type_of
+from homeostat.resources.registry import shown_id, type_of
 from homeostat.store import stacks, views
 
 SHARDS_SHOWN = 1
@@ -107,7 +107,7 @@ class Inventory:
         shown: Wire = {
             "resource_name": entry.name,
             "logical_resource_id": entry.name,
-            "physical_resource_id": row.handle if row is not None else "",
+            "physical_resource_id": shown_id(row.type, row.handle) if row is not None else "",
             "resource_type": entry.type,
             "resource_status": joined(entry.action, entry.status),
             "resource_status_reason": row.reason if row is not None else "",
@@ -242,7 +242,7 @@ def _mark(mark: Mark) -> Wire:
 
 def _leftover(row: Resource) -> Wire:
     return {
-        "physical_resource_id": row.handle,
+        "physical_resource_id": shown_id(row.type, row.handle),
         "resource_type": row.shown_type,
         "resource_status": joined(row.action, row.status),
         "resource_status_reason": row.reason,

@@ -19,6 +19,7 @@ from homeostat.convergence.veil import NOT_YET
 from homeostat.model.status import Action, Status, joined
 from homeostat.planner.foresight import Fate, Foreseen, as_changed
 from homeostat.resources.nested import as_given
+from homeostat.resources.registry import shown_id
 from homeostat.templates import HIDDEN
 
 ROUTER = router("stacks")
@@ -126,7 +127,7 @@ def _resource(ask: Asked, forecast: Forecast, note: Foreseen) -> Wire:
     shown: Wire = {
         "resource_name": note.name,
         "logical_resource_id": note.name,
-        "physical_resource_id": row.handle if row is not None else "",
+        "physical_resource_id": shown_id(row.type, row.handle) if row is not None else "",
         "resource_type": note.type,
         "resource_action": row.action if row is not None else Action.INIT,
         "resource_status": joined(row.action, row.status) if row is not None else joined(Action.INIT, Status.COMPLETE),

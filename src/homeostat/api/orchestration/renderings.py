@@ -12,6 +12,7 @@ from homeostat.api.asking import Asked
 from homeostat.api.graphs import Graph
 from homeostat.model.status import Action, joined
 from homeostat.resources.nested import as_given
+from homeostat.resources.registry import shown_id
 from homeostat.store import stacks
 from homeostat.store.events import event_id
 
@@ -115,7 +116,7 @@ def event_item(ask: Asked, event: Row[Any], stack: Row[Any], root: Row[Any] | No
         "event_time": at(event.at),
         "resource_name": event.name,
         "logical_resource_id": event.name,
-        "physical_resource_id": event.handle or None,
+        "physical_resource_id": shown_id(event.type, event.handle or "") or None,
         "resource_status": joined(event.action, event.status),
         "resource_status_reason": event.reason,
         "links": links,

@@ -19,6 +19,7 @@ from homeostat.api.policy import may
 from homeostat.convergence.signalling import metadata_of
 from homeostat.model.errors import Rejected
 from homeostat.model.status import joined
+from homeostat.resources.registry import shown_id
 from homeostat.store import views
 
 ROUTER = router("resources")
@@ -43,7 +44,7 @@ class ResourceQuery(BaseModel):
     def fits(self, entry: Entry) -> bool:
         if self.takes_all:
             return True
-        handle = entry.row.handle if entry.row is not None else ""
+        handle = shown_id(entry.row.type, entry.row.handle) if entry.row is not None else ""
         states = (entry.status, joined(entry.action, entry.status))
         return (
             all(part in entry.type for part in self.type)

@@ -87,13 +87,16 @@ class RemoteStack(ResourceType):
         """With its region, where it is in one of its own."""
         return f"{_region(values)}/{id}" if _region(values) and "/" not in id else id
 
+    def shown_id(self, handle: str) -> str:
+        """The id of the stack, without the region that is part of its handle."""
+        return handle.rpartition("/")[2]
+
     def drift(self, thing: Thing) -> tuple[str, ...]:
         """The stack is converged where it is; only its presence and status count here."""
         return ()
 
     def reference(self, thing: Thing) -> Any:
-        """The id of the stack, without the region that is part of its handle."""
-        return thing.handle.rpartition("/")[2] or thing.name
+        return self.shown_id(thing.handle) or thing.name
 
 
 def _region(values: Props) -> str:
