@@ -244,3 +244,5 @@ FILES["counted.yaml"] = json.dumps(
 RUN_TIME = [Bomb(name, template(resources), files=FILES) for name, resources in _at_run_time().items()]
 AT_THE_DOOR = _at_the_door()
 LATER = _counted_later()
+ENDLESS = Bomb("a group that takes hours", template({"group": group(500_000, NAME)}))
+"""It is accepted, since a stack may be so large."""

@@ -43,7 +43,6 @@ class Attacked:
     """A service of its own processes: one API, one worker, SQLite, the simulated cloud."""
 
     home: Path
-    figures: dict[str, float] = field(default_factory=dict)
 
     @property
     def service(self) -> Service:
@@ -115,6 +114,7 @@ class Neighbour:
     """Somebody else who reads and makes small stacks all the time. Times in seconds."""
 
     attacked: Attacked
+    project: str = NEIGHBOUR
     reads: list[float] = field(default_factory=list)
     stacks: list[float] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
@@ -133,7 +133,7 @@ class Neighbour:
                 thread.join()
 
     def _until_stopped(self, act: Any) -> None:
-        with self.attacked.client(NEIGHBOUR) as http:
+        with self.attacked.client(self.project) as http:
             while not self._stop.wait(0.05):
                 try:
                     act(http)

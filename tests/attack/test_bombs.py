@@ -39,6 +39,20 @@ def test_bombs_are_refused_or_bounded(attacked: Attacked) -> None:
     assert stacks <= SMALL_STACK_S
 
 
+def test_a_deletion_overtakes_the_creation_of_half_a_million(attacked: Attacked) -> None:
+    with attacked.client("attacker") as http:
+        made = create(http, "endless", bombs.ENDLESS.template)
+        assert made.status_code == 201, made.text
+        stack_id = made.json()["stack"]["id"]
+        until(lambda: http.get(f"stacks/{stack_id}/resources?nested_depth=1&limit=10").json()["resources"][3:])
+        with Neighbour(attacked, project="attacker").living() as colleague:  # the same project has its turns, too
+            until(lambda: colleague.stacks, "a small stack of the same project")
+        seconds = delete(http, stack_id)
+    print(f"small stack beside it: {colleague.stacks[0]:.1f} s; deleted in {seconds:.2f} s")
+    assert colleague.complaints == []
+    assert seconds <= DELETED_S
+
+
 def _thrown(attacked: Attacked, bomb: Bomb) -> list[str]:
     """What went wrong."""
     attacked.forget_peaks()

@@ -5,12 +5,15 @@ import time
 
 import pytest
 from tests import upcoming
-from tests.contract.store_cases import LEASE_S, NOW, add_stack, claim, shard_row
+from tests.contract.store_cases import LEASE_S, NOW, add_stack, claim, revise, shard_row
 
 from homeostat.model.errors import Superseded
-from homeostat.store import schema, shards
+from homeostat.model.status import Action
+from homeostat.model.world import Resource
+from homeostat.store import schema, shards, worlds
 from homeostat.store.database import Database
 from homeostat.store.shards import DRIFT, GARBAGE, HEAL, TAKEN_S, USER
+from homeostat.store.stacks import EMPTY
 
 LATER = NOW + LEASE_S + 1
 
@@ -323,3 +326,44 @@ def test_the_database_decides_what_time_it_is(postgresql_database_url: str) -> N
             agreed = wrong.now_of(tx)
         assert abs(agreed - time.time()) < 60.0
         assert abs(wrong.agreed_now() - time.time()) < 60.0
+
+
+# -- fair turns within a project -----------------------------------------------------------------------------------
+
+
+def test_stacks_of_one_project_have_their_turns(database: Database) -> None:
+    large = add_stack(database, "large", shard_count=30)
+    small = add_stack(database, "small", at=NOW + 1)
+    other = add_stack(database, "other", project="q", at=NOW + 2)
+    assert {stack for stack, _ in due(database, NOW + 3, 3)} == {large, small, other}
+    for number in range(3):
+        claim(database, large, number)
+    assert set(due(database, NOW + 3, 2)) == {(other, 0), (small, 0)}
+
+
+def test_nested_stacks_share_the_turn_of_their_root(database: Database) -> None:
+    root = add_stack(database, "root")
+    for number in range(20):
+        add_stack(database, f"nested-{number}", root_id=root, parent_id=root)
+    small = add_stack(database, "small", at=NOW + 1)
+    assert (small, 0) in due(database, NOW + 3, 2)
+
+
+def test_what_is_being_deleted_goes_before_the_rest_of_its_tree_and_no_other(database: Database) -> None:
+    root = add_stack(database, "root")
+    release(database, claim(database, root))
+    for number in range(20):
+        add_stack(database, f"nested-{number}", root_id=root, parent_id=root)
+    other = add_stack(database, "other", at=NOW)
+    revise(database, root, EMPTY, Action.DELETE, at=NOW + 1)
+    assert set(due(database, NOW + 3, 2)) == {(other, 0), (root, 0)}
+
+
+def test_shards_of_a_deleted_group_that_have_nothing_are_at_rest(database: Database) -> None:
+    stack_id = add_stack(database, "group", shard_count=5)
+    owned = claim(database, stack_id, 3)
+    with database.write() as tx:
+        worlds.add(tx, [Resource("key0", stack_id, 2, "member", "OS::Heat::None")])
+    revise(database, stack_id, EMPTY, Action.DELETE, at=NOW + 1)
+    assert sorted(due(database, NOW + 2)) == [(stack_id, 0), (stack_id, 2)]
+    assert release(database, owned), "who owns one finds that out"

@@ -23,6 +23,7 @@ from sqlalchemy import (
 
 from homeostat.model.errors import Superseded
 from homeostat.model.plan import Priority
+from homeostat.model.status import Action, Status
 from homeostat.model.world import look_interval
 from homeostat.store import notices, schema
 from homeostat.store.database import Database
@@ -32,6 +33,8 @@ PATIENCE_S = 10.0
 """Time after which healing goes as first as what users wait for; less urgent work waits for its multiples."""
 
 
+ENSURED = 500
+"""Shards that one statement makes."""
 TAKEN_S = 5.0
 """An observer that dies holds up the looks at the shards it had taken for so long."""
 
@@ -81,9 +84,23 @@ _KEEP_ON = (
 
 def ensure(db: Database, tx: Connection, stack_id: str, project: str, count: int) -> None:
     """Make sure that shards 0 … count-1 exist."""
-    rows = [{"stack_id": stack_id, "number": number, "project": project, "priority": USER} for number in range(count)]
-    for start in range(0, len(rows), 500):
-        tx.execute(db.insert(schema.shard).on_conflict_do_nothing(), rows[start : start + 500])
+    new = db.insert(schema.shard).on_conflict_do_nothing()
+    one = {"stack_id": stack_id, "project": project, "priority": USER}
+    for start in range(0, count, ENSURED):
+        tx.execute(new, [{**one, "number": number} for number in range(start, min(start + ENSURED, count))])
+
+
+def settle_empty(tx: Connection, stack_id: str, revision: int, now: float) -> None:
+    """Bring the shards of a group but the first to rest at a revision that wants nothing, where they have nothing: they
+    were never begun. Whoever owned one is superseded, as by a new owner."""
+    table, rows = schema.shard, schema.resource
+    something = select(rows.c.key).where(rows.c.stack_id == table.c.stack_id, rows.c.shard == table.c.number)
+    free = (table.c.stack_id == stack_id, table.c.number > 0, table.c.lease_until <= now)
+    tx.execute(
+        update(table)
+        .where(*free, ~something.exists())
+        .values(epoch=table.c.epoch + 1, settled_revision=revision, wake_at=None, owner=None, planned=0, done=0)
+    )
 
 
 def wake(
@@ -159,36 +176,53 @@ def carry_over(tx: Connection, stack_id: str, revision: int, touched: Collection
 
 def due(tx: Connection, now: float, limit: int) -> list[Row[Any]]:
     """Shards with work to do and no living owner, in fair order (CV17): the most urgent first; then each project in
-    turn, those later that have shards being worked on; of one project the oldest wake-up.
+    turn, those later that have shards being worked on; of one project each root stack in turn, likewise; of one root
+    stack with all that is nested in it what is being deleted, then the oldest wake-up.
 
-    However many of them one project has, every other one has its turn within the first few; and what is not urgent
-    becomes so when it has waited.
+    However many of them one project has, every other one has its turn within the first few, and so has every other
+    stack of that project; and what is not urgent becomes so when it has waited. A deletion does not wait for what it is
+    about to end.
     """
     return list(tx.execute(_DUE, {"now": now, "shards_max": limit}))
 
 
 def _due() -> Select[Any]:
     """Built once: every worker asks all the time, and building it takes longer than the answer."""
-    table = schema.shard
+    table, stack = schema.shard, schema.stack
     now: ColumnElement[float] = bindparam("now", type_=Float)
-    oldest = (table.c.wake_at, table.c.stack_id, table.c.number)
     urgency = case((table.c.wake_at <= now - PATIENCE_S * table.c.priority, int(USER)), else_=table.c.priority)
-    turn = func.row_number().over(partition_by=(table.c.project, urgency), order_by=oldest)
-    busy = (
-        select(table.c.project, func.count().label("shards"))
-        .where(table.c.lease_until > now)
-        .group_by(table.c.project)
+    ending = and_(stack.c.action == Action.DELETE, stack.c.status == Status.IN_PROGRESS)
+    columns = [table.c[name] for name in ("stack_id", "number", "project", "wake_at", "priority")]
+    in_tree = func.row_number().over(
+        partition_by=(stack.c.root_id, urgency),
+        order_by=(case((ending, 0), else_=1), table.c.wake_at, table.c.stack_id, table.c.number),
+    )
+    waiting = (
+        select(*columns, stack.c.root_id, urgency.label("urgency"), in_tree.label("place"))
+        .join(stack, stack.c.id == table.c.stack_id)
+        .where(table.c.wake_at <= now, table.c.lease_until <= now)
         .subquery()
     )
+    held = select(table.c.project, stack.c.root_id, func.count().label("shards"))
+    held_by_tree = (
+        held.join(stack, stack.c.id == table.c.stack_id)
+        .where(table.c.lease_until > now)
+        .group_by(table.c.project, stack.c.root_id)
+        .cte("held_by_tree")
+    )
+    held_by_project = (
+        select(held_by_tree.c.project, func.sum(held_by_tree.c.shards).label("shards"))
+        .group_by(held_by_tree.c.project)
+        .cte("held_by_project")
+    )
+    oldest = (waiting.c.wake_at, waiting.c.stack_id, waiting.c.number)
+    share = func.coalesce(held_by_tree.c.shards, 0) + waiting.c.place
+    turn = func.row_number().over(partition_by=(waiting.c.project, waiting.c.urgency), order_by=(share, *oldest))
     return (
-        select(table.c.stack_id, table.c.number, table.c.project, table.c.wake_at, table.c.priority)
-        .outerjoin(busy, busy.c.project == table.c.project)
-        .where(table.c.wake_at <= now, table.c.lease_until <= now)
-        .order_by(
-            urgency,
-            func.coalesce(busy.c.shards, 0) + turn,
-            *oldest,
-        )
+        select(*(waiting.c[column.name] for column in columns))
+        .outerjoin(held_by_tree, held_by_tree.c.root_id == waiting.c.root_id)
+        .outerjoin(held_by_project, held_by_project.c.project == waiting.c.project)
+        .order_by(waiting.c.urgency, func.coalesce(held_by_project.c.shards, 0) + turn, *oldest)
         .limit(bindparam("shards_max"))
     )
 

@@ -165,6 +165,8 @@ def revise(
         tree = (schema.stack.c.root_id == stack.root_id, schema.stack.c.secret.is_(False))
         tx.execute(update(schema.stack).where(*tree).values(secret=True))
     _set_to_work(db, tx, stack, desired, number, now, touched)
+    if desired.kind == EMPTY.kind and stack.shards > 1:
+        shards.settle_empty(tx, stack.id, number, now)
     _interrupt_snapshot(tx, stack, f"Stack {action} came in between")
     if columns.get("look_from") is not None:
         shards.ask_to_look(tx, [stack.id], columns["look_from"])
