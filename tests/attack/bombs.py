@@ -224,7 +224,11 @@ def _counted_later() -> list[Bomb]:
         Bomb(
             "groups in groups that come later",
             template(
-                {"n": value(1100), "group": group(of("n"), {"type": "counted.yaml", "properties": {"given": of("n")}})}
+                {
+                    "n": value(30),
+                    "m": value(100_000),
+                    "group": group(of("n"), {"type": "counted.yaml", "properties": {"given": of("m")}}),
+                }
             ),
             files=FILES,
         ),

@@ -44,7 +44,8 @@ def test_a_deletion_overtakes_the_creation_of_half_a_million(attacked: Attacked)
         made = create(http, "endless", bombs.ENDLESS.template)
         assert made.status_code == 201, made.text
         stack_id = made.json()["stack"]["id"]
-        until(lambda: http.get(f"stacks/{stack_id}/resources?nested_depth=1&limit=10").json()["resources"][3:])
+        group = f"{made.json()['stack']['links'][0]['href']}/resources/group"
+        until(lambda: http.get(group).json().get("resource", {}).get("resource_status") == "CREATE_IN_PROGRESS")
         with Neighbour(attacked, project="attacker").living() as colleague:  # the same project has its turns, too
             until(lambda: colleague.stacks, "a small stack of the same project")
         seconds = delete(http, stack_id)
