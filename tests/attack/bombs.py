@@ -221,17 +221,6 @@ def _counted_later() -> list[Bomb]:
             template({"n": value(10**9), "nested": {"type": "counted.yaml", "properties": {"given": of("n")}}}),
             files=FILES,
         ),
-        Bomb(
-            "groups in groups that come later",
-            template(
-                {
-                    "n": value(30),
-                    "m": value(100_000),
-                    "group": group(of("n"), {"type": "counted.yaml", "properties": {"given": of("m")}}),
-                }
-            ),
-            files=FILES,
-        ),
     ]
 
 
