@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from homeostat.cli import asks, commands, plan
+from homeostat.cli import asks, commands, history, plan
 from homeostat.cli.arguments import parse
 from homeostat.cli.logs import start_logging
 from homeostat.cli.problems import OK, Problem, Usage
@@ -618,6 +618,8 @@ COMMANDS: Mapping[str, Callable[[Namespace], int]] = {
     "lock": asks.lock,
     "unlock": asks.unlock,
     "convergence": asks.convergence,
+    "history": history.history,
+    "back": history.back,
     "down": commands.down,
 }
 

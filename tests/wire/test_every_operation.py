@@ -72,6 +72,7 @@ def there(http: httpx.Client, project: str) -> Iterator[None]:
             "resource_name": "speaker",
             "event_id": events[0]["id"],
             "output_key": "said",
+            "number": 1,
             "config_id": config["id"],
             "deployment_id": deployment["id"],
             "server_id": "a-server",

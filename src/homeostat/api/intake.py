@@ -29,7 +29,7 @@ from homeostat.model.errors import Rejected, Terminal, stack_not_found
 from homeostat.model.status import Action, Status, joined
 from homeostat.model.world import Resource, Spares
 from homeostat.resources.named import Path
-from homeostat.store import cancelling, deleting, locking, stacks, views
+from homeostat.store import cancelling, deleting, locking, revisions, stacks, views
 from homeostat.store.database import Database
 from homeostat.store.stacks import Desired, NewStack
 from homeostat.templates import (
@@ -51,7 +51,8 @@ CheckTypes = Callable[[Mapping[str, Path]], None]
 class Intent:
     """What a user asks of a stack. Options that are None stay as they are (or take their default on create).
 
-    clear_parameters — names whose stored values are dropped (PATCH only); look_first — nothing is at rest until it was
+    clear_parameters — names whose stored values are dropped (PATCH only); revision — number of the one that is kept
+    where this leaves something out, None for the newest (PATCH only); look_first — nothing is at rest until it was
     looked at, however little the template changes; check_types — refuses types that are not
     for this user; None: all are for everybody; go_on — called between steps of the work, fails when nobody waits for
     the answer any more.
@@ -65,6 +66,7 @@ class Intent:
     timeout_mins: int | None = None
     tags: list[str] | None = None
     clear_parameters: Collection[str] = ()
+    revision: int | None = None
     look_first: bool = False
     check_types: CheckTypes | None = None
     go_on: GoOn = go_on
@@ -274,13 +276,14 @@ class Intake:
             row = self._live(tx, stack_id)
             said = views.described_revision(tx, stack_id)
             before = stacks.desired_of(tx, stack_id, said)
+            base = before if intent.revision is None else revisions.desired(tx, stack_id, intent.revision)
         if row.spares == Spares.ALL:
             raise _abandoned(row.name)
         if row.suspended:
             raise Rejected("NotSupported", "Updating a stack when it is suspended is not supported.")
         if before.kind != "template":
             raise Rejected("NotSupported", "Updating the stack of a group is not supported: update the group instead.")
-        desired = self._completed(_patched(before, intent)) if patch else self._replacing(intent)
+        desired = self._completed(_patched(base, intent)) if patch else self._replacing(intent)
         identity = Identity(row.id, row.name, row.project)
         compiled, needs = self._checked(identity, desired, intent)
         if said == row.revision and any(each.schema.immutable for each in compiled.parameters.values()):

@@ -131,6 +131,8 @@ FAMILIES = (
     Family(
         "stacks",
         readers={
+            "list_revisions": "List the revisions of a stack.",
+            "show_revision": "Show a revision of a stack.",
             "explain": "Explain why a stack is not at rest.",
             "show_convergence": "Show whether a stack is brought back by itself.",
         },

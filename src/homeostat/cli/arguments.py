@@ -82,6 +82,7 @@ def _add_client_commands(commands: Commands) -> None:
         nargs="?",
         help="only this resource, at rest or not; those of nested stacks, too",
     )
+    _add_history(commands)
     _add_asks(commands)
     _add_down(commands)
 
@@ -195,6 +196,29 @@ def _add_asks(commands: Commands) -> None:
     convergence.add_argument(
         "--look-every", metavar="TIME", type=interval, help="between looks at rest: 10s, 5m, 12h, never, default"
     )
+
+
+def _add_history(commands: Commands) -> None:
+    history = _client(
+        commands,
+        "history",
+        "list what was wanted of a stack before, show one of these revisions, or how two of them differ",
+        "homeostat history web-tier\n  homeostat history web-tier 3\n  homeostat history web-tier 3 5",
+    )
+    history.add_argument("name", metavar="NAME", help="name or id of the stack")
+    history.add_argument("revision", metavar="REVISION", nargs="?", type=int, help="show this one")
+    history.add_argument("other", metavar="OTHER", nargs="?", type=int, help="show what is different in this one")
+    history.add_argument("--limit", metavar="N", type=int, default=100, help="list so many at most (default: 100)")
+    back = _client(
+        commands,
+        "back",
+        "have what was wanted by an earlier revision again; it becomes the newest, so this can be taken back as well",
+        "homeostat back web-tier 3 --dry-run\n  homeostat back web-tier 3",
+    )
+    back.add_argument("name", metavar="NAME", help="name or id of the stack")
+    back.add_argument("revision", metavar="REVISION", type=int, help="see `homeostat history NAME`")
+    back.add_argument("--dry-run", action="store_true", help="say what would happen; nothing is changed")
+    back.add_argument("--no-wait", action="store_true", help="return as soon as the service has accepted it")
 
 
 def _add_down(commands: Commands) -> None:

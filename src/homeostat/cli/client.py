@@ -93,6 +93,21 @@ class Client:
         """Change the switches of convergence, and give them as they are then."""
         return dict(self._ask("PATCH", f"{_path(stack)}/convergence", json={"convergence": change})["convergence"])
 
+    def revisions(self, stack: Mapping[str, Any], most: int) -> list[Wire]:
+        """What was wanted of it, the newest first, so many at most."""
+        return list(self._ask("GET", f"{_path(stack)}/revisions", params={"limit": most})["revisions"])
+
+    def revision(self, stack: Mapping[str, Any], number: int) -> Wire:
+        return dict(self._ask("GET", f"{_path(stack)}/revisions/{number}")["revision"])
+
+    def go_back(self, stack: Mapping[str, Any], revision: int) -> None:
+        """Want again what was wanted by a revision."""
+        self._ask("PATCH", _path(stack), json={"revision": revision})
+
+    def preview_going_back(self, stack: Mapping[str, Any], revision: int) -> Wire:
+        params = {"show_nested": "true"}
+        return self._ask("PATCH", f"{_path(stack)}/preview", json={"revision": revision}, params=params)
+
     def explain(self, stack: Mapping[str, Any], limit: int) -> Wire:
         """Why it is not at rest, nested stacks too: the first page."""
         params = {"nested_depth": NESTED_DEPTH_MAX, "limit": limit}

@@ -52,7 +52,7 @@ def up(arguments: Namespace) -> int:
             identity = before["id"]
             client.update(before, body)
         if arguments.no_wait:
-            return _accepted(client, identity, arguments)
+            return accepted(client, identity, arguments)
         return ended(client, followed(client, identity, arguments, after), arguments)
 
 
@@ -183,7 +183,7 @@ def down(arguments: Namespace) -> int:
         after = client.newest_event(stack)
         client.delete(stack)
         if arguments.no_wait:
-            return _accepted(client, stack["id"], arguments)
+            return accepted(client, stack["id"], arguments)
         return ended(client, followed(client, stack["id"], arguments, after), arguments)
 
 
@@ -213,7 +213,7 @@ def report(problem: Problem, *, as_json: bool) -> None:
 
 def report_interrupt(arguments: Namespace) -> None:
     """Ctrl-C ends the watching; what was asked for goes on."""
-    if arguments.command in ("up", "down") and not arguments.json:
+    if arguments.command in ("up", "back", "down") and not arguments.json:
         Console(stderr=True).print(
             "interrupted; if the service has accepted it, it goes on: homeostat list", style="dim"
         )
@@ -233,7 +233,7 @@ def _confirm(stack: Wire) -> None:
         raise Problem("nothing was deleted")
 
 
-def _accepted(client: Client, identity: str, arguments: Namespace) -> int:
+def accepted(client: Client, identity: str, arguments: Namespace) -> int:
     stack = client.stack(identity)
     if arguments.json:
         write_json({"stack": stack})

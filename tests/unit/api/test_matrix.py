@@ -69,6 +69,7 @@ def words(things: Things) -> dict[str, str]:
         "event_id": things.event_id,
         "below": "resources/handle",
         "snapshot_id": things.snapshot_id,
+        "number": "1",
         "config_id": things.config_id,
         "deployment_id": things.deployment_id,
         "server_id": things.handle,

@@ -1,9 +1,9 @@
 """The Orchestration API v1: a router for each part of it, in the order in which addresses are matched.
 
-`stacks`, `previews`, `resources`, `marks`, `explanations`, `events`, `actions`, `snapshots`, `convergence`, `moving`
-work on stacks · `lookup` finds them by name · `signals` takes what servers tell, `configs` keeps what is deployed to
-them · `types`, `validation` are for writers of templates · `about` the service. `inventory`, `outputs`, `renderings`
-and `texts` make the answers, `bodies` and `listing` read the requests, `models` documents both.
+`stacks`, `previews`, `resources`, `marks`, `explanations`, `events`, `actions`, `snapshots`, `revisions`,
+`convergence`, `moving` work on stacks · `lookup` finds them by name · `signals` takes what servers tell, `configs`
+keeps what is deployed to them · `types`, `validation` are for writers of templates · `about` the service. `inventory`,
+`outputs`, `renderings` and `texts` make the answers, `bodies` and `listing` read the requests, `models` documents both.
 """
 
 from homeostat.api.orchestration import (
@@ -18,6 +18,7 @@ from homeostat.api.orchestration import (
     moving,
     previews,
     resources,
+    revisions,
     signals,
     snapshots,
     stacks,
@@ -39,6 +40,7 @@ ROUTERS = (
     events.ROUTER,
     actions.ROUTER,
     snapshots.ROUTER,
+    revisions.ROUTER,
     convergence.ROUTER,
     validation.ROUTER,
     types.ROUTER,

@@ -49,6 +49,9 @@ class UpdateRequest(TemplateRequest):
     timeout_mins: int | None = Field(None, description="Minutes; 0 for the service's default.")
     tags: str | list[str] | None = Field(None, description="Separated by commas.")
     clear_parameters: list[str] | None = Field(None, description="PATCH only: stored values to forget.")
+    revision: int | None = Field(
+        None, description="PATCH only: number of the revision that is kept where something is left out, the newest."
+    )
     converge: bool | None = Field(None, description="Update only: look at everything before it counts as done.")
 
 
@@ -95,10 +98,23 @@ def read_intent(body: Mapping[str, Any], ask: Asked) -> Intent:
         timeout_mins=_optional(body, "timeout_mins", minutes),
         tags=_optional(body, "tags", _tags),
         clear_parameters=tuple(_optional(body, "clear_parameters", _names) or ()),
+        revision=_optional(body, "revision", _revision),
         look_first=bool(_optional(body, "converge", flag)),
         check_types=ask.check_types,
         go_on=ask.attention.check,
     )
+
+
+def _revision(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value < 2**31:
+        raise ValueError(f"the number of a revision is needed, got {value!r}")
+    return value
+
+
+def refuse_revision(intent: Intent, *, patch: bool) -> None:
+    """Fails: Rejected where everything is said anew."""
+    if intent.revision is not None and not patch:
+        raise Rejected("HTTPBadRequest", "revision is for updates of parts (PATCH), which go on from it")
 
 
 def refuse_converge(body: Mapping[str, Any]) -> None:

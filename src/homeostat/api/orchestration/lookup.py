@@ -20,7 +20,7 @@ ROUTER = router("stacks")
 BELOW = router("stacks")
 """Routes that must come before those with name and id, which look the same."""
 ARN = "/stacks/arn:openstack:heat::{arn_project}:stacks/{stack_name}/{stack_id}"
-READ = ("resources", "events", "template", "actions", "convergence", "environment", "files", "explain")
+READ = ("resources", "events", "template", "actions", "convergence", "environment", "files", "explain", "revisions")
 POSTED = ("resources", "events", "template", "actions")
 FOUND = answers(None, "See the address in Location, with the same method.", 302)
 Stack = Annotated[str, Path(description="Name or id of the stack; deleted stacks are found by id.")]

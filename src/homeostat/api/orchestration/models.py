@@ -112,12 +112,34 @@ class ShownSnapshot(BaseModel):
     snapshot: Snapshot
 
 
+class Revision(BaseModel):
+    number: int
+    creation_time: str
+    empty: bool = Field(description="Nothing is to exist by it: the stack was deleted, or rolled back to nothing.")
+    newest: bool
+    complete: bool = Field(description="It is the last that was complete.")
+
+
+class Revisions(BaseModel):
+    revisions: list[Revision]
+
+
 class Environment(BaseModel):
     parameters: dict[str, Any]
     parameter_defaults: dict[str, Any]
     resource_registry: dict[str, Any]
     event_sinks: list[dict[str, Any]]
     encrypted_param_names: list[str]
+
+
+class RevisionAsItWas(Revision):
+    template: dict[str, Any]
+    environment: Environment
+    files: dict[str, str]
+
+
+class ShownRevision(BaseModel):
+    revision: RevisionAsItWas
 
 
 class OutputNames(BaseModel):

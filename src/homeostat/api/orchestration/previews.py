@@ -11,7 +11,14 @@ from homeostat.api.asking import HEAVY, Ask, Asked, Body, Flag, StackId, StackNa
 from homeostat.api.faults import documented
 from homeostat.api.foresight import UNBORN, Forecast, all_of
 from homeostat.api.orchestration import models
-from homeostat.api.orchestration.bodies import CreateRequest, UpdateRequest, read_intent, read_name, refuse_converge
+from homeostat.api.orchestration.bodies import (
+    CreateRequest,
+    UpdateRequest,
+    read_intent,
+    read_name,
+    refuse_converge,
+    refuse_revision,
+)
 from homeostat.api.orchestration.renderings import Wire, at, link
 from homeostat.api.orchestration.routing import STACK, answers, router
 from homeostat.api.policy import may
@@ -95,6 +102,7 @@ def _preview(
     ask: Asked, stack_name: str, stack_id: str, body: Mapping[str, Any], *, patch: bool, show_nested: bool
 ) -> Response:
     intent = read_intent(body, ask)
+    refuse_revision(intent, patch=patch)
     with ask.db.read() as tx:
         ask.live_stack(tx, stack_name, stack_id)
     forecast = ask.service.intake.foresee_update(stack_id, intent, patch=patch)

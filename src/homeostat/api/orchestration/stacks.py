@@ -12,7 +12,14 @@ from homeostat.api.answers import Json, nothing
 from homeostat.api.asking import HEAVY, Ask, Asked, Body, Flag, StackId, StackName, described_body
 from homeostat.api.faults import documented
 from homeostat.api.orchestration import models, outputs
-from homeostat.api.orchestration.bodies import CreateRequest, UpdateRequest, read_intent, read_name, refuse_converge
+from homeostat.api.orchestration.bodies import (
+    CreateRequest,
+    UpdateRequest,
+    read_intent,
+    read_name,
+    refuse_converge,
+    refuse_revision,
+)
 from homeostat.api.orchestration.listing import StackQuery
 from homeostat.api.orchestration.renderings import is_deleted, link, stack_detail, stack_identity, stack_summary
 from homeostat.api.orchestration.routing import STACK, answers, router
@@ -130,6 +137,7 @@ def patch_stack(ask: Ask, stack_name: StackName, stack_id: StackId, body: Body) 
 
 def _update(ask: Asked, stack_name: str, stack_id: str, body: Body, *, patch: bool) -> Response:
     intent = read_intent(body, ask)
+    refuse_revision(intent, patch=patch)
     with ask.db.read() as tx:
         ask.check_types_of(tx, ask.live_stack(tx, stack_name, stack_id))
     ask.service.intake.update(stack_id, intent, patch=patch, by=ask.caller)

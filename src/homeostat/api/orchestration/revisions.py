@@ -1,0 +1,71 @@
+"""Revisions of a stack: what was wanted of it before. To go back to one is an update that names it."""
+
+from typing import Annotated, Any
+
+from fastapi import Path, Query
+from sqlalchemy import Row
+from starlette.responses import Response
+
+from homeostat.api.answers import Json
+from homeostat.api.asking import Ask, Asked, StackId, StackName
+from homeostat.api.orchestration import models
+from homeostat.api.orchestration.renderings import Wire, at
+from homeostat.api.orchestration.routing import STACK, answers, router
+from homeostat.api.orchestration.texts import environment_of, shown_template
+from homeostat.api.policy import may
+from homeostat.store import revisions
+
+ROUTER = router("revisions")
+NUMBER_MAX = 2**31 - 2
+Number = Annotated[int, Path(description="Of the revision; the first is 1.", ge=1, le=NUMBER_MAX)]
+LISTED_MAX = 1000
+
+
+@ROUTER.get(
+    f"{STACK}/revisions",
+    dependencies=[may("stacks:list_revisions")],
+    summary="List the revisions of a stack",
+    responses=answers(models.Revisions),
+)
+def list_revisions(
+    ask: Ask,
+    stack_name: StackName,
+    stack_id: StackId,
+    limit: Annotated[int, Query(description="How many at most.", ge=1, le=LISTED_MAX)] = 100,
+    marker: Annotated[int | None, Query(description="Only older ones than this.", ge=1, le=NUMBER_MAX)] = None,
+) -> Response:
+    """Newest first. Old ones go with `homeostat purge`."""
+    with ask.db.read() as tx:
+        stack = ask.stack(tx, stack_name, stack_id)
+        listed = [_summary(ask, stack, row) for row in revisions.page(tx, stack_id, limit, marker)]
+    return Json({"revisions": listed})
+
+
+@ROUTER.get(
+    f"{STACK}/revisions/{{number}}",
+    dependencies=[may("stacks:show_revision")],
+    summary="Show a revision of a stack",
+    responses=answers(models.ShownRevision),
+)
+def show_revision(ask: Ask, stack_name: StackName, stack_id: StackId, number: Number) -> Response:
+    """Template, environment and files as they were. Values of hidden parameters are not shown."""
+    with ask.db.read() as tx:
+        stack = ask.stack(tx, stack_name, stack_id)
+        row = revisions.get(tx, stack_id, number)
+        graph = ask.service.graphs.of_revision(tx, stack, number)
+    shown = {
+        "template": shown_template(graph),
+        "environment": environment_of(graph),
+        "files": dict(graph.desired.files),
+    }
+    return Json({"revision": _summary(ask, stack, row) | shown})
+
+
+def _summary(ask: Asked, stack: Row[Any], row: Row[Any]) -> Wire:
+    return {
+        "number": row.number,
+        "creation_time": at(row.created_at),
+        "empty": row.kind == "empty",
+        "newest": row.number == stack.revision,
+        "complete": row.number == stack.complete_revision,
+    }

@@ -1,0 +1,97 @@
+"""`homeostat history`: what was wanted of a stack before; `homeostat back`: have one of these again."""
+
+import difflib
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import yaml
+from rich.text import Text
+
+from homeostat.cli import picture
+from homeostat.cli.client import Client, Wire
+from homeostat.cli.commands import accepted, connect, console, ended, followed
+from homeostat.cli.following import write_json
+from homeostat.cli.plan import counted, drawn
+from homeostat.cli.problems import OK
+
+COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+
+
+def history(arguments: Namespace) -> int:
+    with connect(arguments) as client:
+        stack = client.stack(arguments.name)
+        if arguments.revision is None:
+            return _list(client, stack, arguments)
+        shown = client.revision(stack, arguments.revision)
+        if arguments.other is None:
+            return _show(shown, arguments)
+        return _difference(shown, client.revision(stack, arguments.other), arguments)
+
+
+def _list(client: Client, stack: Wire, arguments: Namespace) -> int:
+    found = client.revisions(stack, arguments.limit)
+    if arguments.json:
+        write_json(found)
+        return OK
+    rows = [[str(each["number"]), each["creation_time"], ", ".join(_remarks(each))] for each in found]
+    console().print(picture.table(("revision", "since", ""), rows))
+    return OK
+
+
+def _remarks(revision: Wire) -> Iterator[str]:
+    if revision["newest"]:
+        yield "newest"
+    if revision["complete"]:
+        yield "the last that was complete"
+    if revision["empty"]:
+        yield "nothing is to exist"
+
+
+def _show(revision: Wire, arguments: Namespace) -> int:
+    if arguments.json:
+        write_json(revision)
+    else:
+        console().print(Text(text_of(revision)), soft_wrap=True)
+    return OK
+
+
+def _difference(before: Wire, after: Wire, arguments: Namespace) -> int:
+    names = (f"revision {before['number']}", f"revision {after['number']}")
+    lines = list(difflib.unified_diff(text_of(before).splitlines(), text_of(after).splitlines(), *names, lineterm=""))
+    if arguments.json:
+        write_json({"from": before["number"], "to": after["number"], "diff": lines})
+        return OK
+    for line in lines or ["no difference, but for values that are hidden"]:
+        console().print(Text(line, style=COLOURS.get(line[:1], "")), soft_wrap=True)
+    return OK
+
+
+def text_of(revision: Mapping[str, Any]) -> str:
+    """Template, environment and files as one text."""
+    said = {section: revision[section] for section in ("template", "environment", "files")}
+    told = {name: value for name, value in said["environment"].items() if value}
+    whole = {**said, "environment": told}
+    return yaml.safe_dump(whole, sort_keys=False, allow_unicode=True, width=1000)
+
+
+def back(arguments: Namespace) -> int:
+    with connect(arguments) as client:
+        stack = client.stack(arguments.name)
+        if arguments.dry_run:
+            return _foreseen(client, stack, arguments)
+        after = client.newest_event(stack)
+        client.go_back(stack, arguments.revision)
+        if arguments.no_wait:
+            return accepted(client, stack["id"], arguments)
+        return ended(client, followed(client, stack["id"], arguments, after), arguments)
+
+
+def _foreseen(client: Client, stack: Wire, arguments: Namespace) -> int:
+    preview = client.preview_going_back(stack, arguments.revision)
+    if arguments.json:
+        write_json({"stack_name": stack["stack_name"], "summary": counted(preview), **preview})
+        return OK
+    for line in drawn(stack["stack_name"], preview, exists=True):
+        console().print(line, soft_wrap=True)
+    return OK

@@ -1,0 +1,107 @@
+"""What was wanted of a stack before: read, and wanted again."""
+
+from typing import Any
+
+import httpx
+import pytest
+from heatclient.v1.client import Client as HeatClient
+
+from tests.wire.running import Running, settled
+
+TEMPLATE: dict[str, Any] = {
+    "heat_template_version": "2018-08-31",
+    "parameters": {"word": {"type": "string"}, "password": {"type": "string", "hidden": True}},
+    "resources": {
+        "said": {"type": "OS::Heat::Value", "properties": {"value": {"get_param": "word"}}},
+        "file": {"type": "OS::Heat::Value", "properties": {"value": {"get_file": "note"}}},
+        "secret": {"type": "OS::Heat::RandomString", "properties": {"salt": {"get_param": "password"}}},
+    },
+    "outputs": {"said": {"value": {"get_attr": ["said", "value"]}}, "note": {"value": {"get_attr": ["file", "value"]}}},
+}
+NEVER = 4_000
+
+
+def said(word: str, note: str, password: str) -> dict[str, Any]:
+    return {"template": TEMPLATE, "parameters": {"word": word, "password": password}, "files": {"note": note}}
+
+
+@pytest.fixture
+def stack(heat: HeatClient, http: httpx.Client) -> str:
+    """Address of a stack that has two revisions, below the project."""
+    stack_id = heat.stacks.create(stack_name="web", **said("one", "first", "swordfish"))["stack"]["id"]
+    settled(http, stack_id, status="CREATE_COMPLETE")
+    heat.stacks.update(stack_id, **said("two", "second", "marlin"))
+    settled(http, stack_id, status="UPDATE_COMPLETE")
+    return f"stacks/web/{stack_id}"
+
+
+def outputs(http: httpx.Client, stack: str) -> dict[str, Any]:
+    found = http.get(stack).json()["stack"]["outputs"]
+    return {each["output_key"]: each["output_value"] for each in found}
+
+
+def test_all_revisions_are_listed_the_newest_first(http: httpx.Client, stack: str) -> None:
+    found = http.get(f"{stack}/revisions").json()["revisions"]
+    assert [(each["number"], each["newest"], each["complete"], each["empty"]) for each in found] == [
+        (2, True, True, False),
+        (1, False, False, False),
+    ]
+    assert [each["number"] for each in http.get(f"{stack}/revisions?limit=1").json()["revisions"]] == [2]
+    assert [each["number"] for each in http.get(f"{stack}/revisions?marker=2").json()["revisions"]] == [1]
+    assert http.get("stacks/web/revisions", follow_redirects=True).json()["revisions"] == found
+
+
+def test_one_is_shown_as_it_was_without_what_is_hidden(http: httpx.Client, stack: str) -> None:
+    answer = http.get(f"{stack}/revisions/1")
+    shown = answer.json()["revision"]
+    assert shown["template"] == TEMPLATE
+    assert (shown["environment"]["parameters"]["word"], shown["files"]) == ("one", {"note": "first"})
+    assert "swordfish" not in answer.text
+
+
+def test_going_back_to_one_wants_all_of_it_again(http: httpx.Client, stack: str) -> None:
+    """Hidden values, too, which nobody could say again."""
+    salted = http.get(f"{stack}/resources/secret").json()["resource"]["physical_resource_id"]
+    assert outputs(http, stack) == {"said": "two", "note": "second"}
+    preview = http.patch(f"{stack}/preview", json={"revision": 1}).json()["resource_changes"]
+    assert {each["resource_name"] for each in preview["updated"]} == {"said", "file"}
+    assert {each["resource_name"] for each in preview["replaced"]} == {"secret"}
+
+    assert http.patch(stack, json={"revision": 1}).status_code == 202
+    settled(http, stack.rpartition("/")[2])
+    assert outputs(http, stack) == {"said": "one", "note": "first"}
+    assert http.get(f"{stack}/resources/secret").json()["resource"]["physical_resource_id"] != salted
+    assert [each["number"] for each in http.get(f"{stack}/revisions").json()["revisions"]] == [3, 2, 1]
+
+
+def test_what_is_said_besides_comes_on_top(http: httpx.Client, stack: str) -> None:
+    assert http.patch(stack, json={"revision": 1, "parameters": {"word": "three"}}).status_code == 202
+    settled(http, stack.rpartition("/")[2])
+    assert outputs(http, stack) == {"said": "three", "note": "first"}
+
+
+def test_what_is_no_revision_is_refused(http: httpx.Client, stack: str) -> None:
+    assert http.get(f"{stack}/revisions/{NEVER}").status_code == 404
+    refused = http.patch(stack, json={"revision": NEVER})
+    assert refused.status_code == 404
+    assert f"The Revision ({NEVER})" in refused.json()["error"]["message"]
+    for wrong in (0, -1, "1", 1.5, True, 2**31):
+        refused = http.patch(stack, json={"revision": wrong})
+        assert (refused.status_code, "revision: " in refused.json()["error"]["message"]) == (400, True)
+    refused = http.put(stack, json={"revision": 1, "template": TEMPLATE})
+    assert refused.status_code == 400
+    assert "PATCH" in refused.json()["error"]["message"]
+
+
+def test_those_of_another_project_are_not_there(service: Running, stack: str) -> None:
+    with httpx.Client(base_url=service.endpoint("somebody-else")) as other:
+        assert other.get(f"{stack}/revisions").status_code == 404
+        assert other.get(f"{stack}/revisions/1").status_code == 404
+
+
+def test_a_deleted_stack_keeps_them(http: httpx.Client, stack: str) -> None:
+    assert http.delete(stack).status_code == 204
+    settled(http, stack.rpartition("/")[2])
+    newest, *older = http.get(f"{stack}/revisions").json()["revisions"]
+    assert (newest["empty"], len(older)) == (True, 2)
+    assert http.get(f"{stack}/revisions/{newest['number']}").json()["revision"]["template"] == {}
