@@ -16,7 +16,8 @@ from homeostat.api.moving import Moving
 from homeostat.clouds.port import Sighting
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.model.status import Status
-from homeostat.store import schema, shards
+from homeostat.resources.registry import is_outside, types
+from homeostat.store import brakes, schema, shards
 from tests.simulation.actors import Process
 from tests.simulation.losses import Losses
 from tests.simulation.templates import Gardener, Warden, Wish
@@ -196,6 +197,17 @@ class TroubledWorld(SimulatedWorld):
                 self.tell(f"resume {stack.name} at last")
                 asks.resume(stack.id)
 
+    def _agree(self) -> None:
+        """Somebody says that what is nowhere to be seen is gone indeed."""
+        with self.db.read() as tx:
+            doubted = brakes.doubted(tx, sorted(name for name in types() if is_outside(name)))
+        roots = {root for each in doubted for root in each.stacks}
+        for stack in self.all_stacks():
+            free = stack.deleted_at is None and stack.lock is None and not stack.suspended
+            if stack.id in roots and free and stack.status != Status.IN_PROGRESS:
+                self.tell(f"converge {stack.name} at last")
+                Asks(self.db, 900.0).converge(stack.id)
+
     def _beat(self) -> None:
         for worker in self.workers:
             if worker.ready:
@@ -266,6 +278,7 @@ class TroubledWorld(SimulatedWorld):
                 Asks(self.db, 900.0).clear_hook(*place)
                 self.cleared += 1
         self._free()
+        self._agree()
         super()._jump(rested_at)
 
     def _is_locked(self, stack_id: str) -> bool:
@@ -565,6 +578,7 @@ class TroubledWorld(SimulatedWorld):
         one = self.rng.choice(handles)
         same = [each for each in handles if each.rpartition("-")[0] == one.rpartition("-")[0]]
         hidden = self.rng.choice(([one], [one], same, handles))
+        self.watcher.retained.update(hidden)  # a cloud that denies what it is asked to delete may keep it
         for handle in hidden:
             cloud.hide(handle)
             self.sight(handle)

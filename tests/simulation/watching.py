@@ -399,7 +399,8 @@ class Watcher:
         if before is None or after is None or not before.lost or before.action == Action.DELETE:
             return
         stack = self._now.stacks.get(after.stack_id)
-        if stack is not None and after.action == Action.DELETE and stack.action != Action.DELETE:
+        newest = stack is not None and after.revision == stack.revision
+        if stack is not None and newest and after.action == Action.DELETE and stack.action != Action.DELETE:
             wanted = after.name in self._graph(stack, after.shard)
             self._demand(not wanted, f"{after.name} was absent for a while, and is deleted: {after}")
 

@@ -64,6 +64,9 @@ def test_drift_is_shown_property_by_property_while_it_is_left_alone(stack: Stack
     assert stack.resource()["physical_resource_id"] == handle
 
 
+USUAL: dict[str, Any] = {"healing": None, "healing_share": None}
+
+
 def test_observe_says_from_when_looks_count(stack: Stack) -> None:
     def looked() -> dict[str, Any] | None:
         shown = stack.http.get(f"{stack.url}/convergence").json()["convergence"]
@@ -72,7 +75,7 @@ def test_observe_says_from_when_looks_count(stack: Stack) -> None:
     asked_at = stack.act("observe").json()["observe"]["asked_at"]
     shown = until(looked, "a look")
     shown.pop("looked_at")
-    assert shown == {"enabled": True, "observe_interval": None, "resources": {}, "blind": None}
+    assert shown == {"enabled": True, "observe_interval": None, "resources": {}, "blind": None, **USUAL}
 
 
 def test_a_look_at_one_resource_waits_for_nothing_else(service: Running, http: httpx.Client) -> None:
@@ -112,6 +115,8 @@ WRONG = {
     "more than that": ({"convergence": {}, "x": 1}, 'The body must be {"convergence": {…}}'),
     "unknown switch": ({"convergence": {"speed": 1}}, "convergence.speed: there is no such switch"),
     "no boolean": ({"convergence": {"enabled": "maybe"}}, 'convergence.enabled: Unrecognized value "maybe"'),
+    "no policy": ({"convergence": {"healing": "never"}}, "convergence.healing: it must be replace, ask or null"),
+    "no share": ({"convergence": {"healing_share": 40}}, "convergence.healing_share: it must be more than 0"),
     "too often": ({"convergence": {"observe_interval": 0.1}}, "convergence.observe_interval: it must be 0 (never)"),
     "no number": ({"convergence": {"observe_interval": True}}, "convergence.observe_interval: it must be 0 (never)"),
     "no map of names": ({"convergence": {"resources": [1]}}, "convergence.resources: it must be a map of names"),

@@ -28,11 +28,13 @@ class Switches:
     """Of continuous convergence. Only what is given changes.
 
     Keys: `converge` — bring back what drifts or dies; `observe_s` — seconds between looks at what is at rest, 0: never,
-    None: the service's own interval. exceptions — resource -> the same keys, where it differs; empty: no more.
+    None: the service's own interval. exceptions — resource -> the same keys and `healing`, where it differs; empty: no
+    more. healing — `policy` (`replace` or `ask`) and `share`; None: the service's own.
     """
 
     stack: Mapping[str, Any] = field(default_factory=dict)
     exceptions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    healing: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Asks:
@@ -198,12 +200,17 @@ class Asks:
             if len(kept) > EXCEPTIONS_MAX:
                 message = f"at most {EXCEPTIONS_MAX} resources of a stack can have switches of their own"
                 raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
-            if switches.stack:
-                self._set(tx, stack_id, switches.stack)
+            healing = _changed(stack.healing, switches.healing)
+            of_stack = {**switches.stack, **({"healing": healing} if switches.healing else {})}
+            if of_stack:
+                self._set(tx, stack_id, of_stack)
             tx.execute(update(schema.stack).where(schema.stack.c.id == stack_id).values(exceptions=kept or None))
             whole = {"converge": stack.converge, "observe_s": stack.observe_s, **switches.stack}
             for child, name in self._children(tx, stack, kept.keys() | switches.exceptions.keys()):
-                self._set(tx, child, {**whole, **exceptions[name]})
+                mine = dict(exceptions[name])
+                policy = mine.pop("healing", None)
+                inside = _changed(healing, {"policy": policy} if policy else {})
+                self._set(tx, child, {**whole, **mine, "healing": inside})
             # What was left alone may be healed now: the look wakes the shards, and begins the new rhythm.
             shards.ask_to_look(tx, stacks.below(stack_id), self._db.now_of(tx))
             return stacks.live(self._db, tx, stack_id)
@@ -227,6 +234,11 @@ class Asks:
         if row is None:
             raise Rejected("ResourceNotAvailable", f"The Resource ({name}) is not available: it has not been made yet.")
         return row
+
+
+def _changed(healing: Mapping[str, Any] | None, given: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Column `healing` with what is given; what is None goes back to the service's own."""
+    return {key: value for key, value in {**(healing or {}), **given}.items() if value is not None} or None
 
 
 def _child(row: Resource) -> bool:

@@ -27,7 +27,7 @@ from homeostat.convergence.sinks import Sinks
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected, Terminal, stack_not_found
 from homeostat.model.status import Action, Status, joined
-from homeostat.model.world import Resource, Spares
+from homeostat.model.world import HEAL_SHARE, Resource, Spares
 from homeostat.resources.named import Path
 from homeostat.store import cancelling, deleting, locking, revisions, stacks, views
 from homeostat.store.database import Database
@@ -76,7 +76,8 @@ class Intent:
 class Quotas:
     """stacks_max — live root stacks of a project, but for admins; resources_max — of a stack with all that is nested in
     it; expanded_max, depth_max — see `Bounds`; previewed_max — resources that a preview tells of; snapshots_max — of
-    one stack; timeout_s — default deadline; adopt, abandon — may stacks be adopted, and exported and abandoned?"""
+    one stack; timeout_s — default deadline; heal_share — of a stack's things that is healed at a time, as workers have
+    it; adopt, abandon — may stacks be adopted, and exported and abandoned?"""
 
     stacks_max: int = 512
     resources_max: int = 1_000_000
@@ -85,6 +86,7 @@ class Quotas:
     previewed_max: int = 10_000
     snapshots_max: int = 32
     timeout_s: float = 3600.0
+    heal_share: float = HEAL_SHARE
     adopt: bool = True
     abandon: bool = True
 

@@ -196,6 +196,14 @@ def _add_asks(commands: Commands) -> None:
     convergence.add_argument(
         "--look-every", metavar="TIME", type=interval, help="between looks at rest: 10s, 5m, 12h, never, default"
     )
+    convergence.add_argument(
+        "--healing",
+        choices=("replace", "ask", "default"),
+        help="make anew what is gone or broken for good, or ask first",
+    )
+    convergence.add_argument(
+        "--healing-share", metavar="SHARE", type=share, help="of the stack's things that is healed at a time, like 0.2"
+    )
 
 
 def _add_history(commands: Commands) -> None:
@@ -346,6 +354,14 @@ def _service(commands: Commands, name: str, summary: str, example: str) -> Argum
         "resources that the nested templates of a stack may have which are given something different each",
         type=int,
         metavar="N",
+    )
+    _option(
+        command,
+        "heal-share",
+        0.4,
+        "share of a stack's things that is healed at a time, where the stack says nothing else",
+        type=share,
+        metavar="SHARE",
     )
     _option(command, "depth-max", 5, "levels of nested stacks that a stack may have", type=int, metavar="N")
     _option(command, "previewed-max", 10_000, "resources that a preview tells of", type=int, metavar="N")
@@ -589,6 +605,17 @@ def interval(text: str) -> Interval:
     """An age, `never` or `default`."""
     words = {"never": 0.0, "default": None}
     return Interval(words[text] if text in words else age_s(text))
+
+
+def share(text: str) -> float:
+    """A number over 0, up to 1."""
+    try:
+        found = float(text)
+    except ValueError as error:
+        raise ArgumentTypeError(f"{text!r} is not a number") from error
+    if not 0 < found <= 1:
+        raise ArgumentTypeError(f"{text} is not over 0 and up to 1")
+    return found
 
 
 def _natural(text: str) -> int:

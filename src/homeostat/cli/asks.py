@@ -12,7 +12,7 @@ from homeostat.cli import picture
 from homeostat.cli.client import Client, Wire
 from homeostat.cli.commands import connect, console, ended, followed
 from homeostat.cli.following import ASK_S, write_json
-from homeostat.cli.problems import FAILED, OK, Problem
+from homeostat.cli.problems import FAILED, OK, Problem, Usage
 
 LOOK_PATIENCE_S = 120.0
 """How long a look may take: the observers may be busy, or the cloud may not answer."""
@@ -102,9 +102,14 @@ def convergence(arguments: Namespace) -> int:
         write_json({"convergence": state})
         return OK
     out = console()
-    rows = [["(the stack)", _enabled(state), _interval(state)]]
-    rows += [[name, _enabled(each), _interval(each)] for name, each in state["resources"].items()]
-    out.print(picture.table(("resource", "brought back by itself", "looked at"), rows))
+    rows = [["(the stack)", _enabled(state), _interval(state), state.get("healing") or "replace"]]
+    rows += [
+        [name, _enabled(each), _interval(each), each.get("healing") or "as the stack"]
+        for name, each in state["resources"].items()
+    ]
+    out.print(picture.table(("resource", "brought back by itself", "looked at", "healing"), rows))
+    if state.get("healing_share") is not None:
+        out.print(f"at most {state['healing_share']:.0%} of its things are healed at a time", style="dim")
     out.print(f"all of it was looked at {state['looked_at'] or 'never'}", style="dim")
     if state["blind"]:
         out.print(f"some of it cannot be looked at: {state['blind']}", style="yellow")
@@ -120,6 +125,12 @@ def _given(arguments: Namespace) -> Wire | None:
         given["enabled"] = arguments.enabled
     if arguments.look_every is not None:
         given["observe_interval"] = arguments.look_every.seconds
+    if arguments.healing is not None:
+        given["healing"] = None if arguments.healing == "default" else arguments.healing
+    if arguments.healing_share is not None:
+        if arguments.resource is not None:
+            raise Usage("--healing-share is of a stack: leave out the resource")
+        given["healing_share"] = arguments.healing_share
     return given or None
 
 

@@ -18,8 +18,8 @@ from homeostat.convergence.sinks import installed_sinks
 from homeostat.model.errors import Transient
 from homeostat.model.status import Status
 from homeostat.resources.discovery import BUILT_IN
-from homeostat.resources.registry import of_kind, register, type_of
-from homeostat.store import delegations, health, identities, locking, resealing, schema, sinks, workers
+from homeostat.resources.registry import is_outside, of_kind, register, type_of, types
+from homeostat.store import brakes, delegations, health, identities, locking, resealing, schema, sinks, workers
 from homeostat.store.database import Database
 from homeostat.store.sealing import Unreadable
 
@@ -199,6 +199,16 @@ def _locks(_: Database, tx: Connection) -> Check:
     return Check("locks", Level.WARN, f"half done: {_listed(half)}", remedy)
 
 
+def _looks(_: Database, tx: Connection) -> Check:
+    names = sorted(name for name in types() if is_outside(name))
+    rows = brakes.doubted(tx, names)
+    if not rows:
+        return Check("looks", Level.OK, "none finds everything of a project gone")
+    found = _listed([f"all {row.absent} {row.type} of project {row.project}" for row in rows])
+    remedy = "see whether the cloud tells the truth; if they are gone: homeostat converge STACK, which makes them anew"
+    return Check("looks", Level.WARN, f"healing waits, since these are absent at once: {found}", remedy)
+
+
 def _sinks(db: Database, tx: Connection) -> Check:
     now = db.now_of(tx)
     rows = sinks.failing(tx)
@@ -260,6 +270,7 @@ LOOKS: tuple[Callable[[Database, Connection], Check], ...] = (
     _set_aside,
     _overdue,
     _locks,
+    _looks,
     _sinks,
     _delegations,
     _secrets,

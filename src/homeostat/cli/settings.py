@@ -82,6 +82,8 @@ class ServiceSettings:
     """Resources of the nested templates of one stack that differ."""
     depth_max: int = 5
     """Levels of nested stacks."""
+    heal_share: float = 0.4
+    """Of a stack's things, that is healed at a time."""
     previewed_max: int = 10_000
     """Resources that a preview tells of."""
     heavy_requests: int = 4
@@ -138,6 +140,7 @@ class ServiceSettings:
             depth_max=arguments.depth_max,
             previewed_max=arguments.previewed_max,
             heavy_requests=arguments.heavy_requests,
+            heal_share=arguments.heal_share,
             snapshots_max=arguments.snapshots_max,
             regions=tuple(arguments.region),
             region_logins=arguments.region_logins,
@@ -263,6 +266,7 @@ class ServiceSettings:
             "HOMEOSTAT_DEPTH_MAX": str(self.depth_max),
             "HOMEOSTAT_PREVIEWED_MAX": str(self.previewed_max),
             "HOMEOSTAT_HEAVY_REQUESTS": str(self.heavy_requests),
+            "HOMEOSTAT_HEAL_SHARE": str(self.heal_share),
             "HOMEOSTAT_SNAPSHOTS_MAX": str(self.snapshots_max),
             "HOMEOSTAT_REGION": " ".join(self.regions),
             "HOMEOSTAT_REGION_LOGINS": str(self.region_logins or ""),

@@ -204,6 +204,7 @@ class Children:
             depth=stack.depth + 1,
             converge=stack.converges(row.name),
             observe_s=stack.observe_s,
+            healing=stack.healing_inside(row.name),
             snapshot=stack.snapshot_inside(row.name) if stack.restoring else None,
             lock=locking.plain(stack.lock),
         )

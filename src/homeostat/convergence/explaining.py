@@ -15,6 +15,7 @@ from homeostat.convergence.definitions import Definitions, shard_of
 from homeostat.convergence.loading import load
 from homeostat.model.plan import Waiting
 from homeostat.model.status import Status
+from homeostat.model.world import HEAL_SHARE
 from homeostat.planner import rolling
 from homeostat.planner.estimate import Chain, Estimate, Took, critical_path, medians, time_left
 from homeostat.planner.explain import PATIENCE_S, Explanation, Standing, explain, explain_stack, with_pause
@@ -82,9 +83,10 @@ class Outlook:
 
 
 class Explaining:
-    """One answer. Reads in the transaction given, each shard once."""
+    """One answer. Reads in the transaction given, each shard once. share — see `loading.load`."""
 
-    def __init__(self, tx: Connection, definitions: Definitions, now: float) -> None:
+    def __init__(self, tx: Connection, definitions: Definitions, now: float, share: float = HEAL_SHARE) -> None:
+        self._share = share
         self._tx = tx
         self._definitions = definitions
         self._now = now
@@ -136,7 +138,7 @@ class Explaining:
     def _shard(self, stack: Row[Any], number: int) -> list[Explanation]:
         key = (stack.id, number)
         if key not in self._known:
-            loaded = load(self._tx, self._definitions, stack.id, number, self._now)
+            loaded = load(self._tx, self._definitions, stack.id, number, self._now, self._share)
             world = loaded.world
             self._left -= max(len(world.rows), len(world.definitions), 1)
             self._known[key] = explain(world, self._standing(stack, loaded.shard), self._now)

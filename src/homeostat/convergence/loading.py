@@ -6,11 +6,12 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
+from homeostat.convergence.braking import brake_of
 from homeostat.convergence.children import look, show_members
 from homeostat.convergence.definitions import Definitions
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Superseded
-from homeostat.model.world import Resource, Seen, World
+from homeostat.model.world import HEAL_SHARE, Resource, Seen, World
 from homeostat.store import shards, snapshots, stacks, worlds
 from homeostat.templates import requires
 
@@ -24,8 +25,11 @@ class Loaded:
     looks: Sequence[tuple[Resource, Seen]]
 
 
-def load(tx: Connection, definitions: Definitions, stack_id: str, number: int, now: float) -> Loaded:
-    """All of one shard, stored nothing. Fails: Superseded when the shard is gone: its stack was purged."""
+def load(
+    tx: Connection, definitions: Definitions, stack_id: str, number: int, now: float, share: float = HEAL_SHARE
+) -> Loaded:
+    """All of one shard, stored nothing. share — of a stack's things that is healed at a time, where the stack says
+    nothing else. Fails: Superseded when the shard is gone: its stack was purged."""
     row = stacks.get(tx, stack_id)
     shard = shards.get(tx, stack_id, number)
     if row is None or shard is None:
@@ -44,6 +48,7 @@ def load(tx: Connection, definitions: Definitions, stack_id: str, number: int, n
         world.restored = snapshots.restored(tx, facts.snapshot["id"], facts.snapshot["place"])
     looks = look(tx, world, now)
     show_members(tx, world, _read_by_others(world))
+    world.brake = brake_of(tx, world, share)
     return Loaded(world, shard, looks)
 
 

@@ -20,14 +20,14 @@ from homeostat.convergence.veil import Veil, Veils, veiled
 from homeostat.model.errors import Superseded
 from homeostat.model.plan import Record, Step, Verb
 from homeostat.model.status import ROLLED_BACK_ON_FAILURE, Status
-from homeostat.model.world import Resource, Spares, World, look_interval
+from homeostat.model.world import HEAL_SHARE, Resource, Spares, World, look_interval
 from homeostat.planner import Frontier, outcome
 from homeostat.planner.asked import look_first
 from homeostat.planner.scope import thing_of
 from homeostat.planner.unhealthy import merely_marked
 from homeostat.planner.urgency import urgency
 from homeostat.resources.registry import is_outside, kind_of, type_of
-from homeostat.store import forsaken, locking, resting, schema, shards, snapshots, stacks, worlds
+from homeostat.store import brakes, forsaken, locking, resting, schema, shards, snapshots, stacks, worlds
 from homeostat.store.database import Database
 from homeostat.store.forsaken import Forsaken
 from homeostat.store.shards import Lease
@@ -41,11 +41,11 @@ ROUTINE = ("", outcome.CHANGED)
 @dataclass(frozen=True, slots=True)
 class Limits:
     """lease_s — how long a silent owner keeps a shard; slice_s, batch — bounds of one pass and of one batch of steps;
-    hang_s — after so long without storing anything a pass counts as hung, in a call of a cloud that never answers say,
-    and its shard goes to somebody else; look_busy_s, look_steady_s — time between looks at things in progress and at
-    rest; second_look_s — after something was not found, until it is looked for once more; stack_timeout_s — default
-    deadline of a stack's action; depth_max — levels of nested stacks; resources_max — of a stack
-    with all that is nested in it."""
+    hang_s — after so long without storing anything a pass counts as hung, in a call of a cloud that never answers
+    say, and its shard goes to somebody else; heal_share — of a stack's things that is healed at a time; look_busy_s,
+    look_steady_s — time between looks at things in progress and at rest; second_look_s — after something was not
+    found, until it is looked for once more; stack_timeout_s — default deadline of a stack's action; depth_max —
+    levels of nested stacks; resources_max — of a stack with all that is nested in it."""
 
     lease_s: float = 5.0
     slice_s: float = 2.0
@@ -54,6 +54,7 @@ class Limits:
     look_busy_s: float = 1.0
     look_steady_s: float = 60.0
     second_look_s: float = 0.3
+    heal_share: float = HEAL_SHARE
     stack_timeout_s: float = 3600.0
     depth_max: int = DEPTH_MAX
     resources_max: int = RESOURCES_MAX
@@ -140,11 +141,12 @@ class Pass:
     def _load(self) -> World:
         p, lease = self._p, self._lease
         with p.db.read() as tx:
-            loaded = load(tx, p.definitions, lease.stack_id, lease.number, p.clock.now())
+            loaded = load(tx, p.definitions, lease.stack_id, lease.number, p.clock.now(), p.limits.heal_share)
         world = loaded.world
         world.listing_lag_s = p.clouds(world.stack.project).listing_lag_s
         world.second_look_s = p.limits.second_look_s
         self._failures_before = loaded.shard.failures
+        self._healing_before: int = loaded.shard.healing
         traces.note(revision=world.stack.revision, stack=world.stack.name, resources=len(world.rows))
         for child, look in loaded.looks:
             self._writes.seen[child.key] = (child, look)
@@ -299,6 +301,8 @@ class Pass:
     def _commit(self, now: float) -> None:
         self._hide()
         with self._p.db.write() as tx:
+            if self._heals_more:
+                stacks.for_update(self._p.db, tx, self._world.stack.id)  # before the shard
             self._store(tx, now)
             self._let_go = self._wakes != self._lease.wakes and self._is_abandoned(tx)
         self._made.clear()
@@ -312,11 +316,28 @@ class Pass:
         self._wakes = self.fence(tx)
         writes, self._writes = self._writes, Writes()
         stack = self._world.stack
+        self._count_healing(tx)
         worlds.record(self._p.db, tx, stack.id, writes, now, secret=stack.secret)
         if writes.parts and stack.snapshot is not None:
             snapshots.keep(
                 self._p.db, tx, stack.snapshot["id"], stack.project, stack.snapshot["place"], writes.parts, now
             )
+
+    @property
+    def _heals_more(self) -> bool:
+        """Is more of a stack of several shards being healed than was counted?"""
+        return self._world.stack.shards > 1 and self._frontier.healing > self._healing_before
+
+    def _count_healing(self, tx: Connection) -> None:
+        """Tell other shards of the stack how many are being healed here. Fails: Superseded when one of them was faster,
+        and there would be too many: nothing is stored, and this is decided anew."""
+        healing, world = self._frontier.healing, self._world
+        if world.stack.shards == 1 or healing == self._healing_before:
+            return
+        if self._heals_more and brakes.elsewhere(tx, world.stack.id, world.shard) > world.brake.elsewhere:
+            raise Superseded("others of the stack are being healed by now")
+        brakes.count(tx, world.stack.id, world.shard, healing)
+        self._healing_before = healing
 
     def disown(self) -> None:
         """Somebody else owns the shard now: what this pass has made since its last transaction may be nobody's."""
@@ -336,7 +357,8 @@ class Pass:
         failures = sum(row.hinders for row in self._world.rows.values())
         disagrees = resting.disagrees(stack, failures, at_rest=frontier.at_rest)
         with p.db.write() as tx:
-            if disagrees or (stack.status == Status.IN_PROGRESS and (self._failed or frontier.at_rest)):
+            ends = stack.status == Status.IN_PROGRESS and (self._failed or frontier.at_rest)
+            if disagrees or self._heals_more or ends:
                 stacks.for_update(p.db, tx, stack.id)  # before the shard, as everybody who takes both does
             self._store(tx, now)
             if failures != self._failures_before:

@@ -123,6 +123,9 @@ class Why(StrEnum):
     UNHEALTHY = "unhealthy"
     LOCKED = "locked"
     SUSPENDED = "suspended"
+    BRAKE = "brake"
+    BLIND = "blind"
+    ASKS = "asks"
 
 
 RELEASED_BY = {
@@ -144,6 +147,9 @@ RELEASED_BY = {
     Why.UNHEALTHY: "an update of the stack, or converging it, which replaces it; or its mark being taken away",
     Why.LOCKED: "the stack being unlocked",
     Why.SUSPENDED: "the stack being resumed",
+    Why.BRAKE: "others being healed, which are looked at first",
+    Why.BLIND: "a look that finds any of them, or somebody who says that they are gone (homeostat converge STACK)",
+    Why.ASKS: "somebody who agrees (homeostat converge STACK RESOURCE), or the thing coming back",
     Why.HOOK: "its hook being cleared (openstack stack hook clear), or a newer update or deletion of the stack",
 }
 

@@ -110,6 +110,34 @@ def next_own_look(number: int) -> int:
     return number + 2 - number % 2
 
 
+ASK, REPLACE = "ask", "replace"
+"""What healing does about a thing that would have to be made anew: ask for help, or do it."""
+HEAL_SHARE = 0.4
+"""Of the things of a stack, that are healed at a time, where neither the stack nor the service says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Brake:
+    """What holds healing back, besides the rows of the shard itself.
+
+    share — of what should be there, that is acted on at a time; members — how many there should be in all shards, None
+    for what is in this one; elsewhere — how many are being healed in other shards; in_service_min — that must be left
+    alone, where there are so many; blind — kinds of the cloud port of which everything in the project is absent, so
+    that the look is doubted rather than the things.
+    """
+
+    share: float = HEAL_SHARE
+    members: int | None = None
+    elsewhere: int = 0
+    in_service_min: int = 0
+    blind: frozenset[str] = frozenset()
+
+    def allowed(self, there: int) -> int:
+        """How many of so many things may be healed at a time: at least one."""
+        there = there if self.members is None else self.members
+        return max(1, min(int(self.share * there + 1e-9), there - self.in_service_min))
+
+
 class Spares(StrEnum):
     """What stays untouched when a stack goes: everything, since it is abandoned; or what it was given when it was
     adopted, as long as that is not complete."""
@@ -121,8 +149,8 @@ class Spares(StrEnum):
 @dataclass(slots=True)
 class StackFacts:
     """What a shard must know of its stack. rollback_to — the revision a ROLLBACK goes back to, else None;
-    observe_s, exceptions, look_from, step_at, lock, suspended, snapshot, secret — see `store.schema.stack`; spares —
-    one of `Spares`, or None."""
+    observe_s, exceptions, look_from, step_at, lock, suspended, snapshot, secret, healing — see `store.schema.stack`;
+    spares — one of `Spares`, or None."""
 
     id: str
     name: str
@@ -151,6 +179,7 @@ class StackFacts:
     spares: str | None = None
     snapshot: Mapping[str, Any] | None = None
     secret: bool | None = None
+    healing: Mapping[str, Any] | None = None
 
     @property
     def halted(self) -> bool:
@@ -200,6 +229,16 @@ class StackFacts:
         """The same snapshot, as it concerns the stack inside this one that is the reality of a resource."""
         return None if self.snapshot is None else {**self.snapshot, "place": [*self.snapshot["place"], name]}
 
+    def asks_first(self, name: str) -> bool:
+        """Does somebody have to agree before healing makes another one of a resource (CV13)?"""
+        exception = (self.exceptions or {}).get(name, {}).get("healing")
+        return (exception or (self.healing or {}).get("policy")) == ASK
+
+    def healing_inside(self, name: str) -> Mapping[str, Any] | None:
+        """The same for the stack inside this one that is the reality of a resource."""
+        exception = (self.exceptions or {}).get(name, {}).get("healing")
+        return self.healing if exception is None else {**(self.healing or {}), "policy": exception}
+
     def converges(self, name: str) -> bool:
         """Is a resource brought back by itself when the world changes (CV8)?"""
         exception = (self.exceptions or {}).get(name, {}).get("converge")
@@ -223,8 +262,8 @@ class World:
     definitions — desired graph of this shard; settled_revision — newest revision at which the shard came to rest;
     looked_at — the newest round of looking that saw all its things; blind — why the one after that did not;
     listing_lag_s — see `clouds.port.Cloud`; second_look_s — how long after something was not found it is looked for
-    once more; looked — keys of the rows whose things the owner has looked for itself, in this pass; restored — name of
-    a resource -> id of the snapshot that it is to have its data back from.
+    once more; looked — keys of the rows whose things the owner has looked for itself, in this pass; brake — what holds
+    healing back; restored — name of a resource -> id of the snapshot that it is to have its data back from.
     """
 
     stack: StackFacts
@@ -238,6 +277,7 @@ class World:
     listing_lag_s: float = 0.0
     second_look_s: float = 0.0
     looked: set[str] = field(default_factory=set)
+    brake: Brake = Brake()
     stamp: int = 0
     restored: Mapping[str, str] = field(default_factory=dict)
 

@@ -10,7 +10,7 @@ from homeostat.model.status import MAINTENANCE, Action, Status
 from homeostat.model.world import Resource
 from homeostat.planner import asked, given, hooks, outcome, restoring, retrying, taking, treating, unhealthy
 from homeostat.planner.backoff import delay_s
-from homeostat.planner.healing import Healing
+from homeostat.planner.healing import Healing, was_never_well
 from homeostat.planner.intend import CALM_S
 from homeostat.planner.maintenance import Maintenance, held
 from homeostat.planner.scope import thing_of
@@ -228,8 +228,15 @@ class Decider(Healing, Maintenance, Takeovers):
         gone = self._absent_requirements(definition)
         if gone is not None:
             return gone
+        stopped = self.held_back(row, mark.reason, now, destroys=not updated)
+        if isinstance(stopped, Waiting) and mark.expires_at is not None:
+            return replace(stopped, due_at=min(mark.expires_at, stopped.due_at or mark.expires_at))
+        if stopped is not None:
+            return stopped
         row.attempts = 0
-        return self._replace(definition, row, now, f"it is marked unhealthy: {mark.reason}")
+        step = self._replace(definition, row, now, f"it is marked unhealthy: {mark.reason}")
+        self.begin_healing(step)
+        return step
 
     # -- after a failure ---------------------------------------------------------------------------------------------
 
@@ -258,6 +265,8 @@ class Decider(Healing, Maintenance, Takeovers):
             return self._delete_first(definition, row, now)
         if row.action in (Action.UPDATE, Action.SNAPSHOT, *MAINTENANCE) and same:
             return self._after_failed_update(definition, row, now)
+        if row.action == Action.CHECK and same:
+            return self._after_failed_check(definition, row, now)
         return self._replace(definition, row, now)
 
     def _failed(self, definition: Definition, row: Resource, now: float) -> Decision:
@@ -304,6 +313,17 @@ class Decider(Healing, Maintenance, Takeovers):
             return self._update(self._want(definition, row), row, {}, now)
         except (Rejected, Terminal) as error:
             return self._failed_step(row, error, now)
+
+    def _after_failed_check(self, definition: Definition, row: Resource, now: float) -> Decision:
+        """What is well by now stays; what is gone, or of no use, is replaced as healing would do it."""
+        verdict = type_of(row.type).judge(thing_of(self.world, row), now)
+        if verdict.condition is Condition.UNKNOWN:
+            return Waiting(row.name, Why.UNSEEN, (), verdict.reason, row.updated_at, key=row.key)
+        if verdict.condition in (Condition.READY, Condition.DRIFTED):
+            return self._passes_again(row, now)
+        if verdict.condition is Condition.ABSENT:
+            return self._recreate(definition, row, verdict, now)
+        return self._replaced_by_healing(definition, row, verdict.reason, now)
 
     def _after_failed_update(self, definition: Definition, row: Resource, now: float) -> Decision:
         """What is well in spite of its failed update is not replaced: it may hold data (CV10, CV13).
@@ -352,18 +372,23 @@ class Decider(Healing, Maintenance, Takeovers):
         due_at = row.updated_at if calm or row.attempts <= 1 else row.updated_at + delay_s(row.attempts - 1)
         if due_at > now:
             return Waiting(row.name, Why.BACKOFF, (), verdict.reason, row.updated_at, due_at, row.key)
-        looking = self.look_once_more(row, now) if verdict.condition is Condition.ABSENT else None
-        if looking is not None:
-            return looking
+        gone = verdict.condition is Condition.ABSENT
+        stopped = self.held_back(row, verdict.reason, now, gone=gone)
+        stopped = stopped or (self.look_once_more(row, now) if gone else None)
+        if stopped is not None:
+            return stopped
         noticed = outcome.event_of(row, Status.FAILED, verdict.reason, Action.CHECK)
         known = row.action == Action.CHECK and row.failed
         row.reason = verdict.reason
-        if verdict.condition is Condition.ABSENT:
+        never_well = was_never_well(row)
+        if gone:
             step = self._create(definition, now, row)
             row.action, row.status, row.updated_at = Action.CHECK, Status.FAILED, now
             self.replaced_for_absence(row, now)
         else:
             step = self._delete_first(definition, row, now)
+        if not never_well:
+            self.begin_healing(step)
         if not known:
             step.events.insert(0, noticed)
         return step
@@ -375,10 +400,20 @@ class Decider(Healing, Maintenance, Takeovers):
         if verdict.remedy is Remedy.RECREATE:
             return self._recreate(definition, row, verdict, now)
         if verdict.remedy is Remedy.REPLACE:
-            return self._halt(row.name) or self._replace(definition, row, now)
+            return self._halt(row.name) or self._replaced_by_healing(definition, row, verdict.reason, now)
         if verdict.remedy is Remedy.UPDATE:
             return self._repair(row, verdict, now)
         return self._failed_step(row, verdict.reason, now, "" if row.busy else Action.CHECK)
+
+    def _replaced_by_healing(self, definition: Definition, row: Resource, reason: str, now: float) -> Decision:
+        stopped = self.held_back(row, reason, now)
+        if stopped is not None:
+            return stopped
+        never_well = was_never_well(row)
+        step = self._replace(definition, row, now, reason)
+        if not never_well:
+            self.begin_healing(step)
+        return step
 
     def _operate(self, row: Resource, verdict: Verdict, now: float) -> Decision:
         return self._heal(row, verdict, now, Step(Verb.OPERATE, row, operation=verdict.operation))
@@ -396,6 +431,10 @@ class Decider(Healing, Maintenance, Takeovers):
         due_at = row.updated_at + delay_s(attempts - 2) if attempts > 2 else now
         if due_at > now:
             return Waiting(row.name, Why.BACKOFF, (), verdict.reason, row.updated_at, due_at, row.key)
+        stopped = self.held_back(row, verdict.reason, now, destroys=False)
+        if stopped is not None:
+            return stopped
+        never_well = was_never_well(row)
         row.reason = f"healing: {verdict.reason}"
         if not (row.busy and row.action == Action.CREATE):
             if not (row.failed and row.action == Action.CHECK):
@@ -406,6 +445,8 @@ class Decider(Healing, Maintenance, Takeovers):
         row.intent = {"operation": step.operation} if step.verb is Verb.OPERATE else changed
         row.acted_at = row.due_at = row.asked_at = None
         row.retries, row.attempts, row.updated_at = 0, attempts, now
+        if not never_well:
+            self.begin_healing(step)
         return step
 
     # -- at rest -----------------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ SEEN_TO_END = frozenset({Why.BUILDING, Why.SNAPSHOT})
 
 LAST = 4
 _HELD = dict.fromkeys((Why.LEFT_ALONE, Why.LOCKED, Why.SUSPENDED), LAST)
-_RANKS = {Why.FAILED: 0, Why.UNHEALTHY: 0, Why.SET_ASIDE: 1, Why.NO_WORKER: 1, **_HELD}
+_RANKS = {Why.FAILED: 0, Why.UNHEALTHY: 0, Why.BLIND: 0, Why.ASKS: 0, Why.SET_ASIDE: 1, Why.NO_WORKER: 1, **_HELD}
 
 
 def _word(step: Step) -> str:

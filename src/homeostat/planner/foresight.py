@@ -161,6 +161,14 @@ class Foresight(Decider):
         note.fate, note.why = Fate.UPDATED, f"it would fail: {error}"
         return Step(Verb.RECORD, row)
 
+    def held_back(
+        self, row: Resource, reason: str, now: float, *, gone: bool = False, destroys: bool = True
+    ) -> Decision | None:
+        return None
+
+    def begin_healing(self, step: Step) -> None:
+        return None
+
     def look_once_more(self, row: Resource, now: float) -> Step | Waiting | None:
         return None
 

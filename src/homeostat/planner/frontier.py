@@ -42,6 +42,7 @@ class Frontier:
         self._settled: set[Node] = set()
         self._acting: set[Node] = set()
         self._ready: deque[Node] = deque()
+        self._braked: deque[Node] = deque()
         self._build()
 
     def _build(self) -> None:
@@ -127,6 +128,8 @@ class Frontier:
         decision = self._drop(node, now) if node[0] == "/" else self._decider.keep(self.world.definitions[node], now)
         if isinstance(decision, Waiting):
             self.waiting[node] = decision
+            if decision.why is Why.BRAKE:
+                self._braked.append(node)
             return None
         if isinstance(decision, Settled):
             self._settle(node)
@@ -180,12 +183,21 @@ class Frontier:
         node = leftover_node(row.key) if row.key in self.leftovers else row.name
         self._acting.discard(node)
         self._acting.discard(row.name)
+        self._healed(row, removed=record.removed)
         if record.removed:
             self._gone(row)
         elif row.status == Status.COMPLETE and step.verb is not Verb.RECORD and self._is_done(node, row):
             self._settle(node)
         else:
             self._ready.append(node)
+
+    def _healed(self, row: Resource, *, removed: bool) -> None:
+        """When one is not being healed any more, one that had to wait for that is examined again."""
+        healing = self._decider.healing
+        if row.key in healing and (removed or not outcome.is_being_healed(row)):
+            healing.discard(row.key)
+            if self._braked:
+                self._ready.append(self._braked.popleft())
 
     def _is_done(self, node: Node, row: Resource) -> bool:
         """Otherwise it is examined again: it was merely healed, what it reads has changed while it was in progress, or
@@ -254,6 +266,11 @@ class Frontier:
     def due_at(self) -> float | None:
         """Earliest time at which something waiting should be examined again."""
         return min((w.due_at for w in self.waiting.values() if w.due_at is not None), default=None)
+
+    @property
+    def healing(self) -> int:
+        """How many rows of the shard are being healed."""
+        return len(self._decider.healing)
 
     def is_settled(self, node: Node) -> bool:
         return node in self._settled

@@ -1,26 +1,82 @@
-"""Before a thing is replaced because it is absent: the owner looks once more, and what came back is kept. Pure.
+"""What holds healing back: doubt, a policy, and a brake. Pure.
 
-One look that does not find a thing may be a mistake: of a list, of a cloud that has just started, of a directory that
-was away. So an observer's look begins nothing. The owner asks for the thing itself, a moment later, in the pass that
-would replace it; and while its replacement is under way, and before its row goes, what has come back stays.
+Healing acts on a share of a stack's things at a time (ADR 0046), and where a policy says so it asks before it makes
+another one of a thing. When everything of a kind in a project is absent, the look is doubted.
+
+Before a thing is replaced because it is absent the owner looks once more, and what came back is kept (ADR 0045): one
+look may be a mistake of a list, of a cloud that has just started, of a directory that was away. So an observer's look
+begins nothing. The owner asks for the thing itself, a moment later, in the pass that would replace it; and while its
+replacement is under way, and before its row goes, what has come back stays.
 """
+
+from functools import cached_property
 
 from homeostat.model.desired import Definition
 from homeostat.model.observed import Condition, Presence, Remedy
-from homeostat.model.plan import Step, Verb, Waiting, Why
+from homeostat.model.plan import Decision, Step, Verb, Waiting, Why
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource
 from homeostat.planner import outcome
 from homeostat.planner.depart import Departures, is_lost, with_lost, without_lost
-from homeostat.planner.scope import thing_of
-from homeostat.resources.registry import type_of
+from homeostat.planner.scope import HEALING, thing_of
+from homeostat.resources.registry import kind_of, type_of
 
 MISSED = "it was not found, and is looked for once more before another one is made"
 CAME_BACK = "it came back"
+ALL_GONE = "everything of its kind in the project seems to be gone at once, which is more likely a mistake of the look"
+BLIND_S = 5.0
+"""Between two looks for a sign that others of a kind are seen."""
+BRAKE_S = 2.0
+"""Between two questions how many are being healed in other shards."""
 
 
 class Healing(Departures):
-    """Decides whether something may be replaced for what was seen of it."""
+    """Decides whether something may be healed for what was seen of it, or was said about it."""
+
+    def held_back(
+        self, row: Resource, reason: str, now: float, *, gone: bool = False, destroys: bool = True
+    ) -> Decision | None:
+        """Why it is not healed yet; None where it may be. gone — it is absent; destroys — another one would be made."""
+        if row.asked_at is not None or HEALING in (row.marks or {}) or was_never_well(row):
+            return None
+        if gone and kind_of(row.type) in self.world.brake.blind and not self._is_agreed():
+            told = f"{reason}; {ALL_GONE}"
+            return Waiting(row.name, Why.BLIND, (), told, row.updated_at, now + BLIND_S, row.key)
+        if destroys and self.world.stack.asks_first(row.name) and not self._is_agreed():
+            return self._ask(row, reason, now)
+        there, healed = self._there, len(self.healing) + self.world.brake.elsewhere
+        if healed < self.world.brake.allowed(there):
+            return None
+        told = f"{reason}; {healed} of its stack are being healed, and no more are at a time"
+        due_at = now + BRAKE_S if self.world.brake.elsewhere else None
+        return Waiting(row.name, Why.BRAKE, (), told, row.updated_at, due_at, row.key)
+
+    def begin_healing(self, step: Step) -> None:
+        """A step heals: from now on its row counts among those that are being healed."""
+        healed = step.row
+        if not (healed.busy or healed.action == Action.INIT):
+            return
+        if HEALING not in (healed.marks or {}):
+            healed.marks = {**(healed.marks or {}), HEALING: {}}
+        self.healing.add(healed.key)
+
+    def _is_agreed(self) -> bool:
+        """Has somebody asked to look, and then to bring about what should be, whatever it takes?"""
+        return self.unsettled and self.world.stack.look_from is not None
+
+    def _ask(self, row: Resource, reason: str, now: float) -> Decision:
+        known = row.failed and row.action == Action.CHECK
+        if known and (row.revision == self.world.stack.revision or not self.unsettled):
+            return Waiting(row.name, Why.ASKS, (), row.reason, row.updated_at, key=row.key)
+        stack = self.world.stack
+        way_out = f"Another one is made when you agree: homeostat converge {stack.name} {row.name}"
+        return self._failed_step(row, f"{reason}. {way_out}", now, "" if row.busy else Action.CHECK)
+
+    @cached_property
+    def _there(self) -> int:
+        """How many things the shard has, or had: what is being replaced counts."""
+        made = (row for row in self.current.values() if row.handle or row.replaces is not None)
+        return sum(kind_of(row.type) != "" for row in made)
 
     def look_once_more(self, row: Resource, now: float) -> Step | Waiting | None:
         """What was not found is looked for by its owner, some time after the first look; None once that was done."""
@@ -65,3 +121,8 @@ class Healing(Departures):
         verdict = type_of(old.type).judge(thing_of(self.world, old), now)
         useless = verdict.condition is Condition.BROKEN and verdict.remedy in (Remedy.RECREATE, Remedy.REPLACE)
         return not useless and verdict.condition is not Condition.PENDING
+
+
+def was_never_well(row: Resource) -> bool:
+    """It is still being made: what is done about that is no healing."""
+    return row.busy and row.action in (Action.CREATE, Action.ADOPT)

@@ -12,7 +12,7 @@ from homeostat.model.world import Resource, World
 from homeostat.planner import hooks, outcome, retrying, unhealthy
 from homeostat.planner.naming import physical_name, token
 from homeostat.planner.restoring import marked, restoration
-from homeostat.planner.scope import RowScope, thing_of
+from homeostat.planner.scope import HEALING, RowScope, thing_of
 from homeostat.planner.weighing import Balance
 from homeostat.resources.base import ResourceType
 from homeostat.resources.registry import resource_type, type_of
@@ -50,6 +50,7 @@ class Intents:
         stack = world.stack
         self.halted = stack.halted
         self.unsettled = world.settled_revision < stack.revision
+        self.healing = {row.key for row in world.rows.values() if outcome.is_being_healed(row)}
 
     def _want(self, definition: Definition, row: Resource | None = None) -> Wanted:
         """Resolve. row — that is to be so, None for a new one. Fails: Rejected, Terminal — what it depends on gave
@@ -86,7 +87,16 @@ class Intents:
             replaces.replaced_by = row.key
             calm = replaces.status == Status.COMPLETE and now - replaces.updated_at >= CALM_S
             row.attempts = 0 if calm else replaces.attempts
+            self._inherit_healing(row, replaces)
         return row
+
+    def _inherit_healing(self, row: Resource, replaces: Resource) -> None:
+        """What is made in the place of one that was being healed is healed in its place."""
+        if outcome.is_being_healed(replaces):
+            row.marks = {HEALING: (replaces.marks or {})[HEALING]}
+            replaces.marks = {name: mark for name, mark in (replaces.marks or {}).items() if name != HEALING} or None
+            self.healing.discard(replaces.key)
+            self.healing.add(row.key)
 
     def _create(self, definition: Definition, now: float, replaces: Resource | None = None) -> Step:
         row = self._new_row(definition, now, replaces)

@@ -10,7 +10,7 @@ from homeostat.model.status import MAINTENANCE, Action, Status
 from homeostat.model.world import Resource, Seen, World, next_own_look
 from homeostat.planner import given, snapshots, treating
 from homeostat.planner.backoff import delay_s
-from homeostat.planner.scope import thing_of
+from homeostat.planner.scope import HEALING, thing_of
 from homeostat.resources import own
 from homeostat.resources.registry import is_outside, kind_of, type_of
 from homeostat.templates.registry import POST_DELETE
@@ -125,7 +125,21 @@ def complete(world: World, row: Resource, now: float) -> Record:
     row.changed = world.next_stamp()
     if row.marks and row.action in treating.UNDOES:
         row.marks = treating.without_mark(row, row.action)
-    return Record(row, [event_of(row, Status.COMPLETE, CHANGED)])
+    return Record(row, [event_of(row, Status.COMPLETE, CHANGED)], whole=_healed(row))
+
+
+def _healed(row: Resource) -> bool:
+    """It is not being healed any more, well or not. Gives whether it was."""
+    if row.marks is None or HEALING not in row.marks:
+        return False
+    row.marks = {name: mark for name, mark in row.marks.items() if name != HEALING} or None
+    return True
+
+
+def is_being_healed(row: Resource) -> bool:
+    """Or is it made in the place of one that is?"""
+    marked = row.marks is not None and HEALING in row.marks
+    return marked and not row.leaving and (row.busy or row.action == Action.INIT)
 
 
 def fail(world: World, row: Resource, reason: str, now: float) -> Record:
@@ -136,7 +150,7 @@ def fail(world: World, row: Resource, reason: str, now: float) -> Record:
     row.reason = reason
     row.due_at = row.asked_at = None
     row.updated_at = now
-    return Record(row, [event_of(row, Status.FAILED, reason)])
+    return Record(row, [event_of(row, Status.FAILED, reason)], whole=_healed(row))
 
 
 def _try_again(row: Resource, error: Transient | Uncertain, now: float) -> Record:
@@ -179,7 +193,11 @@ def _looked_once_more(world: World, row: Resource, answer: Observation | Homeost
     before = world.seen.get(row.key)
     known = before.observation.properties if before is not None else {}
     once = {name: known[name] for name in type_of(row.type).told_once if name in known}
-    answer = replace(answer, properties={**once, **answer.properties} if answer.present else known)
+    if answer.present:
+        answer = replace(answer, properties={**once, **answer.properties})
+    else:  # it was not there already when it was missed for the first time
+        since = before.observation.seen_at if before is not None and not before.observation.present else answer.seen_at
+        answer = replace(answer, properties=known, seen_at=since)
     world.seen[row.key] = Seen(answer, next_own_look(before.number if before is not None else 0))
     world.looked.add(row.key)
     return Record(row, observation=answer)

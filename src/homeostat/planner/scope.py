@@ -13,6 +13,8 @@ from homeostat.resources.registry import type_of
 
 UNTOLD = "untold"
 """Property of what was seen of a nested stack: why its attributes cannot be told."""
+HEALING = "healing"
+"""Mark on a row that is being healed, or made in the place of one that is: so many are, of those that may be."""
 SUSPENDED, LOCKED = "suspended", "locked"
 """Marks on a row: what was done to its thing for its stack, and is to be undone."""
 NEVER_SEEN = Observation(Presence.UNKNOWN, reason="not looked at yet")

@@ -180,6 +180,7 @@ stack = Table(
     Column("snapshot", Json),
     Column("secret", Boolean),
     Column("size", Integer, nullable=False, default=0, server_default="0"),
+    Column("healing", Json),
     Index(
         "uq_stack_live_name",
         "project",
@@ -200,8 +201,8 @@ stack = Table(
 )
 
 """observe_s — seconds between looks at things at rest, None for the service's own; exceptions — resource name ->
-`{"converge": bool, "observe_s": seconds}`, where it differs from the stack's; look_from — nothing is at rest until it
-was looked at after this time; step_at — not before this the group goes on to its next batch;
+`{"converge": bool, "observe_s": seconds, "healing": policy}`, where it differs from the stack's; look_from — nothing is
+at rest until it was looked at after this time; step_at — not before this the group goes on to its next batch;
 lock — while it is locked, `{"level": "all" | "stacks", "owner", "owner_id", "reason", "at", "expires_at", "before"}`,
 times in seconds since the epoch, before — see `store.stacks.BEFORE`;
 suspended — it was suspended and not resumed since; user_project — where the users that its
@@ -210,7 +211,8 @@ snapshot — the one that is taken of it or of a stack around it, or that it goe
 resources on the way down to it], "run"}`, where run is new each time that somebody asks to go back, and is missing
 where it is taken; size — how many resources it should have itself, as it was last told;
 secret — False: nothing in the whole tree of stacks is made from secrets, and its resources are not
-sealed; None: nobody has looked."""
+sealed; None: nobody has looked;
+healing — what is to be another way than the service does it: `{"policy": "replace" | "ask", "share": number}`."""
 
 revision = Table(
     "revision",
@@ -259,6 +261,7 @@ shard = Table(
     Column("reason", Words, nullable=False, default=""),
     Column("crashes", Integer, nullable=False, default=0, server_default="0"),
     Column("stored", Integer, nullable=False, default=0, server_default="0"),
+    Column("healing", Integer, nullable=False, default=0, server_default="0"),
     Index(
         "ix_shard_wake",
         "wake_at",
@@ -270,7 +273,8 @@ shard = Table(
 """planned, done — how much there is to bring to rest at the newest revision, and how much of that is at rest;
 look_from — somebody waits for a look made after this time; looked_at — the newest round that saw all its things;
 blind — why the one after that did not; reason — the bug of ours that it was set aside for;
-crashes — of its owners in a row, see `shards.CRASHES_MAX`; stored — the newest epoch in which anything was stored."""
+crashes — of its owners in a row, see `shards.CRASHES_MAX`; stored — the newest epoch in which anything was stored;
+healing — how many of its resources are being healed, counted where a stack has several shards."""
 
 resource = Table(
     "resource",

@@ -67,6 +67,7 @@ class NewStack:
     converge: bool = True
     observe_s: float | None = None
     exceptions: Mapping[str, Mapping[str, Any]] | None = None
+    healing: Mapping[str, Any] | None = None
     parent_id: str | None = None
     parent_name: str | None = None
     parent_key: str | None = None
@@ -95,6 +96,7 @@ def add(db: Database, tx: Connection, new: NewStack, desired: Desired, now: floa
             "converge",
             "observe_s",
             "exceptions",
+            "healing",
             "depth",
             "snapshot",
             "lock",

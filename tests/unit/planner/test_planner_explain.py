@@ -22,8 +22,9 @@ from tests.unit.planner.worlds import (
 )
 
 from homeostat.model.plan import RELEASED_BY, Why
-from homeostat.model.world import World
+from homeostat.model.world import Brake, World
 from homeostat.planner.explain import Explanation, Standing, explain, explain_stack, with_pause
+from homeostat.planner.healing import ALL_GONE
 
 BEGUN = NOW - 60.0
 DUE = Standing(BEGUN, wake_at=NOW - 2.0, observe_at=NOW + 1.0)
@@ -60,6 +61,9 @@ def told(each: Explanation) -> tuple[Any, ...]:
     return each.why, each.on, each.reason, since, due, each.next, following
 
 
+AT_REST: dict[str, Any] = {"status": "COMPLETE", "settled_revision": 1, "complete_revision": 1}
+ASKING: dict[str, Any] = {**AT_REST, "healing": {"policy": "ask"}}
+BRAKED = "of its stack are being healed, and no more are at a time"
 CASES: dict[str, tuple[World, Standing, tuple[Any, ...]]] = {
     "it requires what is not done": (
         world(two(), [BUILDING], {"a1": seen("building")}),
@@ -83,6 +87,21 @@ CASES: dict[str, tuple[World, Standing, tuple[Any, ...]]] = {
         world([wanted("a")], [MARKED], **LEFT),
         DUE,
         ("a", Why.UNHEALTHY, (), "it smells", 30.0, 30.0, "", None),
+    ),
+    "so many of its stack are healed already": (
+        world([wanted("a")], [row("a")], {"a1": absent()}, brake=Brake(elsewhere=1), **AT_REST),
+        DUE,
+        ("a", Why.BRAKE, (), f"it is gone; 1 {BRAKED}", NOW - LONG_AGO, 2.0, "", None),
+    ),
+    "everything of its kind is gone at once": (
+        world([wanted("a")], [row("a")], {"a1": absent()}, brake=Brake(blind=frozenset({"server"})), **AT_REST),
+        DUE,
+        ("a", Why.BLIND, (), f"it is gone; {ALL_GONE}", NOW - LONG_AGO, 5.0, "", None),
+    ),
+    "somebody has to agree": (
+        world([wanted("a")], [row("a", state="CHECK_FAILED", reason="gone")], {"a1": absent()}, **ASKING),
+        DUE,
+        ("a", Why.ASKS, (), "gone", NOW - LONG_AGO, None, "", None),
     ),
     "the cloud asked for patience": (
         world([wanted("a")], [TRYING]),

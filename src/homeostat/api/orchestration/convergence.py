@@ -16,6 +16,7 @@ from homeostat.api.orchestration.renderings import Wire, precisely
 from homeostat.api.orchestration.routing import STACK, answers, router
 from homeostat.api.policy import may
 from homeostat.model.errors import Rejected
+from homeostat.model.world import ASK, REPLACE
 
 ROUTER = router("convergence")
 INTERVAL_MIN_S, INTERVAL_MAX_S = 1.0, 86_400.0 * 30
@@ -60,8 +61,12 @@ def switch_convergence(ask: Ask, stack_name: StackName, stack_id: StackId, body:
     for name, exception in exceptions.items():
         if exception:
             known(name, wanted, stack_name)
-    here = {key: value for key, value in given.items() if key != "resources"}
-    changed = ask.service.asks.switch(stack_id, Switches(_switches(here, "convergence"), exceptions))
+    here = {key: value for key, value in given.items() if key not in ("resources", "healing_share")}
+    whole = _switches(here, "convergence")
+    healing = {"policy": whole.pop("healing")} if "healing" in whole else {}
+    if "healing_share" in given:
+        healing["share"] = _share(given["healing_share"])
+    changed = ask.service.asks.switch(stack_id, Switches(whole, exceptions, healing))
     with ask.db.read() as tx:
         shown = _shown(ask, tx, changed)
     return Json({"convergence": shown})
@@ -84,8 +89,10 @@ def _switches(given: Any, place: str) -> dict[str, Any]:
             found["converge"] = _enabled(value, place)
         elif key == "observe_interval":
             found["observe_s"] = _interval(value, place)
+        elif key == "healing":
+            found["healing"] = _policy(value, place)
         else:
-            message = f"{place}.{key}: there is no such switch; there are enabled and observe_interval"
+            message = f"{place}.{key}: there is no such switch; there are enabled, observe_interval and healing"
             raise Rejected("HTTPBadRequest", message)
     return found
 
@@ -95,6 +102,20 @@ def _enabled(value: Any, place: str) -> bool:
         return flag(value)
     except ValueError as error:
         raise Rejected("HTTPBadRequest", f"{place}.enabled: {error}") from error
+
+
+def _policy(value: Any, place: str) -> str | None:
+    if value not in (REPLACE, ASK, None):
+        raise Rejected("HTTPBadRequest", f"{place}.healing: it must be {REPLACE}, {ASK} or null")
+    return None if value is None else str(value)
+
+
+def _share(value: Any) -> float | None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value is not None and not (number and 0 < value <= 1):
+        message = "it must be more than 0 and at most 1, or null (the service's own)"
+        raise Rejected("HTTPBadRequest", f"convergence.healing_share: {message}")
+    return None if value is None else float(value)
 
 
 def _interval(value: Any, place: str) -> float | None:
@@ -113,6 +134,8 @@ def _shown(ask: Asked, tx: Connection, stack: Row[Any], resource: str | None = N
     return {
         "enabled": stack.converge,
         "observe_interval": stack.observe_s,
+        "healing": (stack.healing or {}).get("policy"),
+        "healing_share": (stack.healing or {}).get("share"),
         "resources": {name: _words(each) for name, each in sorted((stack.exceptions or {}).items())},
         "looked_at": None if looked_at is None else precisely(looked_at),
         "blind": blind or None,
@@ -120,5 +143,5 @@ def _shown(ask: Asked, tx: Connection, stack: Row[Any], resource: str | None = N
 
 
 def _words(exception: Mapping[str, Any]) -> Wire:
-    words = {"converge": "enabled", "observe_s": "observe_interval"}
+    words = {"converge": "enabled", "observe_s": "observe_interval", "healing": "healing"}
     return {words[key]: value for key, value in exception.items()}

@@ -80,7 +80,7 @@ def explain_resource(
 
 
 def _explaining(ask: Asked, tx: Connection) -> Explaining:
-    return Explaining(tx, ask.service.definitions, ask.db.now_of(tx))
+    return Explaining(tx, ask.service.definitions, ask.db.now_of(tx), ask.service.intake.quotas.heal_share)
 
 
 def _stack(ask: Asked, stack: Row[Any], query: ExplainQuery, page: Page, outlook: Outlook) -> Wire:

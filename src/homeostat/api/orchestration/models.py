@@ -1,6 +1,6 @@
 """Shapes of the answers, for the OpenAPI document. Answers are built as plain data, not from these."""
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
@@ -376,9 +376,16 @@ class Switches(BaseModel):
     observe_interval: float | None = Field(
         None, description="Seconds between looks at what is at rest; 0: never; null: the service's own."
     )
+    healing: Literal["replace", "ask"] | None = Field(
+        None, description="What is gone or broken for good: made anew, or only when somebody agrees; null: made anew."
+    )
 
 
 class Convergence(Switches):
+    healing_share: float | None = Field(
+        None,
+        description="Of the things of the stack, that are healed at a time: over 0, up to 1; null: the service's own.",
+    )
     resources: dict[str, Switches] = Field({}, description="Resources that differ from the stack.")
     looked_at: str | None = Field(
         None, description="In answers: since when all of it was looked at; null: some of it never was."
