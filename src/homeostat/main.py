@@ -175,6 +175,7 @@ def worker(arguments: Namespace) -> int:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
+    regions(settings, None).close()  # what is wrong with the settings is told before anything is begun
     with (
         ready_database(settings) as db,
         clouds(settings, db) as (there, of_project),

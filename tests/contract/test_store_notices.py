@@ -120,11 +120,11 @@ def test_the_pipe_of_a_process_that_was_killed_goes(tmp_path: Path) -> None:
         ) as other:
             assert other.stdout is not None
             other.stdout.readline()
-            assert len(os.listdir(tmp_path / "db-notices")) == 1
+            assert len(os.listdir(tmp_path / "notices-db")) == 1
             other.kill()
         with database.write() as tx:
             shards.wake(tx, stack_id, NOW, shards.USER)
-        assert os.listdir(tmp_path / "db-notices") == []
+        assert os.listdir(tmp_path / "notices-db") == []
 
 
 def test_a_full_pipe_holds_nobody_up(tmp_path: Path) -> None:

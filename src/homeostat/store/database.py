@@ -79,7 +79,8 @@ class Database:
         """An SQLite database in memory is this process's own."""
         if not self.is_sqlite:
             return Notifications(self.engine)
-        return Pipes(f"{self._path}-notices") if self._path else None
+        directory, name = os.path.split(self._path)
+        return Pipes(os.path.join(directory, f"notices-{name}")) if name else None
 
     def migrate(self, phase: Phase = Phase.ALL) -> Standing:
         """Bring the schema to this version (creates it in an empty database). Fails: Outdated."""

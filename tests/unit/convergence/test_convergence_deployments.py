@@ -7,7 +7,7 @@ import pytest
 from tests.unit.convergence.running import PROJECT, Service
 
 from homeostat.api.asks import Asks
-from homeostat.convergence.children import members
+from homeostat.convergence.children import Burden, inside
 from homeostat.convergence.records import deployed
 from homeostat.model.errors import Rejected
 from homeostat.resources import mime
@@ -326,7 +326,7 @@ def test_a_group_deploys_to_each_of_its_servers() -> None:
     child = service.child()
     assert service.states(child.id) == {"a": "CREATE_COMPLETE", "b": "CREATE_COMPLETE"}
     with service.db.read() as tx:
-        found = members(tx, child)
+        found = inside(tx, child, Burden())["members"]
     assert {name: each["attributes"]["said"] for name, each in found.items()} == {"a": "one", "b": "two"}
     service.update(stack_id, fleet({"b": B, "c": C}))
     assert reached(service) == {C}

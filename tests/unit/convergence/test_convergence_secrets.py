@@ -274,6 +274,7 @@ def test_all_that_is_sealable_is_known(service: Service) -> None:
     }
     assert json - found == {
         "stack.exceptions",  # switches
+        "stack.healing",  # a policy and a share
         "stack.lock",  # who, why, until when
         "snapshot_part.place",  # names of resources
         "stack.snapshot",  # ids and names

@@ -34,7 +34,7 @@ INNER = f"""
 heat_template_version: {VERSION}
 parameters: {{plain: {{type: string}}, other: {{type: string, default: shown}}}}
 resources:
-  v: {{type: OS::Cinder::Volume, properties: {{size: 1, name: {{get_param: plain}}}}}}
+  v: {{type: OS::Cinder::Volume, properties: {{size: 1, description: {{get_param: plain}}}}}}
 """
 
 
@@ -49,9 +49,13 @@ class Loud(SimulatedCloud):
         if self.fault is ValueError:
             raise ValueError(f"no such thing: {[dict(each.spec) for each in intents]!r}")
         return [
-            self.fault(f"no {each.spec['name']}; {json.dumps(dict(each.spec))}; {dict(each.spec)!r}")
+            self.fault(f"no {_quoted(each.spec)}; {json.dumps(dict(each.spec))}; {dict(each.spec)!r}")
             for each in intents
         ]
+
+
+def _quoted(spec: Mapping[str, Any]) -> Any:
+    return spec.get("description") or spec.get("metadata", {}).get("word")
 
 
 @pytest.fixture
@@ -97,17 +101,17 @@ def telling(texts: Any) -> list[str]:
 
 INSIDE = {"type": "inner.yaml", "properties": {"plain": PW}}
 ROADS: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
-    "a resource": ({"v": volume(name=PW)}, {}),
-    "a part of a property": ({"v": volume(name={"list_join": ["-", ["x", PW]]})}, {}),
+    "a resource": ({"v": volume(description=PW)}, {}),
+    "a part of a property": ({"v": volume(description={"list_join": ["-", ["x", PW]]})}, {}),
     "a nested stack": ({"inner": INSIDE}, {"inner.yaml": INNER}),
     "one in a nested stack": (
         {"outer": {"type": "outer.yaml", "properties": {"plain": PW}}},
         {
             "inner.yaml": INNER,
-            "outer.yaml": INNER.replace("OS::Cinder::Volume", "inner.yaml").replace("size: 1, name:", "plain:"),
+            "outer.yaml": INNER.replace("OS::Cinder::Volume", "inner.yaml").replace("size: 1, description:", "plain:"),
         },
     ),
-    "a member of a group": ({"g": group(2, server(name=PW))}, {}),
+    "a member of a group": ({"g": group(2, server(metadata={"word": PW}))}, {}),
     "a nested stack in a group": ({"g": group(2, INSIDE)}, {"inner.yaml": INNER}),
 }
 
@@ -140,7 +144,7 @@ def test_what_a_cloud_quotes_is_hidden(
 
 
 def test_what_was_hidden_before_an_update_still_is(service: Service) -> None:
-    stack_id = service.intake.create(PROJECT, None, "web", intent({"v": volume(name=PW)}))
+    stack_id = service.intake.create(PROJECT, None, "web", intent({"v": volume(description=PW)}))
     service.live(30.0)
     assert service.state(stack_id) == "CREATE_FAILED"
     service.intake.update(stack_id, Intent({"heat_template_version": VERSION, "resources": {"w": volume(name="w")}}))
@@ -150,11 +154,11 @@ def test_what_was_hidden_before_an_update_still_is(service: Service) -> None:
 
 def test_a_sink_is_told_of_the_properties_without_what_is_hidden(service: Service, listener: Listener) -> None:
     loud(service).fault = None
-    resources = {"inner": INSIDE, "w": volume(name=PW, availability_zone="shown")}
+    resources = {"inner": INSIDE, "w": volume(description=PW, availability_zone="shown")}
     service.intake.create(PROJECT, None, "web", intent(resources, files={"inner.yaml": INNER}))
     service.live(30.0)
     told = {body["payload"]["resource_name"]: body["payload"]["resource_properties"] for body in listener.bodies}
-    assert told["w"]["name"] == told["v"]["name"] == told["inner"]["plain"] == HIDDEN
+    assert told["w"]["description"] == told["v"]["description"] == told["inner"]["plain"] == HIDDEN
     assert told["w"]["availability_zone"] == "shown"
     assert telling(listener.bodies) == []
 
@@ -178,11 +182,11 @@ def test_a_nested_stack_hides_what_it_is_given(service: Service) -> None:
 
 def test_the_template_of_a_group_is_shown_without_what_is_hidden(service: Service) -> None:
     loud(service).fault = None
-    service.intake.create(PROJECT, None, "web", intent({"g": group(2, server(name=PW))}))
+    service.intake.create(PROJECT, None, "web", intent({"g": group(2, server(metadata={"word": PW}))}))
     service.live(30.0)
     with service.db.read() as tx:
         shown = shown_template(Graphs().described(tx, service.child()))
-    assert shown["resources"]["1"]["properties"]["name"] == HIDDEN
+    assert shown["resources"]["1"]["properties"]["metadata"] == {"word": HIDDEN}
     assert shown["resources"]["1"]["properties"]["image"] == "i"
 
 

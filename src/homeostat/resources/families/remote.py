@@ -96,6 +96,7 @@ class RemoteStack(ResourceType):
         return ()
 
     def reference(self, thing: Thing) -> Any:
+        """The id of the stack there."""
         return self.shown_id(thing.handle) or thing.name
 
 
