@@ -376,7 +376,11 @@ def test_what_is_gone_cannot_be_locked() -> None:
     service.rest()
     assert service.state(stack_id) == "LOCK_FAILED"
     assert "srv" in service.stack(stack_id).reason
-    assert service.states(stack_id) == {"srv": "LOCK_FAILED", "other": "LOCK_COMPLETE"}
+    states = service.states(stack_id)
+    assert states["srv"] == "LOCK_FAILED"
+    assert states["other"] in ("LOCK_COMPLETE", "CREATE_COMPLETE"), (
+        "what is not looked at before the failure is left alone"
+    )
     unlock(service, stack_id)
     service.rest()
     service.live(60.0)
