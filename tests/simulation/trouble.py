@@ -15,9 +15,9 @@ from homeostat.api.marks import Said
 from homeostat.api.moving import Moving
 from homeostat.clouds.port import Sighting
 from homeostat.clouds.simulated import Faults, Weather
+from homeostat.convergence.braking import doubts
 from homeostat.model.status import Status
-from homeostat.resources.registry import is_outside, types
-from homeostat.store import brakes, schema, shards
+from homeostat.store import schema, shards
 from tests.simulation.actors import Process
 from tests.simulation.losses import Losses
 from tests.simulation.templates import Gardener, Warden, Wish
@@ -200,7 +200,7 @@ class TroubledWorld(SimulatedWorld):
     def _agree(self) -> None:
         """Somebody says that what is nowhere to be seen is gone indeed."""
         with self.db.read() as tx:
-            doubted = brakes.doubted(tx, sorted(name for name in types() if is_outside(name)))
+            doubted = doubts(tx)
         roots = {root for each in doubted for root in each.stacks}
         for stack in self.all_stacks():
             free = stack.deleted_at is None and stack.lock is None and not stack.suspended

@@ -14,12 +14,13 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from homeostat.clouds.installed import installed_clouds
 from homeostat.clouds.local import inventory, landlock
+from homeostat.convergence.braking import doubts
 from homeostat.convergence.sinks import installed_sinks
 from homeostat.model.errors import Transient
 from homeostat.model.status import Status
 from homeostat.resources.discovery import BUILT_IN
-from homeostat.resources.registry import is_outside, of_kind, register, type_of, types
-from homeostat.store import brakes, delegations, health, identities, locking, resealing, schema, sinks, workers
+from homeostat.resources.registry import of_kind, register, type_of
+from homeostat.store import delegations, health, identities, locking, resealing, schema, sinks, workers
 from homeostat.store.database import Database
 from homeostat.store.sealing import Unreadable
 
@@ -200,11 +201,10 @@ def _locks(_: Database, tx: Connection) -> Check:
 
 
 def _looks(_: Database, tx: Connection) -> Check:
-    names = sorted(name for name in types() if is_outside(name))
-    rows = brakes.doubted(tx, names)
+    rows = doubts(tx)
     if not rows:
         return Check("looks", Level.OK, "none finds everything of a project gone")
-    found = _listed([f"all {row.absent} {row.type} of project {row.project}" for row in rows])
+    found = _listed([f"{row.absent} of kind {row.kind} in project {row.project}" for row in rows])
     remedy = "see whether the cloud tells the truth; if they are gone: homeostat converge STACK, which makes them anew"
     return Check("looks", Level.WARN, f"healing waits, since these are absent at once: {found}", remedy)
 

@@ -10,10 +10,10 @@ from homeostat.model.status import Status
 from homeostat.model.world import Brake, Resource, Seen, StackFacts, World
 from homeostat.planner.depart import is_lost
 from homeostat.planner.outcome import is_looked_for
-from homeostat.resources import groups
+from homeostat.resources import groups, own
 from homeostat.resources.families.scaling import ScalingGroup
 from homeostat.resources.nested import POLICY, NestedStack
-from homeostat.resources.registry import kind_of, of_kind, type_of
+from homeostat.resources.registry import is_outside, kind_of, of_kind, type_of, types
 from homeostat.store import brakes, stacks
 
 
@@ -64,3 +64,9 @@ def _blind(tx: Connection, world: World) -> frozenset[str]:
     return frozenset(
         kind for kind, since in missed.items() if brakes.is_blind(tx, world.stack.project, types[kind], since)
     )
+
+
+def doubts(tx: Connection) -> list[brakes.Doubted]:
+    """What waits in all projects since nothing of its kind is seen any more."""
+    kinds = {each.kind for name, each in types().items() if is_outside(name)} - own.KINDS
+    return brakes.doubted(tx, of_kind(kinds))

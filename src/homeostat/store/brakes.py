@@ -1,6 +1,6 @@
 """What holds healing back beyond the rows of one shard: other shards of the stack, and what is seen of its project."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,8 @@ _resource = schema.resource
 _observed = schema.resource_observed
 _shard = schema.shard
 _stack = schema.stack
+_looks = _resource.join(_stack, _stack.c.id == _resource.c.stack_id).join(_observed, _observed.c.key == _resource.c.key)
+_LIVE = (_stack.c.deleted_at.is_(None), _resource.c.action != Action.DELETE, _resource.c.handle != "")
 
 
 def elsewhere(tx: Connection, stack_id: str, number: int) -> int:
@@ -38,52 +40,53 @@ def owner_of(tx: Connection, key: str) -> Any:
 
 def is_blind(tx: Connection, project: str, types: Sequence[str], since: float) -> bool:
     """Are more than a few things of these types absent in a project, and is none that was there before seen since?"""
-    live = (_stack.c.project == project, _stack.c.deleted_at.is_(None))
-    mine = (*live, _resource.c.type.in_(types), _resource.c.action != Action.DELETE, _resource.c.handle != "")
-    joined = _resource.join(_stack, _stack.c.id == _resource.c.stack_id).join(
-        _observed, _observed.c.key == _resource.c.key
-    )
-    absent = select(_resource.c.key).select_from(joined).where(*mine, _observed.c.presence == Presence.ABSENT)
+    mine = (*_LIVE, _stack.c.project == project, _resource.c.type.in_(types))
+    absent = select(_resource.c.key).select_from(_looks).where(*mine, _observed.c.presence == Presence.ABSENT)
     if len(tx.execute(absent.limit(FEW + 1)).all()) <= FEW:
         return False
-    looked = joined.join(_shard, (_shard.c.stack_id == _resource.c.stack_id) & (_shard.c.number == _resource.c.shard))
+    looked = _looks.join(_shard, (_shard.c.stack_id == _resource.c.stack_id) & (_shard.c.number == _resource.c.shard))
     seen = (_observed.c.presence == Presence.PRESENT, _resource.c.created_at < since, _shard.c.looked_at >= since)
     return not tx.execute(select(exists(select(1).select_from(looked).where(*mine, *seen)))).scalar_one()
 
 
 @dataclass(frozen=True, slots=True)
 class Doubted:
-    """Everything of a type that a project has is absent. stacks — ids of the root stacks that have it."""
+    """So many things of a kind wait in a project, since the look at them is doubted. stacks — ids of their root
+    stacks."""
 
     project: str
-    type: str
+    kind: str
     absent: int
     stacks: Sequence[str]
 
 
-def doubted(tx: Connection, types: Collection[str]) -> list[Doubted]:
-    """Of all projects. Reads every row: for the doctor."""
-    columns = (_stack.c.project, _resource.c.type, _observed.c.presence, _stack.c.root_id, func.count())
+def doubted(tx: Connection, kinds: Mapping[str, Sequence[str]]) -> list[Doubted]:
+    """Of all projects: what `is_blind` holds up, shard by shard, as the passes over them ask it. What was replaced
+    waits for nothing. Reads every row: for the doctor.
+
+    kinds — of the cloud port -> names of the types of that kind.
+    """
+    kind_of = {name: kind for kind, names in kinds.items() for name in names}
+    columns = (_stack.c.project, _stack.c.root_id, _resource.c.type, _resource.c.stack_id, _resource.c.shard)
     chosen = (
-        select(*columns)
-        .select_from(
-            _resource.join(_stack, _stack.c.id == _resource.c.stack_id).join(
-                _observed, _observed.c.key == _resource.c.key
-            )
-        )
-        .where(_stack.c.deleted_at.is_(None), _resource.c.action != Action.DELETE, _resource.c.type.in_(types))
-        .where(_resource.c.handle != "")
-        .group_by(_stack.c.project, _resource.c.type, _observed.c.presence, _stack.c.root_id)
+        select(*columns, func.count(), func.max(_observed.c.seen_at))
+        .select_from(_looks)
+        .where(*_LIVE, _observed.c.presence == Presence.ABSENT, _resource.c.type.in_(kind_of))
+        .where(_resource.c.replaced_by.is_(None))
+        .group_by(*columns)
     )
-    seen: set[tuple[str, str]] = set()
-    absent: dict[tuple[str, str], dict[str, int]] = {}
-    for project, type, presence, root, number in tx.execute(chosen):
-        if presence == Presence.PRESENT:
-            seen.add((project, type))
-        elif presence == Presence.ABSENT:
-            absent.setdefault((project, type), {})[root] = number
-    return [
-        Doubted(*place, sum(roots.values()), sorted(roots))
-        for place, roots in sorted(absent.items())
-        if place not in seen and sum(roots.values()) > FEW
-    ]
+    waiting: dict[tuple[str, str, str, str, int], tuple[int, float]] = {}
+    for project, root, name, stack_id, number, absent, seen_at in tx.execute(chosen):
+        place = (project, kind_of[name], root, stack_id, number)
+        before, since = waiting.get(place, (0, 0.0))
+        waiting[place] = (before + absent, max(since, seen_at))
+    blind: dict[tuple[str, str, float], bool] = {}
+    found: dict[tuple[str, str], dict[str, int]] = {}
+    for (project, kind, root, _, _), (absent, since) in waiting.items():
+        look = (project, kind, since)
+        if look not in blind:
+            blind[look] = is_blind(tx, project, kinds[kind], since)
+        if blind[look]:
+            roots = found.setdefault((project, kind), {})
+            roots[root] = roots.get(root, 0) + absent
+    return [Doubted(*place, sum(roots.values()), sorted(roots)) for place, roots in sorted(found.items())]

@@ -10,6 +10,7 @@ from tests.unit.convergence.running import Service, double, group, server, volum
 from homeostat.api.asks import Asks, Switches
 from homeostat.clouds.simulated import Weather
 from homeostat.convergence import definitions
+from homeostat.convergence.braking import doubts
 from homeostat.convergence.definitions import Definitions
 from homeostat.convergence.explaining import Explaining
 from homeostat.store import stacks
@@ -148,6 +149,30 @@ def test_a_doubt_is_over_when_somebody_says_that_all_is_gone() -> None:
     ask(service).converge(stack_id)
     service.rest()
     assert len(service.cloud.things("volume")) == 5
+
+
+def doubted(service: Service) -> list[tuple[str, int, list[str]]]:
+    """What the doctor tells of doubted looks: kind, how many wait, root stacks."""
+    with service.db.read() as tx:
+        return [(each.kind, each.absent, list(each.stacks)) for each in doubts(tx)]
+
+
+def test_the_doctor_tells_of_a_doubt_as_long_as_something_waits_for_it() -> None:
+    """Things that are younger than the doubt do not end it, so they must not hide it either."""
+    service = Service()
+    stack_id = service.create({f"disk{number}": volume() for number in range(5)})
+    service.rest()
+    vanish(service, sorted(service.cloud.things("volume")))
+    service.live(120.0)
+    younger = service.create({"disk": volume()}, name="younger")
+    service.live(120.0)
+    assert set(why(service, stack_id).values()) == {"blind"}
+    assert why(service, younger) == {}
+    assert doubted(service) == [("volume", 5, [stack_id])]
+    ask(service).converge(stack_id)
+    service.rest()
+    assert why(service, stack_id) == {}
+    assert doubted(service) == []
 
 
 def test_a_few_things_that_are_gone_are_no_reason_for_doubt() -> None:
