@@ -58,7 +58,8 @@ def test_files_are_merged_and_types_stand_for_templates(heat: Client, http: http
     assert found == {"part": "My::Part", "leaf": "My::Value"}
     shown = heat.stacks.environment("merged")
     assert shown["parameters"] == {"word": "hello world"}
-    assert shown["resource_registry"] == {"My::Part": "part.yaml", "My::Value": "OS::Heat::Value"}
+    registry = {"My::Part": "part.yaml", "My::Value": "OS::Heat::Value", "resources": {}}
+    assert shown["resource_registry"] == registry
     assert heat.stacks.files("merged") == FILES
 
 

@@ -40,7 +40,7 @@ def heat(tmp_path: Path) -> Iterator[HeatClient]:
 def test_an_image_that_does_not_exist_is_refused_when_the_stack_is_created(heat: HeatClient) -> None:
     with pytest.raises(
         exc.HTTPBadRequest,
-        match=r"resources\.srv\.properties\.image: Error validating value 'winodws': The Image",
+        match=r"resources\.srv\.properties\.image: : Error validating value 'winodws': The Image",
     ):
         heat.stacks.create(stack_name="web", template=SERVER, parameters={"image": "winodws"})
     stack_id = heat.stacks.create(stack_name="web", template=SERVER)["stack"]["id"]

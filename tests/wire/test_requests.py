@@ -124,7 +124,7 @@ def test_creation(http: httpx.Client) -> None:
                 },
             },
             "StackValidationFailed",
-            "may not contain control characters",
+            "A name cannot have the control character",
         ),
         ({"stack_name": "s", "template": HEAD, "timeout_mins": -1}, "HTTPBadRequest", "timeout_mins"),
         ({"stack_name": "s", "template": HEAD, "timeout_mins": "soon"}, "HTTPBadRequest", "timeout_mins: 'soon'"),

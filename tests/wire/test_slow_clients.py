@@ -19,7 +19,8 @@ from tests.wire.running import database, serving
 SLOW = 200
 MANY = 60
 PATIENCE = Patience(head_s=3.0, body_s=1.0, stalled_s=0.5, connections_max=300)
-BODY = b"POST /v1/p/stacks HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{"
+HEAD = b"Host: 127.0.0.1\r\nContent-Type: application/json\r\n"
+BODY = b"POST /v1/p/stacks HTTP/1.1\r\n" + HEAD + b"Content-Length: 1000\r\n\r\n{"
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +93,7 @@ def test_slow_readers(url: str) -> None:
             name = f"{'n' * 200}-{number}"
             assert http.post("stacks", json={"stack_name": name, "template": templates.HELLO}).status_code == 201
         whole = http.get("stacks").content
-    asking = b"GET /v1/readers/stacks HTTP/1.1\r\nHost: x\r\n\r\n"
+    asking = b"GET /v1/readers/stacks HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
     with connected(url) as one:
         one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         requests = 8_000_000 // len(whole) + 1
@@ -135,7 +136,7 @@ def test_what_breaks_off_is_not_done(url: str) -> None:
     for ending in (b"", b"zz\r\n"):
         with connected(url) as one:
             one.sendall(
-                b"POST /v1/half/stacks HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk + ending
+                b"POST /v1/half/stacks HTTP/1.1\r\n" + HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + chunk + ending
             )
             one.shutdown(socket.SHUT_WR)
             assert not read_to_end(one).startswith(b"HTTP/1.1 2")

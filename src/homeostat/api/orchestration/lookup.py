@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request
 from sqlalchemy import Row
+from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.responses import Response
 
 from homeostat.api.answers import nothing
@@ -23,7 +24,17 @@ ARN = "/stacks/arn:openstack:heat::{arn_project}:stacks/{stack_name}/{stack_id}"
 READ = ("resources", "events", "template", "actions", "convergence", "environment", "files", "explain", "revisions")
 POSTED = ("resources", "events", "template", "actions")
 FOUND = answers(None, "See the address in Location, with the same method.", 302)
+Below = Annotated[str, Path(description="Address below the stack.")]
 Stack = Annotated[str, Path(description="Name or id of the stack; deleted stacks are found by id.")]
+
+
+class AnyPath(PathConvertor):
+    """A path with line ends in it is one, too: nothing else answers there."""
+
+    regex = r"[\s\S]*"
+
+
+register_url_convertor("path", AnyPath())
 
 
 def _found(ask: Asked, row: Row[Any], request: Request, *below: str) -> Response:
@@ -47,20 +58,27 @@ def look_up_below(ask: Ask, stack: Stack, request: Request) -> Response:
     return _found(ask, _find(ask, stack), request, request.url.path.rpartition("/")[2])
 
 
-def look_up_arn(
-    ask: Ask, arn_project: str, stack_name: str, stack_id: str, request: Request, below: str = ""
+def look_up_arn(ask: Ask, arn_project: str, stack_name: str, stack_id: str, request: Request) -> Response:
+    return _found(ask, _named(ask, arn_project, stack_name, stack_id), request)
+
+
+def look_up_below_arn(
+    ask: Ask, arn_project: str, stack_name: str, stack_id: str, below: Below, request: Request
 ) -> Response:
     """Clients name what is in a nested stack by its ARN and the path below it."""
+    return _found(ask, _named(ask, arn_project, stack_name, stack_id), request, *map(quoted, below.split("/")))
+
+
+def _named(ask: Asked, arn_project: str, stack_name: str, stack_id: str) -> Row[Any]:
     with ask.db.read() as tx:
         row = stacks.get(tx, stack_id)
     if row is None or (row.project, row.name) != (arn_project, stack_name) or not ask.reaches(row):
         raise stack_not_found(f"{stack_name}/{stack_id}")
-    return _found(ask, row, request, *map(quoted, below.split("/") if below else ()))
+    return row
 
 
 def _add(to: APIRouter, path: str, method: str, handler: Any, summary: str) -> None:
     place = path.replace("{stack}", "any").strip("/").replace("/", "_").split("arn:")[0] or "arn"
-    place += "_below" if "{below:path}" in path else ""
     to.add_api_route(
         path,
         handler,
@@ -81,4 +99,4 @@ for _part in POSTED:
 for _method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
     _add(ROUTER, "/stacks/{stack}", _method, look_up, "Find a stack by its name or id")
     _add(ROUTER, ARN, _method, look_up_arn, "Find a stack by its ARN")
-    _add(BELOW, f"{ARN}/{{below:path}}", _method, look_up_arn, "Find what is below a stack by its ARN")
+    _add(BELOW, f"{ARN}/{{below:path}}", _method, look_up_below_arn, "Find what is below a stack by its ARN")

@@ -13,7 +13,7 @@ from homeostat.clouds.port import Sighting
 from homeostat.model.errors import Transient
 
 _SCAN_S = 0.25
-_SCAN_S_MAX = 5.0
+_SCAN_S_MAX = 0.5
 _SHARE = 0.002
 """Of a core that looking may use."""
 LIVING = frozenset({"server", "load_balancer", "floating_ip"})
