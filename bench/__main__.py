@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from bench.answering import answers
 from bench.databases import KINDS, SETTINGS
 from bench.figures import Figure, Measured, growth, machine
+from bench.idling import idling
 from bench.lifecycle import best_of
 from bench.processes import created_by_workers, idle
 from bench.reacting import latency, small_beside_large
@@ -104,6 +105,7 @@ def resting(wanted: Wanted) -> Iterator[Figure]:
     for database in wanted.databases:
         for n in wanted.sizes:
             yield from idle(n, database, wanted.seconds)
+            yield from idling(max(2, n // 5), database, wanted.seconds)
 
 
 def sealed(wanted: Wanted) -> Iterator[Figure]:
@@ -118,7 +120,7 @@ BENCHES: dict[str, tuple[str, Bench]] = {
     "rows": ("the bare row traffic, and what share of it creating reaches", rows),
     "sealing": ("what it costs that secrets are sealed, and what it costs those who have none", sealed),
     "workers": ("1, 2 and 4 worker processes on PostgreSQL create resources in several stacks", workers),
-    "idle": ("what a worker costs that has nothing to do but to look from time to time", resting),
+    "idle": ("what a worker, and a whole service, costs that has nothing to do but to look", resting),
     "latency": ("from an attribute being known to the dependant being started, on a cloud", per_size(latency)),
     "beside": ("small stacks while a large one is being created", per_size(small_beside_large)),
     "crowd": ("many clients at once, at a service with that many resources already", together),

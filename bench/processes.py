@@ -120,16 +120,17 @@ def complete(db: Database, ids: list[str]) -> None:
 
 def cpu_s(processes: list[BaseProcess]) -> float:
     """CPU time of running processes so far."""
-    return sum(_cpu_s_of(process.pid) for process in processes)
+    return sum(cpu_s_of(process.pid) for process in processes)
 
 
 def _server_cpu_s(db: Database) -> float:
     """CPU time of the server's sessions so far; they live as long as the connections of the workers."""
     with db.read() as tx:
         pids = tx.execute(text("SELECT pid FROM pg_stat_activity WHERE application_name = 'homeostat'")).scalars()
-        return sum(map(_cpu_s_of, pids))
+        return sum(map(cpu_s_of, pids))
 
 
-def _cpu_s_of(pid: int | None) -> float:
+def cpu_s_of(pid: int | None) -> float:
+    """CPU time of a process so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS

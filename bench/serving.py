@@ -16,6 +16,7 @@ from bench.figures import Figure, quantiles
 from bench.shapes import SHAPES
 from homeostat.cli.service import answers
 from homeostat.cli.state import State
+from homeostat.clouds.local import LocalCloud
 
 PROJECT = "bench"
 STACK = 300
@@ -55,18 +56,23 @@ def _filled(url: str, n: int) -> tuple[tuple[str, ...], tuple[dict[str, object],
 
 
 @contextlib.contextmanager
-def serving(database: str, apis: int) -> Iterator[State]:
+def serving(database: str, apis: int, cloud: str = "simulated") -> Iterator[State]:
     """`homeostat serve` with this database, answering. Fails: RuntimeError when it does not answer in time."""
     with tempfile.TemporaryDirectory(prefix="homeostat-bench-") as folder:
-        arguments = ["serve", "--port", "0", "--cloud", "simulated", "--apis", str(apis), "--log-level", "warning"]
+        arguments = ["serve", "--port", "0", "--cloud", cloud, "--apis", str(apis), "--log-level", "warning"]
         arguments += ["--stacks-max", str(STACKS_MAX)]
         kept = {name: value for name, value in os.environ.items() if not name.startswith("HOMEOSTAT_")}
         kept |= {"HOMEOSTAT_STATE_DIR": folder, "HOMEOSTAT_DATABASE": database}
-        with subprocess.Popen([sys.executable, "-m", "homeostat", *arguments], env=kept) as service:
-            try:
-                yield _answering(State(Path(folder)))
-            finally:
-                service.terminate()
+        state = State(Path(folder))
+        try:
+            with subprocess.Popen([sys.executable, "-m", "homeostat", *arguments], env=kept) as service:
+                try:
+                    yield _answering(state)
+                finally:
+                    service.terminate()
+        finally:
+            if state.cloud.exists():  # its servers outlive the service
+                LocalCloud(state.cloud).destroy()
 
 
 def _answering(state: State) -> State:

@@ -70,7 +70,7 @@ def role_services() -> dict[str, Any]:
     return template(
         {**HANDED_DOWN, "Services": "comma_delimited_list"},
         {"ServiceChain": chain, "RoleData": data},
-        {"role_data": {"get_attr": ["ServiceChain", "role_data"]}, "names": names},
+        {"role_data": {"services": {"get_attr": ["ServiceChain", "role_data"]}, "names": names}, "names": names},
     )
 
 

@@ -98,13 +98,15 @@ def child(argv: Sequence[str]) -> int:
 
 
 def load_service() -> None:
-    """Load what API and workers need, once for all that are forked off."""
+    """Load what API and workers need, once for all that are forked off.
+
+    Only what is ours: a package of others may start threads, open connections or take locks when it is imported, of
+    which a copy of the process has nothing but the traces. Each process imports those itself.
+    """
     for name in SERVICE:
         import_module(name)
     from homeostat.convergence.kept import spare_the_collector
-    from homeostat.resources.registry import types as load_types
 
-    load_types()
     spare_the_collector()
 
 
@@ -164,6 +166,7 @@ def worker(arguments: Namespace) -> int:
     from homeostat.clouds.outbound import Outbound
     from homeostat.convergence.clock import AgreedClock, Entropy
     from homeostat.convergence.kept import spare_the_collector
+    from homeostat.convergence.memory import Memory
     from homeostat.convergence.pass_ import Limits
     from homeostat.convergence.sinks import Sinks, installed_sinks
     from homeostat.convergence.worker import Worker
@@ -193,11 +196,12 @@ def worker(arguments: Namespace) -> int:
                 depth_max=settings.depth_max,
                 resources_max=settings.resources_max,
                 heal_share=settings.heal_share,
+                forget_workers_s=settings.forget_workers_s,
             ),
             redis_url=settings.redis_url,
             clouds=of_project,
             sinks=Sinks(of_project, Outbound(fetching(settings)), installed_sinks().kinds),
-            tidying=[each.tidy for each in (known, stack_users(settings, db)) if each is not None],
+            tidying=[each.tidy for each in (known, stack_users(settings, db), Memory()) if each is not None],
         )
         spare_the_collector()
         try:
@@ -242,7 +246,7 @@ def doctor(arguments: Namespace) -> int:
     root = State(arguments.state_dir.expanduser().absolute()).cloud if arguments.cloud == "local" else None
     with contextlib.closing(existing_database(arguments)) as db:
         read_keys(db, arguments)
-        return operating.doctor(db, root, as_json=arguments.json)
+        return operating.doctor(db, root, as_json=arguments.json, acknowledge=arguments.acknowledge)
 
 
 def plugins(arguments: Namespace) -> None:

@@ -151,7 +151,7 @@ def _at_the_door() -> list[Bomb]:
             "e",
         ),
         Bomb("aliases of aliases", "\n".join(laughs), "e"),
-        Bomb("a huge name", template({"n" * 400_000: NAME})),
+        Bomb("a huge name", template({"n" * 400_000: NAME}), "400000 characters"),
         Bomb("a huge count", template({"group": group(10**12, NAME)}), RESOURCES),
         Bomb(
             "a count of many digits",
@@ -221,6 +221,35 @@ def _counted_later() -> list[Bomb]:
             template({"n": value(10**9), "nested": {"type": "counted.yaml", "properties": {"given": of("n")}}}),
             files=FILES,
         ),
+        Bomb(
+            "groups in groups that come later",
+            template(
+                {"n": value(1100), "group": group(of("n"), {"type": "counted.yaml", "properties": {"given": of("n")}})}
+            ),
+            files=FILES,
+        ),
+        Bomb(
+            "a few groups in a group that come later",
+            template(
+                {
+                    "n": value(30),
+                    "m": value(100_000),
+                    "group": group(of("n"), {"type": "counted.yaml", "properties": {"given": of("m")}}),
+                }
+            ),
+            files=FILES,
+        ),
+        Bomb(
+            "groups in groups that nobody can count before",
+            template(
+                {
+                    "n": value(30),
+                    "m": value(100_000),
+                    "group": group(of("n"), {"type": "surprising.yaml", "properties": {"given": of("m")}}),
+                }
+            ),
+            files=FILES,
+        ),
     ]
 
 
@@ -233,6 +262,11 @@ FILES = {
 }
 FILES["counted.yaml"] = json.dumps(
     template({"group": group({"get_param": "given"}, NAME)}, parameters={"given": {"type": "number"}})
+)
+FILES["surprising.yaml"] = json.dumps(
+    template(
+        {"n": value({"get_param": "given"}), "group": group(of("n"), NAME)}, parameters={"given": {"type": "number"}}
+    )
 )
 RUN_TIME = [Bomb(name, template(resources), files=FILES) for name, resources in _at_run_time().items()]
 AT_THE_DOOR = _at_the_door()

@@ -13,13 +13,12 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.attack.service import MEMORY_MAX_MB, READ_S, SMALL_STACK_S, Attacked, Neighbour
-from tests.waiting import until
+from tests.attack.frame import Outcome, withstood
+from tests.attack.service import Attacked
 
 AT_ONCE = 4
 """More than one project has places for."""
 PUT_OFF = (429, 503)
-SMALL_STACKS = 2
 LEAF = "OS::Heat::RandomString"
 
 
@@ -79,22 +78,12 @@ ATTACKS = [
 
 @pytest.mark.timeout(900)
 def test_requests_that_make_much_work_keep_nobody_waiting(attacked: Attacked) -> None:
-    with Neighbour(attacked).living() as neighbour:
-        failures = [told for attack in ATTACKS for told in _made(attacked, attack)]
-        until(lambda: len(neighbour.stacks) >= SMALL_STACKS, "some small stacks of the neighbour")
-    assert failures == []
-    reads, stacks = (neighbour.percentile(times, 99) for times in (neighbour.reads, neighbour.stacks))
-    print(f"{len(neighbour.reads)} reads: {reads * 1000:.0f} ms; {len(neighbour.stacks)} small stacks: {stacks:.1f} s")
-    assert neighbour.complaints == []
-    assert reads <= READ_S
-    assert stacks <= SMALL_STACK_S
+    withstood(attacked, ATTACKS, _made)
 
 
-def _made(attacked: Attacked, attack: Attack) -> list[str]:
-    """What went wrong when as many as can ask at once."""
-    attacked.forget_peaks()
-    before = attacked.pids()
-    found: list[str] = []
+def _made(attacked: Attacked, attack: Attack) -> Outcome:
+    """As many as can ask at once."""
+    found = Outcome()
 
     def ask() -> None:
         with attacked.client("attacker") as http:
@@ -102,15 +91,12 @@ def _made(attacked: Attacked, attack: Attack) -> list[str]:
         refused = answer.status_code == 400 and attack.refused in answer.text
         put_off = answer.status_code in PUT_OFF and "Retry-After" in answer.headers
         if not put_off and not (refused if attack.refused else answer.status_code == 200):
-            found.append(f"{attack.name}: {answer.status_code} {answer.text[:300]}")
+            found.wrong.append(f"{answer.status_code} {answer.text[:300]}")
 
     began = time.monotonic()
     _at_once(ask)
-    print(f"{attack.name}: {AT_ONCE} in {time.monotonic() - began:.1f} s")
-    if attacked.pids() != before:
-        return [*found, f"{attack.name}: a process has died"]
-    peaks = attacked.peaks_mb()
-    return [*found, f"{attack.name}: {peaks}"] if max(peaks.values()) > MEMORY_MAX_MB else found
+    found.told = f"{AT_ONCE} in {time.monotonic() - began:.1f} s"
+    return found
 
 
 def _at_once(act: Callable[[], None]) -> None:

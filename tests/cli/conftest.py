@@ -61,7 +61,8 @@ class Home:
 
     def environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("HOMEOSTAT_", "OS_"))}
-        return {**kept, "HOMEOSTAT_STATE_DIR": str(self.root), "COLUMNS": "160"}
+        warning = "default::DeprecationWarning"
+        return {**kept, "HOMEOSTAT_STATE_DIR": str(self.root), "COLUMNS": "160", "PYTHONWARNINGS": warning}
 
     def running(self) -> Service:
         service = self.state.running()
@@ -102,6 +103,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
         started = found.run("serve", "--detach", "--port", "0", "--cloud", "simulated")
         assert started.code == 0, started.err
         yield found
+        assert "DeprecationWarning" not in found.state.log.read_text()
 
 
 def lives(pid: int) -> bool:

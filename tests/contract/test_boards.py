@@ -305,11 +305,11 @@ def test_the_claim_of_a_pass_that_hangs_is_not_kept(database: Database, redis_bo
 def test_another_worker_sweeps_when_the_sweeper_dies(
     database: Database, redis_boards: Boards, redis_running: RedisServer
 ) -> None:
-    first, second = redis_boards(), redis_boards()
+    first = redis_boards()
     key = first.join("sweeper")
-    until(lambda: redis_running.client.get(key), "a sweeper")
-    sweeping = redis_running.client.get(key)
-    first.close()  # the first that was there is the one
+    sweeping = until(lambda: redis_running.client.get(key), "a sweeper")
+    second = redis_boards()
+    first.close()
     until(lambda: redis_running.client.get(key) not in (None, sweeping), "another sweeper")
     new_stack(database)
     claimed(second, "w")

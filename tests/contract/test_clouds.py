@@ -249,11 +249,14 @@ def test_update_in_place(subject: Subject, kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_delete_and_delete_again(subject: Subject, kind: str) -> None:
     handle = subject[kind]
-    assert not isinstance(subject.cloud.delete(kind, [handle])[0], HomeostatError)
+    (first,) = subject.cloud.delete(kind, [handle])
+    assert isinstance(first, Observation)
+    assert not first.not_found
     subject.until_absent(kind, handle)
     (again,) = subject.cloud.delete(kind, [handle])
     assert isinstance(again, Observation)
     assert again.presence is Presence.ABSENT
+    assert again.not_found
     assert subject.cloud.find(kind, [f"ground-{kind}"])[0].presence is Presence.ABSENT
 
 

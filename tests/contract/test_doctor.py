@@ -2,20 +2,22 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from sqlalchemy import text, update
 from tests.contract.store_cases import LONG_S, add_stack, claim, come_to_rest, resource
 
-from homeostat.cli import doctor
+from homeostat.cli import doctor, operating
 from homeostat.cli.doctor import Check, Level, examine
 from homeostat.clouds.local import LocalCloud
 from homeostat.clouds.port import Intent
 from homeostat.model.status import Action, Status
-from homeostat.store import locking, schema, shards, sinks, workers, worlds
+from homeostat.store import locking, retained, schema, shards, sinks, workers, worlds
 from homeostat.store.database import Database, sqlite_url
 from homeostat.store.forsaken import Forsaken, add
+from homeostat.store.retained import Retained
 from homeostat.store.sealing import NO_KEYS, Keyring, key_id
 from homeostat.store.workers import Worker
 from homeostat.store.worlds import Writes
@@ -143,6 +145,16 @@ def test_a_worker_that_died_is_named(database: Database) -> None:
     assert checks(database)["workers"].found.startswith("gone without a word: host:1, 2")
 
 
+def test_workers_that_died_are_acknowledged(database: Database, capsys: pytest.CaptureFixture[str]) -> None:
+    register(database, "dead", silent_s=3600.0)
+    assert "dead" in checks(database)["workers"].found
+    register(database, "alive")
+    operating.doctor(database, None, as_json=True, acknowledge=True)
+    capsys.readouterr()
+    found = checks(database)["workers"]
+    assert (found.level, found.found.split()[0]) == (Level.OK, "alive")
+
+
 def test_a_shard_set_aside_is_shown_with_its_reason(database: Database) -> None:
     stack_id = add_stack(database, at=time.time())
     lease = claim(database, stack_id, at=time.time() + 1)
@@ -221,6 +233,23 @@ def test_things_and_rows_that_lack_each_other(database: Database, tmp_path: Path
     cloud.delete("volume", [volume.handle])
     assert troubles(database, root) == {"rows without things": Level.WARN}
     assert checks(database, root)["rows without things"].found == f"disk of stack {stack_id}"
+    cloud.destroy()
+
+
+def test_what_was_kept_is_no_leftover(database: Database, tmp_path: Path) -> None:
+    root = tmp_path / "cloud"
+    cloud = LocalCloud(root)
+    asleep(database)
+    intents = [Intent("k-1", {"size": 1}), Intent("k-2", {"size": 1})]
+    kept, left = (each.handle for each in cloud.create("volume", intents))
+    thing = Retained("p", "volume", kept, "id", "web", "disk", "kept, as its deletion policy says")
+    with database.write() as tx:
+        retained.add(database, tx, [thing, replace(thing, handle="of another cloud")], time.time())
+        retained.add(database, tx, [replace(thing, name="data")], time.time())
+    found = checks(database, root)
+    shown = f"volume {kept} (data of stack web: kept, as its deletion policy says)"
+    assert (found["things that were kept"].level, found["things that were kept"].found) == (Level.OK, shown)
+    assert found["things without rows"].found == f"volume {left}"
     cloud.destroy()
 
 

@@ -28,7 +28,7 @@ from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Event
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Seen
-from homeostat.store import events, schema, shards, sightings, stacks, worlds
+from homeostat.store import events, schema, shards, sightings, stacks, standing, worlds
 from homeostat.store.database import Database
 from homeostat.store.stacks import Desired
 from homeostat.store.worlds import Writes
@@ -96,9 +96,9 @@ def test_how_stacks_stand_is_told_of_all_at_once(database: Database) -> None:
             shards.claim(tx, web, number, "w", NOW, 5.0)
         shards.count_failures(tx, web, 1, 3)
     with database.read() as tx:
-        found = stacks.standing(tx, [web, db, gone, "never was"])
+        found = standing.of(tx, [web, db, gone, "never was"])
     assert found.keys() == {web, db}
-    assert found[web] == stacks.Standing("web", "p", "UPDATE", "IN_PROGRESS", "Stack UPDATE started", ["0"], 2, 3)
+    assert found[web] == standing.Standing("web", "p", "UPDATE", "IN_PROGRESS", "Stack UPDATE started", ["0"], 2, 3)
     assert (found[db].action, found[db].skip, found[db].passes, found[db].failures) == ("CREATE", [], 0, 0)
 
 
@@ -106,7 +106,7 @@ def test_more_stacks_are_asked_about_than_one_query_takes(database: Database, mo
     monkeypatch.setattr(stacks, "ASKED_MAX", 2)
     ids = [add_stack(database, name) for name in "abcde"]
     with database.read() as tx:
-        assert stacks.standing(tx, ids).keys() == set(ids)
+        assert standing.of(tx, ids).keys() == set(ids)
 
 
 def test_a_name_is_free_in_other_projects_and_after_deletion(database: Database) -> None:
@@ -312,6 +312,29 @@ def test_a_write_on_a_row_that_somebody_changed_is_superseded_and_stores_nothing
     assert {key: row.reason for key, row in rows.items()} == {"key1": "", "key2": "marked"}
     with database.read() as tx:
         assert events.page(tx, [stack_id], name="key1") == []
+
+
+def test_a_row_goes_only_as_it_was_read(database: Database) -> None:
+    """Found by the simulation (seed 30004284): somebody said that it is well while a pass was about to remove it."""
+    stack_id = add_stack(database)
+    first = Writes()
+    for key in ("key1", "key2"):
+        first.insert(resource(key, stack_id, key))
+    record(database, stack_id, first)
+    mine, _ = load(database, stack_id)
+    with database.write() as tx:
+        changed = schema.resource
+        tx.execute(update(changed).where(changed.c.key == "key2").values(version=changed.c.version + 1))
+    late = Writes()
+    late.remove(mine["key2"])
+    with pytest.raises(Superseded, match="1 of 1 rows"):
+        record(database, stack_id, late)
+    sure = Writes()
+    sure.remove(mine["key1"])
+    sure.insert(resource("key3", stack_id, "key3"))
+    sure.remove(sure.inserted["key3"])
+    record(database, stack_id, sure)
+    assert load(database, stack_id)[0].keys() == {"key2"}
 
 
 def test_each_write_moves_the_version_in_the_row_and_in_memory(database: Database) -> None:

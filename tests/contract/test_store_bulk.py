@@ -90,9 +90,8 @@ def test_an_upsert_keeps_what_its_condition_protects(database: Database) -> None
     def look(*seen: tuple[str, float]) -> None:
         rows = [(key, stack_id, "a", "h", "present", {"at": at}, "", 1, at) for key, at in seen]
         with database.write() as tx:
-            bulk.upsert(
-                tx, schema.resource_observed, columns, rows, key=("key",), unless="excluded.seen_at < t.seen_at"
-            )
+            table, unless = schema.resource_observed, "excluded.seen_at < t.seen_at"
+            bulk.encode_upsert(tx.dialect, table, columns, rows, key=("key",), unless=unless).store(tx)
 
     look(("k1", 5.0), ("k2", 5.0))
     look(("k1", 4.0), ("k2", 6.0))
@@ -101,11 +100,12 @@ def test_an_upsert_keeps_what_its_condition_protects(database: Database) -> None
     assert found == {"k1": {"at": 5.0}, "k2": {"at": 6.0}}
 
 
-def test_a_delete_takes_only_its_rows(database: Database) -> None:
+def test_a_delete_takes_only_its_rows_as_they_were_read(database: Database) -> None:
     stack_id = add_stack(database)
     written(database, [resource(key, stack_id) for key in ("k1", "k2", "k3")])
     with database.write() as tx:
-        bulk.delete(tx, schema.resource, ["k1", "k3", "gone"])
+        gone = bulk.encode_delete(tx.dialect, schema.resource, [("k1", 0), ("k3", 0), ("k2", 7), ("gone", 0)])
+        assert gone.store(tx) == 2
     assert stored(database).keys() == {"k2"}
 
 

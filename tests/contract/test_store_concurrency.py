@@ -26,7 +26,7 @@ from homeostat.model.errors import Superseded
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Seen
-from homeostat.store import events, shards, sightings, stacks, worlds
+from homeostat.store import events, looking, shards, sightings, stacks, worlds
 from homeostat.store.database import Database
 from homeostat.store.worlds import Writes
 
@@ -82,14 +82,14 @@ def test_two_observers_never_take_the_same_shard(database: Database) -> None:
         taken: list[int] = []
         while True:
             with database.write() as tx:
-                found = shards.take_for_observation(tx, NOW, 4, 60.0)
+                found = looking.take_for_observation(tx, NOW, 4, 60.0)
             if not found:
                 return taken
             taken += [number for _, number in found]
 
     with database.write() as tx:
         for number in range(60):
-            shards.observe_at(tx, stack_id, number, NOW - number)
+            looking.observe_at(tx, stack_id, number, NOW - number)
     first, second = at_once([take_all, take_all])
     assert sorted(first + second) == list(range(60))
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from alembic import command
 from alembic.script import ScriptDirectory
-from sqlalchemy import Boolean, Column, Float, Integer, MetaData, Table, inspect, select
+from sqlalchemy import Boolean, Column, Float, Integer, MetaData, Table, inspect, select, text
 from tests.contract.store_cases import LONG_S, add_stack, claim, stack_row
 from tests.waiting import until
 
@@ -241,3 +241,26 @@ def test_a_worker_does_not_start_without_its_schema(empty: Database, tmp_path: P
     ended = subprocess.run([*started, "--cloud", "simulated"], capture_output=True, text=True, timeout=60)
     assert ended.returncode == 1
     assert "homeostat migrate --phase expand" in ended.stderr
+
+
+# -- numbers of events -------------------------------------------------------------------------------------------------
+
+
+def test_events_keep_their_numbers_and_those_that_were_read_are_not_used_again(empty: Database) -> None:
+    """A sink has read up to 40, and the newest events were purged by the version before."""
+    known = go_to(empty, "0007")
+    with empty.write() as tx:
+        for table in known.sorted_tables:
+            tx.execute(table.insert().values({column.name: some_value(table, column) for column in table.columns}))
+        tx.execute(known.tables["event"].update().values(seq=7))
+        tx.execute(known.tables["event_sink"].update().values(cursor=40))
+        if not empty.is_sqlite:
+            tx.execute(text("SELECT setval('event_seq_seq', 40)"))
+    table = go_to(empty, "0008").tables["event"]
+    row = {column.name: some_value(table, column) for column in table.columns if column.name != "seq"}
+    with empty.write() as tx:
+        assert tx.execute(select(table.c.seq)).scalars().all() == [7]
+        tx.execute(table.insert().values(row))
+        assert tx.execute(select(table.c.seq).order_by(table.c.seq)).scalars().all() == [7, 41]
+    assert [each["name"] for each in inspect(empty.engine).get_indexes("event")] == ["ix_event_stack"]
+    assert [each["referred_table"] for each in inspect(empty.engine).get_foreign_keys("event")] == ["stack"]

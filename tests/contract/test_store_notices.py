@@ -1,29 +1,31 @@
 """Notices that something is due: from transaction to whoever listens, in this process and in others."""
 
 import contextlib
+import errno
 import os
+import shutil
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from sqlalchemy import event, text
-from tests.contract.store_cases import LEASE_S, NOW, add_stack, claim
+from tests.contract.store_cases import LEASE_S, NOW, add_stack, claim, stack_row
 from tests.waiting import until
 
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.convergence.clock import AgreedClock, Entropy
 from homeostat.convergence.pass_ import Limits
 from homeostat.convergence.worker import Worker
-from homeostat.store import notices, shards
+from homeostat.store import chores, looking, notices, shards
 from homeostat.store.database import Database
 
 WAKE = """
 import sys, time
-from homeostat.store import shards
+from homeostat.store import looking, shards
 from homeostat.store.database import Database
 db = Database(sys.argv[1], time.time)
 with db.write() as tx:
@@ -103,11 +105,11 @@ def test_what_becomes_due_later_is_waited_for_until_then(database: Database) -> 
 def test_a_look_that_becomes_due_later_is_waited_for_until_then(database: Database) -> None:
     stack_id = add_stack(database)
     with database.read() as tx:
-        assert shards.look_due_in(tx, NOW, 20.0) == 20.0
+        assert chores.due_in(tx, NOW, 20.0)[chores.LOOK] == 20.0
     with database.write() as tx:
-        shards.observe_at(tx, stack_id, 0, NOW + 30)
+        looking.observe_at(tx, stack_id, 0, NOW + 30)
     with database.read() as tx:
-        waits = [shards.look_due_in(tx, now, 20.0) for now in (NOW, NOW + 20, NOW + 40)]
+        waits = [chores.due_in(tx, now, 20.0)[chores.LOOK] for now in (NOW, NOW + 20, NOW + 40)]
     assert waits == [20.0, 10.0, 0.0]
 
 
@@ -186,4 +188,119 @@ def test_an_idle_worker_asks_seldom(database: Database) -> None:
         rate = asked / (time.monotonic() - began)
     finally:
         worker.stop()
-    assert 0 < rate < 20
+    assert 0 < rate < 8
+
+
+GONE: dict[str, Callable[[Path], None]] = {
+    "a pipe is removed": lambda directory: next(directory.iterdir()).unlink(),
+    "all of it is removed": shutil.rmtree,
+    "it is moved away": lambda directory: directory.rename(directory.with_name("elsewhere")) and None,
+    "a file is put in its place": lambda directory: another(next(directory.iterdir()), Path.touch),
+    "another pipe is put in its place": lambda directory: another(next(directory.iterdir()), os.mkfifo),
+}
+
+
+def another(pipe: Path, make: Callable[[Path], None]) -> None:
+    pipe.unlink()
+    make(pipe)
+
+
+@pytest.mark.parametrize("go", GONE.values(), ids=GONE.keys())
+def test_a_pipe_that_is_taken_away_is_made_anew(
+    tmp_path: Path, go: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notices, "STOP_S", 0.05)
+    monkeypatch.setattr(notices, "AGAIN_S", 0.05)
+    directory = tmp_path / "notices-db"
+    with contextlib.closing(Database(f"sqlite:///{tmp_path}/db", time.time)) as database, hearing(database) as news:
+        go(directory)
+        until(lambda: not database.notices.heard, "the pipe to be missed")
+        until(lambda: database.notices.heard, "a new pipe")
+        news.clear()
+        notices.Pipes(str(directory)).send()
+        until(news.is_set, "a notice")
+
+
+@pytest.mark.parametrize("error", [errno.EACCES, errno.ENOSPC, errno.EMFILE, errno.ENXIO, errno.EIO])
+def test_what_is_committed_is_not_refused_because_nobody_can_be_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: int
+) -> None:
+    def fail(*_args: object) -> None:
+        raise OSError(error, os.strerror(error), "notices")
+
+    with contextlib.closing(Database(f"sqlite:///{tmp_path}/db", time.time)) as database:
+        database.migrate()
+        stack_id = add_stack(database)
+        monkeypatch.setattr(notices.Pipes, "send", fail)
+        for _ in range(3):
+            with database.write() as tx:
+                shards.wake(tx, stack_id, NOW, shards.USER)
+    assert [record.levelname for record in caplog.records].count("WARNING") == 1
+
+
+def test_one_who_cannot_be_told_keeps_nobody_else_from_being_told(tmp_path: Path) -> None:
+    directory = tmp_path / "notices"
+    pipes = notices.Pipes(str(directory))
+    opened = threading.Event()
+    receiving = pipes.receive(lambda: False, opened.set)
+    reader = threading.Thread(target=lambda: next(receiving))
+    reader.start()
+    until(opened.is_set, "a pipe")
+    (directory / "0").symlink_to(tmp_path)
+    (directory / "g").symlink_to(tmp_path)
+    with pytest.raises(OSError, match="symbolic links"):
+        pipes.send()
+    reader.join(60)
+    assert not reader.is_alive()
+    receiving.close()
+
+
+@pytest.mark.parametrize("error", [errno.EACCES, errno.ENOSPC])
+def test_who_cannot_listen_looks_often_and_says_so_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: int
+) -> None:
+    tried = 0
+    made = os.mkfifo
+
+    def fail(path: str, mode: int = 0o600) -> None:
+        nonlocal tried
+        tried += 1
+        if tried <= 3:
+            raise OSError(error, os.strerror(error), path)
+        made(path, mode)
+
+    monkeypatch.setattr(notices, "AGAIN_S", 0.01)
+    monkeypatch.setattr(os, "mkfifo", fail)
+    with contextlib.closing(Database(f"sqlite:///{tmp_path}/db", time.time)) as database:
+        assert database.notices.longest_wait_s() == notices.LOOK_S
+        with hearing(database):
+            assert tried == 4
+    assert [record.levelname for record in caplog.records].count("WARNING") == 1
+
+
+WORKERS = 10
+
+
+def test_a_notice_has_many_idle_workers_ask_little(database: Database) -> None:
+    """All of them wake up; all but one find that there is nothing left to do."""
+    limits = Limits(lease_s=60.0)
+    cloud = SimulatedCloud(time.time)
+    workers = [Worker(database, cloud, AgreedClock(database.agreed_now), Entropy(), limits) for _ in range(WORKERS)]
+    asked = 0
+
+    def count(*_args: object) -> None:
+        nonlocal asked
+        asked += 1
+
+    with contextlib.ExitStack() as context:
+        for worker in workers:
+            worker.start()
+            context.callback(worker.stop)
+        until(lambda: database.notices.heard, "notices to come in")
+        time.sleep(0.5)
+        event.listen(database.engine, "before_cursor_execute", count)
+        began = time.monotonic()
+        add_stack(database, at=time.time())
+        until(lambda: stack_row(database, "p-web").status == "COMPLETE", "the stack")
+        asked_for_it, passed_s = asked, time.monotonic() - began
+    assert asked_for_it < 30 * WORKERS + passed_s * 3 * WORKERS, "each wakes a few times, and asks a few times"

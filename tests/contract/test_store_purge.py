@@ -196,3 +196,18 @@ def test_a_revision_that_was_just_replaced_stays(database: Database) -> None:
         assert row is not None
         stacks.revise(database, tx, row, "UPDATE", Desired("template"), NOW, TIMEOUT_S)
     assert purge.purge(database, Rules(NOW, 1000)).revisions == 0
+
+
+def newest(database: Database) -> int:
+    with database.read() as tx:
+        return int(tx.execute(select(func.max(schema.event.c.seq))).scalar_one())
+
+
+def test_numbers_of_events_are_never_used_again(database: Database) -> None:
+    """Readers go on from the last number that they have seen: they would miss what comes under a number used before."""
+    add_stack(database)
+    before = newest(database)
+    with database.write() as tx:
+        tx.execute(schema.event.delete())
+    add_stack(database, "another")
+    assert newest(database) > before

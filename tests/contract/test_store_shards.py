@@ -10,9 +10,10 @@ from tests.contract.store_cases import LEASE_S, NOW, add_stack, claim, revise, s
 from homeostat.model.errors import Superseded
 from homeostat.model.status import Action
 from homeostat.model.world import Resource
-from homeostat.store import schema, shards, worlds
+from homeostat.store import looking, schema, shards, worlds
 from homeostat.store.database import Database
-from homeostat.store.shards import DRIFT, GARBAGE, HEAL, TAKEN_S, USER
+from homeostat.store.looking import TAKEN_S
+from homeostat.store.shards import DRIFT, GARBAGE, HEAL, USER
 from homeostat.store.stacks import EMPTY
 
 LATER = NOW + LEASE_S + 1
@@ -230,6 +231,13 @@ def test_projects_take_turns(database: Database) -> None:
     assert due(database, limit=3) == [(large, 0), (small, 0), (large, 1)]
 
 
+def test_of_one_tree_each_stack_begins_before_any_goes_on_with_its_next_shard(database: Database) -> None:
+    root = add_stack(database, "root", at=NOW - 60)
+    large = add_stack(database, "large", shard_count=5, root_id=root, parent_id=root, at=NOW - 50)
+    later = add_stack(database, "later", root_id=root, parent_id=root, at=NOW - 5)
+    assert due(database, limit=4) == [(root, 0), (large, 0), (later, 0), (large, 1)]
+
+
 def test_urgent_work_goes_first(database: Database) -> None:
     names = {"garbage": (GARBAGE, NOW - 9), "drift": (DRIFT, NOW - 7), "heal": (HEAL, NOW - 5), "user": (USER, NOW)}
     for name, (priority, at) in names.items():
@@ -266,11 +274,11 @@ def test_a_shard_is_taken_for_observation_when_it_is_due_and_held_for_a_while(da
     """Whoever took it may die: then another one looks."""
     stack_id = add_stack(database)
     with database.write() as tx:
-        shards.observe_at(tx, stack_id, 0, NOW)
+        looking.observe_at(tx, stack_id, 0, NOW)
         assert upcoming.next_observation(tx) == NOW
-        assert shards.take_for_observation(tx, NOW - 1, 10, 60.0) == {}
-        assert shards.take_for_observation(tx, NOW, 10, 60.0) == {(stack_id, 0): 60.0}
-        assert shards.take_for_observation(tx, NOW, 10, 60.0) == {}
+        assert looking.take_for_observation(tx, NOW - 1, 10, 60.0) == {}
+        assert looking.take_for_observation(tx, NOW, 10, 60.0) == {(stack_id, 0): 60.0}
+        assert looking.take_for_observation(tx, NOW, 10, 60.0) == {}
         assert upcoming.next_observation(tx) == NOW + TAKEN_S
 
 
@@ -279,20 +287,20 @@ def test_whoever_looked_says_when_to_look_again(database: Database, again_at: fl
     stack_id = add_stack(database, shard_count=2)
     with database.write() as tx:
         for number in (0, 1):
-            shards.observe_at(tx, stack_id, number, NOW)
-        taken = shards.take_for_observation(tx, NOW, 10, 60.0)
-        shards.observe_at(tx, stack_id, 1, NOW + 1)  # asked for meanwhile
-        shards.look_again(tx, taken, NOW, again_at)
+            looking.observe_at(tx, stack_id, number, NOW)
+        taken = looking.take_for_observation(tx, NOW, 10, 60.0)
+        looking.observe_at(tx, stack_id, 1, NOW + 1)  # asked for meanwhile
+        looking.look_again(tx, taken, NOW, again_at)
     assert [shard_row(database, stack_id, number).observe_at for number in (0, 1)] == [again_at, NOW + 1]
 
 
 def test_who_comes_back_late_changes_no_look(database: Database) -> None:
     stack_id = add_stack(database)
     with database.write() as tx:
-        shards.observe_at(tx, stack_id, 0, NOW)
-        taken = shards.take_for_observation(tx, NOW, 10, 60.0)
-        assert shards.take_for_observation(tx, NOW + TAKEN_S, 10, 60.0) == taken
-        shards.look_again(tx, taken, NOW, NOW + 60)
+        looking.observe_at(tx, stack_id, 0, NOW)
+        taken = looking.take_for_observation(tx, NOW, 10, 60.0)
+        assert looking.take_for_observation(tx, NOW + TAKEN_S, 10, 60.0) == taken
+        looking.look_again(tx, taken, NOW, NOW + 60)
     assert shard_row(database, stack_id).observe_at == NOW + 2 * TAKEN_S
 
 
@@ -300,16 +308,16 @@ def test_the_longest_due_are_observed_first(database: Database) -> None:
     stack_id = add_stack(database, shard_count=3)
     with database.write() as tx:
         for number, at in enumerate((NOW - 1, NOW - 9, NOW - 5)):
-            shards.observe_at(tx, stack_id, number, at)
-        assert sorted(shards.take_for_observation(tx, NOW, 2, 60.0)) == [(stack_id, 1), (stack_id, 2)]
+            looking.observe_at(tx, stack_id, number, at)
+        assert sorted(looking.take_for_observation(tx, NOW, 2, 60.0)) == [(stack_id, 1), (stack_id, 2)]
 
 
 def test_what_has_nothing_to_look_at_is_not_observed(database: Database) -> None:
     stack_id = add_stack(database)
     with database.write() as tx:
-        shards.observe_at(tx, stack_id, 0, NOW)
-        shards.observe_at(tx, stack_id, 0, None)
-        assert shards.take_for_observation(tx, NOW, 10, 60.0) == {}
+        looking.observe_at(tx, stack_id, 0, NOW)
+        looking.observe_at(tx, stack_id, 0, None)
+        assert looking.take_for_observation(tx, NOW, 10, 60.0) == {}
 
 
 def test_shards_go_with_their_stack(database: Database) -> None:

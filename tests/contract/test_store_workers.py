@@ -48,3 +48,13 @@ def test_who_says_nothing_is_dead_and_forgotten_in_the_end(database: Database) -
     assert [each.name for each in listed(database)] == [TWO.name]
     report(database, ONE, NOW + FORGOTTEN_S + 2)
     assert len(listed(database)) == 2, "one that was only frozen is back"
+
+
+def test_how_long_the_dead_are_shown_is_a_setting(database: Database) -> None:
+    report(database, ONE, NOW)
+    with database.write() as tx:
+        workers.report(database, tx, replace(TWO, seen_at=NOW + 50), forgotten_s=60.0)
+    assert len(listed(database)) == 2
+    with database.write() as tx:
+        workers.report(database, tx, replace(TWO, seen_at=NOW + 61), forgotten_s=60.0)
+    assert [each.name for each in listed(database)] == [TWO.name]

@@ -34,7 +34,7 @@ ROOT = DOCS.parent
 PAGES = sorted(path for path in DOCS.rglob("*.md") if path.parent.name != "adr")
 RUN = [path for path in PAGES if commands(path)]
 MARK = "=== end of command"
-SESSION_S = 120
+SESSION_S = 600
 
 
 def name_of(path: object) -> str:
@@ -93,6 +93,7 @@ def typed(page: Path, home: Path, more: dict[str, str]) -> list[tuple[Command, s
     return [(each, text, int(code)) for each, (text, code) in zip(wanted, printed, strict=True)]
 
 
+@pytest.mark.timeout(SESSION_S + 60)
 @pytest.mark.parametrize("page", RUN, ids=name_of)
 def test_the_commands_of_a_page_print_what_it_says(page: Path, home: Path, request: pytest.FixtureRequest) -> None:
     more = {}

@@ -223,7 +223,7 @@ class Process:
 
     @property
     def ready(self) -> bool:
-        return self.alive and self.frozen_until <= self._world.time
+        return self.frozen_until <= self._world.time and self.alive
 
     def wanted(self, *, due: bool) -> bool:
         """Has an idle thread of it anything to do? due — a pass, a look or a sweep is."""
@@ -297,7 +297,8 @@ class Worker(Process):
         self.passes = CountedPasses(self.db, views.__getitem__, performer, children, now, entropy.keys(), self.limits)
         self._observer = Observer(self.db, views.__getitem__, now, self.limits.look_steady_s, self.limits.look_busy_s)
         self._disposer = Disposer(self.db, views.__getitem__)
-        self._board = ShardBoard("shards", {"database": self.db, "lease_s": self.limits.lease_s})
+        lost = self.passes.lost
+        self._board = ShardBoard("shards", {"database": self.db, "lease_s": self.limits.lease_s, "lost": lost})
         self.actors = [Actor(f"{name}.pass{number}", self._pass) for number in range(rng.randint(1, 2))]
         self.actors.append(Actor(f"{name}.look", self._look))
 
@@ -331,6 +332,8 @@ class Worker(Process):
         if self.passes.leases and self._world.time >= self.cut_off_until:
             with self._plain_db.write() as tx:
                 shards.renew_all(tx, self.passes.leases, self.db.now_of(tx), self.limits.lease_s)
+        if self._world.time >= self.cut_off_until:
+            self.passes.lost.acquit(self._plain_db, self.name, self.passes.leases)
 
 
 Request = Callable[[Intake], None]

@@ -16,13 +16,14 @@ from homeostat.planner import Frontier
 from homeostat.planner.current import current_row
 from homeostat.planner.explain import Standing, explain
 from homeostat.planner.frontier import leftover_node
+from homeostat.planner.healing import CONSENT
 from homeostat.resources.registry import kind_of
 from homeostat.store import schema, stacks, worlds
 from homeostat.store.database import Database
 
 READY = ("active", "available", "attached")
 COMPARED = ("flavor", "metadata", "description", "name", "size")
-FATES = ("Timed out", "cancelled", "never created")
+FATES = ("Timed out", "cancelled", "never created", "is restricted for resource", CONSENT)
 """Ways of a stack to fail without a resource that did."""
 
 
@@ -44,14 +45,15 @@ class Restable(Protocol):
 
 def check_rest(world: Restable) -> None:
     """The faults have stopped: everything has come to rest, nothing has leaked, and what differs says why."""
+    things = world.things()
     for stack in world.all_stacks():
-        assert stack.status != Status.IN_PROGRESS, f"{stack.name} never came to rest: {_reasons(world, stack)}"
-        _check_stack(world, stack)
+        assert stack.status != Status.IN_PROGRESS, f"{stack.name} never came to rest: {reasons(world, stack)}"
+        _check_stack(world, stack, things)
     _check_leaks(world)
     _check_snapshots(world)
 
 
-def _check_stack(world: Restable, stack: Any) -> None:
+def _check_stack(world: Restable, stack: Any, things: dict[str, dict[str, Any]]) -> None:
     rows = [row for row in world.rows() if row.stack_id == stack.id]
     if stack.deleted_at is not None:
         assert not rows, f"{stack.name} is deleted, but has {_states(rows)}"
@@ -67,7 +69,7 @@ def _check_stack(world: Restable, stack: Any) -> None:
         return  # what was maintained had failed before: nothing of it is begun
     for row in rows:
         if row.status == Status.COMPLETE and row.action not in (Action.INIT, Action.DELETE):
-            _check_reality(world, f"{stack.name}.{row.name}", row, compared=row.name not in restricted)
+            _check_reality(things.get(row.handle), f"{stack.name}.{row.name}", row, compared=row.name not in restricted)
 
 
 def _check_shard(world: Restable, stack: Any, number: int) -> set[str]:
@@ -144,17 +146,17 @@ def _check_failure(stack: Any, rows: list[Any], *, mended: bool) -> None:
     assert stack.reason, f"{stack.name} failed without a reason"
     failed = [row for row in rows if row.status == Status.FAILED]
     # What a check has found wrong may be healed by now.
+    # So may be what asked first: somebody has agreed, or has switched that off.
     known = mended or stack.action in (Action.CHECK, Action.SNAPSHOT) or any(fate in stack.reason for fate in FATES)
     assert failed or known, f"{stack.name}: no resource failed: {stack.reason}"
     for row in failed:
         assert row.reason, f"{stack.name}.{row.name} failed without a reason"
 
 
-def _check_reality(world: Restable, place: str, row: Any, *, compared: bool) -> None:
+def _check_reality(thing: dict[str, Any] | None, place: str, row: Any, *, compared: bool) -> None:
     """What the cloud has is what the row says: present, running, with the properties last asked for, if compared."""
     if kind_of(row.type) in ("", "stack"):
         return
-    thing = world.things().get(row.handle)
     assert thing is not None, f"{place}: {row.handle} is gone and nobody minds"
     assert not compared or thing.get("status", READY[0]) in READY, f"{place}: {thing}"
     for name, value in row.properties.items():
@@ -204,7 +206,7 @@ def _states(rows: list[Any]) -> list[tuple[str, str, str, str]]:
     return sorted((row.name, row.action, row.status, row.reason) for row in rows)
 
 
-def _reasons(world: Restable, stack: Any) -> list[Any]:
+def reasons(world: Restable, stack: Any) -> list[Any]:
     with world.db.read() as tx:
         rows: dict[str, Resource] = {}
         for number in range(stack.shards):

@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from tests.simulation.governing import Healed
 from tests.simulation.trouble import TroubledWorld
 
 TELL_EVERY_S = 10.0
@@ -37,6 +38,7 @@ class Played(NamedTuple):
     adopted: int
     maintained: int
     held: int
+    healed: Healed
 
 
 def replay(seed: int) -> str:
@@ -55,7 +57,7 @@ def play(seed: int, **sorts: bool) -> Played:
         raise AssertionError(f"seed {seed}: {what}\n{told}\nreplay: {replay(seed)}") from error
     watcher = world.watcher
     judged = (watcher.deletions, watcher.snapshots, world.cleared, len(watcher.renewed), world.restored, world.adopted)
-    maintained = (watcher.maintained, watcher.held)
+    maintained = (watcher.maintained, watcher.held, watcher.healing.healed)
     return Played(world.story.lines, world.kills, world.superseded, *judged, *maintained)
 
 

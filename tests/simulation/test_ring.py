@@ -33,6 +33,8 @@ REGRESSIONS = {
     20020018: "being unlocked tried a failed deletion again, and the stack said for ever that it had failed",
     40465: "while a stack was checked that was never complete, something was begun before what it requires",
     640055: "what was younger than a doubt did not end it, and hid it from those who are to be told of it",
+    30001021: "what could not be removed while it was seen was forgotten when it was missed again",
+    30003017: "what was being healed waited for one that had to wait for it to be healed",
 }
 """Seeds that failed once, and what it was. A seed means something else once worlds change, so each defect has a test of
 its own, too."""
@@ -68,33 +70,33 @@ def test_a_seed_replays_itself() -> None:
 def test_the_ring_really_makes_trouble() -> None:
     """Over some seeds workers die, stale owners are refused, things are deleted, and users change their minds."""
     worlds = [played(seed) for seed in range(10)]
-    assert sum(world.kills for world in worlds) > 10
-    assert sum(world.superseded for world in worlds) > 0
-    assert sum(world.deletions for world in worlds) > 25
+    assert sum(world.kills for world in worlds) > 20
+    assert sum(world.superseded for world in worlds) > 3
+    assert sum(world.deletions for world in worlds) > 60
 
 
 def test_nothing_goes_without_its_snapshot_where_users_are_careful() -> None:
     """CV12: the watcher judges each deletion; here some had to wait."""
     worlds = [played(seed, careful=True) for seed in range(5)]
-    assert sum(world.snapshots for world in worlds) > 3
+    assert sum(world.snapshots for world in worlds) > 5
 
 
 def test_hooks_hold_until_they_are_cleared_and_what_is_not_ours_is_not_touched() -> None:
     """In each of these worlds something stops at hooks, or is restricted, or belongs to others."""
     worlds = [played(seed, held=True) for seed in range(8)]
-    assert sum(world.cleared for world in worlds) > 8
+    assert sum(world.cleared for world in worlds) > 12
 
 
 def test_what_is_marked_unhealthy_is_replaced_once() -> None:
     """MU: in each of these worlds users and their programs mark resources, while workers die; the watcher counts."""
     worlds = [played(seed, marked=True) for seed in range(100, 108)]
-    assert sum(world.renewed for world in worlds) > 5
+    assert sum(world.renewed for world in worlds) > 8
 
 
 def test_snapshots_of_stacks_are_neither_lost_nor_leaked() -> None:
     """In these worlds they are taken, restored and deleted, whatever else happens."""
     worlds = [played(seed, kept=True) for seed in (5, 8, 25, 28, 30, 39, 41, 59)]
-    assert sum(world.restored for world in worlds) > 5
+    assert sum(world.restored for world in worlds) > 8
 
 
 def test_what_is_lost_together_or_marked_again_and_again_is_healed() -> None:
@@ -110,12 +112,22 @@ def test_what_is_lost_together_or_marked_again_and_again_is_healed() -> None:
 def test_stacks_are_abandoned_and_adopted_amid_all_that() -> None:
     """CV16: what a document names is not deleted, or made twice, and a stack that has taken it over converges."""
     worlds = [played(seed, moving=True) for seed in range(FIRST, FIRST + 12)]
-    assert sum(world.adopted for world in worlds) > 10
+    assert sum(world.adopted for world in worlds) > 12
 
 
 def test_what_is_locked_is_not_changed_and_what_is_suspended_is_resumed() -> None:
     """LK: in each of these worlds stacks are suspended, resumed, locked and unlocked while workers die; the watcher
     judges each row of a locked stack, and in the end nothing is left locked or suspended."""
     worlds = [played(seed, maintained=True) for seed in (204, 209, 210, 211, 212, 224, 225, 239)]
-    assert sum(world.maintained for world in worlds) > 10
+    assert sum(world.maintained for world in worlds) > 6
     assert sum(world.held for world in worlds) > 10
+
+
+def test_healing_acts_on_a_share_at_a_time_and_with_consent_where_a_stack_asks() -> None:
+    """In each of these worlds users say how much may be healed at a time and what only with their consent; the watcher
+    judges whatever is begun to be healed, and what somebody has agreed to goes on."""
+    judged = [played(seed, governed=True, lossy=seed % 2 == 0).healed for seed in range(500, 512)]
+    assert sum(each.begun for each in judged) > 10
+    assert sum(each.full for each in judged) > 5
+    assert sum(each.asked for each in judged) > 0
+    assert sum(each.released for each in judged) > 1

@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -16,15 +17,24 @@ from homeostat.api.moving import Moving
 from homeostat.clouds.port import Sighting
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.convergence.braking import doubts
+from homeostat.model.observed import Presence
 from homeostat.model.status import Status
 from homeostat.store import schema, shards
 from tests.simulation.actors import Process
+from tests.simulation.governing import Governor
 from tests.simulation.losses import Losses
 from tests.simulation.templates import Gardener, Warden, Wish
 from tests.simulation.watching import WatchedCloud
 from tests.simulation.world import SimulatedWorld
 
 STEPS = 900
+AT_HOOKS = "SELECT stack_id, name, json_extract(hooks, '$.at') FROM resource WHERE json_extract(hooks, '$.at') <> ''"
+BOUND = "stack WHERE deleted_at IS NULL AND (lock IS NOT NULL OR suspended OR NOT converge)"
+UNSEEN = f"resource_observed WHERE presence = '{Presence.ABSENT.value}'"
+AGREED_MAX = 5
+"""So often somebody says of one stack in the end that what seems to be gone is gone."""
+FOLLOWED = 0.02
+"""Chance at each step that whoever has died is followed by another, as by the supervisor of a service."""
 
 
 def weather_of(rng: random.Random) -> Weather:
@@ -65,6 +75,7 @@ class TroubledWorld(SimulatedWorld):
         moving: bool = False,
         maintained: bool = False,
         lossy: bool = False,
+        governed: bool = False,
     ) -> None:
         rng = random.Random(f"climate {seed}")
         wardens = random.Random(f"warden {seed}")
@@ -95,7 +106,7 @@ class TroubledWorld(SimulatedWorld):
         self._warden: Warden | None = None
         if wardens.random() < 0.3 or held:
             self._warden = Warden(wardens, self._give())
-            self._acts.append((4.0, self._clear))
+            self._acts.append((10.0, self._clear))
         self.restored = 0
         self._keeper: random.Random | None = None
         keepers = random.Random(f"keeper {seed}")
@@ -110,12 +121,18 @@ class TroubledWorld(SimulatedWorld):
         if losers.random() < 0.4 or lossy:
             self._gardener.links = losers.random() < 0.6 or lossy
             self._acts += Losses(self, losers).acts()
+        governors = random.Random(f"governor {seed}")
+        self._governor = Governor(self, governors)
+        if governors.random() < 0.3 or governed:
+            self._acts += [*self._governor.acts(), (8.0, self._mark), (8.0, self._disturb)]
         self._unswitched: set[str] = set()
+        self._agreed: Counter[str] = Counter()
+        self._hidden: Counter[str] = Counter()
         if caretakers.random() < 0.3 or maintained:
-            self._acts += [(5.0, self._maintain), (5.0, self._lock_stack), (5.0, self._unlock_stack)]
+            self._acts += [(8.0, self._maintain), (5.0, self._lock_stack), (5.0, self._unlock_stack)]
 
     def _always(self) -> list[tuple[float, Callable[[], None]]]:
-        return [(1.5, self._create), (4, self._update), (1.5, self._delete), (2, self.replace_dead)]
+        return [(1.5, self._create), (4, self._update), (1.5, self._delete)]
 
     def _optional(self) -> list[tuple[float, Callable[[], None]]]:
         return [
@@ -160,11 +177,20 @@ class TroubledWorld(SimulatedWorld):
                 (act,) = self.rng.choices([act for _, act in self._acts], weights)
                 act()
             self._end_outages()
-            if self.rng.random() < 0.9:
-                self.step()
+            if self.rng.random() < FOLLOWED:
+                self.replace_dead()
+            if self.rng.random() < 0.9 and not self.step():
+                self._pass_time()
             if self._beats and self.rng.random() < 0.2:
                 self._beat()
             self.clock.time += self.rng.choice((0.0, 0.0, 0.01, 0.1, 1.0))
+
+    def _pass_time(self) -> None:
+        """Nobody has anything to do, or nobody is there: time passes until something is due or over."""
+        times = [self.next_due(), *(at for at, _ in self._ends), *(each.frozen_until for each in self.processes)]
+        later = [at for at in times if at is not None and at > self.clock.time]
+        if later:
+            self.clock.time = min(later)
 
     def calm(self) -> None:
         for _, end in self._ends:
@@ -179,9 +205,12 @@ class TroubledWorld(SimulatedWorld):
 
     def _free(self) -> None:
         """Users unlock what is locked, resume what is suspended, and switch convergence on, as soon as they may."""
+        if not (self._unswitched or self._is_any(BOUND)):
+            return
         asks = Asks(self.db, 900.0)
         for stack in self.all_stacks():
             if stack.deleted_at is not None:
+                self._unswitched.discard(stack.id)
                 continue
             if stack.lock is None and (stack.id in self._unswitched or not stack.converge):
                 exceptions = {key: {} for key in stack.exceptions or {}}
@@ -198,13 +227,18 @@ class TroubledWorld(SimulatedWorld):
                 asks.resume(stack.id)
 
     def _agree(self) -> None:
-        """Somebody says that what is nowhere to be seen is gone indeed."""
+        """Somebody says that what is nowhere to be seen is gone indeed, and says so a few times at most: what waits for
+        something else besides stays doubted."""
+        if not self._is_any(UNSEEN):
+            return
         with self.db.read() as tx:
             doubted = doubts(tx)
         roots = {root for each in doubted for root in each.stacks}
         for stack in self.all_stacks():
             free = stack.deleted_at is None and stack.lock is None and not stack.suspended
-            if stack.id in roots and free and stack.status != Status.IN_PROGRESS:
+            free = free and stack.status != Status.IN_PROGRESS and self._agreed[stack.id] < AGREED_MAX
+            if stack.id in roots and free:
+                self._agreed[stack.id] += 1
                 self.tell(f"converge {stack.name} at last")
                 Asks(self.db, 900.0).converge(stack.id)
 
@@ -260,14 +294,16 @@ class TroubledWorld(SimulatedWorld):
 
     def _waiting(self) -> list[tuple[str, str, str]]:
         """What waits at a hook: stack, resource, hook."""
-        found = [(row.stack_id, row.name, (row.hooks or {}).get("at", "")) for row in self.rows()]
-        return sorted(each for each in found if each[2])
+        return sorted(self.db.raw.execute(AT_HOOKS))
+
+    def _is_any(self, which: str) -> bool:
+        return self.db.raw.execute(f"SELECT 1 FROM {which} LIMIT 1").fetchone() is not None
 
     def _clear(self) -> None:
         waiting = self._waiting()
         if waiting:
             place = self.rng.choice(waiting)
-            self._ask_of(lambda asks: asks.clear_hook(*place), f"clear {place}")
+            self.ask_of(lambda asks: asks.clear_hook(*place), f"clear {place}")
             self.cleared += 1
 
     def _jump(self, rested_at: float | None) -> None:
@@ -279,7 +315,12 @@ class TroubledWorld(SimulatedWorld):
                 self.cleared += 1
         self._free()
         self._agree()
+        self._governor.release_all()
         super()._jump(rested_at)
+
+    def settle(self, steps_max: int = 30_000, within_s: float = 7200.0) -> None:
+        super().settle(steps_max, within_s)
+        self._governor.check()
 
     def _is_locked(self, stack_id: str) -> bool:
         return any(each.id == stack_id and each.lock is not None for each in self.all_stacks())
@@ -343,7 +384,7 @@ class TroubledWorld(SimulatedWorld):
         for _ in range(3):
             self.rng.choice((self._update, self._update, self._cancel, self._delete))()
 
-    def _ask_of(self, act: Callable[[Asks], object], story: str) -> None:
+    def ask_of(self, act: Callable[[Asks], object], story: str) -> None:
         alive = [api for api in self.apis if api.alive]
         if alive:
             api = self.rng.choice(alive)
@@ -365,12 +406,12 @@ class TroubledWorld(SimulatedWorld):
     def _observe(self) -> None:
         place = self._place()
         if place is not None:
-            self._ask_of(lambda asks: asks.observe(*place), f"observe {place}")
+            self.ask_of(lambda asks: asks.observe(*place), f"observe {place}")
 
     def _converge(self) -> None:
         place = self._place()
         if place is not None:
-            self._ask_of(lambda asks: asks.converge(*place), f"converge {place}")
+            self.ask_of(lambda asks: asks.converge(*place), f"converge {place}")
             if place[1] is not None:
                 self.mended.add(place[0])
 
@@ -406,7 +447,7 @@ class TroubledWorld(SimulatedWorld):
         stack_id, suspends = self._resting(), self.rng.random() < 0.5
         if stack_id is not None:
             word = "suspend" if suspends else "resume"
-            self._ask_of(lambda asks: getattr(asks, word)(stack_id), f"{word} {stack_id[:6]}")
+            self.ask_of(lambda asks: getattr(asks, word)(stack_id), f"{word} {stack_id[:6]}")
 
     def _lock_stack(self) -> None:
         """Perhaps for a while."""
@@ -414,17 +455,17 @@ class TroubledWorld(SimulatedWorld):
         ends = self.rng.choice((None, None, self.clock.time + 30.0))
         lock = {"level": level, "owner": None, "owner_id": None, "reason": None, "at": 0.0, "expires_at": ends}
         if stack_id is not None:
-            self._ask_of(lambda asks: asks.lock(stack_id, lock, lambda _: True), f"lock {stack_id[:6]} {level} {ends}")
+            self.ask_of(lambda asks: asks.lock(stack_id, lock, lambda _: True), f"lock {stack_id[:6]} {level} {ends}")
 
     def _unlock_stack(self) -> None:
         stack_id = self._resting()
         if stack_id is not None:
-            self._ask_of(lambda asks: asks.unlock(stack_id, lambda _: True), f"unlock {stack_id[:6]}")
+            self.ask_of(lambda asks: asks.unlock(stack_id, lambda _: True), f"unlock {stack_id[:6]}")
 
     def _check(self) -> None:
         stack_id = self._stack()
         if stack_id is not None:
-            self._ask_of(lambda asks: asks.check(stack_id), f"check {stack_id[:6]}")
+            self.ask_of(lambda asks: asks.check(stack_id), f"check {stack_id[:6]}")
 
     def _switch(self) -> None:
         """On or off, for a stack or one of its resources, and how often it is looked at."""
@@ -434,7 +475,7 @@ class TroubledWorld(SimulatedWorld):
         stack_id, name = place
         values = {"converge": self.rng.random() < 0.5, "observe_s": self.rng.choice((None, 0.0, 5.0, 100.0))}
         switches = Switches(values) if name is None else Switches({}, {name: self.rng.choice((values, {}))})
-        self._ask_of(lambda asks: asks.switch(stack_id, switches), f"switch {stack_id[:6]} {switches}")
+        self.ask_of(lambda asks: asks.switch(stack_id, switches), f"switch {stack_id[:6]} {switches}")
 
     def _stack(self) -> str | None:
         return self.rng.choice(sorted(self._wishes)) if self._wishes else None
@@ -570,15 +611,17 @@ class TroubledWorld(SimulatedWorld):
         self._for_a_while(cloud, Faults(unreachable=1.0), "is down")
 
     def _hide(self) -> None:
-        """One thing, all of a kind, or all that a cloud has are not found for a while, and come back."""
+        """One thing, all of a kind, or all that a cloud has are not found for a while, and come back.
+
+        Twice at most: nobody looks for ever for what is not found just then."""
         cloud = self._cloud()
-        handles = sorted(cloud.things())
+        handles = sorted(handle for handle in cloud.things() if self._hidden[handle] < 2)
         if not handles:
             return
         one = self.rng.choice(handles)
         same = [each for each in handles if each.rpartition("-")[0] == one.rpartition("-")[0]]
         hidden = self.rng.choice(([one], [one], same, handles))
-        self.watcher.retained.update(hidden)  # a cloud that denies what it is asked to delete may keep it
+        self._hidden.update(hidden)
         for handle in hidden:
             cloud.hide(handle)
             self.sight(handle)

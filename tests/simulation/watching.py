@@ -28,12 +28,16 @@ from homeostat.planner.depart import GONE, LET_GO
 from homeostat.planner.snapshots import TOO_LATE
 from homeostat.store import schema, stacks, views
 from homeostat.store.database import Database
+from tests.simulation.governing import HealingLaws, is_asking
 
 BORN: State = (Action.INIT, Status.COMPLETE)
 BEGUN = ((Action.CREATE, Status.IN_PROGRESS), (Action.UPDATE, Status.IN_PROGRESS))
 NOT_THERE = (Action.INIT, Action.DELETE)
 KEPT = "kept"
-AT_HOOK = re.compile(r"\w+ paused until Hook [\w-]+ is cleared|Hook [\w-]+ is cleared|Failure occurred while waiting\.")
+UNMOVED = re.compile(
+    r"\w+ paused until Hook [\w-]+ is cleared|Hook [\w-]+ is cleared|Failure occurred while waiting\."
+    r"|(?P<refused>update|replace) is restricted for resource\."
+)
 """Reasons of events that tell of no change of state."""
 WELL = ("active", "available")
 LINK, LINKED = "volume_attachment", ("instance_uuid", "volume_id")
@@ -182,6 +186,7 @@ class Row(NamedTuple):
     replaces: str | None
     replaced_by: str | None
     marks: str | None
+    asked_at: float | None
 
     @property
     def state(self) -> State:
@@ -194,6 +199,11 @@ class Row(NamedTuple):
     @property
     def lost(self) -> bool:
         return '"lost"' in (self.marks or "")
+
+    @property
+    def being_healed(self) -> bool:
+        busy = self.status == Status.IN_PROGRESS or self.action == Action.INIT
+        return '"healing"' in (self.marks or "") and busy and self.action != Action.DELETE
 
     @property
     def done(self) -> bool:
@@ -212,6 +222,9 @@ class Stack(NamedTuple):
     shards: int
     deleted_at: float | None
     root_id: str
+    look_from: float | None
+    healing: str | None
+    exceptions: str | None
 
     @property
     def state(self) -> State:
@@ -261,7 +274,7 @@ class Watcher:
     whose stacks let go of them; promised — handles that documents of abandoned stacks name; deletions, commits —
     how much was judged; snapshots — deletions that had to wait for one; renewed — resources that were replaced for a
     mark, by key; maintained — how often stacks were suspended, resumed, locked or unlocked; held — how
-    many commits were judged while a stack was locked.
+    many commits were judged while a stack was locked; healing — what is judged of healing.
     """
 
     def __init__(self, db: WatchedDatabase, clouds: Sequence[WatchedCloud]) -> None:
@@ -279,8 +292,10 @@ class Watcher:
         self._db = db
         self._seq = 0
         self._passed_over: set[str] = set()
+        self._refused: set[tuple[str, int]] = set()
         self._now = Committed({}, {}, {})
         self._graphs: dict[tuple[str, int, int], Graph] = {}
+        self.healing = HealingLaws(self._demand, self._graph)
         db.on_commit = self.committed
         for cloud in clouds:
             cloud.on_delete = self.deleting
@@ -334,6 +349,8 @@ class Watcher:
             told[event.key or event.stack_id].append(event)
             if event.action == Action.DELETE and event.reason.startswith((KEPT, GONE, TOO_LATE)) and event.handle:
                 self.retained.add(event.handle)
+            if event.key and is_asking(event):
+                self.healing.asked.add(event.key)
             if event.action == Action.DELETE and event.reason == LET_GO:
                 self.let_go.add(event.key)
         known = self._now.rows
@@ -344,6 +361,9 @@ class Watcher:
             self._order(after, told.get(key, ()))
             self._lost(before, after)
             self._unmoved(all_stacks, before, after)
+        for stack_before, stack_after in all_stacks.values():
+            self.healing.switched(stack_before, stack_after, self._now.shards)
+        self.healing.judge(rows.values(), self._now)
         for before, after in rows.values():
             if (
                 before is not None
@@ -360,6 +380,17 @@ class Watcher:
             stack = self._now.stacks.get(stack_id)
             self._stack(*all_stacks.get(stack_id, (stack, stack)), told.get(stack_id, ()))
 
+    def _is_note(self, row: Row | None, event: Event) -> bool:
+        """Does it tell of no change of state? That something is restricted is told once an update."""
+        found = UNMOVED.fullmatch(event.reason)
+        stack = self._now.stacks.get(row.stack_id) if row is not None else None
+        if found is not None and found["refused"] and stack is not None and stack.action != Action.ROLLBACK:
+            assert row is not None
+            said = (row.key, stack.revision)
+            self._demand(said not in self._refused, f"{row.name} is refused the same twice: {event}")
+            self._refused.add(said)
+        return found is not None
+
     def _row(self, before: Row | None, after: Row | None, events: Sequence[Event]) -> None:
         if after is not None and after.done:
             self._done.add((after.stack_id, after.name))
@@ -367,13 +398,14 @@ class Watcher:
             return
         name = after.name if after is not None else before.name if before is not None else events[0].key
         quiet = (each for each in events if each.action != SIGNAL)
-        events = [event for event in quiet if not AT_HOOK.fullmatch(event.reason)]
+        events = [event for event in quiet if not self._is_note(before, event)]
         walk = [before.state if before is not None else BORN, *(event.state for event in events)]
         for one, other in itertools.pairwise(walk):
             self._demand(resource_may(one, other), f"{name} went from {joined(*one)} to {joined(*other)}")
         end = after.state if after is not None else (Action.DELETE, Status.COMPLETE)
         self._demand(walk[-1] == end, f"{name} is {joined(*end)}, its events say {[joined(*each) for each in walk]}")
-        if before is not None and (Action.CHECK, Action.CREATE) in itertools.pairwise(action for action, _ in walk):
+        begun = [(one, other) for (one, _), (other, status) in itertools.pairwise(walk) if status != Status.FAILED]
+        if before is not None and (Action.CHECK, Action.CREATE) in begun:
             self._demand(before.handle == "", f"{name} was there, and is made again in its row: {before}")
         if before is not None and after is not None:
             self._demand(after.version >= before.version, f"{name} went from version {before.version} to {after}")

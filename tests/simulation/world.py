@@ -15,7 +15,7 @@ from homeostat.model.status import Status
 from homeostat.plugins.resource import Resource
 from homeostat.store import forsaken, records, schema
 from tests.simulation.actors import Actor, Api, Process, VirtualClock, Worker
-from tests.simulation.invariants import check_rest
+from tests.simulation.invariants import check_rest, reasons
 from tests.simulation.watching import WatchedCloud, WatchedDatabase, Watcher
 
 NEXT = """
@@ -183,6 +183,8 @@ class SimulatedWorld:
                     break
                 self._jump(rested_at)
             self.clock.time += self.rng.choice((0.0, 0.0, 0.01, 0.1))
+        else:
+            raise AssertionError(f"not at rest after {steps_max} steps: {'; '.join(self._due())}")
         check_rest(self)
         left = {handle: thing for handle, thing in self.things().items() if thing.get("locked")}
         assert not left, f"still locked: {left}"
@@ -198,6 +200,16 @@ class SimulatedWorld:
         """Is a stack in progress, a pass due, or somebody in the middle of something?"""
         acting = any(not actor.idle for process in self.processes for actor in process.actors)
         return acting or bool(self.db.raw.execute(MOVING).fetchone()[0])
+
+    def _due(self) -> list[str]:
+        """What keeps it from coming to rest: stacks in progress, shards that are due, busy actors."""
+        moving = [each for each in self.all_stacks() if each.status == Status.IN_PROGRESS]
+        found = [f"{each.name} is {each.action}_{each.status}: {reasons(self, each)}" for each in moving]
+        names = {each.id: each.name for each in self.all_stacks()}
+        due = [each for each in self._all(schema.shard) if each.wake_at is not None]
+        found += [f"{names[each.stack_id]}/{each.number} is due at {each.wake_at:.2f} {each.reason}" for each in due]
+        actors = [actor for process in self.processes for actor in process.actors if not actor.idle]
+        return found + [f"{type(each).__name__} is busy" for each in actors]
 
     def run(self) -> None:
         with (

@@ -456,6 +456,23 @@ def test_a_deletion_that_hangs_ends_with_another_policy(heat: Client, http: http
     settled(http, stack_id, status="DELETE_COMPLETE")
 
 
+@pytest.mark.parametrize("existing", [False, True], ids=["PUT", "PATCH"])
+def test_a_deletion_that_hangs_inside_ends_with_another_policy(
+    heat: Client, http: httpx.Client, existing: bool
+) -> None:
+    """CV14: the policy is in the file of a nested template, of a member of a group."""
+    slow = templates.HELLO.replace("properties: {value", "properties: {action_wait_secs: {delete: 3600}, value")
+    member = "{type: OS::Heat::ResourceGroup, properties: {count: 2, resource_def: {type: one.yaml}}}"
+    root = f"heat_template_version: 2018-08-31\nresources: {{g: {member}}}"
+    stack_id = heat.stacks.create(stack_name="inside", template=root, files={"one.yaml": slow})["stack"]["id"]
+    settled(http, stack_id, status="CREATE_COMPLETE")
+    heat.stacks.delete("inside")
+    until(lambda: heat.resources.get(stack_id, "g").resource_status == "DELETE_IN_PROGRESS", "the deletion to begin")
+    retained = slow.replace("    type: OS::Heat::Test", "    deletion_policy: Retain\n    type: OS::Heat::Test")
+    heat.stacks.update("inside", template=root, files={"one.yaml": retained}, existing=existing)
+    settled(http, stack_id, status="DELETE_COMPLETE")
+
+
 def test_a_type_that_cannot_be_snapshotted_is_refused(heat: Client) -> None:
     template = templates.DISK.replace("OS::Cinder::Volume", "OS::Neutron::Net").replace("size: 1", "name: n")
     with pytest.raises(exc.HTTPBadRequest, match='"Snapshot" deletion policy not supported'):

@@ -1,5 +1,6 @@
 """The plug-in of the `openstack` command: the genuine command, with python-heatclient's plug-in beside it."""
 
+import json
 import tomllib
 from argparse import ArgumentTypeError
 from importlib.metadata import entry_points
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from homeostat.osc.v1.arguments import lasting
+from homeostat.osc.v1.switches import share
 from tests.waiting import until
 from tests.wire.commands import OpenStack
 from tests.wire.running import Running, settled
@@ -173,3 +175,54 @@ def test_servers_are_protected_unless_told_otherwise(still: OpenStack, service: 
 def test_none_is_locked_where_one_is_not_there(still: OpenStack) -> None:
     assert "The Stack (no) could not be found." in still("stack", "lock", "still", "no", code=1)
     assert still.shown("stack", "show", "still")["stack_status"] == "CREATE_COMPLETE"
+
+
+def test_convergence_is_switched_and_shown(still: OpenStack) -> None:
+    shown = still.shown("stack", "convergence", "set", "still", "--on", "--healing", "ask", "--healing-share", "0.25")
+    assert (shown["enabled"], shown["healing"], shown["healing_share"]) == (True, "ask", 0.25)
+    shown = still.shown(
+        *("stack", "convergence", "set", "still", "srv", "--off", "--healing", "replace", "--look-every", "never")
+    )
+    assert shown["resources"] == {"srv": {"enabled": False, "healing": "replace", "observe_interval": 0.0}}
+    still("stack", "convergence", "set", "still", "srv", "--same")
+    still("stack", "convergence", "set", "still", "--healing", "default", "--healing-share", "default")
+    shown = still.shown("stack", "convergence", "show", "still")
+    assert (shown["resources"], shown["healing"], shown["healing_share"]) == ({}, None, None)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("srv", "--healing-share", "0.5"), "--healing-share is of a stack"),
+        (("no", "--healing", "ask"), "The Resource (no) could not be found"),
+        (("--same",), "--same is of a resource"),
+        (("--look-every", "0.5s"), "convergence.observe_interval: it must be 0 (never)"),
+        ((), "nothing to change"),
+    ],
+)
+def test_what_is_no_switch_is_refused(still: OpenStack, words: tuple[str, ...], message: str) -> None:
+    assert message in still("stack", "convergence", "set", "still", *words, code=1)
+
+
+@pytest.mark.parametrize("text", ["nan", "0", "1.5", "-1", "much", ""])
+def test_what_is_no_share_is_refused(text: str) -> None:
+    with pytest.raises(ArgumentTypeError, match="over 0 and up to 1"):
+        share(text)
+
+
+def test_history_is_read_compared_and_wanted_again(openstack: OpenStack) -> None:
+    template = openstack.text(
+        "note.json", json.dumps({"heat_template_version": "2018-08-31", "parameters": {"t": {"type": "string"}}})
+    )
+    for verb, text in (("create", "first"), ("update", "second")):
+        openstack("stack", verb, "--wait", "-t", template, "--parameter", f"t={text}", "note")
+    listed = openstack.shown("stack", "history", "list", "note")
+    assert [(each["Revision"], each["Newest"]) for each in listed] == [(2, True), (1, False)]
+    assert "t: first" in openstack("stack", "history", "show", "note", "1")
+    lines = openstack("stack", "history", "diff", "note", "1", "2").splitlines()
+    assert lines[0] == "--- revision 1"
+    assert {"-    t: first", "+    t: second"} <= set(lines)
+    assert openstack.shown("stack", "back", "--dry-run", "note", "1")["updated"] == ""
+    assert openstack.shown("stack", "back", "--wait", "note", "1")["stack_status"] == "UPDATE_COMPLETE"
+    assert "no difference" in openstack("stack", "history", "diff", "note", "1", "3")
+    assert "The Revision (9) of stack" in openstack("stack", "back", "note", "9", code=1)

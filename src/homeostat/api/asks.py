@@ -11,11 +11,12 @@ from homeostat.convergence.delegating import Accept, nobodys
 from homeostat.model.errors import Rejected
 from homeostat.model.status import MAINTENANCE, Action, Status
 from homeostat.model.world import Resource
-from homeostat.planner import hooks, outcome
+from homeostat.planner import hooks, outcome, unhealthy
 from homeostat.planner.current import current_row
+from homeostat.planner.healing import is_asking
 from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import is_outside, kind_of
-from homeostat.store import events, locking, schema, shards, stacks, views
+from homeostat.store import events, locking, looking, schema, shards, stacks, views
 from homeostat.store.database import Database
 from homeostat.templates.registry import HOOKS
 
@@ -54,7 +55,7 @@ class Asks:
             stack = stacks.live(self._db, tx, stack_id)
             now = self._db.now_of(tx)
             where, numbers = self._extent(tx, stack, resource)
-            shards.ask_to_look(tx, where, now, numbers)
+            looking.ask_to_look(tx, where, now, numbers)
             return now
 
     def looked_at(self, tx: Connection, stack: Row[Any], resource: str | None = None) -> tuple[float | None, str]:
@@ -63,7 +64,7 @@ class Asks:
 
         Fails: Rejected — ResourceNotAvailable for a resource that has not been begun.
         """
-        return shards.looked_at(tx, *self._extent(tx, stack, resource))
+        return looking.looked_at(tx, *self._extent(tx, stack, resource))
 
     def _extent(self, tx: Connection, stack: Row[Any], resource: str | None) -> tuple[Any, Sequence[int] | None]:
         """Stacks, and which of their shards (None: all), that a look at the stack or at the resource takes in."""
@@ -76,7 +77,8 @@ class Asks:
 
     def converge(self, stack_id: str, resource: str | None = None) -> None:
         """Look at the stack or the resource, and bring it to what it should be, whatever the switches say; what has
-        failed is tried again.
+        failed is tried again. A nested stack that is marked unhealthy, or waits for somebody to agree, is replaced as a
+        whole; otherwise what is in it is looked at.
 
         Fails: Rejected — EntityNotFound; ResourceNotAvailable for a resource that has not been begun; NotSupported for
         a suspended stack; StackLocked.
@@ -86,7 +88,7 @@ class Asks:
             if stack.suspended:
                 raise Rejected("NotSupported", "Converging a stack when it is suspended is not supported: resume it.")
             row = self._resource(tx, stack, resource)
-            if row is not None and not _child(row):
+            if row is not None and (not _child(row) or is_asking(row) or unhealthy.mark_of(row) is not None):
                 self._converge_one(tx, stack, row)
                 return
             whole = stack if row is None else stacks.for_update(self._db, tx, row.handle)
@@ -98,7 +100,7 @@ class Asks:
         now = self._db.now_of(tx)
         shards.wake(tx, stack.id, now, shards.USER, [row.shard])
         if is_outside(row.type):
-            shards.ask_to_look(tx, [stack.id], now, [row.shard])
+            looking.ask_to_look(tx, [stack.id], now, [row.shard])
         table = schema.resource
         asked = update(table).where(table.c.key == row.key).values(asked_at=now, version=table.c.version + 1)
         tx.execute(asked)
@@ -212,7 +214,7 @@ class Asks:
                 inside = _changed(healing, {"policy": policy} if policy else {})
                 self._set(tx, child, {**whole, **mine, "healing": inside})
             # What was left alone may be healed now: the look wakes the shards, and begins the new rhythm.
-            shards.ask_to_look(tx, stacks.below(stack_id), self._db.now_of(tx))
+            looking.ask_to_look(tx, stacks.below(stack_id), self._db.now_of(tx))
             return stacks.live(self._db, tx, stack_id)
 
     def _children(self, tx: Connection, stack: Row[Any], names: Collection[str]) -> list[tuple[str, str]]:

@@ -1,7 +1,7 @@
 """Checks a template with all that is nested in it against its types, before anything exists."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,13 +20,14 @@ from homeostat.convergence.definitions import (
 )
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Rejected, invalid
+from homeostat.planner import healing_policy
 from homeostat.resources import groups
 from homeostat.resources.base import ResourceType
 from homeostat.resources.families.grouping import Membership, ResourceGroup
 from homeostat.resources.families.scaling import ScalingGroup
 from homeostat.resources.graph import Indexed
 from homeostat.resources.nested import FromTemplate, TemplateResource, facade_problem, parameters_of
-from homeostat.resources.registry import is_known, is_outside, resource_type
+from homeostat.resources.registry import is_known, resource_type
 from homeostat.resources.schema import UNKNOWN, coerce
 from homeostat.resources.secrets import holds_secrets, makes_secrets
 from homeostat.store.stacks import Desired
@@ -161,11 +162,33 @@ def check(
     expansion.check_size(needs.resources)
     try:
         with Hidden.of(compiled.parameters).refusals():
+            _check_names(compiled)
             _check_resources(compiled, Checker(desired, depth, needs, expansion))
     except Rejected as error:
         raise compiled.version.dialect.worded(error) from error
     needs.secret = holds_secrets(compiled) or any(each.needs.secret for each in needs.nested.values())
     return graph_of(compiled, desired)
+
+
+NAME_MAX = 255
+"""Characters of a name that a template gives to anything."""
+SHOWN_MAX = 40
+
+
+def _check_names(compiled: Compiled) -> None:
+    """Fails: Rejected naming the place, with the beginning of what is too long."""
+    declared = [name for name, each in compiled.parameters.items() if not each.pseudo]
+    sections: tuple[tuple[str, Iterable[str]], ...] = (
+        ("parameters", declared),
+        ("conditions", compiled.conditions),
+        ("resources", compiled.definitions),
+        ("outputs", compiled.outputs),
+    )
+    for section, names in sections:
+        for name in names:
+            if len(name) > NAME_MAX:
+                message = f"The name has {len(name)} characters, at most {NAME_MAX} are allowed: give it a shorter one"
+                raise invalid(message, section, f"{name[:SHOWN_MAX]}…")
 
 
 def _check_resources(compiled: Compiled, checker: "Checker") -> None:
@@ -179,6 +202,7 @@ def _check_resources(compiled: Compiled, checker: "Checker") -> None:
         try:
             given = definition.properties if definition.static else evaluate(definition.properties, scope)
             metadata = evaluate(definition.metadata, scope)
+            healing_policy.check(metadata, (*path, "metadata"))
         except Rejected as error:
             raise error if error.path else error.at(*path) from error
         resolved = definition if metadata is definition.metadata else replace(definition, metadata=metadata)
@@ -207,9 +231,9 @@ def _check_among(definitions: Mapping[str, Definition]) -> None:
 
 
 def _check_external(definition: Definition, kind: ResourceType, path: tuple[str | int, ...]) -> None:
-    """Fails: Rejected for what no cloud knows by an id, and for what is none."""
-    if not is_outside(definition.type):
-        message = f"A resource of type {kind.name} is not there but in its stack: leave external_id out"
+    """Fails: Rejected for what is a stack of its own, which has one owner, and for what is no id."""
+    if kind.kind == STACK:
+        message = f"A resource of type {kind.name} is a part of its stack: leave external_id out"
         raise Rejected("NotSupported", message, path=path)
     if not isinstance(definition.external_id, str | Function) and definition.external_id is not UNKNOWN:
         raise invalid("the id of the thing is needed, as a text", *path)
@@ -285,6 +309,7 @@ class Checker:
         if isinstance(one, Mapping) and one.get("type") is not UNKNOWN and one.get("properties") is not UNKNOWN:
             made = groups.member_definition(one, "0", values.get("index_var"))
             member = registry.applied(Definition("0", made["type"], metadata=made.get("metadata")))
+            healing_policy.check(member.metadata, (*path, member_property(each), "metadata"))
             inside.resource(member, made["properties"], (*path, member_property(each)))
         inside.needs.resources = _count(kind, values) * (1 + inside.needs.resources)
         types, given = values.get("resources"), values.get("resource_properties") or {}

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from homeostat.api.intake import Intent
+from homeostat.api.tags import check_tags
 from homeostat.convergence.adopting import is_document
 from homeostat.convergence.children import too_deep
 from homeostat.model.errors import Rejected
@@ -98,5 +99,9 @@ def _environment(document: Mapping[str, Any]) -> Document:
 
 
 def _tags(document: Mapping[str, Any]) -> list[str] | None:
+    """Fails: Rejected."""
     tags = document.get("tags")
-    return [str(tag) for tag in tags] if isinstance(tags, list) and tags else None
+    try:
+        return check_tags([str(tag) for tag in tags]) if isinstance(tags, list) and tags else None
+    except ValueError as error:
+        raise Rejected("HTTPBadRequest", f"adopt_stack_data.tags: {error}") from error

@@ -20,6 +20,7 @@ from homeostat.convergence.definitions import (
     template_of,
     touched_shards,
 )
+from homeostat.convergence.policies import inside
 from homeostat.convergence.veil import Veil
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected, Terminal
@@ -92,7 +93,8 @@ class Forecaster:
         self._horizon = horizon
         self._told = 0
         self._looks = looks
-        self._policies: Mapping[str, str] = {}
+        self._policies: dict[str, Mapping[str, str]] = {}
+        self._files: Mapping[str, str] = {}
 
     def of_new(self, name: str, project: str, desired: Desired, compiled: Compiled) -> Forecast:
         """Of a stack that would be created."""
@@ -110,10 +112,11 @@ class Forecaster:
         return self._filled(forecast, stack, before, desired)
 
     def of_deletion(
-        self, stack: Row[Any], before: Desired, compiled: Compiled, policies: Mapping[str, str]
+        self, stack: Row[Any], before: Desired, after: Desired, compiled: Compiled, policies: Mapping[str, str]
     ) -> Forecast:
-        """Of a stack whose deletion would go on with these policies. before — what was last asked for apart from it."""
-        self._policies = policies
+        """Of a stack whose deletion would go on with these policies, and those in the files of `after`. before — what
+        was last asked for apart from it."""
+        self._policies, self._files = {stack.id: policies}, after.files
         forecast = Forecast(stack.id, stack.name, stack.project, (), Veil().of(compiled), compiled)
         return self._filled(forecast, stack, before, stacks.EMPTY)
 
@@ -177,8 +180,11 @@ class Forecaster:
         if stack is None:
             return World(facts, number, graph)
         rows, seen = worlds.load_rows(self._tx, stack.id, number)
-        for each in rows.values() if stack.parent_id is None else ():
-            each.deletion_policy = self._policies.get(each.name, each.deletion_policy)
+        policies = self._policies.get(stack.id)
+        if policies is None:
+            policies = inside(self._tx, facts, self._files.get) if self._files else {}
+        for each in rows.values():
+            each.deletion_policy = policies.get(each.name, each.deletion_policy)
         row = shards.get(self._tx, stack.id, number)
         settled = row.settled_revision if row is not None else 0
         world = World(facts, number, graph, rows, seen, settled)

@@ -265,9 +265,9 @@ class Intake:
             changes = _changes(intent, patch=patch)
             return self._revise(row, desired, changes, accept, look_first=intent.look_first, policies=policies)
 
-    def _new_policies(self, row: Row[Any], desired: Desired) -> dict[str, str]:
+    def _new_policies(self, row: Row[Any], desired: Desired) -> dict[str, str] | None:
         if row.action != Action.DELETE:
-            return {}
+            return None
         with self._db.read() as tx:
             before = stacks.desired_of(tx, row.id, views.described_revision(tx, row.id))
         return new_policies(row, before, desired)
@@ -313,8 +313,8 @@ class Intake:
             before = stacks.desired_of(tx, row.id, views.described_revision(tx, row.id))
             policies = new_policies(row, before, desired)
             forecaster = self._forecaster(tx, intent)
-            if policies:
-                return forecaster.of_deletion(row, before, compiled, policies)
+            if policies is not None:
+                return forecaster.of_deletion(row, before, desired, compiled, policies)
             return forecaster.of_update(row, desired, compiled)
 
     def _forecaster(self, tx: Connection, intent: Intent) -> Forecaster:
@@ -360,7 +360,7 @@ class Intake:
         accept: Accept,
         *,
         look_first: bool,
-        policies: Mapping[str, str],
+        policies: Mapping[str, str] | None,
     ) -> int | None:
         """Store it; None when the stack is not at the revision any more at which it was seen."""
         with self._db.write() as tx:
@@ -373,7 +373,7 @@ class Intake:
             if look_first:
                 changes = {**changes, "look_from": now}
             accept(tx)
-            if policies:
+            if policies is not None:
                 timeout_s = self.quotas.timeout_s
                 return deleting.go_on(self._db, tx, row, desired, policies, now, timeout_s, changes)
             return stacks.revise(self._db, tx, row, Action.UPDATE, desired, now, self.quotas.timeout_s, changes)

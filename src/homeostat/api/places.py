@@ -5,6 +5,7 @@ processor that a process has with everybody's reads.
 """
 
 import asyncio
+import sys
 import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import AsyncIterator, Callable
@@ -20,6 +21,10 @@ WAITING_MAX = 50
 PATIENCE_S = 60.0
 """How long a request waits for a place."""
 RETRY_AFTER_S = 5.0
+TURN_S = 0.001
+"""For which a thread computes before it lets another one do so, while a place is taken: a read waits for such a turn of
+each of them, again and again. At other times longer turns are cheaper."""
+_USUAL_TURN_S = sys.getswitchinterval()
 
 
 class Gone(HomeostatError):
@@ -111,12 +116,15 @@ class Places:
     def _hold(self, project: str) -> None:
         self._free -= 1
         self._held[project] += 1
+        sys.setswitchinterval(TURN_S)
 
     def _give_back(self, project: str) -> None:
         self._free += 1
         self._held[project] -= 1
         if not self._held[project]:
             del self._held[project]
+        if not self._held:
+            sys.setswitchinterval(_USUAL_TURN_S)
         self._let_in()
 
     def _let_in(self) -> None:

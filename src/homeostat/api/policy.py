@@ -69,5 +69,5 @@ def list_rules() -> list[RuleDefault]:
     for route in (route for router in ROUTERS for route in router.routes):
         rule = rule_of(route)
         if isinstance(route, APIRoute) and rule is not None:
-            named.setdefault(rule, []).extend((method, route.path) for method in sorted(route.methods or ()))
+            named.setdefault(rule, []).extend((method, route.path_format) for method in sorted(route.methods or ()))
     return rules.defaults(named)

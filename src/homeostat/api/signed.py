@@ -10,16 +10,18 @@ from homeostat.api.answers import Json
 from homeostat.api.asking import Service, SignalBody
 from homeostat.api.cloudformation import answers
 from homeostat.api.cloudformation.answers import Xml
+from homeostat.api.convertors import ANY_PATH
 from homeostat.api.faults import documented
 from homeostat.convergence.signalling import Told
 
 ROUTER = APIRouter(prefix="/v1", tags=["signals"], responses=documented(400, 401, 403, 404, 405, 429, 500, 503))
 SIGNALS: dict[str, Any] = {"response_class": Xml, "responses": answers.documented("Taken.")}
 """These addresses are of the CloudFormation API, and so are their errors."""
+SIGNED = f"{{arn:{ANY_PATH}}}"
 Arn = Annotated[str, Path(description="`arn:openstack:heat::<project>:stacks/<name>/<id>/resources/<name>`.")]
 
 
-@ROUTER.put("/waitcondition/{arn:path}", summary="Signal a wait condition's handle at its signed address", **SIGNALS)
+@ROUTER.put(f"/waitcondition/{SIGNED}", summary="Signal a wait condition's handle at its signed address", **SIGNALS)
 def put_signal(request: Request, arn: Arn, body: SignalBody) -> Response:
     """Answered as soon as the signal is kept; with `ContentType=JSON` the answer has the metadata of the handle."""
     told = _told(request, body)
@@ -30,18 +32,18 @@ def put_signal(request: Request, arn: Arn, body: SignalBody) -> Response:
     return Xml(element)
 
 
-@ROUTER.post("/signal/{arn:path}", summary="Signal a resource at its signed address", **SIGNALS)
+@ROUTER.post(f"/signal/{SIGNED}", summary="Signal a resource at its signed address", **SIGNALS)
 def post_signal(request: Request, arn: Arn, body: SignalBody) -> Response:
     _told(request, body)
     return Response(media_type="text/plain")
 
 
 @ROUTER.get(
-    "/metadata/{arn:path}",
+    f"/metadata/{SIGNED}",
     summary="Show the metadata of a server at its signed address",
     responses={200: {"model": dict[str, Any], "description": "The metadata."}},
 )
-@ROUTER.head("/metadata/{arn:path}", include_in_schema=False)
+@ROUTER.head(f"/metadata/{SIGNED}", include_in_schema=False)
 def show_metadata(request: Request, arn: Arn) -> Response:
     """What the agent of a server reads: the configs to apply, and what the template says."""
     service: Service = request.app.state.service

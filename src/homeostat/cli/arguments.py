@@ -3,6 +3,7 @@
 import os
 import re
 from argparse import (
+    SUPPRESS,
     ArgumentParser,
     ArgumentTypeError,
     BooleanOptionalAction,
@@ -202,7 +203,11 @@ def _add_asks(commands: Commands) -> None:
         help="make anew what is gone or broken for good, or ask first",
     )
     convergence.add_argument(
-        "--healing-share", metavar="SHARE", type=share, help="of the stack's things that is healed at a time, like 0.2"
+        "--healing-share",
+        metavar="SHARE",
+        type=share_or_default,
+        default=SUPPRESS,
+        help="of the stack's things that is healed at a time, like 0.2, or default",
     )
 
 
@@ -363,6 +368,14 @@ def _service(commands: Commands, name: str, summary: str, example: str) -> Argum
         type=share,
         metavar="SHARE",
     )
+    _option(
+        command,
+        "forget-workers-after",
+        "10m",
+        "a worker that died stays in the register, and in what `homeostat doctor` tells, for so long",
+        type=age_s,
+        metavar="AGE",
+    )
     _option(command, "depth-max", 5, "levels of nested stacks that a stack may have", type=int, metavar="N")
     _option(command, "previewed-max", 10_000, "resources that a preview tells of", type=int, metavar="N")
     _option(
@@ -436,6 +449,9 @@ def _add_operator_commands(commands: Commands) -> None:
         "doctor",
         "look whether all is well with the service, running or not, and say what to do",
         "homeostat doctor\n  homeostat doctor --json | jq '.checks[] | select(.level != \"ok\")'",
+    )
+    doctor.add_argument(
+        "--acknowledge", action="store_true", help="take workers that died out of the register, you know why they did"
     )
     _option(doctor, "cloud", "local", "where resources are made: on this machine, or in memory", choices=CLOUDS)
     purge = _operator(
@@ -616,6 +632,11 @@ def share(text: str) -> float:
     if not 0 < found <= 1:
         raise ArgumentTypeError(f"{text} is not over 0 and up to 1")
     return found
+
+
+def share_or_default(text: str) -> float | None:
+    """A share, or `default` (None)."""
+    return None if text == "default" else share(text)
 
 
 def _natural(text: str) -> int:

@@ -127,7 +127,7 @@ def _given(arguments: Namespace) -> Wire | None:
         given["observe_interval"] = arguments.look_every.seconds
     if arguments.healing is not None:
         given["healing"] = None if arguments.healing == "default" else arguments.healing
-    if arguments.healing_share is not None:
+    if "healing_share" in arguments:
         if arguments.resource is not None:
             raise Usage("--healing-share is of a stack: leave out the resource")
         given["healing_share"] = arguments.healing_share

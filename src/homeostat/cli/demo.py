@@ -112,7 +112,8 @@ class Demo:
         moving = ", ".join(each.name for each in middle.resources if not each.at_rest)
         self._check(not middle.at_rest, "the update is half done", f"in progress: {moving}")
         self._until(lambda: self._state.running() is None, "the service to be dead")
-        self._check(bool(self._pages()), "the pages are served all the same", "")
+        pages = self._until(self._pages, "a page: a server that has just become active begins to serve on its own")
+        self._check(bool(pages), "the pages are served all the same", "")
 
     def _kill_in_the_middle(self, greeting: str, pids: Sequence[int]) -> Snapshot | None:
         """Change the greeting and kill these while that is half done; None when it is done before it is seen."""

@@ -20,7 +20,7 @@ from homeostat.model.errors import Transient
 from homeostat.model.status import Status
 from homeostat.resources.discovery import BUILT_IN
 from homeostat.resources.registry import of_kind, register, type_of
-from homeostat.store import delegations, health, identities, locking, resealing, schema, sinks, workers
+from homeostat.store import delegations, health, identities, locking, resealing, retained, schema, sinks, workers
 from homeostat.store.database import Database
 from homeostat.store.sealing import Unreadable
 
@@ -164,7 +164,7 @@ def _workers(db: Database, tx: Connection) -> Check:
     dead = [f"{each.name}, {now - each.seen_at:.0f} s ago" for each in listed if not each.is_alive(now)]
     if not dead:
         return Check("workers", Level.OK, found or "none runs")
-    remedy = "others take over what they had; see that some run, and why these died"
+    remedy = "others take over what they had; see that some run; when you know why these died: doctor --acknowledge"
     return Check("workers", Level.WARN, f"gone without a word: {_listed(dead)}; running: {found or 'none'}", remedy)
 
 
@@ -205,7 +205,8 @@ def _looks(_: Database, tx: Connection) -> Check:
     if not rows:
         return Check("looks", Level.OK, "none finds everything of a project gone")
     found = _listed([f"{row.absent} of kind {row.kind} in project {row.project}" for row in rows])
-    remedy = "see whether the cloud tells the truth; if they are gone: homeostat converge STACK, which makes them anew"
+    remedy = "see whether the cloud tells the truth; if they are gone: homeostat converge STACK, which makes them anew "
+    remedy += "(by itself it goes on ten minutes later, if something else of that service is seen)"
     return Check("looks", Level.WARN, f"healing waits, since these are absent at once: {found}", remedy)
 
 
@@ -293,20 +294,29 @@ def _local_cloud(db: Database, root: Path) -> Iterator[Check]:
     except Transient as error:
         yield Check("local cloud", Level.FAIL, f"nobody can look into it: {error}", "bring back what the text names")
         return
-    kept = "Landlock keeps user data" if landlock.version() else "without Landlock, nothing keeps user data"
-    yield Check("local cloud", Level.OK, f"it is in {root}; {kept} from the files of the service")
+    guarded = "Landlock keeps user data" if landlock.version() else "without Landlock, nothing keeps user data"
+    yield Check("local cloud", Level.OK, f"it is in {root}; {guarded} from the files of the service")
     with db.read() as tx:
         candidates = {kind: health.unowned(tx, found) for kind, found in before.items()}
+        kept = {kind: retained.among(tx, kind, handles) for kind, handles in candidates.items()}
         rows = health.steady(tx, {name for names in of_kind(before).values() for name in names})
     after = inventory.things(root, known)
-    left = [f"{kind} {handle}" for kind, handles in candidates.items() for handle in sorted(handles & set(after[kind]))]
-    kinds = {row.type: type_of(row.type).kind for row in rows}
-    lost = [f"{row.name} of stack {row.stack_id}" for row in rows if row.handle not in after[kinds[row.type]]]
+    left, let_go = [], []
+    for kind, handles in candidates.items():
+        why = {each.handle: f"{each.name} of stack {each.stack}: {each.reason}" for each in kept[kind]}
+        for handle in sorted(handles & set(after[kind])):
+            if handle in why:
+                let_go.append(f"{kind} {handle} ({why[handle]})")
+            else:
+                left.append(f"{kind} {handle}")
+    yield Check("things that were kept", Level.OK, _listed(let_go) or "none")
+    remedy = f"left by a lost database, or kept by an older version; what nobody needs: remove it below {root}"
     if left:
-        remedy = f"kept by a deletion policy, or by a lost database; what is not needed: remove it below {root}"
         yield Check("things without rows", Level.WARN, _listed(left), remedy)
     else:
         yield Check("things without rows", Level.OK, "none")
+    kinds = {row.type: type_of(row.type).kind for row in rows}
+    lost = [f"{row.name} of stack {row.stack_id}" for row in rows if row.handle not in after[kinds[row.type]]]
     if lost:
         yield Check("rows without things", Level.WARN, _listed(lost), "a worker heals them within a minute")
     else:

@@ -1,11 +1,8 @@
 """`homeostat history`: what was wanted of a stack before; `homeostat back`: have one of these again."""
 
-import difflib
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-import yaml
 from rich.text import Text
 
 from homeostat.cli import picture
@@ -14,6 +11,7 @@ from homeostat.cli.commands import accepted, connect, console, ended, followed
 from homeostat.cli.following import write_json
 from homeostat.cli.plan import counted, drawn
 from homeostat.cli.problems import OK
+from homeostat.difference import difference, text_of
 
 COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
@@ -57,22 +55,13 @@ def _show(revision: Wire, arguments: Namespace) -> int:
 
 
 def _difference(before: Wire, after: Wire, arguments: Namespace) -> int:
-    names = (f"revision {before['number']}", f"revision {after['number']}")
-    lines = list(difflib.unified_diff(text_of(before).splitlines(), text_of(after).splitlines(), *names, lineterm=""))
+    lines = difference(before, after)
     if arguments.json:
         write_json({"from": before["number"], "to": after["number"], "diff": lines})
         return OK
     for line in lines or ["no difference, but for values that are hidden"]:
         console().print(Text(line, style=COLOURS.get(line[:1], "")), soft_wrap=True)
     return OK
-
-
-def text_of(revision: Mapping[str, Any]) -> str:
-    """Template, environment and files as one text."""
-    said = {section: revision[section] for section in ("template", "environment", "files")}
-    told = {name: value for name, value in said["environment"].items() if value}
-    whole = {**said, "environment": told}
-    return yaml.safe_dump(whole, sort_keys=False, allow_unicode=True, width=1000)
 
 
 def back(arguments: Namespace) -> int:

@@ -23,8 +23,11 @@ from homeostat.store.purge import Removed, Rules
 _STYLES = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "red"}
 
 
-def doctor(db: Database, cloud: Path | None, *, as_json: bool) -> int:
-    """Print all checks. Gives the exit code: 1 when one of them fails."""
+def doctor(db: Database, cloud: Path | None, *, as_json: bool, acknowledge: bool = False) -> int:
+    """Print all checks. Gives the exit code: 1 when one of them fails. acknowledge — forget dead workers."""
+    if acknowledge and not db.missing_file and db.standing().usable:
+        with db.write() as tx:
+            workers.forget_dead(tx, db.now_of(tx))
     checks = list(examine(db, cloud))
     healthy = all(check.level is not Level.FAIL for check in checks)
     if as_json:

@@ -78,12 +78,15 @@ class ServiceSettings:
     resources_max: int = 1_000_000
     """Of one stack with all that is nested in it."""
     expanded_max: int = 50_000
-    hidden_tags: tuple[str, ...] = ()
     """Resources of the nested templates of one stack that differ."""
+    hidden_tags: tuple[str, ...] = ()
+    """Stacks with such a tag are listed only on demand."""
     depth_max: int = 5
     """Levels of nested stacks."""
     heal_share: float = 0.4
     """Of a stack's things, that is healed at a time."""
+    forget_workers_s: float = 600.0
+    """A worker that died is shown for so long."""
     previewed_max: int = 10_000
     """Resources that a preview tells of."""
     heavy_requests: int = 4
@@ -141,6 +144,7 @@ class ServiceSettings:
             previewed_max=arguments.previewed_max,
             heavy_requests=arguments.heavy_requests,
             heal_share=arguments.heal_share,
+            forget_workers_s=arguments.forget_workers_after,
             snapshots_max=arguments.snapshots_max,
             regions=tuple(arguments.region),
             region_logins=arguments.region_logins,
@@ -267,6 +271,7 @@ class ServiceSettings:
             "HOMEOSTAT_PREVIEWED_MAX": str(self.previewed_max),
             "HOMEOSTAT_HEAVY_REQUESTS": str(self.heavy_requests),
             "HOMEOSTAT_HEAL_SHARE": str(self.heal_share),
+            "HOMEOSTAT_FORGET_WORKERS_AFTER": f"{self.forget_workers_s:.0f}s",
             "HOMEOSTAT_SNAPSHOTS_MAX": str(self.snapshots_max),
             "HOMEOSTAT_REGION": " ".join(self.regions),
             "HOMEOSTAT_REGION_LOGINS": str(self.region_logins or ""),

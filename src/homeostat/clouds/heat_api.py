@@ -8,7 +8,7 @@ where the list shows news, and again when what is known of them is old.
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -295,7 +295,8 @@ class RemoteStacks:
         return self._begun(region.name, entry["id"], entry["stack_name"], "UPDATE")
 
     def delete(self, kind: str, handles: Sequence[str]) -> list[Answer]:
-        return self._of_handles(handles, self._delete, handles)
+        answers = self._of_handles(handles, self._delete, handles)
+        return [_not_found(each) if isinstance(each, Observation) else each for each in answers]
 
     def _delete(self, region: Region, entry: Wire, handle: str) -> Answer:
         self._ask(region, "DELETE", _path(entry), of=handle)
@@ -374,6 +375,11 @@ def _named(name: str, stacks: Sequence[tuple[str, Wire]]) -> str | None:
 
 def handle_of(region: str, stack_id: str) -> str:
     return stack_id if region == OWN else f"{region}/{stack_id}"
+
+
+def _not_found(answer: Observation) -> Observation:
+    """What is deleted goes on to exist for a while: what is absent already was not there."""
+    return replace(answer, not_found=not answer.present)
 
 
 def _region_of(handle: str) -> str:

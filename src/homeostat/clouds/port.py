@@ -10,7 +10,8 @@ Rules for adapters
 * `create` is idempotent on the token where the cloud can be: asked twice with one token, it gives the same thing.
   In any case the thing carries its token so that `find` can tell of it after a crash (CV18).
 * A create answers as soon as the cloud has accepted it; the thing may still be building (`status`).
-* Deleting what is absent is done, not an error. A delete may take time: the answer is then a PRESENT observation whose
+* Deleting what is absent is done, not an error; the answer is then ABSENT and `not_found`: should the cloud have been
+  wrong, what turns up again soon is removed. A delete may take time: the answer is then a PRESENT observation whose
   status is `deleting`, and later looks say ABSENT.
 * Absent is only said when the cloud answered that the thing does not exist; a cloud that does not answer raises
   `Transient`, and the look is unknown, never absent.

@@ -6,3 +6,8 @@ groups that change batch by batch · `observing` looks at the world in bulk · `
 TaskFlow's job boards and conductor · `worker` all of it in one process · `explaining` why a stack does not move ·
 `clock` time · `metrics`, `exposition`, `traces`, `log_context` what is told about all that
 """
+
+import warnings
+
+# TaskFlow imports it when it is loaded itself; nobody here can do anything about that.
+warnings.filterwarnings("ignore", "eventletutils module is deprecated", DeprecationWarning)

@@ -14,6 +14,7 @@ from taskflow import exceptions, states
 from taskflow.jobs import base
 
 from homeostat.convergence import metrics
+from homeostat.convergence.lost_shards import LostShards
 from homeostat.model.errors import Transient
 from homeostat.store import shards
 from homeostat.store.database import Database
@@ -42,16 +43,24 @@ def unreachable() -> Iterator[None]:
         raise exceptions.JobFailure(str(error)) from error
 
 
-def claim_shard(db: Database, stack_id: str, number: int, who: str, lease_s: float) -> Lease | None:
-    """Own the shard; None when there is nothing to do or another one was faster."""
-    with db.write() as tx:
-        return shards.claim(tx, stack_id, number, who, db.now_of(tx), lease_s)
+def claim_shard(db: Database, stack_id: str, number: int, who: str, lease_s: float, lost: LostShards) -> Lease | None:
+    """Own the shard; None when there is nothing to do or another one was faster. Fails: Transient; then the claim may
+    have been stored all the same, and `lost` holds it."""
+    try:
+        with db.write() as tx:
+            return shards.claim(tx, stack_id, number, who, db.now_of(tx), lease_s)
+    except Transient:
+        lost.add(stack_id, number)
+        raise
 
 
 def give_back(db: Database, lease: Lease) -> None:
-    """A pass that could not be finished: let anybody claim the shard again."""
+    """A pass that could not be finished: let anybody claim the shard again. Where a newer owner has it, that one may
+    have counted a crash; there was none."""
     with db.write() as tx:
-        shards.release(tx, lease, lease.wakes, db.now_of(tx) + AGAIN_S)
+        now = db.now_of(tx)
+        if not shards.release(tx, lease, lease.wakes, now + AGAIN_S):
+            shards.acquit(tx, lease.stack_id, lease.number, now)
 
 
 def wake_shard(db: Database, details: Mapping[str, Any] | None, priority: Any) -> Row[Any]:
@@ -96,12 +105,14 @@ class ShardJob(base.Job):  # type: ignore[misc]
 
 
 class ShardBoard(base.JobBoard):  # type: ignore[misc]
-    """Job board over one database. conf — `{"database": Database, "lease_s": seconds}`."""
+    """Job board over one database. conf — `{"database": Database, "lease_s": seconds, "lost": LostShards}`; without
+    `lost`, claims whose answer got lost are not told of."""
 
     def __init__(self, name: str, conf: dict[str, Any], persistence: Any = None) -> None:
         super().__init__(name, conf)
         self._db: Database = conf["database"]
         self._lease_s: float = conf["lease_s"]
+        self._lost: LostShards = conf.get("lost") or LostShards()
         self._connected = False
 
     def iterjobs(self, only_unclaimed: bool = False, ensure_fresh: bool = False) -> Iterator[ShardJob]:
@@ -112,8 +123,8 @@ class ShardBoard(base.JobBoard):  # type: ignore[misc]
 
     def due_in(self, within_s: float) -> float:
         """Seconds until a job can be claimed: 0 where one can be now, at most `within_s`. A short indexed query."""
-        with self._db.read() as tx:
-            return shards.due_in(tx, self._db.now_of(tx), within_s)
+        with self._db.glance() as tx:
+            return shards.due_in(tx, self._db.agreed_now(), within_s)
 
     @property
     def job_count(self) -> int:
@@ -127,7 +138,7 @@ class ShardBoard(base.JobBoard):  # type: ignore[misc]
     def claim(self, job: ShardJob, who: str) -> None:
         """Fails: UnclaimableJob when somebody else was faster."""
         with unreachable():
-            job.lease = claim_shard(self._db, job.stack_id, job.number, who, self._lease_s)
+            job.lease = claim_shard(self._db, job.stack_id, job.number, who, self._lease_s, self._lost)
         if job.lease is None:
             raise exceptions.UnclaimableJob(f"{job.name} was claimed by another worker")
         metrics.claimed()

@@ -3,16 +3,14 @@
 The child lives in the same database, so making it and knowing of it are one transaction: nothing can be made twice.
 """
 
-import threading
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from cachetools import TTLCache
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import ColumnElement, Connection, Row, select
 
 from homeostat.clouds.port import Answer
-from homeostat.convergence import adopting
+from homeostat.convergence import adopting, trees
 from homeostat.convergence.clock import Clock, Entropy
 from homeostat.convergence.definitions import (
     MEMBERS_PER_SHARD,
@@ -21,14 +19,13 @@ from homeostat.convergence.definitions import (
     group_desired,
     named_desired,
     registry_of,
-    size_of,
     template_of,
     touched_shards,
 )
 from homeostat.convergence.records import stack_arn
 from homeostat.convergence.veil import Veils
 from homeostat.model.desired import Identity
-from homeostat.model.errors import Rejected, Terminal
+from homeostat.model.errors import Rejected, Terminal, Transient
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Step, Verb
 from homeostat.model.status import Action, Status
@@ -47,8 +44,9 @@ from homeostat.resources.families.grouping import Launched
 from homeostat.resources.families.scaling import LaunchConfiguration, ScalingGroup
 from homeostat.resources.nested import FACADE, POLICY, FromTemplate, NestedStack, TemplateResource, parameters_of
 from homeostat.resources.registry import kind_of, type_of
-from homeostat.store import locking, schema, shards, stacks, worlds
+from homeostat.store import locking, schema, shards, stacks, standing, worlds
 from homeostat.store.database import Database
+from homeostat.store.standing import Standing
 from homeostat.templates import Compiled, declared_in, environments, evaluate
 from homeostat.templates.weights import Overweight, weight
 
@@ -56,9 +54,6 @@ DEPTH_MAX = 5
 """Levels of nested stacks below a root stack, where the service does not say otherwise."""
 STACK = "stack"
 """Kind of resources whose reality is a child stack."""
-RESOURCES_MAX = 1_000_000
-"""Resources of a stack with all that is nested in it, where nobody says otherwise."""
-SIZES_KEPT_MAX, SIZES_KEPT_S = 1000, 2.0
 MEMBERS_MAX = 32 * 1024 * 1024
 """Weight of what the members of a group or chain are made from, for those who are loaded together."""
 TOLD_MAX = 64 * 1024 * 1024
@@ -86,6 +81,37 @@ class Guard(Protocol):
         Gives the count of wake-ups."""
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a child stack should be next. child_id — of the one there is, or of the new one; state — of the child for
+    which it was found out, None for a new one; before — its newest revision; least — resources that there will be in it
+    at the least."""
+
+    child_id: str
+    state: tuple[Any, ...] | None
+    before: stacks.Desired
+    desired: stacks.Desired
+    least: int
+
+
+class _Moved(Exception):
+    """The child stack has changed since it was found out what it should be."""
+
+
+PLANLESS = frozenset({Verb.FIND, Verb.OPERATE, Verb.DELETE})
+"""What can be carried out without knowing what the child should be."""
+PLANS_MAX = 5
+
+
+def _state(child: Row[Any] | None) -> tuple[Any, ...] | None:
+    return None if child is None else (child.id, child.revision, child.complete_revision)
+
+
+def _child_of(row: Resource) -> tuple[ColumnElement[bool], ...]:
+    table = schema.stack
+    return table.c.parent_key == row.key, table.c.deleted_at.is_(None)
+
+
 class Children:
     """Performs steps on child stacks. timeout_s — for children, which stay within their parent's time anyway;
     depth_max — levels of nested stacks; resources_max — of a stack with all that is nested in it."""
@@ -97,12 +123,10 @@ class Children:
         entropy: Entropy,
         timeout_s: float,
         depth_max: int = DEPTH_MAX,
-        resources_max: int = RESOURCES_MAX,
+        resources_max: int = trees.RESOURCES_MAX,
     ) -> None:
         self._depth_max = depth_max
-        self.resources_max = resources_max
-        self._sizes: TTLCache[str, list[int]] = TTLCache(SIZES_KEPT_MAX, SIZES_KEPT_S, clock.monotonic)
-        self._counting = threading.Lock()
+        self.trees = trees.Trees(clock, resources_max)
         self._db = db
         self._clock = clock
         self._entropy = entropy
@@ -113,33 +137,65 @@ class Children:
     def perform(self, world: World, step: Step, guard: Guard) -> Answer:
         """Carry out one step, if its owner still owns the parent's shard. Fails: Superseded if not; nothing is done.
 
-        The parent's shard is checked last: whoever takes a child and its parent takes the child first.
+        What the child should be is found out before anything is locked, so that nobody waits while templates are
+        compiled. The parent's shard is checked last: whoever takes a child and its parent takes the child first.
         """
-        with self._db.write() as tx:
-            answer = self._perform(tx, world, step)
-            guard.fence(tx)
-            return answer
+        for _ in range(PLANS_MAX):
+            plan = None if step.verb in PLANLESS else self._plan(world, step)
+            try:
+                with self._db.write() as tx:
+                    answer = self._perform(tx, world, step, plan)
+                    guard.fence(tx)
+                    return answer
+            except _Moved:
+                continue
+            except trees.TooLarge as error:
+                guard.check()
+                reason = f"Resource {step.row.action} failed: {step.row.name} of stack {world.stack.name}: {error}"
+                trees.give_up(self._db, world, reason, self._clock.now(), self._timeout_s)
+                raise
+        raise Transient(f"the stack of {step.row.name} is changed by others again and again")
 
-    def _perform(self, tx: Connection, world: World, step: Step) -> Answer:
+    def _plan(self, world: World, step: Step) -> "Plan | None":
+        """None where there is nothing to be changed. Fails: Rejected, Terminal when it cannot be had."""
+        with self._db.read() as tx:
+            mine = select(schema.stack).where(*_child_of(step.row))
+            child = tx.execute(mine).first()
+            if child is None:
+                if step.verb is not Verb.CREATE:
+                    return None
+                if world.stack.depth >= self._depth_max:
+                    raise Terminal(too_deep(self._depth_max).detail)
+                child_id, before = self._entropy.stack_id(), stacks.EMPTY
+            else:
+                child_id, before = child.id, stacks.desired_of(tx, child.id, child.revision)
+            desired = self._desired(tx, world, step, child, child_id, before, self._clock.now())
+        return Plan(child_id, _state(child), before, desired, trees.least_size(desired))
+
+    def _perform(self, tx: Connection, world: World, step: Step, plan: "Plan | None") -> Answer:
         now = self._clock.now()
         child = self._child(tx, step)
-        if step.verb is Verb.CREATE and child is None:
-            return self._create(tx, world, step, now)
+        if plan is not None and _state(child) != plan.state:
+            raise _Moved
+        if plan is not None and child is None:
+            return self._create(tx, world, step, plan, now)
         if child is None:
             return Observation(Presence.ABSENT, step.row.handle, seen_at=now)
         if step.verb is Verb.FIND:
             return _observe(tx, child.id, now)
-        before = stacks.desired_of(tx, child.id, child.revision)
         if step.verb is Verb.OPERATE:
+            before = stacks.desired_of(tx, child.id, child.revision)
             return self._pass_on(tx, world, step, child, before, now)
         if step.verb is Verb.DELETE:
-            action, desired = Action.DELETE, stacks.EMPTY
+            action, before, desired = Action.DELETE, stacks.EMPTY, stacks.EMPTY
             changes: dict[str, Any] = {"suspended": False, "lock": None}
             done = child.action == Action.DELETE and child.status == Status.IN_PROGRESS
             done = done and world.stack.spares in (None, child.spares)
+        elif plan is None:
+            raise _Moved
         else:
-            action, desired = Action.UPDATE, self._desired(tx, world, step, child, child.id, before, now)
-            desired = self._counted(tx, world, desired, child.size)
+            action, before = Action.UPDATE, plan.before
+            desired = self.trees.counted(tx, world.stack, plan.desired, plan.least, child.size)
             changes = {"suspended": False}
             done = before.intent == desired.intent
         if done:
@@ -149,7 +205,8 @@ class Children:
         if action == Action.UPDATE and world.stack.restoring:
             action = Action.RESTORE if world.stack.action == Action.RESTORE else action
             changes["snapshot"] = world.stack.snapshot_inside(step.row.name)
-        touched = None if changes.keys() & {"look_from", "snapshot"} else touched_shards(before, desired)
+        all_of_it = changes.keys() & {"look_from", "snapshot"} or step.verb is Verb.DELETE
+        touched = None if all_of_it else touched_shards(before, desired)
         if step.verb is Verb.DELETE and world.stack.spares is not None:
             changes["spares"] = Spares.ALL if child.spares == Spares.ALL else world.stack.spares
         desired = replace(desired, secret=world.stack.secret)
@@ -183,17 +240,16 @@ class Children:
         return left if own is None else min(left, own)
 
     def _child(self, tx: Connection, step: Step) -> Row[Any] | None:
-        table = schema.stack
-        mine = select(table.c.id).where(table.c.parent_key == step.row.key, table.c.deleted_at.is_(None))
-        child_id = tx.execute(mine).scalar_one_or_none()
+        child_id = tx.execute(select(schema.stack.c.id).where(*_child_of(step.row))).scalar_one_or_none()
         return None if child_id is None else stacks.for_update(self._db, tx, child_id)
 
-    def _create(self, tx: Connection, world: World, step: Step, now: float) -> Answer:
+    def _create(self, tx: Connection, world: World, step: Step, plan: "Plan", now: float) -> Answer:
         stack, row = world.stack, step.row
-        if stack.depth >= self._depth_max:
-            return Terminal(too_deep(self._depth_max).detail)
+        ended = trees.ended(tx, stack)
+        if ended:
+            return Terminal(ended)
         new = stacks.NewStack(
-            id=self._entropy.stack_id(),
+            id=plan.child_id,
             project=stack.project,
             name=physical_name(stack.name, row.name, row.key),
             parent_id=stack.id,
@@ -208,8 +264,7 @@ class Children:
             snapshot=stack.snapshot_inside(row.name) if stack.restoring else None,
             lock=locking.plain(stack.lock),
         )
-        desired = self._desired(tx, world, step, None, new.id, stacks.EMPTY, now)
-        desired = replace(self._counted(tx, world, desired, 0), secret=stack.secret)
+        desired = replace(self.trees.counted(tx, stack, plan.desired, plan.least, 0), secret=stack.secret)
         document = step.arguments.get("document")
         if document is not None:
             new = replace(new, action=Action.ADOPT)
@@ -220,29 +275,6 @@ class Children:
         if document is not None:
             adopting.add(self._db, tx, stack.project, rows)
         return Observation(Presence.PRESENT, new.id, {"status": "in_progress"}, now)
-
-    def _counted(self, tx: Connection, world: World, desired: stacks.Desired, before: int) -> stacks.Desired:
-        """The same revision of a child stack, with how many resources it has. before — how many it had.
-
-        The tree is counted anew every few seconds alone: as many nested stacks are made in between as there are, and to
-        count them for each one would take longer than to make them. Fails: Terminal when they are too many.
-        """
-        root_id, size = world.stack.root_id or world.stack.id, size_of(desired)
-        if size <= before:
-            return replace(desired, size=size)
-        with self._counting:
-            known = self._sizes.get(root_id)
-            if known is None:
-                known = self._sizes[root_id] = [stacks.size_of_tree(tx, root_id)]
-            total = known[0] + size - before
-            if total > self.resources_max:
-                raise Terminal(
-                    f"the stack with all that is nested in it would have {total} resources, at most "
-                    f"{self.resources_max} are allowed: make several stacks of it, or raise --resources-max of the "
-                    "service"
-                )
-            known[0] = total
-        return replace(desired, size=size)
 
     def _desired(
         self,
@@ -305,10 +337,10 @@ def look(tx: Connection, world: World, now: float) -> list[tuple[Resource, Seen]
     """
     changed = []
     rows = [row for row in world.rows.values() if row.handle and kind_of(row.type) == STACK]
-    standing = stacks.standing(tx, [row.handle for row in rows])
+    found = standing.of(tx, [row.handle for row in rows])
     for row in rows:
         before = world.seen.get(row.key)
-        observation = _observation(row.handle, standing.get(row.handle), now)
+        observation = _observation(row.handle, found.get(row.handle), now)
         if before is not None and _same(before.observation, observation):
             continue
         seen = Seen(observation, next_look(before.number if before is not None else 0))
@@ -324,10 +356,10 @@ def _intent_of(row: Resource) -> str:
 
 def _observe(tx: Connection, stack_id: str, now: float) -> Observation:
     """A look at a child stack. changes — moves whenever the child was worked on: its members may be others now."""
-    return _observation(stack_id, stacks.standing(tx, [stack_id]).get(stack_id), now)
+    return _observation(stack_id, standing.of(tx, [stack_id]).get(stack_id), now)
 
 
-def _observation(stack_id: str, child: stacks.Standing | None, now: float) -> Observation:
+def _observation(stack_id: str, child: Standing | None, now: float) -> Observation:
     if child is None:
         return Observation(Presence.ABSENT, stack_id, seen_at=now, reason="its stack is gone")
     properties: dict[str, Any] = {

@@ -21,11 +21,15 @@ from homeostat.convergence.pass_ import Passes
 from homeostat.model.errors import Superseded, Transient
 from homeostat.store import shards, stacks
 from homeostat.store.database import Database
-from homeostat.store.notices import LONGEST_WAIT_S
 from homeostat.store.shards import Lease
 
 LOG = logging.getLogger(__name__)
+REFRESH_S = 10.0
+"""After so long the jobs themselves are looked at, whatever the board says of when the next one is due."""
 SET_ASIDE_S, SET_ASIDE_S_MAX = 30.0, 3600.0
+DEADLY_S = 10.0
+"""The first time that passes have ended their workers. Doubled with each crash, it is hardly longer than they went on
+for: after a storm of kills all goes on."""
 DEADLY = (
     "two workers in a row ended in the middle of a pass over it, killed or out of memory: it is tried again later; "
     "update, converge or delete the stack to have it tried at once"
@@ -55,7 +59,11 @@ def run_pass(passes: Passes, job: ShardJob) -> None:
         raise ValueError(f"job {job.name} was not claimed")
     where = traces.span("pass", stack_id=lease.stack_id, shard=lease.number, epoch=lease.epoch)
     with about(stack=lease.stack_id, shard=lease.number), where:
-        _run(passes, job, lease)
+        try:
+            _run(passes, job, lease)
+        except Transient:  # of giving the shard back
+            passes.lost.add(lease.stack_id, lease.number)
+            raise
 
 
 def _ended(outcome: str) -> None:
@@ -95,7 +103,7 @@ def set_aside_deadly(db: Database, lease: Lease) -> None:
     """What ends its workers, by what it takes of memory say, is tried again later and later; a new revision, the
     deletion of the stack for one, is tried at once."""
     times = (lease.crashes - shards.CRASHES_MAX) // shards.CRASH
-    _set_aside(db, lease, DEADLY, f"Timed out: {DEADLY}", min(SET_ASIDE_S * 2.0**times, SET_ASIDE_S_MAX))
+    _set_aside(db, lease, DEADLY, f"Timed out: {DEADLY}", min(DEADLY_S * 2.0**times, SET_ASIDE_S_MAX))
 
 
 def _set_aside(db: Database, lease: Lease, reason: str, late: str, for_s: float) -> None:
@@ -116,7 +124,7 @@ class Alarm(Timeout):  # type: ignore[misc]
     """
 
     def __init__(self, board: ShardBoard, longest_s: Callable[[], float]) -> None:
-        super().__init__(LONGEST_WAIT_S)
+        super().__init__(REFRESH_S)
         self._board = board
         self._longest_s = longest_s
         self._news = threading.Event()
@@ -130,7 +138,7 @@ class Alarm(Timeout):  # type: ignore[misc]
         self._news.set()
 
     def wait(self) -> None:
-        until = time.monotonic() + LONGEST_WAIT_S
+        until = time.monotonic() + REFRESH_S
         while not self.is_stopped() and time.monotonic() < until:
             self._news.clear()
             pause_s = self._due_in()

@@ -15,6 +15,7 @@ from homeostat.resources.families.scaling import SCALED, ZONE
 from homeostat.resources.graph import Indexed
 from homeostat.resources.nested import CONTENT, FACADE, FILES, POLICY, FromTemplate, NestedStack, as_given
 from homeostat.resources.registry import is_known, kind_of, type_of
+from homeostat.store.shards import Touched
 from homeostat.store.stacks import Desired
 from homeostat.templates import (
     Compiled,
@@ -37,6 +38,11 @@ MEMBERS_PER_SHARD = 1000
 def shard_of(name: str, shards: int) -> int:
     """Number of the shard, of so many, in which a resource of this name is."""
     return int(name) // MEMBERS_PER_SHARD if shards > 1 and name.isdecimal() else 0
+
+
+def numbers_of(shard: int) -> tuple[int, int]:
+    """Numbers of the members that one shard of a group has: from the first on, below the second."""
+    return shard * MEMBERS_PER_SHARD, (shard + 1) * MEMBERS_PER_SHARD
 
 
 KEPT_MAX = 20_000
@@ -412,14 +418,25 @@ def chain_members(template: Mapping[str, Any], registry: Registry) -> Graph:
     return found
 
 
-def touched_shards(before: Desired, after: Desired) -> set[int] | None:
-    """Shards of a group that differ between two revisions; None when all may (anything but a change of members)."""
+def touched_shards(before: Desired, after: Desired) -> dict[int, Touched] | None:
+    """Shards of a group that differ between two revisions, by number; None when all may (anything but a change of
+    members)."""
     if before.kind != "group" or after.kind != "group" or before.environment != after.environment:
         return None
     old, new = before.template, after.template
     if old["index_var"] != new["index_var"]:
         return None
-    touched = {int(name) // MEMBERS_PER_SHARD for name in set(old["skip"]) ^ set(new["skip"]) if name.isdigit()}
+    skipped = set(old["skip"]) ^ set(new["skip"])
+    changed = {int(name) // MEMBERS_PER_SHARD: 0 for name in skipped if name.isdigit()}
+    end = groups.names_end(old["count"], old["skip"])
     for low, high in groups.differences(old, new):
-        touched.update(range(low // MEMBERS_PER_SHARD, -(-high // MEMBERS_PER_SHARD)))
-    return touched
+        for number in range(low // MEMBERS_PER_SHARD, -(-high // MEMBERS_PER_SHARD)):
+            there = _members_of(old, number, low, min(high, end))
+            changed[number] = changed.get(number, 0) + there
+    return {number: Touched(_members_of(old, number, 0, end), count) for number, count in changed.items()}
+
+
+def _members_of(group: groups.Group, shard: int, low: int, high: int) -> int:
+    """How many members of one shard have numbers from `low` on, below `high`."""
+    first, end = numbers_of(shard)
+    return groups.members_in([(max(low, first), min(high, end), {})], group["skip"])

@@ -5,9 +5,8 @@ told, so a crash in between tells the same again. One that fails is tried again 
 """
 
 import logging
-import threading
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Any
@@ -27,6 +26,7 @@ from homeostat.store.sinks import TAKEN_S, Horizon, Sink
 
 LOG = logging.getLogger(__name__)
 IDLE_S = 1.0
+"""Pause after a round that found nothing to tell."""
 SINKS_MAX = 8
 """Sinks told side by side."""
 EVENTS_MAX = 100
@@ -125,28 +125,3 @@ class Deliverer:
             LOG.error("%d events are given up: the sink %s could not be told for a day: %s", lost, kind, reason)
         if kept and reason:
             metrics.not_told(kind, lost)
-
-
-class DelivererThread:
-    """Rounds in one thread."""
-
-    def __init__(self, deliverer: Deliverer) -> None:
-        self._deliverer = deliverer
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._rounds, name="deliverer", daemon=True)
-        self.start: Callable[[], None] = self._thread.start
-
-    def stop(self) -> None:
-        """What is being told is finished, if that does not take long."""
-        self._stop.set()
-        self._thread.join(timeout=5.0)
-
-    def _rounds(self) -> None:
-        while not self._stop.is_set():
-            try:
-                told = self._deliverer.round()
-            except Exception:
-                LOG.exception("a round of telling sinks failed; the next one tries again")
-                told = 0
-            if not told:
-                self._stop.wait(IDLE_S)

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from homeostat.convergence.children import STACK
-from homeostat.convergence.definitions import Definitions, shard_of
+from homeostat.convergence.definitions import Definitions, numbers_of, shard_of
 from homeostat.convergence.loading import load
 from homeostat.model.plan import Waiting
 from homeostat.model.status import Status
@@ -123,7 +123,6 @@ class Explaining:
             planned, left = planned + nested.planned, left + nested.planned - nested.done
         changed, made = self._to_come(stack, {each.id for each in below or ()})
         planned, left = planned + made, left + changed + made
-        left = min(left, planned)  # what a batch is changing just now may be counted among those of the next ones
         tree = {stack.id, *(each.id for each in below or ())}
         count = None if below is None else 1 + len(below)
         rate, took = self._pace(stack, tree)
@@ -222,11 +221,28 @@ class Explaining:
     # -- groups that change in batches -------------------------------------------------------------------------------
 
     def _to_come(self, stack: Row[Any], below: set[str]) -> tuple[int, int]:
-        """Members that later batches change, and members that they make: of the stack, and of those below it that were
-        looked at."""
+        """Members that are still to be changed and still to be made, beside those that their shards tell of: of the
+        stack, and of those below it that were looked at."""
         known = (child for child in self._children.values() if child is not None and child.id in below)
-        found = [rolling.to_come(self._group(each)) for each in (stack, *known)]
-        return sum(changed for changed, _ in found), sum(made for _, made in found)
+        changed = made = 0
+        for each in (stack, *known):
+            group = self._group(each)
+            if "rollout" not in group:
+                continue
+            later, new = rolling.to_come(group)
+            changed += later - self._counted_already(each.id, group)
+            made += new
+            if each is not stack:  # of the stack itself it is known how many members there are to be
+                made += max(0, group["count"] - progress.counted(self._tx, [each.id]).planned)
+        return changed, made
+
+    def _counted_already(self, stack_id: str, group: Group) -> int:
+        """Members of later batches of which their shards tell, too, that they are not done. So it is before the first
+        pass at a new revision, when nothing counts as done."""
+        found = 0
+        for shard in progress.unfinished(self._tx, stack_id):
+            found += max(0, rolling.changed_later(group, *numbers_of(shard.number)) - shard.done)
+        return found
 
     def _pauses_s(self, stack: Row[Any]) -> float:
         """The pauses that are still to be made, at least."""

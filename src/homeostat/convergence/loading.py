@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Row
 from homeostat.convergence.braking import brake_of
 from homeostat.convergence.children import look, show_members
 from homeostat.convergence.definitions import Definitions
+from homeostat.convergence.policies import inherited
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Superseded
 from homeostat.model.world import HEAL_SHARE, Resource, Seen, World
@@ -43,6 +44,7 @@ def load(
     )
     rows, seen = worlds.load_rows(tx, facts.id, number)
     world = World(facts, number, graph, rows, seen, shard.settled_revision, shard.looked_at or 0.0, shard.blind)
+    world.policies = inherited(tx, facts)
     world.stamp = max((max(r.born, r.changed, r.resolved) for r in rows.values()), default=0)
     if facts.restoring and facts.snapshot is not None:
         world.restored = snapshots.restored(tx, facts.snapshot["id"], facts.snapshot["place"])

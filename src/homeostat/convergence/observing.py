@@ -12,14 +12,13 @@ from contextlib import AbstractContextManager
 from homeostat.clouds.port import Cloud, Sighting
 from homeostat.convergence import metrics, traces
 from homeostat.convergence.clock import Clock
-from homeostat.convergence.disposing import Disposer
 from homeostat.convergence.log_context import about, named
 from homeostat.convergence.performing import Clouds
 from homeostat.model.errors import HomeostatError, Transient
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Priority
 from homeostat.resources.registry import of_kind, type_of, types
-from homeostat.store import forsaken, shards, sightings
+from homeostat.store import forsaken, looking, ordering, shards, sightings
 from homeostat.store.database import Database
 from homeostat.store.sightings import Watched
 
@@ -29,13 +28,15 @@ Shard = tuple[str, int]
 SHARDS_MAX = 50
 """Shards looked at in one round: at most about 50,000 things."""
 TOKENS_MAX = 500
-GRID = 12
+GRID = 6
 """Parts of an interval at whose ends looks are made together,"""
 GRID_S_MIN = 1.0
 """where such a part is no shorter than this."""
 IDLE_S = 0.2
+"""Pause after a round in which somebody else was faster."""
 AGAIN_S = 1.0
 SWEEP_S = 1.0
+STOP_S = 5.0
 
 
 class Observer:
@@ -63,7 +64,7 @@ class Observer:
         """Look at everything that is due; what cannot be reached stays as it is. Gives the number of shards."""
         with self._db.write() as tx:
             now = self._db.now_of(tx)
-            taken = shards.take_for_observation(tx, now, SHARDS_MAX, self._steady_s)
+            taken = looking.take_for_observation(tx, now, SHARDS_MAX, self._steady_s)
         if taken:
             with traces.span("round", shards=len(taken)):
                 self._look_at(taken, now)
@@ -73,35 +74,27 @@ class Observer:
         with self._db.read() as tx:
             watched = sightings.in_shards(tx, list(taken), self._types)
         blind = self.look(watched)
-        self._looked(now, {shard for shard in taken if shard not in blind}, blind)
         busy = {(thing.stack_id, thing.shard) for thing in watched if thing.busy}
-        self._look_again({**taken, **dict.fromkeys(busy, self._busy_s)}, now)
+        self._looked({**taken, **dict.fromkeys(busy, self._busy_s)}, blind, now)
+        self._nudge()
 
-    def _looked(self, at: float, seen: set[Shard], blind: Mapping[Shard, str]) -> None:
-        """Keep which shards were seen whole, by a round that began at this time, and why others were not."""
+    def _looked(self, taken: Mapping[Shard, float | None], blind: Mapping[Shard, str], taken_at: float) -> None:
+        """Keep which shards were seen whole, by a round that began at this time, and why others were not; and when each
+        is looked at again: what is being built soon, even when this look brought no news."""
         reasons: dict[str, list[Shard]] = defaultdict(list)
         for shard, reason in blind.items():
             reasons[reason].append(shard)
-        with self._db.write() as tx:
-            shards.looked(tx, seen, at)
-            for reason, unseen in reasons.items():
-                shards.not_seen(tx, unseen, reason)
-        self._nudge()
-
-    def _look_again(self, taken: Mapping[Shard, float | None], taken_at: float) -> None:
-        """Say when each shard is looked at again: what is being built soon, even when this look brought no news."""
         intervals: dict[float | None, list[Shard]] = defaultdict(list)
         for shard, interval in taken.items():
             intervals[interval].append(shard)
         with self._db.write() as tx:
             now = self._db.now_of(tx)
+            ordering.take(tx, sorted(taken))
+            looking.looked(tx, {shard for shard in taken if shard not in blind}, taken_at)
+            for reason, unseen in reasons.items():
+                looking.not_seen(tx, unseen, reason)
             for interval, alike in intervals.items():
-                shards.look_again(tx, alike, taken_at, None if interval is None else _together(now, interval))
-
-    def due_in(self) -> float:
-        """Seconds until something is to be looked at, 0: now."""
-        with self._db.read() as tx:
-            return shards.look_due_in(tx, self._db.now_of(tx), self._db.notices.longest_wait_s())
+                looking.look_again(tx, alike, taken_at, None if interval is None else _together(now, interval))
 
     def sweep(self) -> int:
         """Remove what requests that were given up have made after all (CV18). Gives the number of things removed."""
@@ -109,19 +102,23 @@ class Observer:
             if not forsaken.any_due(tx, self._db.now_of(tx)):
                 return 0
         with self._db.write() as tx:
-            due = forsaken.take_due(tx, self._db.now_of(tx), TOKENS_MAX)
+            taken_at = self._db.now_of(tx)
+            due = forsaken.take_due(tx, taken_at, TOKENS_MAX)
             kept = forsaken.owned(tx, [each.token for each in due])
             forsaken.drop(tx, sorted(kept))  # not later: a token that is given up meanwhile is to be watched
         groups: dict[tuple[str, str], list[str]] = defaultdict(list)
         for each in due:
             if each.token not in kept:
                 groups[each.project, each.kind].append(each.token)
-        removed = sum(self._remove(project, kind, tokens) for (project, kind), tokens in groups.items())
+        removed = sum(self._remove(project, kind, tokens, taken_at) for (project, kind), tokens in groups.items())
         metrics.swept(removed)
         return removed
 
-    def _remove(self, project: str, kind: str, tokens: list[str]) -> int:
-        """Remove what carries the tokens. They are watched on until their time is over and a look finds nothing."""
+    def _remove(self, project: str, kind: str, tokens: list[str], taken_at: float) -> int:
+        """Remove what carries the tokens. They are watched on until nothing has been there for some time.
+
+        taken_at — this look began after it.
+        """
         cloud = self._clouds(project)
         try:
             looks = cloud.find(kind, tokens)
@@ -134,14 +131,21 @@ class Observer:
                 cloud.delete(kind, found)
         except HomeostatError as error:
             LOG.warning("cannot look for late %s of project %s: %s", kind, project, error)
-            return 0
+            return self._watch_on(tokens)
         except Exception:
             LOG.exception("cannot look for late %s of project %s: the adapter failed", kind, project)
-            return 0
+            return self._watch_on(tokens)
         with self._db.write() as tx:
             gone = [token for token, look in zip(tokens, looks, strict=True) if look.presence is Presence.ABSENT]
-            forsaken.drop_expired(tx, gone, self._db.now_of(tx))
+            forsaken.drop_expired(tx, gone, taken_at)
+            forsaken.watch_on(tx, sorted(nobodys), self._db.now_of(tx))
         return len(found)
+
+    def _watch_on(self, tokens: list[str]) -> int:
+        """As long as a cloud does not answer, nobody knows what is there."""
+        with self._db.write() as tx:
+            forsaken.watch_on(tx, tokens, self._db.now_of(tx))
+        return 0
 
     def notice(self, seen: Iterable[Sighting]) -> None:
         """Look at what a cloud said has changed."""
@@ -237,55 +241,21 @@ def _news(thing: Watched, look: Observation, cloud: Cloud) -> bool:
     return sightings.differs(thing, look)
 
 
-class ObserverThreads:
-    """Rounds in one thread, one for what is to be removed, and one for the notices of the cloud."""
+class CloudNotices:
+    """Looks in a thread of its own at what the cloud says has changed."""
 
-    def __init__(self, observer: Observer, disposer: Disposer, cloud: Cloud) -> None:
+    def __init__(self, observer: Observer, cloud: Cloud) -> None:
         self._observer = observer
-        self._disposer = disposer
         self._cloud = cloud
         self._stop = threading.Event()
-        self._news = threading.Event()
-        self.nudge: Callable[[], None] = self._news.set
-        """Something may be to be looked at."""
-        self._threads = [
-            threading.Thread(target=self._rounds, name="observer-rounds", daemon=True),
-            threading.Thread(target=self._sweeps, name="observer-sweeps", daemon=True),
-            threading.Thread(target=self._notices, name="observer-notices", daemon=True),
-        ]
-
-    def start(self) -> None:
-        for thread in self._threads:
-            thread.start()
+        self._thread = threading.Thread(target=self._follow, name="cloud-notices", daemon=True)
+        self.start: Callable[[], None] = self._thread.start
 
     def stop(self) -> None:
         self._stop.set()
-        self._news.set()
-        for thread in self._threads:
-            thread.join(timeout=5.0)
+        self._thread.join(timeout=STOP_S)
 
-    def _rounds(self) -> None:
-        while not self._stop.is_set():
-            self._news.clear()
-            try:
-                pause_s = self._observer.due_in()
-                if not pause_s and not self._observer.round():
-                    pause_s = IDLE_S  # somebody else was faster
-            except Exception:
-                LOG.exception("a round of looking failed; the next one tries again")
-                pause_s = AGAIN_S
-            if pause_s:
-                self._news.wait(pause_s)
-
-    def _sweeps(self) -> None:
-        while not self._stop.wait(SWEEP_S):
-            try:
-                self._observer.sweep()
-                self._disposer.round()
-            except Exception:
-                LOG.exception("a sweep failed; the next one tries again")
-
-    def _notices(self) -> None:
+    def _follow(self) -> None:
         while not self._stop.is_set():
             try:
                 for sighting in self._cloud.watch(self._stop.is_set):
@@ -293,4 +263,4 @@ class ObserverThreads:
                 return
             except Exception:
                 LOG.exception("the stream of notices broke; it is opened again")
-                self._stop.wait(1.0)
+                self._stop.wait(AGAIN_S)

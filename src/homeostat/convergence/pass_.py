@@ -8,18 +8,20 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from sqlalchemy import Connection, update
+from sqlalchemy import Connection
 
 from homeostat.convergence import series, traces
-from homeostat.convergence.children import DEPTH_MAX, RESOURCES_MAX, Children
+from homeostat.convergence.children import DEPTH_MAX, Children
 from homeostat.convergence.clock import Clock
 from homeostat.convergence.definitions import Definitions
 from homeostat.convergence.loading import load
+from homeostat.convergence.lost_shards import LostShards
 from homeostat.convergence.performing import Clouds, Performer
+from homeostat.convergence.trees import RESOURCES_MAX
 from homeostat.convergence.veil import Veil, Veils, veiled
 from homeostat.model.errors import Superseded
-from homeostat.model.plan import Record, Step, Verb
-from homeostat.model.status import ROLLED_BACK_ON_FAILURE, Status
+from homeostat.model.plan import Event, Record, Step, Verb
+from homeostat.model.status import ROLLED_BACK_ON_FAILURE, Action, Status
 from homeostat.model.world import HEAL_SHARE, Resource, Spares, World, look_interval
 from homeostat.planner import Frontier, outcome
 from homeostat.planner.asked import look_first
@@ -27,11 +29,13 @@ from homeostat.planner.scope import thing_of
 from homeostat.planner.unhealthy import merely_marked
 from homeostat.planner.urgency import urgency
 from homeostat.resources.registry import is_outside, kind_of, type_of
-from homeostat.store import brakes, forsaken, locking, resting, schema, shards, snapshots, stacks, worlds
+from homeostat.store import brakes, forsaken, locking, looking, ordering, resting, shards, snapshots, stacks, worlds
 from homeostat.store.database import Database
 from homeostat.store.forsaken import Forsaken
+from homeostat.store.retained import Retained
 from homeostat.store.shards import Lease
-from homeostat.store.worlds import Writes
+from homeostat.store.workers import FORGOTTEN_S
+from homeostat.store.worlds import Prepared, Writes
 
 LOG = logging.getLogger(__name__)
 ROUTINE = ("", outcome.CHANGED)
@@ -45,7 +49,8 @@ class Limits:
     say, and its shard goes to somebody else; heal_share — of a stack's things that is healed at a time; look_busy_s,
     look_steady_s — time between looks at things in progress and at rest; second_look_s — after something was not
     found, until it is looked for once more; stack_timeout_s — default deadline of a stack's action; depth_max —
-    levels of nested stacks; resources_max — of a stack with all that is nested in it."""
+    levels of nested stacks; resources_max — of a stack with all that is nested in it; forget_workers_s — a dead worker
+    is shown for so long."""
 
     lease_s: float = 5.0
     slice_s: float = 2.0
@@ -58,6 +63,7 @@ class Limits:
     stack_timeout_s: float = 3600.0
     depth_max: int = DEPTH_MAX
     resources_max: int = RESOURCES_MAX
+    forget_workers_s: float = FORGOTTEN_S
 
 
 class Passes:
@@ -82,6 +88,7 @@ class Passes:
         self.limits = limits
         self.definitions = Definitions()
         self.veils = Veils()
+        self.lost = LostShards()
         self._running: dict[Lease, float] = {}
 
     @property
@@ -128,6 +135,7 @@ class Pass:
         self._lease = lease
         self._writes = Writes()
         self._failed = ""
+        self._last_words: list[Event] = []
         self._wakes = lease.wakes
         self._mine_until = 0.0
         self._made: list[Step] = []
@@ -201,6 +209,9 @@ class Pass:
         """Put what is decided into the next transaction; what needs no act is done with that."""
         writes = self._writes
         for step in steps:
+            if step.fails:
+                self._refuse(step)
+                continue
             writes.events.extend(step.events)
             if step.removed:
                 writes.remove(step.row)
@@ -214,11 +225,18 @@ class Pass:
                 writes.forsaken += self._forsaken(step.row, step.forsaken)
             if step.spared:
                 writes.spared.append(step.spared)
+            if step.retained and is_outside(step.row.type):
+                writes.retained.append(self._retained(step))
             if step.part is not None:
                 writes.parts.append(step.part)
             if step.verb is Verb.RECORD:
                 self._notice_failure(step.row)
                 self._frontier.apply(step, Record(step.row, removed=step.removed))
+
+    def _refuse(self, step: Step) -> None:
+        """It is told in the transaction that fails the stack, if that is of the same mind: once a revision."""
+        self._last_words += step.events
+        self._failed = self._failed or step.fails
 
     def _act(self, acts: list[Step]) -> None:
         """Perform, and put the outcomes into the next transaction. What no cloud hears of needs no stored intent."""
@@ -245,6 +263,10 @@ class Pass:
     def _forsaken(self, row: Resource, token: str) -> list[Forsaken]:
         return [Forsaken(token, kind_of(row.type), self._world.stack.project)] if is_outside(row.type) else []
 
+    def _retained(self, step: Step) -> Retained:
+        row, stack = step.row, self._world.stack
+        return Retained(stack.project, kind_of(row.type), step.retained, stack.id, stack.name, row.name, step.reason)
+
     def _observed(self, row: Resource) -> None:
         kind = type_of(row.type)
         self._writes.seen[row.key] = (row, self._world.seen[row.key])
@@ -253,12 +275,13 @@ class Pass:
             self._writes.properties.append((row, properties))
 
     def _notice_failure(self, row: Resource) -> None:
-        """The first failure of this revision fails the stack at once; what runs is finished and judged later.
+        """The first failure of this revision fails the stack at once, unless everything is to have its turn; what runs
+        is finished and judged later.
 
         Asked of every row at the start too: a crash may have come between storing the row and failing the stack."""
         stack = self._world.stack
         mine = row.hinders and row.revision == stack.revision and not merely_marked(row)
-        if mine and not stack.checking and stack.status == Status.IN_PROGRESS and not self._failed:
+        if mine and not stack.thorough and stack.status == Status.IN_PROGRESS and not self._failed:
             self._failed = outcome.stack_failure(self._world, row)
 
     def check(self) -> None:
@@ -292,18 +315,18 @@ class Pass:
             return
         for row in self._writes.rows():
             row.reason = self.told(row.reason)
-        events = self._writes.events
-        self._writes.events = [
-            each if each.reason in ROUTINE else replace(each, reason=self.told(each.reason)) for each in events
-        ]
+        self._writes.events = self._shown(self._writes.events)
         self._failed = self.told(self._failed)
 
+    def _shown(self, events: list[Event]) -> list[Event]:
+        return [each if each.reason in ROUTINE else replace(each, reason=self.told(each.reason)) for each in events]
+
     def _commit(self, now: float) -> None:
-        self._hide()
+        prepared = self._prepared(now)
         with self._p.db.write() as tx:
             if self._heals_more:
                 stacks.for_update(self._p.db, tx, self._world.stack.id)  # before the shard
-            self._store(tx, now)
+            self._store(tx, prepared)
             self._let_go = self._wakes != self._lease.wakes and self._is_abandoned(tx)
         self._made.clear()
 
@@ -312,16 +335,21 @@ class Pass:
         row = None if self._world.stack.abandoned else stacks.get(tx, self._world.stack.id)
         return row is not None and row.spares == Spares.ALL
 
-    def _store(self, tx: Connection, now: float) -> None:
-        self._wakes = self.fence(tx)
+    def _prepared(self, now: float) -> Prepared:
+        """What is to be stored now: whatever takes time is done before the transaction."""
+        self._hide()
         writes, self._writes = self._writes, Writes()
         stack = self._world.stack
+        return worlds.prepare(self._p.db, stack.id, writes, now, secret=stack.secret)
+
+    def _store(self, tx: Connection, prepared: Prepared) -> None:
+        self._wakes = self.fence(tx)
+        stack, parts = self._world.stack, prepared.writes.parts
         self._count_healing(tx)
-        worlds.record(self._p.db, tx, stack.id, writes, now, secret=stack.secret)
-        if writes.parts and stack.snapshot is not None:
-            snapshots.keep(
-                self._p.db, tx, stack.snapshot["id"], stack.project, stack.snapshot["place"], writes.parts, now
-            )
+        worlds.store(self._p.db, tx, prepared)
+        if parts and stack.snapshot is not None:
+            place, now = stack.snapshot["place"], prepared.now
+            snapshots.keep(self._p.db, tx, stack.snapshot["id"], stack.project, place, parts, now)
 
     @property
     def _heals_more(self) -> bool:
@@ -353,14 +381,18 @@ class Pass:
     def _finish(self) -> None:
         p, frontier, stack = self._p, self._frontier, self._world.stack
         now = p.clock.now()
-        self._hide()
+        prepared, last_words = self._prepared(now), self._shown(self._last_words)
         failures = sum(row.hinders for row in self._world.rows.values())
         disagrees = resting.disagrees(stack, failures, at_rest=frontier.at_rest)
         with p.db.write() as tx:
             ends = stack.status == Status.IN_PROGRESS and (self._failed or frontier.at_rest)
             if disagrees or self._heals_more or ends:
-                stacks.for_update(p.db, tx, stack.id)  # before the shard, as everybody who takes both does
-            self._store(tx, now)
+                locked = stacks.for_update(p.db, tx, stack.id)  # before the shard, as everybody who takes both does
+                if locked is not None and locked.revision == stack.revision:
+                    prepared.writes.events.extend(last_words)
+            if ends and stack.action == Action.UNLOCK and stack.parent_id is None:
+                ordering.take_tree(tx, stacks.below(stack.id))  # this shard is the last of them
+            self._store(tx, prepared)
             if failures != self._failures_before:
                 shards.count_failures(tx, stack.id, self._lease.number, failures - self._failures_before)
             if self._failed:
@@ -375,7 +407,7 @@ class Pass:
                 self._tell_parent(tx, now)
             wake_at = min((at for at in (self._wake_at(now), again_at) if at is not None), default=None)
             observe_at = self._observe_at(now)
-            shards.observe_at(tx, stack.id, self._lease.number, observe_at)
+            looking.observe_at(tx, stack.id, self._lease.number, observe_at)
             kept = len(self._world.definitions)
             reached = shards.Reached(stack.revision, frontier.size, frontier.unfinished, kept, urgency(self._world))
             shards.release(tx, self._lease, self._lease.wakes, wake_at, reached)
@@ -392,13 +424,8 @@ class Pass:
 
     def _settle(self, tx: Connection, now: float) -> None:
         p, stack = self._p, self._world.stack
-        table = schema.shard
         if self._world.settled_revision < stack.revision:
-            tx.execute(
-                update(table)
-                .where(table.c.stack_id == stack.id, table.c.number == self._lease.number)
-                .values(settled_revision=stack.revision)
-            )
+            shards.settle(tx, stack.id, self._lease.number, stack.revision)
         if stack.status == Status.IN_PROGRESS:
             stack.step_at = series.settle(p.db, tx, stack.id, stack.revision, now)
 

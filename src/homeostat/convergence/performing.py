@@ -16,7 +16,7 @@ from homeostat.model.errors import HomeostatError, Superseded, Terminal, Uncerta
 from homeostat.model.observed import Condition, Observation, Presence
 from homeostat.model.plan import Step, Verb
 from homeostat.model.status import Status
-from homeostat.model.world import World
+from homeostat.model.world import Resource, World
 from homeostat.planner.scope import thing_of
 from homeostat.resources.registry import type_of
 
@@ -126,7 +126,7 @@ class Performer:
         return [_told(each, told) for each in answers]
 
     def _embodied(self, world: World, verb: Verb, step: Step) -> Answer:
-        """Things that live in the service alone."""
+        """Things that live in the service alone. They may have ids that somebody else has given them."""
         now = self._clock.now()
         row, kind = step.row, type_of(step.row.type)
         if verb is Verb.FIND:
@@ -136,15 +136,17 @@ class Performer:
             thing = thing_of(world, row, kind)
             lingers = kind.judge(thing, now).condition is Condition.PENDING
             return thing.seen if lingers else Observation(Presence.ABSENT, row.handle, seen_at=now)
+        if verb is Verb.OBSERVE:
+            return Observation(Presence.PRESENT, row.handle, {}, now)
         body = kind.embody(kind.complete(row.properties), row.token, self._entropy.read)
         body |= {name: value for name, value in step.arguments.get("data", {}).items() if name in body}
-        return Observation(Presence.PRESENT, row.key, body, now)
+        return Observation(Presence.PRESENT, step.arguments.get("id") or row.handle or row.key, body, now)
 
     def _call(self, cloud: Cloud, verb: Verb, kind: str, steps: list[Step], guard: Guard) -> Sequence[Answer]:
         if verb is Verb.FIND:
             return cloud.find(kind, [step.row.token for step in steps])
         if verb is Verb.OBSERVE:
-            return cloud.observe(kind, [step.row.handle for step in steps])
+            return _looked_at_both_ways(cloud, kind, [step.row for step in steps])
         guard.check()
         if verb is Verb.CREATE:
             return cloud.create(kind, [Intent(step.row.token, step.spec) for step in steps])
@@ -153,6 +155,22 @@ class Performer:
         if verb is Verb.OPERATE:
             return cloud.operate(kind, [Operation(step.row.handle, step.operation, step.arguments) for step in steps])
         return cloud.delete(kind, [step.row.handle for step in steps])
+
+
+def _looked_at_both_ways(cloud: Cloud, kind: str, rows: Sequence[Resource]) -> list[Answer]:
+    """What is there by its handle, or, where nothing is, by its token: one of the two may leave out what the other
+    finds (ADR 0046). What was given or adopted carries no token of ours."""
+    looks: list[Answer] = list(cloud.observe(kind, [row.handle for row in rows]))
+    missed = [place for place, look in enumerate(looks) if _is_absent(look) and rows[place].token]
+    found = cloud.find(kind, [rows[place].token for place in missed]) if missed else []
+    for place, look in zip(missed, found, strict=True):
+        if not _is_absent(look) and look.handle == rows[place].handle:
+            looks[place] = look
+    return looks
+
+
+def _is_absent(look: Answer) -> bool:
+    return isinstance(look, Observation) and look.presence is Presence.ABSENT
 
 
 def _is_of_the_value(error: Exception) -> bool:

@@ -23,6 +23,7 @@ from taskflow.jobs.backends import impl_redis
 
 from homeostat.convergence import metrics
 from homeostat.convergence.board import PRIORITIES, claim_shard, give_back, unreachable, wake_shard
+from homeostat.convergence.lost_shards import LostShards
 from homeostat.model.errors import Transient
 from homeostat.store import shards
 from homeostat.store.database import Database
@@ -65,13 +66,14 @@ def name_of(stack_id: str, number: int) -> str:
 
 
 class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
-    """conf — `{"database": Database, "lease_s": seconds, "url": Redis database that one service has to itself}`."""
+    """conf — as of `ShardBoard`, and `{"url": Redis database that one service has to itself}`."""
 
     def __init__(self, name: str, conf: dict[str, Any], persistence: Any = None) -> None:
         self._redis = connect(conf["url"])
         super().__init__(name, {**conf, "namespace": NAMESPACE}, client=self._redis)
         self._db: Database = conf["database"]
         self._lease_s: float = conf["lease_s"]
+        self._lost: LostShards = conf.get("lost") or LostShards()
         self._in_hand: dict[bytes, Any] = {}
         self._answering = True
         self._sweeper = Sweeper(self)
@@ -130,7 +132,8 @@ class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
         super().claim(job, who, expiry=expiry or self._lease_s)
         try:
             with unreachable():
-                job.lease = claim_shard(self._db, job.details["stack_id"], job.details["shard"], who, self._lease_s)
+                stack_id, number = job.details["stack_id"], job.details["shard"]
+                job.lease = claim_shard(self._db, stack_id, number, who, self._lease_s, self._lost)
         except exceptions.JobFailure:
             self._remove(job, who)
             raise

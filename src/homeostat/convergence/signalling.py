@@ -25,7 +25,7 @@ from homeostat.resources.families.deployments import DEPLOYMENT
 from homeostat.resources.families.scaling import POLICY_KIND
 from homeostat.resources.families.waiting import CONDITION, HANDLE
 from homeostat.resources.registry import kind_of, of_kind
-from homeostat.store import events, handled, locking, records, shards, sightings
+from homeostat.store import events, handled, locking, looking, records, shards, sightings
 from homeostat.store.database import Database
 from homeostat.store.records import Owner, Record
 
@@ -91,7 +91,7 @@ class Signals:
             if self._ignored(tx, mine, now):
                 return Told(mine.name, {})
             records.tell(tx, record.id, records.Signal(dict(body or {}), now))
-            shards.ask_to_look(tx, [mine.stack_id], now, [mine.shard])
+            looking.ask_to_look(tx, [mine.stack_id], now, [mine.shard])
         return Told(mine.name, {})
 
     def _ignored(self, tx: Connection, owner: Owner, now: float) -> bool:

@@ -9,21 +9,25 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from sqlalchemy import Connection
 from taskflow.exceptions import JobFailure
 from taskflow.jobs import backends
 
 from homeostat.clouds.port import Cloud
 from homeostat.convergence.children import Children
+from homeostat.convergence.chores import Chore, Chores
 from homeostat.convergence.clock import Clock, Entropy
 from homeostat.convergence.conductor import ShardConductor
-from homeostat.convergence.delivering import SINKS_MAX, Deliverer, DelivererThread
+from homeostat.convergence.delivering import IDLE_S as TELL_S
+from homeostat.convergence.delivering import SINKS_MAX, Deliverer
 from homeostat.convergence.disposing import Disposer
-from homeostat.convergence.observing import Observer, ObserverThreads
+from homeostat.convergence.lost_shards import LostShards
+from homeostat.convergence.observing import IDLE_S, SWEEP_S, CloudNotices, Observer
 from homeostat.convergence.pass_ import Limits, Passes
 from homeostat.convergence.performing import Clouds, Performer
 from homeostat.convergence.sinks import Sinks
 from homeostat.model.errors import Transient
-from homeostat.store import shards, workers
+from homeostat.store import chores, shards, workers
 from homeostat.store.database import Database
 
 LOG = logging.getLogger(__name__)
@@ -35,10 +39,10 @@ TIDYING_END_S = 5.0
 """So long an end waits for what is being tidied up, which may be with a service that does not answer."""
 
 
-def fetch_board(db: Database, lease_s: float, redis_url: str = "") -> Any:
+def fetch_board(db: Database, lease_s: float, redis_url: str = "", lost: LostShards | None = None) -> Any:
     """The job board, through TaskFlow's register of plug-ins."""
     name = REDIS_BOARD if redis_url else SQL_BOARD
-    conf = {"board": name, "database": db, "lease_s": lease_s, "url": redis_url}
+    conf = {"board": name, "database": db, "lease_s": lease_s, "url": redis_url, "lost": lost}
     return backends.fetch(name, conf, namespace="taskflow.jobboards")
 
 
@@ -74,14 +78,22 @@ class Worker:
         clouds = clouds or (lambda _project: cloud)
         performer = Performer(clouds, children, clock, entropy, self._pool)
         passes = self._passes = Passes(db, clouds, performer, children, clock, entropy.keys(), limits)
-        self._board = fetch_board(db, limits.lease_s, redis_url)
-        self._conductor = ShardConductor(self.name, self._board, passes, passes_max, lambda: self._observers.nudge())
+        self._board = fetch_board(db, limits.lease_s, redis_url, passes.lost)
+        self._conductor = ShardConductor(self.name, self._board, passes, passes_max, lambda: self._chores.nudge())
         observer = Observer(db, clouds, clock, limits.look_steady_s, limits.look_busy_s, self._conductor.nudge)
-        self._observers = ObserverThreads(observer, Disposer(db, clouds), cloud)
+        self._cloud_notices = CloudNotices(observer, cloud)
         self._listening = contextlib.ExitStack()
         self._telling = ThreadPoolExecutor(max_workers=SINKS_MAX, thread_name_prefix="telling")
         deliverer = Deliverer(db, Sinks(clouds) if sinks is None else sinks, clock, self._telling)
-        self._deliverer = DelivererThread(deliverer)
+        self._chores = Chores(
+            db,
+            [
+                Chore(chores.LOOK, observer.round, IDLE_S),
+                Chore(chores.LATE, observer.sweep, SWEEP_S),
+                Chore(chores.DISPOSE, Disposer(db, clouds).round, SWEEP_S),
+                Chore(chores.TELL, deliverer.round, TELL_S),
+            ],
+        )
         self._stop = threading.Event()
         self._threads = [
             threading.Thread(target=self._conduct, name="conductor", daemon=True),
@@ -98,15 +110,15 @@ class Worker:
         self._listening.enter_context(self._db.notices.listening(self._something_is_due))
         for thread in self._threads:
             thread.start()
-        self._observers.start()
-        self._deliverer.start()
+        self._chores.start()
+        self._cloud_notices.start()
         LOG.info("worker %s started", self.name)
 
     def stop(self) -> None:
         """Finish the passes that run, begin none, and give all shards back."""
         self._conductor.stop()
-        self._observers.stop()
-        self._deliverer.stop()
+        self._chores.stop()
+        self._cloud_notices.stop()
         self._threads[0].join()
         self._conductor.close()
         self._stop.set()
@@ -119,7 +131,7 @@ class Worker:
 
     def _something_is_due(self) -> None:
         self._conductor.nudge()
-        self._observers.nudge()
+        self._chores.nudge()
 
     def _conduct(self) -> None:
         while not self._stop.is_set():
@@ -138,13 +150,15 @@ class Worker:
                 LOG.exception("tidying up failed; it is tried again")
 
     def _heartbeat(self) -> None:
-        """Keep the leases of passes that run. One that ended without giving its shard back is not kept."""
+        """Keep the leases of passes that run. One that ended without giving its shard back is not kept.
+
+        A pass that begins between two beats is kept by the next one, with half of its lease left.
+        """
         pause_s = 0.0
         while not self._stop.wait(pause_s):
-            pause_s = self._limits.lease_s / 4
+            pause_s = self._limits.lease_s / (4 if self._passes.leases else 2)
             try:
-                self._keep_leases()
-                self._report()
+                self._beat()
             except Exception:
                 LOG.exception("could not renew the leases of %s", self.name)
         try:
@@ -153,19 +167,23 @@ class Worker:
         except Transient as error:
             LOG.warning("%s stays in the register of workers: %s", self.name, error)
 
-    def _keep_leases(self) -> None:
-        ended = self._db.end_frozen(self._limits.lease_s)
-        if ended:
-            LOG.warning("ended %d database sessions of workers that are frozen", ended)
+    def _beat(self) -> None:
         leases = self._passes.leases
         if leases:
             with self._db.write() as tx:
+                self._end_frozen(tx)
                 shards.renew_all(tx, leases, self._db.now_of(tx), self._limits.lease_s)
-
-    def _report(self) -> None:
+        self._passes.lost.acquit(self._db, self.name, leases)
         with self._db.write() as tx:
+            if not leases:
+                self._end_frozen(tx)
             now = self._db.now_of(tx)
             me = workers.Worker(
                 self.name, self._host, os.getpid(), workers.VERSION, self._board_name, self._started_at, now
             )
-            workers.report(self._db, tx, me)
+            workers.report(self._db, tx, me, self._limits.forget_workers_s)
+
+    def _end_frozen(self, tx: Connection) -> None:
+        ended = self._db.end_frozen(tx, self._limits.lease_s)
+        if ended:
+            LOG.warning("ended %d database sessions of workers that are frozen", ended)

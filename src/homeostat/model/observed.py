@@ -19,7 +19,8 @@ class Observation:
     """One look at one thing.
 
     handle — the cloud's own id; properties — the cloud's object as plain data in the words of `clouds/port.py`
-    (empty unless present); seen_at — seconds since the epoch; reason — why it is absent or unknown, for people.
+    (empty unless present); seen_at — seconds since the epoch; reason — why it is absent or unknown, for people;
+    not_found — the answer to a deletion: ABSENT, and there was nothing to delete.
     """
 
     presence: Presence
@@ -27,6 +28,7 @@ class Observation:
     properties: Mapping[str, Any] = field(default_factory=dict)
     seen_at: float = 0.0
     reason: str = ""
+    not_found: bool = False
 
     @property
     def present(self) -> bool:

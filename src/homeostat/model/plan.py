@@ -66,7 +66,8 @@ class Step:
     `clouds.port.Change`); operation, arguments — for OPERATE; inserted — the row is new; removed — the row goes away;
     events — to store with the intent; also — other rows that change with it; forsaken — token of a creation that is
     given up without an answer; spared — token of one whose thing stays, whoever it belongs to from now on; part — of
-    the snapshot that is taken of the stack.
+    the snapshot that is taken of the stack; retained — handle of a thing that the row lets go of, and that stays;
+    fails — why the stack fails with this step, though its row has not failed; "" if it does not.
     """
 
     verb: Verb
@@ -82,15 +83,17 @@ class Step:
     also: "list[Resource]" = field(default_factory=list)
     forsaken: str = ""
     spared: str = ""
+    retained: str = ""
     part: Part | None = None
+    fails: str = ""
 
 
 @dataclass(slots=True)
 class Record:
     """Outcome of a step, ready to be stored: the row is already changed in memory.
 
-    forsaken — token of a creation that was given up without an answer, if any; whole — more of the row has changed than
-    an act usually changes.
+    forsaken — token of a creation that was given up without an answer, or of what the cloud did not find when it was to
+    delete it, if any; whole — more of the row has changed than an act usually changes.
     """
 
     row: Resource
@@ -148,7 +151,8 @@ RELEASED_BY = {
     Why.LOCKED: "the stack being unlocked",
     Why.SUSPENDED: "the stack being resumed",
     Why.BRAKE: "others being healed, which are looked at first",
-    Why.BLIND: "a look that finds any of them, or somebody who says that they are gone (homeostat converge STACK)",
+    Why.BLIND: "a look that finds any of them, somebody who says that they are gone (homeostat converge STACK), or "
+    "another thing of that service being seen ten minutes later",
     Why.ASKS: "somebody who agrees (homeostat converge STACK RESOURCE), or the thing coming back",
     Why.HOOK: "its hook being cleared (openstack stack hook clear), or a newer update or deletion of the stack",
 }

@@ -44,6 +44,8 @@ ROLLED_BACK_ON_FAILURE = frozenset({Action.CREATE, Action.ADOPT, Action.UPDATE, 
 MAINTENANCE = frozenset({Action.SUSPEND, Action.RESUME, Action.LOCK, Action.UNLOCK})
 """Actions on what is there: they leave the desired state as it is, and nothing is made or removed by them."""
 
+LOCKING = frozenset({Action.LOCK, Action.UNLOCK})
+
 State = tuple[str, str]
 """Action and status."""
 

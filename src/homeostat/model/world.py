@@ -7,7 +7,7 @@ from typing import Any
 
 from homeostat.model.desired import Definition
 from homeostat.model.observed import Observation
-from homeostat.model.status import MAINTENANCE, Action, Status
+from homeostat.model.status import LOCKING, MAINTENANCE, Action, Status
 
 
 @dataclass(slots=True)
@@ -122,14 +122,16 @@ class Brake:
 
     share — of what should be there, that is acted on at a time; members — how many there should be in all shards, None
     for what is in this one; elsewhere — how many are being healed in other shards; in_service_min — that must be left
-    alone, where there are so many; blind — kinds of the cloud port of which everything in the project is absent, so
-    that the look is doubted rather than the things.
+    alone, where there are so many; policy — what is done about what would have to be made anew, where nothing else is
+    said of a resource, None for the default; blind — kinds of the cloud port of which everything in the project is
+    absent, so that the look is doubted rather than the things.
     """
 
     share: float = HEAL_SHARE
     members: int | None = None
     elsewhere: int = 0
     in_service_min: int = 0
+    policy: str | None = None
     blind: frozenset[str] = frozenset()
 
     def allowed(self, there: int) -> int:
@@ -200,6 +202,12 @@ class StackFacts:
         return self.action in MAINTENANCE and self.status == Status.IN_PROGRESS
 
     @property
+    def thorough(self) -> bool:
+        """Every resource gets its turn, whatever fails of the others; the stack fails at the end. So checks find all
+        that is wrong, and locks protect all that can be protected."""
+        return self.checking or (self.maintained and self.action in LOCKING)
+
+    @property
     def held(self) -> bool:
         """Nothing of it is begun: it is locked or suspended. Whoever deletes it takes both away; what could not be
         deleted may be locked then."""
@@ -228,11 +236,6 @@ class StackFacts:
     def snapshot_inside(self, name: str) -> dict[str, Any] | None:
         """The same snapshot, as it concerns the stack inside this one that is the reality of a resource."""
         return None if self.snapshot is None else {**self.snapshot, "place": [*self.snapshot["place"], name]}
-
-    def asks_first(self, name: str) -> bool:
-        """Does somebody have to agree before healing makes another one of a resource (CV13)?"""
-        exception = (self.exceptions or {}).get(name, {}).get("healing")
-        return (exception or (self.healing or {}).get("policy")) == ASK
 
     def healing_inside(self, name: str) -> Mapping[str, Any] | None:
         """The same for the stack inside this one that is the reality of a resource."""
@@ -263,7 +266,8 @@ class World:
     looked_at — the newest round of looking that saw all its things; blind — why the one after that did not;
     listing_lag_s — see `clouds.port.Cloud`; second_look_s — how long after something was not found it is looked for
     once more; looked — keys of the rows whose things the owner has looked for itself, in this pass; brake — what holds
-    healing back; restored — name of a resource -> id of the snapshot that it is to have its data back from.
+    healing back; restored — name of a resource -> id of the snapshot that it is to have its data back from; policies —
+    name of a resource -> the deletion policy that it has got since its deletion began (ADR 0048).
     """
 
     stack: StackFacts
@@ -280,6 +284,7 @@ class World:
     brake: Brake = Brake()
     stamp: int = 0
     restored: Mapping[str, str] = field(default_factory=dict)
+    policies: Mapping[str, str] = field(default_factory=dict)
 
     def next_stamp(self) -> int:
         self.stamp += 1

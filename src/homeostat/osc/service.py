@@ -54,7 +54,7 @@ class Service:
     def _answer(answer: Any) -> Wire:
         if answer.status_code >= 300:
             raise CommandError(_fault(answer))
-        return dict(answer.json() or {})
+        return dict(answer.json() or {}) if answer.content else {}
 
 
 def service_of(command: Command) -> Service:

@@ -86,15 +86,15 @@ def only_finishes(world: World) -> bool:
 
 
 def check(world: World, row: Resource | None, now: float) -> Decision:
-    """Check one resource that is not in progress. What failed before stays as it is: it counts as a failure; of what
-    could not be made it is told that it is not there."""
+    """Check one resource that is not in progress. What failed before stays as it is: it counts as a failure."""
     if row is None or row.action == Action.INIT or row.revision == world.stack.revision:
         return SETTLED
     mark = unhealthy.mark_of(row)
-    if row.failed and row.action == Action.CREATE and row.handle == "":
-        return _checked(world, row, Status.FAILED, row.reason, now)
-    failed = row.failed and row.action not in (Action.CHECK, Action.SNAPSHOT)
-    if failed or (mark is not None and not mark.is_over(now)):
+    if mark is not None and not mark.is_over(now):
+        return SETTLED
+    if row.failed and row.action == Action.CREATE:
+        return _unmade(world, row, now)
+    if row.failed and row.action not in (Action.CHECK, Action.SNAPSHOT):
         return SETTLED
     operation = passed_on(world, row)
     if operation:
@@ -113,6 +113,22 @@ def _told(world: World, row: Resource, now: float) -> Decision:
     if verdict.condition in (Condition.ABSENT, Condition.BROKEN):
         return _checked(world, row, Status.FAILED, verdict.reason, now)
     return _checked(world, row, Status.COMPLETE, verdict.reason or outcome.CHANGED, now)
+
+
+def _unmade(world: World, row: Resource, now: float) -> Decision:
+    """Of what could not be made it is told that it is not there. What came to be all the same, after its time was over,
+    is well; what is there and of no use stays as it is."""
+    if row.handle == "":
+        return _checked(world, row, Status.FAILED, row.reason, now)
+    kind = type_of(row.type)
+    thing = thing_of(world, row, kind)
+    if not outcome.is_looked_for(row) or row.external_id is not None or kind.missed(thing):
+        return SETTLED
+    unseen = look_first(world, row)
+    if unseen is not None or kind.judge(thing, now).condition not in (Condition.READY, Condition.DRIFTED):
+        return unseen or SETTLED
+    row.changed = world.next_stamp()
+    return _checked(world, row, Status.COMPLETE, outcome.CHANGED, now)
 
 
 def _checked(world: World, row: Resource, status: Status, reason: str, now: float) -> Settled:

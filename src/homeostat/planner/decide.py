@@ -16,7 +16,7 @@ from homeostat.planner.maintenance import Maintenance, held
 from homeostat.planner.scope import thing_of
 from homeostat.planner.takeover import Takeovers
 from homeostat.planner.unhealthy import Mark
-from homeostat.resources.registry import type_of
+from homeostat.resources.registry import is_renamed, type_of
 from homeostat.templates.registry import PRE_CREATE, PRE_UPDATE
 
 ATTEMPTS_MAX = 5
@@ -31,6 +31,8 @@ class Decider(Healing, Maintenance, Takeovers):
     def keep(self, definition: Definition, now: float) -> Decision:
         """About a resource that should exist, all it requires being done."""
         row = self.current.get(definition.name)
+        if row is not None and row.type != definition.type and is_renamed(row.type, definition.type):
+            row.called, row.type = row.shown_type, definition.type
         unchanged = self._unchanged(definition, row, now)
         if unchanged is not None:
             return unchanged
@@ -123,6 +125,12 @@ class Decider(Healing, Maintenance, Takeovers):
         return None
 
     # -- in progress -------------------------------------------------------------------------------------------------
+
+    def look_for(self, row: Resource, now: float) -> Step | Waiting:
+        """What a creation without an answer has made; nothing is begun for it."""
+        if row.due_at is not None and row.due_at > now:
+            return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, row.due_at, row.key)
+        return self._find(row, now)
 
     def _finish(self, definition: Definition, row: Resource, now: float) -> Decision:
         """What is in progress comes to its end; nothing is begun for it."""

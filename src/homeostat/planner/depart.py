@@ -34,7 +34,8 @@ class Departures(Intents):
         if self._is_spared(row):
             gone = row.leaving and row.status == Status.COMPLETE
             told = [] if gone else [outcome.event_of(row, Status.COMPLETE, LET_GO, Action.DELETE)]
-            return Step(Verb.RECORD, row, LET_GO, removed=True, events=told, spared=row.token)
+            stays = "" if gone else row.handle
+            return Step(Verb.RECORD, row, LET_GO, removed=True, events=told, spared=row.token, retained=stays)
         overtaken = hooks.interrupted(self.world, row)
         if overtaken is not None:
             return overtaken
@@ -61,7 +62,7 @@ class Departures(Intents):
                 return Waiting(row.name, Why.UNSEEN, (), GONE, row.updated_at, row.due_at, row.key)
             return Step(Verb.OBSERVE, row, GONE)
         there = self.world.seen[row.key].observation.present
-        return self._forget(row, STAYS if there else GONE)
+        return self._forget(row, STAYS if there else GONE, stays=there)
 
     def _is_spared(self, row: Resource) -> bool:
         """Does it stay as it is, since its stack is abandoned, or was to adopt it? What was made carries a token.
@@ -97,6 +98,8 @@ class Departures(Intents):
         (CV14), and what the newest revision retains is retained in any case."""
         if self.world.stack.abandoned and kind_of(row.type) == NestedStack.kind:
             return DeletionPolicy.DELETE
+        if row.name in self.world.policies:
+            return self.world.policies[row.name]
         definition = self.world.definitions.get(row.name)
         if definition is None or not row.leaving or row.deletion_policy == DeletionPolicy.RETAIN:
             return row.deletion_policy
@@ -121,7 +124,7 @@ class Departures(Intents):
         """Let go of it. What was made without its row having heard of it is found first: the event names what stays."""
         if row.handle == "" and _may_exist(row):
             return Step(Verb.FIND, row)
-        return self._forget(row, KEPT)
+        return self._forget(row, KEPT, stays=True)
 
     def _unlock(self, row: Resource, now: float) -> Step:
         """Locking or unlocking its stack has failed, and it is deleted for that."""
@@ -175,9 +178,10 @@ class Departures(Intents):
             return self._failed_step(row, verdict.reason, now)
         return Waiting(row.name, Why.BUILDING, (), "it is being deleted", row.updated_at, verdict.due_at, row.key)
 
-    def _forget(self, row: Resource, reason: str) -> Step:
+    def _forget(self, row: Resource, reason: str, *, stays: bool = False) -> Step:
+        handle = row.handle if stays else ""
         record = outcome.removed(self.world, row, reason)
-        return Step(Verb.RECORD, row, reason, removed=record.removed, events=record.events)
+        return Step(Verb.RECORD, row, reason, removed=record.removed, events=record.events, retained=handle)
 
     def _delete(self, row: Resource, now: float) -> Step:
         """Intend the deletion."""

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from homeostat.model.desired import Definition
+from homeostat.model.errors import ResourceActionRestricted
 from homeostat.model.observed import Verdict
 from homeostat.model.plan import SETTLED, Decision, Step, Verb, Waiting
 from homeostat.model.status import Action, DeletionPolicy
@@ -160,6 +161,9 @@ class Foresight(Decider):
         note = self.notes[row.name]
         note.fate, note.why = Fate.UPDATED, f"it would fail: {error}"
         return Step(Verb.RECORD, row)
+
+    def _refuse(self, row: Resource, error: ResourceActionRestricted, now: float) -> Step:
+        return self._failed_step(row, error, now)
 
     def held_back(
         self, row: Resource, reason: str, now: float, *, gone: bool = False, destroys: bool = True

@@ -80,7 +80,7 @@ class Frontier:
                 self._unblocks[blocker].append(node)
                 count += 1
         self._blocked[node] = count
-        if count == 0:
+        if count == 0 or self._unanswered(node) is not None:
             self._ready.append(node)
 
     def _add_leftover(self, row: Resource) -> None:
@@ -119,13 +119,22 @@ class Frontier:
             step = self._examine(node, now)
             if step is not None:
                 found.append(step)
-                if step.verb is Verb.RECORD and step.row.failed:
+                if step.verb is Verb.RECORD and (step.row.failed or step.fails):
                     break
         return found
 
     def _examine(self, node: Node, now: float) -> Step | None:
         self.waiting.pop(node, None)
-        decision = self._drop(node, now) if node[0] == "/" else self._decider.keep(self.world.definitions[node], now)
+        decision: Step | Settled | Waiting
+        if node[0] == "/":
+            decision = self._drop(node, now)
+        elif self._blocked[node] > 0:
+            row = self._unanswered(node)
+            if row is None:
+                return None
+            decision = self._decider.look_for(row, now)
+        else:
+            decision = self._decider.keep(self.world.definitions[node], now)
         if isinstance(decision, Waiting):
             self.waiting[node] = decision
             if decision.why is Why.BRAKE:
@@ -137,6 +146,14 @@ class Frontier:
         self._acting.add(node)
         self._adopt(node, decision)
         return decision
+
+    def _unanswered(self, node: Node) -> Resource | None:
+        """The row of this name, if nobody knows whether its creation has made anything. That is found out whatever it
+        has to wait for by now: a requirement that a newer revision gave it may fail for ever."""
+        row = self.current.get(node)
+        if row is None or not row.busy or row.action != Action.CREATE or row.handle or not row.token:
+            return None
+        return row
 
     def _drop(self, node: Node, now: float) -> Step | Settled | Waiting:
         row = self.leftovers.get(node[1:])

@@ -15,8 +15,8 @@ from homeostat.model.desired import Definition
 from homeostat.model.observed import Condition, Presence, Remedy
 from homeostat.model.plan import Decision, Step, Verb, Waiting, Why
 from homeostat.model.status import Action, Status
-from homeostat.model.world import Resource
-from homeostat.planner import outcome
+from homeostat.model.world import ASK, Resource
+from homeostat.planner import healing_policy, outcome
 from homeostat.planner.depart import Departures, is_lost, with_lost, without_lost
 from homeostat.planner.scope import HEALING, thing_of
 from homeostat.resources.registry import kind_of, type_of
@@ -24,8 +24,11 @@ from homeostat.resources.registry import kind_of, type_of
 MISSED = "it was not found, and is looked for once more before another one is made"
 CAME_BACK = "it came back"
 ALL_GONE = "everything of its kind in the project seems to be gone at once, which is more likely a mistake of the look"
-BLIND_S = 5.0
-"""Between two looks for a sign that others of a kind are seen."""
+CONSENT = "Another one is made when you agree"
+BLIND_S, BLIND_S_MAX = 5.0, 120.0
+"""Between two questions whether others of a kind are seen: ever rarer. Whoever is seen again is judged at once."""
+BLIND_PART = 0.25
+"""Of the time for which a thing has been missed, until that is asked again."""
 BRAKE_S = 2.0
 """Between two questions how many are being healed in other shards."""
 
@@ -41,15 +44,32 @@ class Healing(Departures):
             return None
         if gone and kind_of(row.type) in self.world.brake.blind and not self._is_agreed():
             told = f"{reason}; {ALL_GONE}"
-            return Waiting(row.name, Why.BLIND, (), told, row.updated_at, now + BLIND_S, row.key)
-        if destroys and self.world.stack.asks_first(row.name) and not self._is_agreed():
+            return Waiting(row.name, Why.BLIND, (), told, row.updated_at, now + self._blind_s(row, now), row.key)
+        if destroys and self._asks_first(row) and not self._is_agreed():
             return self._ask(row, reason, now)
-        there, healed = self._there, len(self.healing) + self.world.brake.elsewhere
+        there, healed = self._there, self._healed_beside(row) + self.world.brake.elsewhere
         if healed < self.world.brake.allowed(there):
             return None
         told = f"{reason}; {healed} of its stack are being healed, and no more are at a time"
         due_at = now + BRAKE_S if self.world.brake.elsewhere else None
         return Waiting(row.name, Why.BRAKE, (), told, row.updated_at, due_at, row.key)
+
+    def _healed_beside(self, row: Resource) -> int:
+        """How many of the shard are being healed; those that wait for this one to be there would keep it from that."""
+        names = (self.world.rows[key].name for key in self.healing if key in self.world.rows)
+        return sum(not self._requires(name, row.name) for name in names)
+
+    def _requires(self, name: str, other: str) -> bool:
+        """Does one resource require another, or something that requires it?"""
+        asked, found = [name], {name}
+        while asked:
+            definition = self.world.definitions.get(asked.pop())
+            more = set(definition.requires) - found if definition is not None else set()
+            if other in more:
+                return True
+            found |= more
+            asked += more
+        return False
 
     def begin_healing(self, step: Step) -> None:
         """A step heals: from now on its row counts among those that are being healed."""
@@ -60,16 +80,26 @@ class Healing(Departures):
             healed.marks = {**(healed.marks or {}), HEALING: {}}
         self.healing.add(healed.key)
 
+    def _blind_s(self, row: Resource, now: float) -> float:
+        """Until it is asked again whether a look is to be believed."""
+        missed_s = now - self.world.seen[row.key].observation.seen_at
+        return min(max(BLIND_S, missed_s * BLIND_PART), BLIND_S_MAX)
+
+    def _asks_first(self, row: Resource) -> bool:
+        """Does somebody have to agree before another one is made (CV13)?"""
+        definition = self.world.definitions.get(row.name)
+        metadata = row.metadata if definition is None else definition.metadata
+        return healing_policy.of_resource(self.world.stack, row.name, metadata, self.world.brake.policy) == ASK
+
     def _is_agreed(self) -> bool:
         """Has somebody asked to look, and then to bring about what should be, whatever it takes?"""
         return self.unsettled and self.world.stack.look_from is not None
 
     def _ask(self, row: Resource, reason: str, now: float) -> Decision:
-        known = row.failed and row.action == Action.CHECK
-        if known and (row.revision == self.world.stack.revision or not self.unsettled):
+        if is_asking(row) and (row.revision == self.world.stack.revision or not self.unsettled):
             return Waiting(row.name, Why.ASKS, (), row.reason, row.updated_at, key=row.key)
         stack = self.world.stack
-        way_out = f"Another one is made when you agree: homeostat converge {stack.name} {row.name}"
+        way_out = f"{CONSENT}: homeostat converge {stack.name} {row.name}"
         return self._failed_step(row, f"{reason}. {way_out}", now, "" if row.busy else Action.CHECK)
 
     @cached_property
@@ -121,6 +151,11 @@ class Healing(Departures):
         verdict = type_of(old.type).judge(thing_of(self.world, old), now)
         useless = verdict.condition is Condition.BROKEN and verdict.remedy in (Remedy.RECREATE, Remedy.REPLACE)
         return not useless and verdict.condition is not Condition.PENDING
+
+
+def is_asking(row: Resource) -> bool:
+    """Does it wait for somebody to agree before another one is made?"""
+    return row.failed and row.action == Action.CHECK and CONSENT in row.reason
 
 
 def was_never_well(row: Resource) -> bool:

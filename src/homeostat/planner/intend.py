@@ -173,10 +173,19 @@ class Intents:
         return step
 
     def _restricted(self, definition: Definition, action: str, row: Resource, now: float) -> Step | None:
-        """What the environment forbids fails, and the thing is not touched."""
+        """What the environment forbids is not done, and the thing is not touched."""
         if action not in definition.restricted:
             return None
-        return self._failed_step(row, ResourceActionRestricted(action), now, Action.UPDATE)
+        return self._refuse(row, ResourceActionRestricted(action), now)
+
+    def _refuse(self, row: Resource, error: ResourceActionRestricted, now: float) -> Step:
+        """An update fails its stack, and the resource stays what it is (environment.md section 3). What cannot stay as
+        it is has failed itself: it is in progress, or has to follow at rest what has changed."""
+        if row.busy or self.world.stack.status != Status.IN_PROGRESS:
+            return self._failed_step(row, error, now, Action.UPDATE)
+        event = outcome.event_of(row, Status.FAILED, str(error), Action.UPDATE)
+        reason = f"Resource {Action.UPDATE} failed: {outcome.failure_text(row, error)}"
+        return Step(Verb.RECORD, row, events=[event], fails=reason)
 
     def _delete_first(self, definition: Definition, row: Resource, now: float) -> Step:
         """The broken one goes first, since it may hold what the new one needs; the new row waits for that."""

@@ -51,7 +51,7 @@ class Maintenance(Externals):
             return SETTLED
         if row.revision == stack.revision and row.action in MAINTENANCE and not row.busy:
             failed = Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
-            return failed if row.failed else SETTLED
+            return failed if row.failed and not stack.thorough else SETTLED
         action = asked_of(stack, row)
         if not action:
             return SETTLED

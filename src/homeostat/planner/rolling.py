@@ -86,9 +86,16 @@ def to_come(group: Group) -> tuple[int, int]:
     rollout = group.get("rollout")
     if rollout is None:
         return 0, 0
-    target, skip = rollout["target"], group["skip"]
-    changed = groups.members_in(groups.earlier_runs(group), skip, groups.names_end(target, skip))
-    return changed, max(target - group["count"], 0)
+    return changed_later(group), max(rollout["target"] - group["count"], 0)
+
+
+def changed_later(group: Group, low: int = 0, high: int | None = None) -> int:
+    """How many members the batches after this revision of a series change, of those with numbers from `low` on, below
+    `high`."""
+    skip = group["skip"]
+    end = groups.names_end(group["rollout"]["target"], skip)
+    runs = [(max(low, first), last, definition) for first, last, definition in groups.earlier_runs(group)]
+    return groups.members_in(runs, skip, end if high is None else min(end, high))
 
 
 def pauses_s(group: Group) -> Iterator[float]:

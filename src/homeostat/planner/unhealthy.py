@@ -1,15 +1,15 @@
 """Marks of people (and of their programs) that say: this resource is unhealthy, whatever is seen of it (MU). Pure.
 
 A row keeps one under the key `unhealthy` of its marks: `{"by": user or None, "reporter": text or None, "reason": text,
-"since": time, "expires_at": time or None}`, times in seconds since the epoch. It holds until the resource is replaced,
-the mark is taken away, or its time is over.
+"since": time, "expires_at": time or None, "before": [action, reason] or None}`, times in seconds since the epoch. It
+holds until the resource is replaced, the mark is taken away, or its time is over.
 """
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 
 from homeostat.model.plan import Event, Step, Verb
-from homeostat.model.status import Action, Status
+from homeostat.model.status import UNBEGUN, Action, Status
 from homeostat.model.world import Resource, World
 from homeostat.planner import outcome
 
@@ -19,13 +19,16 @@ EXPIRED = "the time of its mark is over"
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Who says so (the caller, and what the caller calls itself), why, since when and until when; None: no end."""
+    """Who says so (the caller, and what the caller calls itself), why, since when and until when; None: no end.
+
+    before — which action had failed when the mark came, and why: when the time of the mark is over, it still has."""
 
     reason: str
     since: float
     by: str | None = None
     reporter: str | None = None
     expires_at: float | None = None
+    before: Sequence[str] | None = None
 
     def is_over(self, now: float) -> bool:
         return self.expires_at is not None and self.expires_at <= now
@@ -39,6 +42,11 @@ def mark_of(row: Resource) -> Mark | None:
 
 def marked(row: Resource, mark: Mark) -> Event:
     """Put a mark on a row; gives what happened."""
+    earlier = mark_of(row)
+    if earlier is not None:
+        mark = replace(mark, before=earlier.before)
+    elif row.failed and row.action in UNBEGUN - {Action.CHECK}:
+        mark = replace(mark, before=(row.action, row.reason))
     row.marks = {**(row.marks or {}), UNHEALTHY: asdict(mark)}
     row.action, row.status, row.reason, row.updated_at = Action.CHECK, Status.FAILED, mark.reason, mark.since
     return outcome.event_of(row, row.status, row.reason)
@@ -66,7 +74,14 @@ def expire(world: World, row: Resource, now: float) -> Step:
     if not (row.failed and row.action == Action.CHECK):
         forget(row)
         return Step(Verb.RECORD, row)
-    event = unmarked(row, EXPIRED, world.settled_revision, now)
+    mark = mark_of(row)
+    if mark is not None and mark.before is not None:
+        forget(row)
+        row.updated_at, row.status = now, Status.FAILED
+        row.action, row.reason = mark.before
+        event = outcome.event_of(row, row.status, row.reason)
+    else:
+        event = unmarked(row, EXPIRED, world.settled_revision, now)
     row.changed = world.next_stamp()
     return Step(Verb.RECORD, row, events=[event])
 

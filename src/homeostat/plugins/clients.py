@@ -4,16 +4,16 @@ The service has none of its own. A package names a class under the entry point g
 `heat.clients`); the class has `client()` or `_create()`, and says which of its errors mean what.
 """
 
-import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from homeostat.plugins.exception import EntityNotFound, NotFound
+from homeostat.plugins.exception import EntityNotFound, NotFound, NotSupported
 from homeostat.resources.discovery import Problem, loaded
 
 GROUPS = ("homeostat.clients", "heat.clients")
 _made_here: dict[str, type] = {}
+CLIENT_OPTIONS = {"endpoint_type": "publicURL", "insecure": False}
 
 
 @cache
@@ -77,24 +77,39 @@ class ClientPlugin:
         return isinstance(error, tuple(each for each in classes if isinstance(each, type)))
 
     @property
-    @contextlib.contextmanager
-    def ignore_not_found(self) -> Iterator[None]:
-        with self._ignoring(self.is_not_found):
-            yield
+    def ignore_not_found(self) -> "Ignoring":
+        return Ignoring(self.is_not_found)
 
     @property
-    @contextlib.contextmanager
-    def ignore_conflict_and_not_found(self) -> Iterator[None]:
-        with self._ignoring(lambda error: self.is_conflict(error) or self.is_not_found(error)):
-            yield
+    def ignore_conflict_and_not_found(self) -> "Ignoring":
+        return Ignoring(lambda error: self.is_conflict(error) or self.is_not_found(error))
 
-    @contextlib.contextmanager
-    def _ignoring(self, meant: Any) -> Iterator[None]:
-        try:
-            yield
-        except Exception as error:
-            if not meant(error):
-                raise
+    def url_for(self, **_: Any) -> str:
+        """Fails: NotSupported. The service keeps no login for plug-ins, so there is no catalogue to look in."""
+        raise NotSupported(feature=f"The service catalogue: url_for of {type(self).__name__}")
+
+    @staticmethod
+    def _get_client_option(client: str, option: str) -> Any:
+        """What a client is configured with: the same for all clients. None for what there is no setting for."""
+        return CLIENT_OPTIONS.get(option)
+
+
+class Ignoring:
+    """Lets some errors pass. Both `with ignoring:` around a call, and `ignoring(error)` in an `except`, which raises
+    the error again unless it is meant."""
+
+    def __init__(self, meant: Callable[[Exception], bool]) -> None:
+        self._meant = meant
+
+    def __enter__(self) -> "Ignoring":
+        return self
+
+    def __exit__(self, _kind: Any, error: BaseException | None, _trace: Any) -> bool:
+        return isinstance(error, Exception) and self._meant(error)
+
+    def __call__(self, error: Exception) -> None:
+        if not self._meant(error):
+            raise error
 
 
 class Missing:

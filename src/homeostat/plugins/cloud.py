@@ -139,7 +139,7 @@ class HandledCloud:
         self._project = project
         self._things = Things(all_of_them.db, project)
         self._handlers = {
-            kind_of_class(name): Handlers(each, name, project, self._resolve)
+            kind_of_class(name): Handlers(each, name, project, self._resolve, self._peers)
             for name, each in all_of_them.classes.items()
         }
         self.kinds = frozenset(self._handlers)
@@ -334,6 +334,13 @@ class HandledCloud:
         if found is None:
             raise EntityNotFound(entity=kind, name=value)
         return found
+
+    def _peers(self, stack_id: str) -> dict[str, Resource]:
+        """The resources of a stack whose types have handlers, by name, as they are stored."""
+        return {
+            owner.name: self._handlers[made.kind].stored(made, owner)
+            for owner, made in self._things.in_stack(stack_id, self.kinds)
+        }
 
     # -- the rest ----------------------------------------------------------------------------------------------------
 

@@ -58,12 +58,46 @@ class Forbidden(HeatException):
         super().__init__(action=action)
 
 
+class NotAuthorized(Forbidden):
+    msg_fmt = "This action is not allowed."
+
+    def __init__(self) -> None:
+        super().__init__(action="this action")
+
+
 class NotSupported(HeatException):
     msg_fmt = "%(feature)s is not supported."
 
 
 class InvalidTemplateAttribute(HeatException):
     msg_fmt = "The Referenced Attribute (%(resource)s %(key)s) is incorrect."
+
+
+class InvalidTemplateReference(HeatException):
+    msg_fmt = 'There is no resource "%(resource)s", to which %(key)s refers.'
+
+
+class InvalidSchemaError(HeatException):
+    msg_fmt = "%(message)s"
+
+
+class UserParameterMissing(HeatException):
+    msg_fmt = "The parameter %(key)s has no value."
+
+
+class MissingCredentialError(HeatException):
+    msg_fmt = "This credential is required, and missing: %(required)s"
+
+
+class AuthorizationFailure(HeatException):
+    msg_fmt = "The login failed.%(failure_reason)s"
+
+    def __init__(self, failure_reason: str = "") -> None:
+        super().__init__(failure_reason=failure_reason and f" {failure_reason}")
+
+
+class NotAuthenticated(HeatException):
+    msg_fmt = "Nobody is logged in."
 
 
 class StackValidationFailed(HeatException):
@@ -105,12 +139,60 @@ class PhysicalResourceNameAmbiguity(HeatException):
     msg_fmt = "Multiple physical resources were found with name (%(name)s)."
 
 
+class PhysicalResourceIDAmbiguity(HeatException):
+    msg_fmt = "Several things have the id %(phys_id)s."
+
+
 class PhysicalResourceExists(HeatException):
     msg_fmt = "The physical resource for (%(name)s) exists."
 
 
 class ResourceActionNotSupported(HeatException):
     msg_fmt = "%(action)s is not supported for resource."
+
+
+class ResourceActionRestricted(HeatException):
+    msg_fmt = "%(action)s is not allowed for this resource."
+
+
+class ResourceNotFound(EntityNotFound):
+    msg_fmt = "There is no resource %(resource_name)s in the stack %(stack_name)s."
+
+
+class ResourceTypeUnavailable(HeatException):
+    msg_fmt = "The type %(resource_type)s needs %(service_name)s, which is not there: %(reason)s"
+
+
+class ClientNotAvailable(HeatException):
+    msg_fmt = "There is no client %(client_name)s."
+
+
+class InvalidServiceVersion(HeatException):
+    msg_fmt = "The service %(service)s has no version %(version)s."
+
+
+class RequestLimitExceeded(HeatException):
+    msg_fmt = "A limit of the request is exceeded: %(message)s"
+
+
+class StackResourceLimitExceeded(HeatException):
+    msg_fmt = "The stack has too many resources."
+
+
+class EgressRuleNotAllowed(HeatException):
+    msg_fmt = "Rules for what leaves need a network of Neutron."
+
+
+class InterfaceAttachFailed(HeatException):
+    msg_fmt = "The port %(port)s could not be attached to the server %(server)s."
+
+
+class InterfaceDetachFailed(HeatException):
+    msg_fmt = "The port %(port)s could not be detached from the server %(server)s."
+
+
+class UnableToAutoAllocateNetwork(HeatException):
+    msg_fmt = "No network could be allocated: %(message)s"
 
 
 class ResourceNotAvailable(HeatException):

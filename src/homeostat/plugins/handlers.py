@@ -5,16 +5,19 @@ What a handler returns or raises becomes a status of the thing: the planner deci
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from homeostat.model.errors import Superseded, Transient
 from homeostat.plugins import exception
 from homeostat.plugins.properties import Properties
 from homeostat.plugins.resource import Context, Definition, Resource, Stack, TemplateDiff
+from homeostat.plugins.scheduler import TaskRunner
 from homeostat.plugins.things import BEGUN, DONE, GONE, POLLED, Inner, Made, Turn
 from homeostat.plugins.translation import TranslationRule, resolved
 from homeostat.plugins.types import AGAIN, COMPLETE, FAILED, REPLACE, SPOILT
 from homeostat.resources import comparison
+from homeostat.store.records import Owner
 from homeostat.store.schema import as_stored
 
 LOG = logging.getLogger(__name__)
@@ -22,20 +25,29 @@ LATER = (Transient, ConnectionError, TimeoutError, exception.UpdateInProgress)
 """Errors that time mends."""
 RETRY_S, RETRY_MAX_S = 2.0, 60.0
 CHECK = "CHECK"
+FAULT_MAX = 1000
+"""Characters that are kept of why an attribute cannot be told."""
 NOTHING = object()
 """There is nothing to be done: the handler is not called, and its thing is as it should be."""
+ASKED_ANEW = {"handle_delete": "asked anew"}
+"""Kept instead of a task, which cannot be."""
 INTERRUPTED = "its {action} was interrupted: nobody knows how far it came"
 Resolve = Callable[[TranslationRule, Any], Any]
+Peers = Callable[[str], Mapping[str, Resource]]
 
 
 class Handlers:
-    """The handlers of one class. resolve — (rule, name) -> id, for translation."""
+    """The handlers of one class. resolve — (rule, name) -> id, for translation; peers — stack's id -> the resources of
+    it whose types have handlers, by name."""
 
-    def __init__(self, handled: type[Resource], type_name: str, project: str, resolve: Resolve) -> None:
+    def __init__(
+        self, handled: type[Resource], type_name: str, project: str, resolve: Resolve, peers: Peers | None = None
+    ) -> None:
         self._class = handled
         self._type_name = type_name
         self._project = project
         self._resolve = resolve
+        self._peers: Peers = peers or (lambda _stack_id: {})
 
     # -- actions -----------------------------------------------------------------------------------------------------
 
@@ -81,7 +93,10 @@ class Handlers:
     def poll(self, turn: Turn) -> None:
         """Ask whether what goes on is complete."""
         try:
-            self._check(turn, self._instance(turn))
+            each, progress = self._instance(turn), turn.made.inner.progress
+            if progress == ASKED_ANEW:
+                progress = each.handle_delete()
+            self._check(turn, each, progress)
         except Exception as error:  # noqa: BLE001 — whatever a plug-in raises is an answer
             self._went_wrong(turn, error)
 
@@ -116,13 +131,15 @@ class Handlers:
             fault = _fault(error)
             turn.finish(lambda made: _unwell(made, fault))
         else:
-            answers = self._answers(each, turn.made)
+            before = turn.made.seen.get("attribute_faults") or {}
+            answers = self._answers(each, turn.made, at_rest=True)
 
             def looked(made: Made) -> None:
                 made.tell(COMPLETE)
                 made.seen |= {**seen, **answers}
 
-            turn.finish(looked)
+            if turn.finish(looked):
+                self._tell_faults(turn, before)
 
     # -- one action --------------------------------------------------------------------------------------------------
 
@@ -134,17 +151,27 @@ class Handlers:
             if returned is NOTHING:
                 self._complete(turn)
                 return
-            progress = _plain(returned)
+            progress = ASKED_ANEW if self._is_task_of_deletion(turn, returned) else _plain(returned)
             turn.must(lambda made: _polled(made, progress), name=turn.made.inner.action == "CREATE")
-            self._check(turn, each)
+            self._check(turn, each, returned if progress == ASKED_ANEW else progress)
         except Exception as error:  # noqa: BLE001 — whatever a plug-in raises is an answer
             self._went_wrong(turn, error)
 
-    def _check(self, turn: Turn, each: Resource) -> None:
+    def _is_task_of_deletion(self, turn: Turn, returned: Any) -> bool:
+        """A task cannot be stored. That of a deletion need not be: `handle_delete` gives another one each time."""
+        return turn.made.inner.action == "DELETE" and isinstance(returned, TaskRunner)
+
+    def _check(self, turn: Turn, each: Resource, progress: Any) -> None:
         inner = turn.made.inner
         check = getattr(each, f"check_{inner.action.lower()}_complete", None)
-        if check is not None and not check(inner.progress):
-            turn.finish(_untried)
+        due_at = 0.0
+        try:
+            ready = check is None or bool(check(progress))
+        except exception.PollDelay as delay:
+            ready, due_at = False, turn.things.now() + delay.period
+        if not ready:
+            kept = inner.progress if inner.progress == ASKED_ANEW else _plain(progress)
+            turn.finish(lambda made: _wait(made, kept, due_at))
         elif inner.action == "DELETE":
             turn.things.remove(turn)
         else:
@@ -158,7 +185,8 @@ class Handlers:
                 made.inner.properties, made.inner.wanted = made.inner.wanted, None
 
         turn.must(renewed)
-        answers = self._answers(self._instance(turn), turn.made)
+        before = turn.made.seen.get("attribute_faults") or {}
+        answers = self._answers(self._instance(turn), turn.made, at_rest=False)
 
         def complete(made: Made) -> None:
             made.inner.phase, made.inner.progress, made.inner.tries = DONE, None, 0
@@ -166,13 +194,10 @@ class Handlers:
             made.seen |= answers
             made.tell(COMPLETE)
 
-        turn.finish(complete)
+        if turn.finish(complete):
+            self._tell_faults(turn, before)
 
     def _went_wrong(self, turn: Turn, error: Exception) -> None:
-        if isinstance(error, exception.PollDelay):
-            due_at = turn.things.now() + error.period
-            turn.finish(lambda made: _wait(made, due_at))
-            return
         if isinstance(error, Superseded) or turn.lost:
             self._left_behind(turn)
             return
@@ -212,13 +237,18 @@ class Handlers:
     # -- instances ---------------------------------------------------------------------------------------------------
 
     def _instance(self, turn: Turn) -> Resource:
-        made, owner = turn.made, turn.owner
+        each = self.stored(turn.made, turn.owner)
+        each._keeper = turn
+        return each
+
+    def stored(self, made: Made, owner: Owner | None) -> Resource:
+        """An instance as it is stored: nothing can be kept through it."""
         inner = made.inner
         context = Context(self._project)
         stack = Stack(context=context)
         template_metadata = None
         if owner is not None:
-            stack = Stack(owner.stack_name, owner.stack_id, context)
+            stack = Stack(owner.stack_name, owner.stack_id, context, partial(self._peers, owner.stack_id))
             template_metadata = owner.metadata
         metadata = inner.metadata if inner.metadata is not None else template_metadata
         each = self._class(inner.name, Definition(inner.name, self._type_name, inner.properties, metadata), stack)
@@ -227,7 +257,6 @@ class Handlers:
         each.action, each.status = inner.action, "COMPLETE" if inner.phase == DONE else "IN_PROGRESS"
         each._data = dict(inner.data)
         each._physical_name = inner.physical_name
-        each._keeper = turn
         values = self._bearable(each, inner)
         if values is not inner.properties:
             each.properties = Properties(self._class.properties_schema, values)
@@ -267,23 +296,45 @@ class Handlers:
         overridden = any(getattr(self._class, name) is not getattr(Resource, name) for name in own)
         return overridden or bool(self._class.entity and self._class.default_client_name)
 
-    def _answers(self, each: Resource, made: Made) -> dict[str, Any]:
-        """Its reference and attributes. What cannot be told now stays as it was told before."""
+    def _answers(self, each: Resource, made: Made, *, at_rest: bool) -> dict[str, Any]:
+        """Its reference and attributes, and why which attributes cannot be told.
+
+        at_rest — what was told before is still believed; else only while its side cannot be reached.
+        """
         known = made.seen.get("attributes") or {}
-        told = {name: self._attribute(each, name, known.get(name)) for name in (*each.attributes_schema, each.SHOW)}
-        return {"attributes": told, "reference": self._asked(each, each.get_reference_id, made.seen.get("reference"))}
+        told: dict[str, Any] = {}
+        faults: dict[str, str] = {}
+        for name in (*each.attributes_schema, each.SHOW):
+            try:
+                told[name] = _value(partial(each._resolve_any_attribute, name))
+            except Exception as error:
+                LOG.warning("%s cannot tell its attribute %s", each, name, exc_info=True)
+                faults[name] = _fault(error)[:FAULT_MAX]
+                if name in known and (at_rest or isinstance(error, LATER)):
+                    told[name] = known[name]
+        reference = self._reference(each, made.seen.get("reference"))
+        return {"attributes": told, "attribute_faults": faults, "reference": reference}
 
-    def _attribute(self, each: Resource, name: str, known: Any) -> Any:
-        return self._asked(each, lambda: each._resolve_any_attribute(name), known)
-
-    def _asked(self, each: Resource, ask: Callable[[], Any], known: Any) -> Any:
+    def _reference(self, each: Resource, known: Any) -> Any:
         try:
-            return as_stored(ask())
-        except (exception.EntityNotFound, exception.NotFound):
-            return None
+            return _value(each.get_reference_id)
         except Exception:
-            LOG.warning("%s cannot tell something of itself", each, exc_info=True)
+            LOG.warning("%s cannot tell its reference", each, exc_info=True)
             return known
+
+    def _tell_faults(self, turn: Turn, before: Mapping[str, Any]) -> None:
+        """An event for each attribute that could be told before, or was never asked for, and cannot be now."""
+        for name, fault in turn.made.seen.get("attribute_faults", {}).items():
+            if before.get(name) != fault:
+                turn.things.record(turn, CHECK, f"attributes.{name} cannot be told: {fault}")
+
+
+def _value(ask: Callable[[], Any]) -> Any:
+    """What a method tells; None of what is not there."""
+    try:
+        return as_stored(ask())
+    except (exception.EntityNotFound, exception.NotFound):
+        return None
 
 
 def _difference(before: Properties, after: Properties, live: Mapping[str, Any]) -> dict[str, Any]:
@@ -315,12 +366,9 @@ def _polled(made: Made, progress: Any) -> None:
     made.inner.phase, made.inner.progress = POLLED, progress
 
 
-def _untried(made: Made) -> None:
-    made.inner.due_at, made.inner.tries = 0.0, 0
-
-
-def _wait(made: Made, due_at: float) -> None:
-    made.inner.due_at, made.inner.tries = due_at, 0
+def _wait(made: Made, progress: Any, due_at: float) -> None:
+    """Not ready. progress — as the check left it: it may keep in it how far it came."""
+    made.inner.progress, made.inner.due_at, made.inner.tries = progress, due_at, 0
 
 
 def _later(made: Made, due_at: float) -> None:

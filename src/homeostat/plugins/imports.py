@@ -4,6 +4,7 @@ Never by itself: `--heat-imports`, or a call of `install`. Where Heat is install
 modules would be imported halfway.
 """
 
+import logging
 import sys
 from importlib.util import find_spec
 from types import ModuleType
@@ -14,8 +15,11 @@ from homeostat.plugins import (
     constraints,
     exception,
     i18n,
+    neutron,
     properties,
     resource,
+    scheduler,
+    stack_types,
     support,
     translation,
 )
@@ -28,8 +32,19 @@ ALIASES = {
     "heat.engine.constraints": constraints,
     "heat.engine.properties": properties,
     "heat.engine.resource": resource,
+    "heat.engine.resources.openstack.neutron.neutron": neutron,
+    "heat.engine.resources.signal_responder": stack_types,
+    "heat.engine.resources.stack_resource": stack_types,
+    "heat.engine.resources.stack_user": stack_types,
+    "heat.engine.rsrc_defn": resource,
+    "heat.engine.scheduler": scheduler,
+    "heat.engine.signal_responder": stack_types,
+    "heat.engine.stack_resource": stack_types,
+    "heat.engine.stack_user": stack_types,
     "heat.engine.support": support,
     "heat.engine.translation": translation,
+    "heat.openstack.common.gettextutils": i18n,
+    "heat.openstack.common.log": logging,
 }
 """Name there -> module here."""
 

@@ -8,8 +8,9 @@ import importlib.util
 import logging
 import sys
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,6 +24,9 @@ from homeostat.resources.discovery import Offer, Problem, loaded
 LOG = logging.getLogger(__name__)
 GROUP = "homeostat.plugins"
 PACKAGE = "homeostat_plugin_files"
+MAPPINGS = ("available_resource_mapping", "resource_mapping", "constraint_mapping")
+NO_PLUGINS = ("__init__", "setup", "test", "tests")
+"""Names of modules within packages that are not looked into."""
 
 
 @dataclass(slots=True)
@@ -34,8 +38,8 @@ class Plugins:
 
     def take(self, origin: str, module: Any) -> None:
         """The types and constraints of a module."""
-        mapping = getattr(module, "available_resource_mapping", None) or getattr(module, "resource_mapping", None)
-        own = getattr(module, "constraint_mapping", None)
+        mapping = _first(module, "available_resource_mapping", "resource_mapping")
+        own = _first(module, "constraint_mapping")
         if mapping is None and own is None:
             self._leave_out(origin, "it has neither resource_mapping() nor constraint_mapping()")
         constraints.CUSTOM.update(self._asked(origin, own))
@@ -67,20 +71,56 @@ class Plugins:
         self.problems.append(Problem(origin, reason))
 
     def read(self, directory: Path) -> None:
-        """Every module of a directory, in the order of names."""
+        """Every module of a directory, in the order of names; of a package without types those within it."""
         if not directory.is_dir():
             self._leave_out(str(directory), "there is no such directory")
             return
         for path in sorted([*directory.glob("*.py"), *directory.glob("*/__init__.py")]):
             if path.name == "__init__.py" and path.parent == directory:
                 continue
-            try:
-                module = _imported(path)
-            except (Exception, SystemExit) as error:
-                LOG.exception("the plug-in %s cannot be loaded", path)
-                self.problems.append(Problem(str(path), f"it cannot be loaded: {error!r}"))
+            module = self._load(path, partial(_imported, path))
+            if module is None:
                 continue
-            self.take(str(path), module)
+            inner = _modules_within(module) if not _is_plugin(module) else []
+            if not inner:
+                self.take(str(path), module)
+            for name, file in inner:
+                found = self._load(file, partial(importlib.import_module, name))
+                if found is not None and _is_plugin(found):
+                    self.take(str(file), found)
+
+    def _load(self, path: Path, load: Callable[[], ModuleType]) -> ModuleType | None:
+        try:
+            return load()
+        except (Exception, SystemExit) as error:
+            LOG.exception("the plug-in %s cannot be loaded", path)
+            self.problems.append(Problem(str(path), f"it cannot be loaded: {error!r}"))
+            return None
+
+
+def _first(module: Any, *names: str) -> Any:
+    return next((each for name in names if (each := getattr(module, name, None)) is not None), None)
+
+
+def _is_plugin(module: ModuleType) -> bool:
+    return _first(module, *MAPPINGS) is not None
+
+
+def _modules_within(package: ModuleType) -> list[tuple[str, Path]]:
+    """Names and files of the modules of a package and its packages; without its tests."""
+    pending = [(package.__name__, Path(each)) for each in getattr(package, "__path__", ())]
+    found = []
+    while pending:
+        name, folder = pending.pop()
+        for path in sorted(folder.glob("*.py")):
+            if path.stem not in NO_PLUGINS:
+                found.append((f"{name}.{path.stem}", path))
+        pending += [
+            (f"{name}.{each.name}", each)
+            for each in sorted(folder.iterdir())
+            if each.name not in NO_PLUGINS and (each / "__init__.py").is_file()
+        ]
+    return found
 
 
 def find(directories: Iterable[Path] = ()) -> Plugins:

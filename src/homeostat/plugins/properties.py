@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from homeostat.plugins.constraints import Constraint
+from homeostat.plugins.constraints import AllowedPattern, AllowedValues, Constraint, Length, Range
 from homeostat.plugins.support import HIDDEN, SupportStatus
 from homeostat.resources import schema as native
 from homeostat.resources.schema import Kind, Property
@@ -62,7 +62,7 @@ class Schema:
             kind,
             self.description or "",
             self.default,
-            self.required,
+            self.required and self.default is None,
             self.update_allowed,
             self.immutable,
             rules if self.implemented else (*rules, NOT_IMPLEMENTED),
@@ -101,6 +101,50 @@ def native_schema(schema: Mapping[str, Schema]) -> dict[str, Property]:
     if known is None:
         known = _NATIVE[id(schema)] = (schema, {name: each.native() for name, each in schema.items()})
     return known[1]
+
+
+KEYS_OF_MAPS = {
+    "Description": "description",
+    "Default": "default",
+    "Required": "required",
+    "Implemented": "implemented",
+    "UpdateAllowed": "update_allowed",
+    "Immutable": "immutable",
+}
+"""Keys of schemas that are maps -> arguments of `Schema`."""
+
+
+def schemata(schemas: Mapping[str, Any]) -> dict[str, Schema]:
+    """Schemas by name, where each may be a map (`{"Type": "String", "Required": True}`). Fails: ValueError."""
+    return {name: _schema(each) for name, each in schemas.items()}
+
+
+def _schema(given: Any) -> Schema:
+    if isinstance(given, Schema):
+        return given
+    rest = dict(given)
+    kind, inner = rest.pop("Type", None), rest.pop("Schema", None)
+    least, most = rest.pop("MinValue", None), rest.pop("MaxValue", None)
+    shortest, longest = rest.pop("MinLength", None), rest.pop("MaxLength", None)
+    rules: list[Constraint] = []
+    if (least, most) != (None, None):
+        rules.append(Range(_number(least), _number(most)))
+    if (shortest, longest) != (None, None):
+        rules.append(Length(_number(shortest), _number(longest)))
+    if "AllowedValues" in rest:
+        rules.append(AllowedValues(rest.pop("AllowedValues")))
+    if "AllowedPattern" in rest:
+        rules.append(AllowedPattern(rest.pop("AllowedPattern")))
+    unknown = sorted(rest.keys() - KEYS_OF_MAPS.keys())
+    if unknown:
+        raise ValueError(f"a schema has the unknown keys {', '.join(unknown)}")
+    if inner is not None:
+        inner = schemata(inner) if kind == Schema.MAP else _schema(inner)
+    return Schema(kind, schema=inner, constraints=rules, **{KEYS_OF_MAPS[key]: each for key, each in rest.items()})
+
+
+def _number(given: Any) -> Any:
+    return given if given is None or isinstance(given, int | float) else float(given) if "." in given else int(given)
 
 
 class Described:

@@ -4,7 +4,7 @@ An instance lives for one call of the service: what must be known later is kept 
 `metadata_set`, or in the value that a handler returns, which is plain data. Each of these is stored at once.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
@@ -17,6 +17,11 @@ from homeostat.plugins.exception import (
     NotSupported,
     PollDelay,
     ResourceActionNotSupported,
+    ResourceFailure,
+    ResourceInError,
+    ResourceNotAvailable,
+    ResourceUnknownStatus,
+    StackValidationFailed,
     UpdateInProgress,
     UpdateReplace,
 )
@@ -64,14 +69,47 @@ class Context:
     def project_id(self) -> str:
         return self.tenant_id
 
+    @property
+    def keystone_session(self) -> Any:
+        """Fails: NotSupported."""
+        raise NotSupported(feature="A session with Keystone for plug-ins: the service keeps no login of users, which")
+
 
 @dataclass(slots=True)
 class Stack:
-    """What a resource may know of its stack."""
+    """What a resource may know of its stack: with the resources of it whose types have handlers, by name, as they are
+    stored. Those may be asked; what they keep cannot be changed. peers — gives them."""
 
     name: str = ""
     id: str = ""
     context: Context = field(default_factory=Context)
+    peers: Callable[[], Mapping[str, "Resource"]] = dict
+
+    def resource_by_refid(self, refid: Any) -> "Resource | None":
+        """The one that `get_resource` gives this for; None where there is none."""
+        return next((each for each in self.peers().values() if str(each.get_reference_id()) == str(refid)), None)
+
+    def __getitem__(self, name: str) -> "Resource":
+        """Fails: KeyError."""
+        return self.peers()[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.peers()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.peers())
+
+    def __len__(self) -> int:
+        return len(self.peers())
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self.peers().get(name, default)
+
+    def values(self) -> Collection["Resource"]:
+        return self.peers().values()
+
+    def items(self) -> Collection[tuple[str, "Resource"]]:
+        return self.peers().items()
 
     def stack_name(self) -> str:
         return self.name
@@ -83,10 +121,17 @@ class Stack:
 class Definition:
     """The definition of a resource, its functions resolved."""
 
-    def __init__(self, name: str, resource_type: str, values: Mapping[str, Any], metadata: Any = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        resource_type: str,
+        properties: Mapping[str, Any] | None = None,
+        metadata: Any = None,
+        **_sections: Any,
+    ) -> None:
         self.name = name
         self.resource_type = resource_type
-        self._values = dict(values)
+        self._values = dict(properties or {})
         self._metadata = metadata
 
     def properties(self, schema: Mapping[str, Schema], context: Any = None) -> Properties:
@@ -106,6 +151,9 @@ class Definition:
 
     def get(self, section: str, default: Any = None) -> Any:
         return self[section] if section in ("Type", "Properties", "Metadata") else default
+
+
+ResourceDefinition = Definition
 
 
 class TemplateDiff(dict[str, bool]):
@@ -156,6 +204,8 @@ class Resource:
     no_signal_actions: ClassVar[Sequence[str]] = (SUSPEND, DELETE)
     signal_needs_metadata_updates: ClassVar[bool] = True
     always_replace_on_check_failed: ClassVar[bool] = True
+    needs: ClassVar[str] = ""
+    """What its types would need that is not there; "" for nothing."""
 
     _physical_name = ""
 
@@ -191,6 +241,9 @@ class Resource:
 
     def type(self) -> str:
         return self.t.resource_type
+
+    def has_interface(self, resource_type: str) -> bool:
+        return self.type() == resource_type
 
     def physical_resource_name(self) -> str:
         """Unique, the same at every call, and known before anything is made: what was made under it can be found."""
@@ -354,7 +407,12 @@ __all__ = [
     "PollDelay",
     "Resource",
     "ResourceActionNotSupported",
+    "ResourceFailure",
+    "ResourceInError",
+    "ResourceNotAvailable",
+    "ResourceUnknownStatus",
     "Stack",
+    "StackValidationFailed",
     "TemplateDiff",
     "UpdateInProgress",
     "UpdateReplace",

@@ -7,7 +7,7 @@ case, so that it can be deleted.
 
 import logging
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -191,6 +191,13 @@ class Things:
             now = self.db.now_of(tx)
         return {token: Made.of(row) for token, row in rows.items()}, now
 
+    def in_stack(self, stack_id: str, kinds: Collection[str]) -> list[tuple[Owner, Made]]:
+        """Things of these kinds that are the resources of a stack."""
+        with self.db.read() as tx:
+            found = [Made.of(row) for row in handled.in_stack(tx, stack_id, kinds)]
+            owners = records.owners(tx, [records.key_of(made.token) for made in found])
+        return [(owners[key], made) for made in found if (key := records.key_of(made.token)) in owners]
+
     # -- turns -------------------------------------------------------------------------------------------------------
 
     def begin(self, kind: str, token: str, spec: Mapping[str, Any]) -> Turn | None:
@@ -297,12 +304,20 @@ class Things:
 
     def took(self, turn: Turn, seq: int, reason: str) -> None:
         """A signal is taken. reason — for the event that tells of it, "" for none."""
-        owner = turn.owner
         with self.db.write() as tx:
             handled.forget_signal(tx, seq)
-            if reason and owner is not None:
-                event = Event(owner.name, SIGNAL, owner.status, reason, owner.type, owner.key, owner.handle)
-                events.append(tx, owner.stack_id, [event], self.db.now_of(tx))
+            if reason:
+                self._event(tx, turn.owner, SIGNAL, reason)
+
+    def record(self, turn: Turn, action: str, reason: str) -> None:
+        """An event of the resource, which leaves its status as it is."""
+        with self.db.write() as tx:
+            self._event(tx, turn.owner, action, reason)
+
+    def _event(self, tx: Connection, owner: Owner | None, action: str, reason: str) -> None:
+        if owner is not None:
+            event = Event(owner.name, action, owner.status, reason, owner.type, owner.key, owner.handle)
+            events.append(tx, owner.stack_id, [event], self.db.now_of(tx))
 
     # -- the end -----------------------------------------------------------------------------------------------------
 

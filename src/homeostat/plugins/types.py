@@ -1,7 +1,7 @@
 """A class with handlers as the planner sees it: schemas and pure answers. Its handlers are run by `plugins.cloud`."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from homeostat.model.errors import Terminal, invalid
@@ -9,6 +9,7 @@ from homeostat.model.observed import READY, Condition, Remedy, Verdict
 from homeostat.plugins import exception
 from homeostat.plugins.attributes import schemata
 from homeostat.plugins.properties import Properties, native_schema
+from homeostat.plugins.properties import schemata as property_schemata
 from homeostat.plugins.resource import Definition, Resource, Stack, TemplateDiff
 from homeostat.plugins.translation import translated
 from homeostat.resources import comparison, registry
@@ -49,7 +50,7 @@ class HandledType(ResourceType):
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         """Ask the class. What breaks there for another reason (a service that does not answer) is for its handlers."""
         try:
-            self._detached(_known(values)).validate()
+            problem = self._detached(_known(values)).validate()
             self._translated(values)
         except exception.StackValidationFailed as error:
             raise invalid(error.error_message, *path, *error.path, error=error.error) from error
@@ -57,6 +58,9 @@ class HandledType(ResourceType):
             raise invalid(str(error), *path) from error
         except Exception:
             LOG.warning("%s could not be asked whether its properties fit", self.name, exc_info=True)
+        else:
+            if problem:
+                raise invalid(str(problem), *path)
 
     def complete(self, values: Props) -> dict[str, Any]:
         try:
@@ -154,6 +158,17 @@ class HandledType(ResourceType):
     def attribute(self, thing: Thing, name: str) -> Any:
         return (thing.seen.properties.get("attributes") or {}).get(name)
 
+    def resolve(self, thing: Thing, name: str, path: Sequence[str | int] = ()) -> Any:
+        """Fails: Rejected for an attribute whose method raised, and that never had a value."""
+        seen = thing.seen.properties
+        fault = (seen.get("attribute_faults") or {}).get(name)
+        if fault is not None and name not in (seen.get("attributes") or {}):
+            raise invalid(fault, "resources", thing.name, "attributes", name)
+        return super().resolve(thing, name, path)
+
+    def all_attributes(self, thing: Thing) -> dict[str, Any]:
+        return {name: self.resolve(thing, name) for name in self.attributes if name != "show"}
+
     def show(self, thing: Thing) -> Any:
         return self.attribute(thing, "show")
 
@@ -181,6 +196,10 @@ def handled_type(name: str, handled: type[Resource]) -> type[HandledType]:
     """The resource type of a class. Fails: TypeError, ValueError for a class that cannot be one."""
     if not (isinstance(handled, type) and issubclass(handled, Resource)):
         raise TypeError(f"{handled!r} is no subclass of Resource")
+    if handled.needs:
+        raise TypeError(f"it is a {handled.needs}, which plug-ins cannot be here")
+    if any(isinstance(each, Mapping) for each in handled.properties_schema.values()):
+        handled.properties_schema = property_schemata(handled.properties_schema)
     properties = native_schema(handled.properties_schema)
     attributes = {each: schema.attribute() for each, schema in schemata(handled.attributes_schema).items()}
     return type(

@@ -109,10 +109,12 @@ class ResourceType:
     and attribute. open_attributes — has attributes besides those declared. support — how far it is supported.
     lifecycle — reading of `status`. treatments — action (SUSPEND, RESUME, LOCK, UNLOCK) -> how it is done; an action
     without one leaves the thing alone. renamed — property -> field of the cloud's object, where the two differ. twins —
-    deprecated property -> the one in its place. name_limit — characters of its physical name at most.
+    deprecated property -> the one in its place. name_limit — characters of its physical name at most. renamed_to — name
+    of the type that this one is called by now: a resource changes from one to the other, and back, as it is.
     """
 
     name: ClassVar[str]
+    renamed_to: ClassVar[str] = ""
     kind: ClassVar[str] = ""
     description: ClassVar[str] = ""
     properties: ClassVar[Schema] = {}

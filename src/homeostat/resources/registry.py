@@ -86,6 +86,14 @@ def kind_of(name: str) -> str:
     return each.kind if each is not None else ""
 
 
+def is_renamed(one: str, other: str) -> bool:
+    """Are these two names of the same type?"""
+    first, second = (_find(name) for name in (one, other))
+    if first is None or second is None:
+        return False
+    return (first.renamed_to or one) == (second.renamed_to or other)
+
+
 def is_outside(name: str) -> bool:
     """Do things of this type live in a cloud, where observers look at them?"""
     return kind_of(name) not in ("", NestedStack.kind)

@@ -4,14 +4,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, exists, func, select, update
+from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, or_, select, update
 
 from homeostat.model.observed import Presence
-from homeostat.model.status import Action
+from homeostat.model.status import Action, Status
 from homeostat.store import schema
+from homeostat.store.prepared import prepared
 
 FEW = 3
 """So many things may be absent at once without a doubt about the look."""
+PATIENCE_S = 600.0
+"""How long a doubt lasts at least that ends by itself."""
 
 _resource = schema.resource
 _observed = schema.resource_observed
@@ -38,15 +41,64 @@ def owner_of(tx: Connection, key: str) -> Any:
     return tx.execute(select(_resource.c.type, _resource.c.properties).where(_resource.c.key == key)).first()
 
 
-def is_blind(tx: Connection, project: str, types: Sequence[str], since: float) -> bool:
-    """Are more than a few things of these types absent in a project, and is none that was there before seen since?"""
-    mine = (*_LIVE, _stack.c.project == project, _resource.c.type.in_(types))
-    absent = select(_resource.c.key).select_from(_looks).where(*mine, _observed.c.presence == Presence.ABSENT)
-    if len(tx.execute(absent.limit(FEW + 1)).all()) <= FEW:
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What is said of a nested stack in the stack around it. name, metadata — of the resource that it is the reality
+    of; healing, exceptions, parent_key — of the stack around."""
+
+    name: str
+    metadata: Any
+    healing: Mapping[str, Any] | None
+    exceptions: Mapping[str, Mapping[str, Any]] | None
+    parent_key: str | None
+
+
+def around(tx: Connection, key: str) -> Around | None:
+    """key — of the resource that a nested stack is the reality of."""
+    columns = (_resource.c.name, _resource.c.metadata, _stack.c.healing, _stack.c.exceptions, _stack.c.parent_key)
+    joined = _resource.join(_stack, _stack.c.id == _resource.c.stack_id)
+    row = tx.execute(select(*columns).select_from(joined).where(_resource.c.key == key)).first()
+    return None if row is None else Around(*row)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of things, as types of resources. types — those of the kind; beside — those of other kinds of the same
+    service of the cloud."""
+
+    types: Sequence[str]
+    beside: Sequence[str] = ()
+
+
+def is_blind(tx: Connection, project: str, kind: Kind, since: float) -> bool:
+    """Are more than a few things of a kind absent in a project, and is there no proof that who looks can see?
+
+    A proof is one that was there before and is seen since; or, `PATIENCE_S` later, a canary: one of the kind that was
+    made since, or something else of the same service, seen then. since — of the newest look that found nothing.
+    """
+    if len(_some_absent(tx, project, kind.types).all()) <= FEW:
         return False
+    return not _any_seen(tx, project, kind.types, [*kind.types, *kind.beside], since).scalar_one()
+
+
+def _of_project(project: str, types: Sequence[str]) -> tuple[ColumnElement[bool], ...]:
+    return *_LIVE, _stack.c.project == project, _resource.c.type.in_(types)
+
+
+@prepared
+def _some_absent(project: str, types: Sequence[str]) -> Select[Any]:
+    absent = select(_resource.c.key).select_from(_looks).where(*_of_project(project, types))
+    return absent.where(_observed.c.presence == Presence.ABSENT).limit(FEW + 1)
+
+
+@prepared
+def _any_seen(project: str, types: Sequence[str], canaries: Sequence[str], since: float) -> Select[Any]:
     looked = _looks.join(_shard, (_shard.c.stack_id == _resource.c.stack_id) & (_shard.c.number == _resource.c.shard))
-    seen = (_observed.c.presence == Presence.PRESENT, _resource.c.created_at < since, _shard.c.looked_at >= since)
-    return not tx.execute(select(exists(select(1).select_from(looked).where(*mine, *seen)))).scalar_one()
+    here = (*_LIVE, _stack.c.project == project, _observed.c.presence == Presence.PRESENT)
+    older = (_resource.c.type.in_(types), _resource.c.created_at < since, _shard.c.looked_at >= since)
+    later = (_resource.c.type.in_(canaries), _shard.c.looked_at >= since + PATIENCE_S)
+    canary = (*later, _resource.c.status == Status.COMPLETE)
+    return select(exists(select(1).select_from(looked).where(*here, or_(and_(*older), and_(*canary)))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,23 +112,15 @@ class Doubted:
     stacks: Sequence[str]
 
 
-def doubted(tx: Connection, kinds: Mapping[str, Sequence[str]]) -> list[Doubted]:
+def doubted(tx: Connection, kinds: Mapping[str, Kind]) -> list[Doubted]:
     """Of all projects: what `is_blind` holds up, shard by shard, as the passes over them ask it. What was replaced
     waits for nothing. Reads every row: for the doctor.
 
-    kinds — of the cloud port -> names of the types of that kind.
+    kinds — by the names of the cloud port.
     """
-    kind_of = {name: kind for kind, names in kinds.items() for name in names}
-    columns = (_stack.c.project, _stack.c.root_id, _resource.c.type, _resource.c.stack_id, _resource.c.shard)
-    chosen = (
-        select(*columns, func.count(), func.max(_observed.c.seen_at))
-        .select_from(_looks)
-        .where(*_LIVE, _observed.c.presence == Presence.ABSENT, _resource.c.type.in_(kind_of))
-        .where(_resource.c.replaced_by.is_(None))
-        .group_by(*columns)
-    )
+    kind_of = {name: kind for kind, each in kinds.items() for name in each.types}
     waiting: dict[tuple[str, str, str, str, int], tuple[int, float]] = {}
-    for project, root, name, stack_id, number, absent, seen_at in tx.execute(chosen):
+    for project, root, name, stack_id, number, absent, seen_at in _absent(tx, list(kind_of)):
         place = (project, kind_of[name], root, stack_id, number)
         before, since = waiting.get(place, (0, 0.0))
         waiting[place] = (before + absent, max(since, seen_at))
@@ -90,3 +134,15 @@ def doubted(tx: Connection, kinds: Mapping[str, Sequence[str]]) -> list[Doubted]
             roots = found.setdefault((project, kind), {})
             roots[root] = roots.get(root, 0) + absent
     return [Doubted(*place, sum(roots.values()), sorted(roots)) for place, roots in sorted(found.items())]
+
+
+@prepared
+def _absent(types: Sequence[str]) -> Select[Any]:
+    columns = (_stack.c.project, _stack.c.root_id, _resource.c.type, _resource.c.stack_id, _resource.c.shard)
+    return (
+        select(*columns, func.count(), func.max(_observed.c.seen_at))
+        .select_from(_looks)
+        .where(*_LIVE, _observed.c.presence == Presence.ABSENT, _resource.c.type.in_(types))
+        .where(_resource.c.replaced_by.is_(None))
+        .group_by(*columns)
+    )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Table
+from sqlalchemy import Connection, Dialect, Table
 from sqlalchemy.dialects import postgresql
 
 from homeostat.store.schema import Json, Sealed, to_json, without_nul
@@ -24,15 +24,35 @@ Encode = Callable[[Any], str]
 _POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call]
 
 
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """Rows written out as a database takes them: to encode many takes time, which need not be that of a transaction."""
+
+    statement: str
+    rows: Any
+    count: int
+
+    def store(self, tx: Connection) -> int:
+        """In one statement. Gives how many rows it changed. Fails: IntegrityError when a new one is there already."""
+        return tx.exec_driver_sql(self.statement, self.rows).rowcount if self.count else 0
+
+
 def insert(
     tx: Connection, table: Table, columns: tuple[str, ...], rows: Iterable[Values], *, secret: bool = False
 ) -> None:
     """New rows. secret — they hold secrets. Fails: IntegrityError when one is there already."""
-    _write(tx, _insert, table, columns, rows, secret)
+    encode_insert(tx.dialect, table, columns, rows, secret=secret).store(tx)
 
 
-def upsert(
-    tx: Connection,
+def encode_insert(
+    dialect: Dialect, table: Table, columns: tuple[str, ...], rows: Iterable[Values], *, secret: bool = False
+) -> Encoded:
+    """As `insert`, to be stored later."""
+    return _encode(dialect, _insert, table, columns, rows, secret)
+
+
+def encode_upsert(
+    dialect: Dialect,
     table: Table,
     columns: tuple[str, ...],
     rows: Iterable[Values],
@@ -40,7 +60,7 @@ def upsert(
     key: tuple[str, ...],
     unless: str = "",
     secret: bool = False,
-) -> None:
+) -> Encoded:
     """New rows, or new values for the rows of the same key. No key may come twice.
 
     unless — a condition on `t` (the row there) and `excluded` (the new one) under which the old one stays; secret —
@@ -50,7 +70,7 @@ def upsert(
     def statement(is_sqlite: bool, table: Table, columns: tuple[str, ...]) -> str:
         return _upsert(is_sqlite, table, columns, key, unless)
 
-    _write(tx, statement, table, columns, rows, secret)
+    return _encode(dialect, statement, table, columns, rows, secret)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,33 +100,43 @@ def update(
     secret: bool = False,
 ) -> int:
     """New values for rows that are there. secret — they hold secrets. Gives how many it changed."""
+    return encode_update(tx.dialect, table, columns, rows, change, secret=secret).store(tx)
+
+
+def encode_update(
+    dialect: Dialect,
+    table: Table,
+    columns: tuple[str, ...],
+    rows: Iterable[Values],
+    change: Change = UNMOVED,
+    *,
+    secret: bool = False,
+) -> Encoded:
+    """As `update`, to be stored later."""
 
     def statement(is_sqlite: bool, table: Table, columns: tuple[str, ...]) -> str:
         return _update(is_sqlite, table, columns, change)
 
-    return _write(tx, statement, table, columns, rows, secret)
+    return _encode(dialect, statement, table, columns, rows, secret)
 
 
-def delete(tx: Connection, table: Table, keys: Iterable[str]) -> None:
-    """The rows with these keys go."""
-    _write(tx, _delete, table, ("key",), ((key,) for key in keys), secret=False)
+def encode_delete(dialect: Dialect, table: Table, rows: Iterable[tuple[str, int]]) -> Encoded:
+    """The rows with these keys go, if they still have these versions, when it is stored."""
+    return _encode(dialect, _delete, table, ("key", "version"), rows, secret=False)
 
 
-def _write(
-    tx: Connection,
+def _encode(
+    dialect: Dialect,
     statement: Callable[[bool, Table, tuple[str, ...]], str],
     table: Table,
     columns: tuple[str, ...],
     rows: Iterable[Values],
     secret: bool,
-) -> int:
-    encoded = _encoded(rows, _encoders(tx, table, columns, secret))
-    if not encoded:
-        return 0
-    if tx.dialect.name == "sqlite":
-        return tx.exec_driver_sql(statement(True, table, columns), encoded).rowcount
-    arrays = tuple(_array(values) for values in zip(*encoded, strict=True))
-    return tx.exec_driver_sql(statement(False, table, columns), arrays).rowcount
+) -> Encoded:
+    encoded = _encoded(rows, _encoders(dialect, table, columns, secret))
+    is_sqlite = dialect.name == "sqlite"
+    arrays = encoded if is_sqlite else tuple(_array(values) for values in zip(*encoded, strict=True))
+    return Encoded(statement(is_sqlite, table, columns), arrays, len(encoded))
 
 
 def _array(values: Values) -> str:
@@ -131,9 +161,9 @@ def _encoded(rows: Iterable[Values], encoders: Sequence[tuple[int, Encode]]) -> 
     return encoded
 
 
-def _encoders(tx: Connection, table: Table, columns: tuple[str, ...], secret: bool) -> list[tuple[int, Encode]]:
+def _encoders(dialect: Dialect, table: Table, columns: tuple[str, ...], secret: bool) -> list[tuple[int, Encode]]:
     """For each column that holds JSON: its place, and how its cells are written."""
-    keys = keys_of(tx.dialect)
+    keys = keys_of(dialect)
 
     def sealed(place: str) -> Encode:
         return lambda value: keys.seal(to_json(value), place)
@@ -189,11 +219,10 @@ def _escaped(sql: str) -> str:
 
 @cache
 def _delete(is_sqlite: bool, table: Table, columns: tuple[str, ...]) -> str:
-    (key,) = columns
     if is_sqlite:
-        return f"DELETE FROM {table.name} WHERE {key} = ?"
-    (this,) = _typed(table, columns)
-    return f"DELETE FROM {table.name} AS t USING {_side_by_side(columns)} WHERE t.{key} = {this}"
+        return f"DELETE FROM {table.name} WHERE {' AND '.join(f'{name} = ?' for name in columns)}"
+    where = " AND ".join(f"t.{name} = {value}" for name, value in zip(columns, _typed(table, columns), strict=True))
+    return f"DELETE FROM {table.name} AS t USING {_side_by_side(columns)} WHERE {where}"
 
 
 def _typed(table: Table, columns: tuple[str, ...]) -> list[str]:

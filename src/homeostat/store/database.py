@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy import Connection, Engine, Select, create_engine, event, make_url, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import StaticPool
@@ -115,6 +115,19 @@ class Database:
             yield connection.execution_options(**options)
 
     @contextlib.contextmanager
+    def glance(self) -> Iterator[Connection]:
+        """For a single statement that changes nothing: PostgreSQL is not asked to begin and end a transaction.
+
+        Fails: Transient when the database does not answer.
+        """
+        if self.is_sqlite:
+            with self.read() as tx:
+                yield tx
+            return
+        with _translated(), self.engine.connect() as connection:
+            yield connection.execution_options(isolation_level="AUTOCOMMIT")
+
+    @contextlib.contextmanager
     def write(self) -> Iterator[Connection]:
         """One transaction, committed at the end. Fails: Transient when the database does not answer."""
         with _translated(), self._turn(), self.engine.connect() as connection:
@@ -154,7 +167,7 @@ class Database:
         oldest, following = tx.execute(RUNNING).one()
         return int(oldest), int(following)
 
-    def end_frozen(self, silent_s: float) -> int:
+    def end_frozen(self, tx: Connection, silent_s: float) -> int:
         """End sessions of the service that have written in a transaction and then said nothing for so long.
 
         A worker that is frozen there would keep its shards from everybody. (PostgreSQL's own limit for idle
@@ -162,15 +175,7 @@ class Database:
         """
         if self.is_sqlite:
             return 0
-        with self.write() as tx:
-            return len(tx.execute(END_FROZEN, {"application": APPLICATION, "silent_s": silent_s}).all())
-
-    def for_update(self, statement: Any) -> Any:
-        """Keep the rows from other writers until the transaction ends; SQLite's writers exclude one another anyway.
-
-        The lock leaves room for rows that merely refer to these (an event its stack), which would deadlock otherwise.
-        """
-        return statement if self.is_sqlite else statement.with_for_update(key_share=True)
+        return len(tx.execute(END_FROZEN, {"application": APPLICATION, "silent_s": silent_s}).all())
 
     def one_by_one(self, tx: Connection, what: str) -> None:
         """Let nobody else pass here for the same thing until the transaction ends."""
@@ -184,6 +189,14 @@ class Database:
 
 def sqlite_url(path: str | os.PathLike[str]) -> str:
     return f"sqlite:///{os.path.abspath(path)}"
+
+
+def held_back(rows: Select[Any]) -> Select[Any]:
+    """Keep these rows from other writers until the transaction ends; SQLite's writers exclude one another anyway.
+
+    The lock leaves room for rows that merely refer to these (an event its stack), which would deadlock otherwise.
+    """
+    return rows.with_for_update(key_share=True)
 
 
 @contextlib.contextmanager
@@ -217,7 +230,7 @@ def _sqlite_connected(connection: Any, _record: Any) -> None:
         "synchronous=NORMAL",
         "foreign_keys=ON",
         "busy_timeout=30000",
-        "cache_size=-65536",
+        "cache_size=-16384",
     ):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()

@@ -1,12 +1,15 @@
-"""Creations given up without an answer (CV18): a request still on its way may make a thing that nobody waits for."""
+"""Tokens that no row has any more, and whose things may turn up (CV18): of creations given up without an answer, whose
+requests may still be on their way, and of what a cloud did not find when it was to delete it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import Connection, Select, UpdateBase, delete, select, update
 
 from homeostat.store import schema
 from homeostat.store.database import Database
+from homeostat.store.prepared import prepared
 
 LOOK_S = 5.0
 """Time between looks."""
@@ -40,17 +43,30 @@ def add(db: Database, tx: Connection, given_up: Sequence[Forsaken], now: float) 
 
 def any_due(tx: Connection, now: float) -> bool:
     """Is there any to look for now?"""
-    return tx.execute(select(_forsaken.c.token).where(_forsaken.c.look_at <= now).limit(1)).first() is not None
+    return _any_due(tx, now).first() is not None
+
+
+@prepared
+def _any_due(now: float) -> Select[Any]:
+    return select(_forsaken.c.token).where(_forsaken.c.look_at <= now).limit(1)
 
 
 def take_due(tx: Connection, now: float, limit: int) -> list[Forsaken]:
     """Those to look for now; the next look is set."""
-    chosen = select(_forsaken).where(_forsaken.c.look_at <= now).order_by(_forsaken.c.look_at).limit(limit)
-    rows = list(tx.execute(chosen))
-    tokens = [row.token for row in rows]
-    if tokens:
-        tx.execute(update(_forsaken).where(_forsaken.c.token.in_(tokens)).values(look_at=now + LOOK_S))
+    rows = list(_due(tx, now, limit))
+    if rows:
+        _put_off(tx, [row.token for row in rows], now + LOOK_S)
     return [Forsaken(row.token, row.kind, row.project) for row in rows]
+
+
+@prepared
+def _due(now: float, limit: int) -> Select[Any]:
+    return select(_forsaken).where(_forsaken.c.look_at <= now).order_by(_forsaken.c.look_at).limit(limit)
+
+
+@prepared
+def _put_off(tokens: Sequence[str], until: float) -> UpdateBase:
+    return update(_forsaken).where(_forsaken.c.token.in_(tokens)).values(look_at=until)
 
 
 def has_given_up(tx: Connection, key: str) -> bool:
@@ -61,7 +77,13 @@ def has_given_up(tx: Connection, key: str) -> bool:
 
 def drop(tx: Connection, tokens: Sequence[str]) -> None:
     """Forget them: they belong to somebody."""
-    tx.execute(delete(_forsaken).where(_forsaken.c.token.in_(tokens)))
+    if tokens:
+        _drop(tx, tokens)
+
+
+@prepared
+def _drop(tokens: Sequence[str]) -> UpdateBase:
+    return delete(_forsaken).where(_forsaken.c.token.in_(tokens))
 
 
 def removable(tx: Connection, project: str, found: Mapping[str, str]) -> set[str]:
@@ -73,13 +95,29 @@ def removable(tx: Connection, project: str, found: Mapping[str, str]) -> set[str
     return {token for token in watched - owned(tx, list(found)) if found[token] not in held}
 
 
-def drop_expired(tx: Connection, tokens: Sequence[str], now: float) -> None:
-    """Forget those of them whose time is over; a look for them has just succeeded."""
-    tx.execute(delete(_forsaken).where(_forsaken.c.token.in_(tokens), _forsaken.c.until <= now))
+def drop_expired(tx: Connection, tokens: Sequence[str], looked_at: float) -> None:
+    """Forget those of them whose time was over when a look began that has found none of them."""
+    if tokens:
+        _drop_expired(tx, tokens, looked_at)
+
+
+@prepared
+def _drop_expired(tokens: Sequence[str], looked_at: float) -> UpdateBase:
+    return delete(_forsaken).where(_forsaken.c.token.in_(tokens), _forsaken.c.until <= looked_at)
+
+
+def watch_on(tx: Connection, tokens: Sequence[str], now: float) -> None:
+    """Their things are there, or nobody can tell: the time in which they may turn up begins anew."""
+    if tokens:
+        tx.execute(update(_forsaken).where(_forsaken.c.token.in_(tokens)).values(until=now + PATIENCE_S))
 
 
 def owned(tx: Connection, tokens: Sequence[str]) -> set[str]:
     """Those of the tokens that a row stands for after all: their things are to stay."""
     keys = {token.rpartition("-")[0] for token in tokens}
-    rows = tx.execute(select(_resource.c.token).where(_resource.c.key.in_(keys)))
-    return {row.token for row in rows} & set(tokens)
+    return set(_tokens_of(tx, sorted(keys)).scalars()) & set(tokens)
+
+
+@prepared
+def _tokens_of(keys: Sequence[str]) -> Select[Any]:
+    return select(_resource.c.token).where(_resource.c.key.in_(keys))

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, insert, or_, select, update
 
 from homeostat.store import schema
-from homeostat.store.database import Database
+from homeostat.store.database import Database, held_back
 
 _record = schema.record
 _signal = schema.signal
@@ -32,6 +32,14 @@ def by_token(tx: Connection, kind: str, tokens: Sequence[str]) -> dict[str, Row[
     return {row.token: row for row in rows}
 
 
+def in_stack(tx: Connection, stack_id: str, kinds: Collection[str]) -> Sequence[Row[Any]]:
+    """Records of these kinds that are the things of a stack's resources."""
+    resource = schema.resource
+    of_stack = select(resource.c.handle).where(resource.c.stack_id == stack_id, resource.c.handle != "")
+    chosen = or_(_record.c.id.in_(of_stack), _record.c.link.in_(of_stack))
+    return tx.execute(select(_record).where(_record.c.kind.in_(sorted(kinds)), chosen)).all()
+
+
 def add(tx: Connection, id: str, kind: str, project: str, token: str, seen: Any, inner: Any, now: float) -> None:
     """seen — as `observe` gives it; inner — what nobody else is to see."""
     values = {"id": id, "kind": kind, "project": project, "token": token, "link": "", "object": seen, "secret": inner}
@@ -40,7 +48,7 @@ def add(tx: Connection, id: str, kind: str, project: str, token: str, seen: Any,
 
 def locked(db: Database, tx: Connection, id: str) -> Row[Any] | None:
     """The record, kept from other writers until the transaction ends."""
-    return tx.execute(db.for_update(select(_record).where(_record.c.id == id))).one_or_none()
+    return tx.execute(held_back(select(_record).where(_record.c.id == id))).one_or_none()
 
 
 def save(tx: Connection, id: str, seen: Any, inner: Any, now: float) -> None:

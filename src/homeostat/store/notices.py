@@ -11,6 +11,7 @@ import os
 import select
 import stat
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
@@ -23,8 +24,8 @@ LOOK_S = 0.02
 """How often whoever waits looks where no notices come in."""
 LONGEST_WAIT_S = 2.0
 """How often where they do, since one may be lost."""
-STOP_S = 0.5
-"""A thread that listens finds out within this time that it is to stop."""
+STOP_S = 2.0
+"""A thread that listens finds out within this time that it is to stop; with the next notice where one comes in."""
 AGAIN_S = 1.0
 """So long after a failure notices are listened for again."""
 _FLAG = "homeostat_due"
@@ -59,6 +60,7 @@ class Notices:
         self._channel = channel
         self._listeners: dict[object, Callable[[], None]] = {}
         self._heard = threading.Event()
+        self._warned: set[str] = set()
 
     @property
     def heard(self) -> bool:
@@ -70,11 +72,22 @@ class Notices:
         return LONGEST_WAIT_S if self.heard else LOOK_S
 
     def tell(self) -> None:
-        """Something is due."""
+        """Something is due. Never fails: what is due is in the rows, and found without a notice, too."""
         for news in list(self._listeners.values()):
             news()
-        if self._channel is not None:
-            self._channel.send()
+        self._send()
+
+    def _send(self) -> None:
+        try:
+            if self._channel is not None:
+                self._channel.send()
+        except OSError as error:
+            self._warn_once("other processes are not told that something is due, they find it when they look", error)
+
+    def _warn_once(self, problem: str, error: Exception) -> None:
+        """The same problem may come back many times a second."""
+        LOG.log(logging.DEBUG if problem in self._warned else logging.WARNING, "%s: %s", problem, error)
+        self._warned.add(problem)
 
     @contextlib.contextmanager
     def listening(self, news: Callable[[], None]) -> Iterator[None]:
@@ -90,6 +103,7 @@ class Notices:
             del self._listeners[me]
             stop.set()
             if self._channel is not None:
+                self._send()
                 thread.join(timeout=2 * STOP_S)
 
     def _listen(self, news: Callable[[], None], stop: threading.Event) -> None:
@@ -98,8 +112,9 @@ class Notices:
             try:
                 for _ in self._channel.receive(stop.is_set, self._heard.set):
                     news()
+                    self._warned.clear()
             except (OSError, SQLAlchemyError) as error:
-                LOG.warning("no notices come in, work is looked for every %s s: %s", LOOK_S, error)
+                self._warn_once(f"no notices come in, work is looked for every {LOOK_S} s", error)
             except Exception:
                 LOG.exception("no notices come in, work is looked for every %s s", LOOK_S)
             self._heard.clear()
@@ -120,14 +135,23 @@ class Pipes:
         self._directory = directory
 
     def send(self) -> None:
-        """A pipe that is full has unread notices already; one that nobody reads belonged to a process that died."""
+        """A pipe that is full has unread notices already; one that nobody reads belonged to a process that died.
+
+        Fails: OSError.
+        """
         try:
             names = os.listdir(self._directory)
         except FileNotFoundError:
             return
+        failed: list[OSError] = []
         for name in names:
             if not name.startswith("."):
-                self._ring(f"{self._directory}/{name}")
+                try:
+                    self._ring(f"{self._directory}/{name}")
+                except OSError as error:
+                    failed.append(error)
+        if failed:
+            raise failed[0]
 
     def _ring(self, path: str) -> None:
         try:
@@ -136,7 +160,7 @@ class Pipes:
             if error.errno == errno.ENXIO:
                 _remove(path)
             elif error.errno != errno.ENOENT:
-                LOG.warning("%s cannot be told that something is due: %s", path, error)
+                raise
             return
         try:
             if stat.S_ISFIFO(os.fstat(pipe).st_mode):
@@ -150,28 +174,31 @@ class Pipes:
 
     def receive(self, stopped: Callable[[], bool], open_: Callable[[], None]) -> Iterator[None]:
         os.makedirs(self._directory, mode=0o700, exist_ok=True)
-        name = f"{os.getpid()}-{threading.get_ident():x}"
+        name = uuid.uuid4().hex  # process ids are not unique where several containers share the directory
         hidden, path = f"{self._directory}/.{name}", f"{self._directory}/{name}"
-        for old in (hidden, path):
-            _remove(old)
         os.mkfifo(hidden, mode=0o600)
         # Opened for writing, too: it never comes to its end when those who write go.
         pipe = os.open(hidden, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             os.rename(hidden, path)  # who sees it finds somebody who reads
             open_()
-            yield from self._read(pipe, stopped)
+            yield from self._read(pipe, path, stopped)
         finally:
-            _remove(path)
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.stat(path), os.fstat(pipe)):
+                    _remove(path)
             os.close(pipe)
 
-    def _read(self, pipe: int, stopped: Callable[[], bool]) -> Iterator[None]:
+    def _read(self, pipe: int, path: str, stopped: Callable[[], bool]) -> Iterator[None]:
+        """Fails: OSError when somebody has removed the pipe, or put something else in its place."""
         poll = select.poll()
         poll.register(pipe, select.POLLIN)
         while not stopped():
             if poll.poll(STOP_S * 1000):
                 os.read(pipe, 4096)
                 yield
+            elif not os.path.samestat(os.stat(path), os.fstat(pipe)):
+                raise FileExistsError(errno.EEXIST, "somebody has put something else in the place of a pipe", path)
 
     def close(self) -> None: ...
 
@@ -214,6 +241,8 @@ class Notifications:
                     connection.execute(text(f"NOTIFY {CHANNEL}"))
             except SQLAlchemyError as error:
                 LOG.debug("a notice is lost: %s", error)
+            except Exception:
+                LOG.exception("a notice is lost")
 
     def _connection(self) -> Connection:
         return self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")

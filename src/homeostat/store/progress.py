@@ -59,6 +59,12 @@ def counted(tx: Connection, stack_ids: Collection[str]) -> Counted:
     return Counted(int(planned), int(done), unsettled > 0)
 
 
+def unfinished(tx: Connection, stack_id: str) -> list[Row[Any]]:
+    """Number, planned and done of the shards of a stack in which not everything is done."""
+    chosen = select(_shard.c.number, _shard.c.planned, _shard.c.done)
+    return list(tx.execute(chosen.where(_shard.c.stack_id == stack_id, _shard.c.done < _shard.c.planned)))
+
+
 def moving(tx: Connection, stack: Row[Any], now: float, first: int, limit: int) -> list[Row[Any]]:
     """Shards from number `first` on in which something may be not at rest, or be left alone though it differs: since
     the stack is locked or suspended, by its switches, or because its environment restricts what would bring it back,

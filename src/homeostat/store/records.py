@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, delete, func, select, tuple_, update
 
 from homeostat.store import schema
-from homeostat.store.database import Database
+from homeostat.store.database import Database, held_back
 
 _record = schema.record
 _signal = schema.signal
@@ -87,7 +87,7 @@ def get(tx: Connection, id: str, kind: str = "", project: str = "") -> Record | 
 
 def for_update(db: Database, tx: Connection, id: str) -> Record | None:
     """The record, kept from other writers until the transaction ends."""
-    row = tx.execute(db.for_update(select(*_FIELDS).where(_record.c.id == id))).first()
+    row = tx.execute(held_back(select(*_FIELDS).where(_record.c.id == id))).first()
     return _of(row) if row is not None else None
 
 

@@ -364,6 +364,21 @@ forsaken = Table(
 )
 """Tokens of creations that were given up without an answer: what turns up under them late belongs to nobody."""
 
+retained = Table(
+    "retained",
+    metadata,
+    Column("project", Text, primary_key=True),
+    Column("kind", Text, primary_key=True),
+    Column("handle", Text, primary_key=True),
+    Column("stack_id", Text, nullable=False),
+    Column("stack", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("at", Double, nullable=False),
+)
+"""Things that were kept when their resource went, by its deletion policy or since its stack was abandoned. They belong
+to nobody here, and are not to be taken for leftovers. Kept for good: nobody tells when such a thing goes."""
+
 event = Table(
     "event",
     metadata,
@@ -378,6 +393,7 @@ event = Table(
     Column("reason", Words, nullable=False),
     Column("at", Double, nullable=False),
     Index("ix_event_stack", "stack_id", "seq"),
+    sqlite_autoincrement=True,
 )
 
 event_sink = Table(

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Text, and_, func, select, tuple_, type_coerce
+from sqlalchemy import Connection, CursorResult, Select, Text, and_, func, select, tuple_, type_coerce
 
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.status import Status
@@ -16,7 +16,8 @@ from homeostat.resources.base import Thing
 from homeostat.resources.registry import type_of
 from homeostat.store import bulk, schema, worlds
 from homeostat.store.bulk import Change, Values
-from homeostat.store.database import Database
+from homeostat.store.database import Database, held_back
+from homeostat.store.prepared import prepared
 from homeostat.store.sealing import MARK, Lost
 
 _resource = schema.resource
@@ -43,7 +44,7 @@ class Watched:
     secret: bool = False
 
 
-def _watched() -> Any:
+def _watched() -> Select[Any]:
     return (
         select(
             _resource.c.key,
@@ -71,22 +72,28 @@ def _watched() -> Any:
 
 def in_shards(tx: Connection, shards: Collection[tuple[str, int]], types: Sequence[str]) -> list[Watched]:
     """Things of these types in these shards."""
-    where = and_(
-        tuple_(_resource.c.stack_id, _resource.c.shard).in_(list(shards)),
-        _resource.c.type.in_(types),
-    )
-    return _readable(tx, where)
+    return _readable(_in_shards(tx, list(shards), types))
+
+
+@prepared
+def _in_shards(shards: Sequence[tuple[str, int]], types: Sequence[str]) -> Select[Any]:
+    here = tuple_(_resource.c.stack_id, _resource.c.shard).in_(shards)
+    return _watched().where(here, _resource.c.type.in_(types))
 
 
 def by_handle(tx: Connection, handles: Sequence[str], types: Sequence[str]) -> list[Watched]:
     """Things with these handles, of these types (different clouds may use one handle for different things)."""
-    where = and_(_resource.c.handle.in_(list(handles)), _resource.c.type.in_(types))
-    return _readable(tx, where)
+    return _readable(_by_handle(tx, list(handles), types))
 
 
-def _readable(tx: Connection, where: ColumnElement[bool]) -> list[Watched]:
+@prepared
+def _by_handle(handles: Sequence[str], types: Sequence[str]) -> Select[Any]:
+    return _watched().where(_resource.c.handle.in_(handles), _resource.c.type.in_(types))
+
+
+def _readable(rows: CursorResult[*tuple[Any, ...]]) -> list[Watched]:
     """What cannot be read for want of its key is not looked at: nothing can be told of it, and the rest goes on."""
-    found = (Watched(*values) for values in tx.execute(_watched().where(where)))
+    found = (Watched(*values) for values in rows)
     return [each for each in found if not isinstance(each.properties, Lost) and not isinstance(each.seen, Lost)]
 
 
@@ -131,8 +138,7 @@ def record_properties(
     db: Database, tx: Connection, stack_id: str, looks: Sequence[tuple[Watched, Observation]], now: float
 ) -> None:
     """Store the observed values of the properties that the template sets (CV1), of rows that are still there."""
-    keys = select(_resource.c.key).where(_resource.c.key.in_([thing.key for thing, _ in looks]))
-    alive = set(tx.execute(db.for_update(keys)).scalars())
+    alive = set(_alive(tx, [thing.key for thing, _ in looks]).scalars())
     observed: dict[bool, list[tuple[str, str, dict[str, Any]]]] = defaultdict(list)
     for thing, look in looks:
         if thing.key not in alive:
@@ -142,6 +148,12 @@ def record_properties(
         observed[thing.secret].append((thing.key, thing.name, kind.observed_properties(seen)))
     for secret, properties in observed.items():
         worlds.record_properties(tx, stack_id, properties, now, secret)
+
+
+@prepared
+def _alive(keys: Sequence[str]) -> Select[Any]:
+    """The keys whose rows are there, which are kept from other writers."""
+    return held_back(select(_resource.c.key).where(_resource.c.key.in_(keys)))
 
 
 def differs(thing: Watched, look: Observation) -> bool:

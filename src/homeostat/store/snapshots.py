@@ -6,13 +6,14 @@ Who takes several rows takes those of stacks first, then of shards, and a snapsh
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, Select, delete, func, insert, select, update
 
 from homeostat.model.plan import Part, snapshots_of
 from homeostat.model.status import Action, Status
-from homeostat.store import forsaken, schema
-from homeostat.store.database import Database
+from homeostat.store import forsaken, notices, schema
+from homeostat.store.database import Database, held_back
 from homeostat.store.forsaken import Forsaken
+from homeostat.store.prepared import prepared
 
 AGAIN_S = 5.0
 """Time between looks at what is being deleted."""
@@ -34,7 +35,7 @@ def get(tx: Connection, stack_id: str, id: str) -> Row[Any] | None:
 
 def for_update(db: Database, tx: Connection, id: str) -> Row[Any] | None:
     """The row, kept from other writers until the end of the transaction."""
-    return tx.execute(db.for_update(select(_snapshot).where(_snapshot.c.id == id))).first()
+    return tx.execute(held_back(select(_snapshot).where(_snapshot.c.id == id))).first()
 
 
 def of_stack(tx: Connection, stack_id: str) -> list[Row[Any]]:
@@ -103,11 +104,17 @@ def restored(tx: Connection, id: str, place: Sequence[str]) -> dict[str, str]:
 def begin_deletion(tx: Connection, id: str, now: float) -> None:
     started = {"action": Action.DELETE, "status": Status.IN_PROGRESS, "reason": "Snapshot delete started"}
     tx.execute(update(_snapshot).where(_snapshot.c.id == id).values(**started, due_at=now))
+    notices.due(tx)
 
 
 def any_due(tx: Connection, now: float) -> bool:
     """Is there a snapshot whose deletion is to go on?"""
-    return tx.execute(select(_snapshot.c.id).where(_snapshot.c.due_at <= now).limit(1)).first() is not None
+    return _any_due(tx, now).first() is not None
+
+
+@prepared
+def _any_due(now: float) -> Select[Any]:
+    return select(_snapshot.c.id).where(_snapshot.c.due_at <= now).limit(1)
 
 
 def take_due(tx: Connection, now: float, limit: int) -> list[tuple[str, str]]:

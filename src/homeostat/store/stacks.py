@@ -1,19 +1,35 @@
 """Stacks and their revisions: what users asked for. Every function works inside the transaction it is given."""
 
-import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, Text, and_, delete, exists, func, insert, or_, select, type_coerce, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    UpdateBase,
+    and_,
+    bindparam,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from homeostat.model.errors import Rejected, stack_not_found
 from homeostat.model.plan import Event
-from homeostat.model.status import MAINTENANCE, Action, Status
+from homeostat.model.status import LOCKING, MAINTENANCE, Action, Status
 from homeostat.model.world import Spares, StackFacts
-from homeostat.store import delegations, events, schema, shards, sinks, snapshots, stackusers
-from homeostat.store.database import Database
+from homeostat.store import bulk, delegations, events, files, looking, schema, shards, sinks, snapshots, stackusers
+from homeostat.store.database import Database, held_back
+from homeostat.store.prepared import prepared
 from homeostat.templates.environments import SINKS
 
 
@@ -47,6 +63,7 @@ EMPTY = Desired(size=0)
 MERELY_LOOKED_AT = frozenset({Action.CHECK, Action.SNAPSHOT})
 CHANGING_NOTHING = MERELY_LOOKED_AT | MAINTENANCE
 """Actions that change nothing of what is there."""
+REVISION_COLUMNS = tuple(column.name for column in schema.revision.c)
 ASKED_MAX = 500
 """Stacks that one query is about."""
 
@@ -149,20 +166,10 @@ def revise(
     store_revision(db, tx, stack.id, number, desired, now)
     columns: dict[str, Any] = {**({} if desired.size is None else {"size": desired.size}), **(changes or {})}
     timeout_mins = columns.get("timeout_mins", stack.timeout_mins)
-    tx.execute(
-        update(schema.stack)
-        .where(schema.stack.c.id == stack.id)
-        .values(
-            revision=number,
-            action=action,
-            status=Status.IN_PROGRESS,
-            reason=f"Stack {action} started",
-            deadline=now + _seconds(timeout_mins, timeout_s),
-            shards=max(int(stack.shards), desired.shards),
-            updated_at=now,
-            **{"rollback_to": None, "look_from": None, "step_at": None, "snapshot": None, **columns},
-        )
-    )
+    said = {"revision": number, "action": action, "status": Status.IN_PROGRESS, "reason": f"Stack {action} started"}
+    times = {"deadline": now + _seconds(timeout_mins, timeout_s), "updated_at": now}
+    ended = {"rollback_to": None, "look_from": None, "step_at": None, "snapshot": None}
+    _change(tx, stack.id, {**said, **times, "shards": max(int(stack.shards), desired.shards), **ended, **columns})
     if desired.secret and stack.secret is False:
         tree = (schema.stack.c.root_id == stack.root_id, schema.stack.c.secret.is_(False))
         tx.execute(update(schema.stack).where(*tree).values(secret=True))
@@ -171,7 +178,7 @@ def revise(
         shards.settle_empty(tx, stack.id, number, now)
     _interrupt_snapshot(tx, stack, f"Stack {action} came in between")
     if columns.get("look_from") is not None:
-        shards.ask_to_look(tx, [stack.id], columns["look_from"])
+        looking.ask_to_look(tx, [stack.id], columns["look_from"])
     if stack.parent_id is None and desired.kind != EMPTY.kind:  # who is told of the stack is told of its end
         sinks.follow(tx, stack.id, desired.sinks)
     events.append(tx, stack.id, [stack_event(stack.id, stack.name, action, Status.IN_PROGRESS)], now)
@@ -290,54 +297,33 @@ def _seconds(timeout_mins: int | None, default_s: float) -> float:
 
 def store_revision(db: Database, tx: Connection, stack_id: str, number: int, desired: Desired, now: float) -> None:
     """Keep what was asked for; it never changes."""
-    hashes = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in desired.files.items()}
-    if hashes:
-        rows = {hashes[name]: {"hash": hashes[name], "content": text} for name, text in desired.files.items()}
-        _store_files(db, tx, list(rows.values()))
-    tx.execute(
-        insert(schema.revision),
-        {
-            "stack_id": stack_id,
-            "number": number,
-            "kind": desired.kind,
-            "template": desired.template,
-            "parameters": desired.parameters,
-            "environment": desired.environment,
-            "files": hashes,
-            "intent": desired.intent,
-            "created_at": now,
-        },
-    )
-
-
-def _store_files(db: Database, tx: Connection, rows: Sequence[Mapping[str, str]]) -> None:
-    """A file that is there already stays, unless it is sealed with another key, which may be lost."""
-    new = db.insert(schema.file)
-    there, wanted = type_coerce(schema.file.c.content, Text), type_coerce(new.excluded.content, Text)
-    tx.execute(
-        new.on_conflict_do_update(index_elements=["hash"], set_={"content": wanted}, where=there != wanted), rows
-    )
+    hashes = files.store(db, tx, desired.files)
+    said = (desired.kind, desired.template, desired.parameters, desired.environment, hashes, desired.intent)
+    bulk.insert(tx, schema.revision, REVISION_COLUMNS, [(stack_id, number, *said, now)], secret=True)
 
 
 def desired_of(tx: Connection, stack_id: str, number: int) -> Desired:
     """Content of one revision. Fails: LookupError when there is none."""
-    table = schema.revision
-    row = tx.execute(select(table).where(table.c.stack_id == stack_id, table.c.number == number)).first()
+    row = _revision(tx, stack_id, number).first()
     if row is None:
         raise LookupError(f"stack {stack_id} has no revision {number}")
-    contents: dict[str, str] = {}
-    if row.files:
-        chosen = select(schema.file.c.hash, schema.file.c.content).where(
-            schema.file.c.hash.in_(set(row.files.values()))
-        )
-        contents = {row.hash: row.content for row in tx.execute(chosen)}
-    files = {name: contents[hash_] for name, hash_ in row.files.items()}
-    return Desired(row.kind, row.template, row.parameters, row.environment, files, intent=row.intent)
+    texts = files.load(tx, row.files)
+    return Desired(row.kind, row.template, row.parameters, row.environment, texts, intent=row.intent)
+
+
+@prepared
+def _revision(stack_id: str, number: int) -> Select[Any]:
+    return select(schema.revision).where(schema.revision.c.stack_id == stack_id, schema.revision.c.number == number)
 
 
 def for_update(db: Database, tx: Connection, stack_id: str) -> Row[Any] | None:
     """The stack's row, kept from other writers until the end of the transaction."""
-    return tx.execute(db.for_update(select(schema.stack).where(schema.stack.c.id == stack_id))).first()
+    return _held_back(tx, stack_id).first()
+
+
+@prepared
+def _held_back(stack_id: str) -> Select[Any]:
+    return held_back(select(schema.stack).where(schema.stack.c.id == stack_id))
 
 
 def live(db: Database, tx: Connection, stack_id: str) -> Row[Any]:
@@ -349,7 +335,12 @@ def live(db: Database, tx: Connection, stack_id: str) -> Row[Any]:
 
 
 def get(tx: Connection, stack_id: str) -> Row[Any] | None:
-    return tx.execute(select(schema.stack).where(schema.stack.c.id == stack_id)).first()
+    return _by_id(tx, stack_id).first()
+
+
+@prepared
+def _by_id(stack_id: str) -> Select[Any]:
+    return select(schema.stack).where(schema.stack.c.id == stack_id)
 
 
 def timeout_mins_of(tx: Connection, stack: Row[Any]) -> int | None:
@@ -357,46 +348,6 @@ def timeout_mins_of(tx: Connection, stack: Row[Any]) -> int | None:
     if stack.parent_id is None:
         return int(stack.timeout_mins) if stack.timeout_mins is not None else None
     return tx.execute(select(schema.stack.c.timeout_mins).where(schema.stack.c.id == stack.root_id)).scalar()
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """How a stack stands, for the resource that it is the reality of. passes — how often its shards were claimed, all
-    in all; failures — how many of its resources are FAILED; skip — names that no member of the group may have."""
-
-    name: str
-    project: str
-    action: str
-    status: str
-    reason: str
-    skip: Sequence[str]
-    passes: int
-    failures: int
-
-
-def standing(tx: Connection, stack_ids: Sequence[str]) -> dict[str, Standing]:
-    """Of each of these stacks that lives: the same few questions for one as for a thousand."""
-    return {
-        stack_id: each
-        for start in range(0, len(stack_ids), ASKED_MAX)
-        for stack_id, each in _standing(tx, stack_ids[start : start + ASKED_MAX]).items()
-    }
-
-
-def _standing(tx: Connection, stack_ids: Sequence[str]) -> dict[str, Standing]:
-    stack, shard, revision = schema.stack, schema.shard, schema.revision
-    counts = select(shard.c.stack_id, func.sum(shard.c.epoch), func.sum(shard.c.failures))
-    counts = counts.where(shard.c.stack_id.in_(stack_ids)).group_by(shard.c.stack_id)
-    by_id = {stack_id: (int(passes), int(failures)) for stack_id, passes, failures in tx.execute(counts)}
-    group = and_(revision.c.stack_id == stack.c.id, revision.c.number == stack.c.revision, revision.c.kind == "group")
-    columns = (stack.c.id, stack.c.name, stack.c.project, stack.c.action, stack.c.status, stack.c.reason)
-    chosen = select(*columns, revision.c.template).outerjoin(revision, group)
-    chosen = chosen.where(stack.c.id.in_(stack_ids), stack.c.deleted_at.is_(None))
-    found = {}
-    for stack_id, name, project, action, status, reason, template in tx.execute(chosen):
-        skip = (template or {}).get("skip", [])
-        found[stack_id] = Standing(name, project, action, status, reason, skip, *by_id.get(stack_id, (0, 0)))
-    return found
 
 
 def find(tx: Connection, project: str, name_or_id: str, *, everywhere: bool = False) -> Row[Any] | None:
@@ -415,9 +366,14 @@ def find(tx: Connection, project: str, name_or_id: str, *, everywhere: bool = Fa
 
 
 def count_live(tx: Connection, project: str) -> int:
+    return int(_count_live(tx, project).scalar_one())
+
+
+@prepared
+def _count_live(project: str) -> Select[Any]:
     table = schema.stack
     live = (table.c.project == project, table.c.deleted_at.is_(None), table.c.parent_id.is_(None))
-    return int(tx.execute(select(func.count()).select_from(table).where(*live)).scalar_one())
+    return select(func.count()).select_from(table).where(*live)
 
 
 def size_of_tree(tx: Connection, root_id: str) -> int:
@@ -441,12 +397,17 @@ def settled(db: Database, tx: Connection, stack_id: str, number: int) -> Row[Any
     row = for_update(db, tx, stack_id)
     if row is None or row.revision != number or row.status != Status.IN_PROGRESS:
         return None
+    changing = row.action not in CHANGING_NOTHING  # otherwise what failed before may well stay so
+    return None if _unfinished(tx, stack_id, number, row.shards, changing=changing).scalar_one() else row
+
+
+@prepared
+def _unfinished(stack_id: str, number: int, count: int, *, changing: bool) -> Select[Any]:
     shard = schema.shard
     unfinished = shard.c.settled_revision < number
-    if row.action not in CHANGING_NOTHING:  # what failed before may well stay so
+    if changing:
         unfinished = or_(unfinished, shard.c.failures > 0)
-    mine = (shard.c.stack_id == stack_id, shard.c.number < row.shards)
-    return None if tx.execute(select(exists().where(*mine, unfinished))).scalar_one() else row
+    return select(exists().where(shard.c.stack_id == stack_id, shard.c.number < count, unfinished))
 
 
 def settle(db: Database, tx: Connection, stack_id: str, number: int, now: float) -> Row[Any] | None:
@@ -461,8 +422,12 @@ def settle(db: Database, tx: Connection, stack_id: str, number: int, now: float)
 
 
 def finish(db: Database, tx: Connection, row: Row[Any], now: float) -> None:
-    """The end of the action of a stack that is `settled`: COMPLETE, but for a check that found something wrong."""
+    """The end of the action of a stack that is `settled`: COMPLETE, but for a check that found something wrong, and for
+    a lock that could not be set or taken away everywhere."""
     failure = _failed_check(tx, row) if row.action == Action.CHECK else ""
+    if row.action in LOCKING:
+        table = schema.resource
+        failure = failed_resources(tx, row, table.c.action.in_(LOCKING), table.c.revision == row.revision)
     if row.action == Action.SNAPSHOT and row.complete_revision != row.revision:
         failure = NEVER_COMPLETE
     if failure:
@@ -470,7 +435,7 @@ def finish(db: Database, tx: Connection, row: Row[Any], now: float) -> None:
         _interrupt_snapshot(tx, row, failure)
     else:
         _finish(tx, row, Status.COMPLETE, f"Stack {row.action} completed successfully", now)
-    if row.action == Action.UNLOCK and row.parent_id is None:
+    if row.action == Action.UNLOCK and row.parent_id is None and not failure:
         _unlocked(tx, row, now)
     elif row.action in MERELY_LOOKED_AT or row.action in (Action.ADOPT, Action.RESUME):  # now it may be mended
         shards.wake(tx, row.id, now, shards.HEAL)
@@ -515,25 +480,41 @@ def _failed_check(tx: Connection, stack: Row[Any]) -> str:
     return failed_resources(tx, stack) or never
 
 
-def failed_resources(tx: Connection, stack: Row[Any]) -> str:
-    """Which resources of a stack hinder it from being well, and why; "" where none does."""
-    failures = shards.failures_of(tx, stack.id)
-    if not failures:
+def failed_resources(tx: Connection, stack: Row[Any], *among: ColumnElement[bool]) -> str:
+    """Which resources of a stack hinder it from being well, and why; "" where none does. among — only these rows."""
+    if not shards.failures_of(tx, stack.id):
         return ""
     table = schema.resource
     hinders = or_(table.c.replaced_by.is_(None), table.c.action == Action.DELETE)
-    failed = (table.c.stack_id == stack.id, table.c.status == Status.FAILED, hinders)
-    named = select(table.c.name, table.c.reason).where(*failed).order_by(table.c.name).limit(TOLD_MAX)
-    told = "; ".join(f"{name}: {reason}" for name, reason in tx.execute(named))
-    rest = f"; and {failures - TOLD_MAX} more" if failures > TOLD_MAX else ""
-    return f"Resource CHECK failed: {told}{rest}"
+    failed = (table.c.stack_id == stack.id, table.c.status == Status.FAILED, hinders, *among)
+    counted = func.count().over().label("failures")
+    chosen = select(table.c.name, table.c.reason, counted).where(*failed).order_by(table.c.name).limit(TOLD_MAX)
+    named = list(tx.execute(chosen))
+    if not named:
+        return ""
+    told = "; ".join(_naming(each.name, each.reason) for each in named)
+    more = named[0].failures - TOLD_MAX
+    action = stack.action if among else Action.CHECK
+    return f"Resource {action} failed: {told}" + (f"; and {more} more" if more > 0 else "")
+
+
+def _naming(name: str, reason: str) -> str:
+    """The reason of a failed resource, which may say already of which it is."""
+    named = any(f" resources.{name}{end}" in reason for end in ":.[")
+    return reason if named else f"{name}: {reason}"
 
 
 def group_of(tx: Connection, stack_id: str, number: int) -> Mapping[str, Any] | None:
     """What a revision says of a group (see `resources.groups`); None for one of another kind."""
+    return _group(tx, stack_id, number).scalar_one_or_none()
+
+
+@prepared
+def _group(stack_id: str, number: int) -> Select[Any]:
     table = schema.revision
-    where = (table.c.stack_id == stack_id, table.c.number == number, table.c.kind == "group")
-    return tx.execute(select(table.c.template).where(*where)).scalar_one_or_none()
+    return select(table.c.template).where(
+        table.c.stack_id == stack_id, table.c.number == number, table.c.kind == "group"
+    )
 
 
 def put_off(tx: Connection, row: Row[Any], until: float) -> None:
@@ -542,10 +523,16 @@ def put_off(tx: Connection, row: Row[Any], until: float) -> None:
 
 
 def go_on(
-    db: Database, tx: Connection, row: Row[Any], desired: Desired, now: float, touched: Collection[int] | None
+    db: Database,
+    tx: Connection,
+    row: Row[Any],
+    desired: Desired,
+    now: float,
+    touched: Mapping[int, shards.Touched] | None,
 ) -> None:
     """Make `desired` the next revision of what the stack is doing already: action, time and intent stay as they are.
 
+    Takes: touched — see `revise`; what is not changed of them is done already.
     The revision before goes, unless it is the one to roll back to: a series may have as many as the group has members.
     """
     table, number = schema.stack, int(row.revision) + 1
@@ -559,6 +546,7 @@ def go_on(
         revisions = schema.revision
         tx.execute(delete(revisions).where(revisions.c.stack_id == row.id, revisions.c.number == row.revision))
     _set_to_work(db, tx, row, desired, number, now, touched, shards.ROLLOUT)
+    shards.begin_again(tx, row.id, touched or {})
 
 
 def fail(db: Database, tx: Connection, stack_id: str, number: int, reason: str, now: float) -> Row[Any] | None:
@@ -574,10 +562,20 @@ def fail(db: Database, tx: Connection, stack_id: str, number: int, reason: str, 
 
 def become(tx: Connection, row: Row[Any], action: str, status: Status, reason: str, now: float) -> None:
     """Change what a stack at rest says of itself; its parent looks."""
-    values = {"action": action, "status": status, "reason": reason}
-    tx.execute(update(schema.stack).where(schema.stack.c.id == row.id).values(**values))
+    _change(tx, row.id, {"action": action, "status": status, "reason": reason})
     events.append(tx, row.id, [stack_event(row.id, row.name, action, status, reason)], now)
     wake_parent(tx, row, now)
+
+
+def _change(tx: Connection, stack_id: str, values: Mapping[str, Any]) -> None:
+    """New values for some columns."""
+    tx.execute(_changing(tuple(values)), {f"new_{name}": value for name, value in values.items()} | {"this": stack_id})
+
+
+@cache
+def _changing(columns: tuple[str, ...]) -> UpdateBase:
+    changed: dict[str, Any] = {name: bindparam(f"new_{name}") for name in columns}
+    return update(schema.stack).where(schema.stack.c.id == bindparam("this")).values(changed)
 
 
 def _finish(tx: Connection, row: Row[Any], status: Status, reason: str, now: float) -> None:
@@ -591,7 +589,7 @@ def _finish(tx: Connection, row: Row[Any], status: Status, reason: str, now: flo
             if row.parent_id is None:
                 delegations.leave(tx, row.id)
                 stackusers.leave_stack(tx, row.id)
-    tx.execute(update(schema.stack).where(schema.stack.c.id == row.id).values(**values))
+    _change(tx, row.id, values)
     events.append(tx, row.id, [stack_event(row.id, row.name, row.action, status, reason)], now)
     wake_parent(tx, row, now)
     if row.action == Action.LOCK and row.parent_id is None and row.lock["expires_at"] is not None:

@@ -9,6 +9,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Row,
+    Select,
     Text,
     and_,
     func,
@@ -21,6 +22,7 @@ from sqlalchemy import (
 )
 
 from homeostat.store import schema
+from homeostat.store.prepared import prepared
 from homeostat.store.worlds import Rows, load_where
 
 NAMES_MAX = 500
@@ -172,6 +174,10 @@ def looked(tx: Connection, stack_id: str, numbers: Collection[int]) -> dict[int,
 
 def described_revision(tx: Connection, stack_id: str) -> int:
     """Newest revision that says something: deleting and rolling back to nothing leave an empty one behind."""
+    return int(_described(tx, stack_id).scalar_one() or 0)
+
+
+@prepared
+def _described(stack_id: str) -> Select[Any]:
     table = schema.revision
-    chosen = select(func.max(table.c.number)).where(table.c.stack_id == stack_id, table.c.kind != "empty")
-    return int(tx.execute(chosen).scalar_one() or 0)
+    return select(func.max(table.c.number)).where(table.c.stack_id == stack_id, table.c.kind != "empty")

@@ -13,7 +13,7 @@ VERSION = metadata.version("homeostat")
 SILENT_S = 10.0
 """A worker that was not heard of for so long is dead. (What it owned was taken over before: leases are shorter.)"""
 FORGOTTEN_S = 600.0
-"""The dead are shown for so long."""
+"""The dead are shown for so long, where the service has no other setting."""
 
 _worker = schema.worker
 
@@ -34,18 +34,24 @@ class Worker:
         return self.seen_at > now - SILENT_S
 
 
-def report(db: Database, tx: Connection, worker: Worker) -> None:
-    """It is alive (`seen_at`); who was forgotten comes back. Forgets those that have been dead for long."""
+def report(db: Database, tx: Connection, worker: Worker, forgotten_s: float = FORGOTTEN_S) -> None:
+    """It is alive (`seen_at`); one that was forgotten comes back. Forgets those that were silent for `forgotten_s`."""
     row = asdict(worker)
     tx.execute(
         db.insert(_worker).values(row).on_conflict_do_update(index_elements=["name"], set_={"seen_at": worker.seen_at})
     )
-    tx.execute(delete(_worker).where(_worker.c.seen_at < worker.seen_at - FORGOTTEN_S))
+    tx.execute(delete(_worker).where(_worker.c.seen_at < worker.seen_at - forgotten_s))
 
 
 def leave(tx: Connection, name: str) -> None:
     """It ends in order."""
     tx.execute(delete(_worker).where(_worker.c.name == name))
+
+
+def forget_dead(tx: Connection, now: float) -> list[str]:
+    """Take the dead out of the register. Gives their names."""
+    dead = delete(_worker).where(_worker.c.seen_at <= now - SILENT_S).returning(_worker.c.name)
+    return sorted(tx.execute(dead).scalars())
 
 
 def listed(tx: Connection) -> list[Worker]:

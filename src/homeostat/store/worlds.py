@@ -6,16 +6,18 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, select
+from sqlalchemy import ColumnElement, Connection, CursorResult, Dialect, Row, Select, select
 
 from homeostat.model.errors import Superseded
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Event, Part
 from homeostat.model.status import Status
 from homeostat.model.world import Resource, Seen
-from homeostat.store import bulk, events, forsaken, schema
+from homeostat.store import bulk, events, forsaken, retained, schema
 from homeostat.store.database import Database
 from homeostat.store.forsaken import Forsaken
+from homeostat.store.prepared import prepared
+from homeostat.store.retained import Retained
 
 COLUMNS = tuple(each.name for each in fields(Resource))
 OUTCOME_COLUMNS = (
@@ -57,20 +59,23 @@ _PROPERTY = ("id", "prop_name", "stack_id", "resource_name", "prop_value", "sinc
 class Writes:
     """What one transaction of a pass stores. A row is stored once, however often it changed since the last time.
 
-    full — rows whose every column may have changed; outcomes — rows in which only what an act can change did;
-    seen, properties — observations and observed properties; spared — tokens of things that stay; parts — of the
-    snapshot that is taken of the stack.
+    full — rows whose every column may have changed; outcomes — rows in which only what an act can change did; unborn —
+    keys of rows that went before they were stored;
+    seen, properties — observations and observed properties; spared — tokens of things that stay; retained —
+    such things, when their row goes; parts — of the snapshot that is taken of the stack.
     """
 
     inserted: dict[str, Resource] = field(default_factory=dict)
     full: dict[str, Resource] = field(default_factory=dict)
     outcomes: dict[str, Resource] = field(default_factory=dict)
     removed: dict[str, Resource] = field(default_factory=dict)
+    unborn: set[str] = field(default_factory=set)
     seen: dict[str, tuple[Resource, Seen]] = field(default_factory=dict)
     properties: list[tuple[Resource, dict[str, Any]]] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     forsaken: list[Forsaken] = field(default_factory=list)
     spared: list[str] = field(default_factory=list)
+    retained: list[Retained] = field(default_factory=list)
     parts: list[Part] = field(default_factory=list)
 
     def __len__(self) -> int:
@@ -93,9 +98,12 @@ class Writes:
             self.outcomes[row.key] = row
 
     def remove(self, row: Resource) -> None:
+        if row.key in self.inserted:
+            self.unborn.add(row.key)
+        else:
+            self.removed[row.key] = row
         for rows in (self.inserted, self.full, self.outcomes, self.seen):
             rows.pop(row.key, None)
-        self.removed[row.key] = row
 
 
 Rows = tuple[dict[str, Resource], dict[str, Seen]]
@@ -104,13 +112,22 @@ Rows = tuple[dict[str, Resource], dict[str, Seen]]
 
 def load_rows(tx: Connection, stack_id: str, number: int) -> Rows:
     """All rows of a shard."""
-    return load_where(tx, _resource.c.stack_id == stack_id, _resource.c.shard == number)
+    return _rows(_of_shard(tx, stack_id, number))
 
 
 def load_where(tx: Connection, *where: ColumnElement[bool]) -> Rows:
     """Rows that meet all conditions, in the order they were made."""
+    return _rows(tx.execute(_chosen(*where)))
+
+
+@prepared
+def _of_shard(stack_id: str, number: int) -> Select[Any]:
+    return _chosen(_resource.c.stack_id == stack_id, _resource.c.shard == number)
+
+
+def _chosen(*where: ColumnElement[bool]) -> Select[Any]:
     observed = (_observed.c[name] for name in ("presence", "handle", "object", "seen_at", "reason", "number"))
-    chosen = (
+    return (
         select(
             *(_resource.c[name] for name in COLUMNS),
             *(column.label(f"seen_{column.name}") for column in observed),
@@ -119,10 +136,13 @@ def load_where(tx: Connection, *where: ColumnElement[bool]) -> Rows:
         .where(*where)
         .order_by(_resource.c.shard, _resource.c.born, _resource.c.key)
     )
+
+
+def _rows(found: CursorResult[*tuple[Any, ...]]) -> Rows:
     rows: dict[str, Resource] = {}
     seen: dict[str, Seen] = {}
     width = len(COLUMNS)
-    for values in chain.from_iterable(tx.execute(chosen).partitions(FETCHED)):
+    for values in chain.from_iterable(found.partitions(FETCHED)):
         row = Resource(*values[:width])
         rows[row.key] = row
         presence, handle, thing, seen_at, reason, number = values[width:]
@@ -153,30 +173,64 @@ def failed_names(tx: Connection, stack_id: str) -> set[str]:
     return set(tx.execute(select(_resource.c.name).where(_resource.c.stack_id == stack_id, *failed)).scalars())
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Writes of one stack, written out as the database takes them: no time of a transaction goes into that.
+
+    rows — statements about rows; changed — how many rows all of them but the first have to change."""
+
+    stack_id: str
+    writes: Writes
+    now: float
+    rows: Sequence[bulk.Encoded]
+    changed: int
+    seen: Sequence[bulk.Encoded]
+
+
+def prepare(db: Database, stack_id: str, writes: Writes, now: float, *, secret: bool | None = None) -> Prepared:
+    """What `store` stores. secret — column of `stack`: unless it is False, rows may hold secrets."""
+    sealed, dialect = secret is not False, db.engine.dialect
+    inserted = bulk.encode_insert(dialect, _resource, COLUMNS, map(_values_of, writes.inserted.values()), secret=sealed)
+    changes = [
+        bulk.encode_update(dialect, _resource, columns, map(values_of, rows.values()), secret=sealed)
+        for columns, values_of, rows in ((_FULL, _full_of, writes.full), (_OUTCOME, _outcome_of, writes.outcomes))
+    ]
+    seen = _encode_seen(dialect, stack_id, writes, now, sealed)
+    removed = bulk.encode_delete(dialect, _resource, ((row.key, row.version) for row in writes.removed.values()))
+    changed = len(writes.full) + len(writes.outcomes) + len(writes.removed)
+    return Prepared(stack_id, writes, now, (inserted, *changes, removed), changed, seen)
+
+
 def record(
     db: Database, tx: Connection, stack_id: str, writes: Writes, now: float, *, secret: bool | None = None
 ) -> None:
-    """Store it all. secret — column of `stack`: unless it is False, rows may hold secrets.
+    """Store it all at once. secret — see `prepare`. Fails: as `store`."""
+    store(db, tx, prepare(db, stack_id, writes, now, secret=secret))
 
-    Fails: Superseded when a row was changed by somebody else since it was read (load again).
-    """
-    sealed = secret is not False
-    bulk.insert(tx, _resource, COLUMNS, map(_values_of, writes.inserted.values()), secret=sealed)
-    for columns, values_of, rows in ((_FULL, _full_of, writes.full), (_OUTCOME, _outcome_of, writes.outcomes)):
-        changed = bulk.update(tx, _resource, columns, map(values_of, rows.values()), secret=sealed)
-        if changed != len(rows):
-            raise Superseded(f"{len(rows) - changed} of {len(rows)} rows were changed by another writer")
-        for row in rows.values():
-            row.version += 1
-    bulk.delete(tx, _resource, writes.removed)
-    _record_seen(tx, stack_id, writes, now, sealed)
-    forsaken.add(db, tx, writes.forsaken, now)
+
+def store(db: Database, tx: Connection, prepared: Prepared) -> None:
+    """Store it all. Fails: Superseded when a row was changed by somebody else since it was read (load again)."""
+    writes = prepared.writes
+    inserted, *changes = prepared.rows
+    inserted.store(tx)
+    changed = sum(each.store(tx) for each in changes)
+    if changed != prepared.changed:
+        raise Superseded(f"{prepared.changed - changed} of {prepared.changed} rows were changed by another writer")
+    for row in chain(writes.full.values(), writes.outcomes.values()):
+        row.version += 1
+    for each in prepared.seen:
+        each.store(tx)
+    forsaken.add(db, tx, writes.forsaken, prepared.now)
     if writes.spared:
         forsaken.drop(tx, writes.spared)
-    events.append(tx, stack_id, writes.events, now)
+    retained.add(db, tx, writes.retained, prepared.now)
+    events.append(tx, prepared.stack_id, writes.events, prepared.now)
 
 
-def _record_seen(tx: Connection, stack_id: str, writes: Writes, now: float, secret: bool) -> None:
+def _encode_seen(
+    dialect: Dialect, stack_id: str, writes: Writes, now: float, secret: bool
+) -> tuple[bulk.Encoded, bulk.Encoded]:
+    """Observations, and observed properties."""
     looks = (
         (
             row.key,
@@ -191,9 +245,11 @@ def _record_seen(tx: Connection, stack_id: str, writes: Writes, now: float, secr
         )
         for row, seen in writes.seen.values()
     )
-    bulk.upsert(tx, _observed, _SEEN, looks, key=("key",), unless="excluded.seen_at < t.seen_at", secret=secret)
-    looked = [(row.key, row.name, seen) for row, seen in writes.properties if row.key not in writes.removed]
-    record_properties(tx, stack_id, looked, now, secret)
+    unless = "excluded.seen_at < t.seen_at"
+    observed = bulk.encode_upsert(dialect, _observed, _SEEN, looks, key=("key",), unless=unless, secret=secret)
+    gone = writes.removed.keys() | writes.unborn
+    looked = [(row.key, row.name, seen) for row, seen in writes.properties if row.key not in gone]
+    return observed, _encode_properties(dialect, stack_id, looked, now, secret)
 
 
 def record_properties(
@@ -201,10 +257,17 @@ def record_properties(
 ) -> None:
     """Store (row key, resource name, property -> observed value) in `resource_properties_observed` (CV1), and since
     when it has been so. secret — they hold secrets."""
+    _encode_properties(tx.dialect, stack_id, observed, now, secret).store(tx)
+
+
+def _encode_properties(
+    dialect: Dialect, stack_id: str, observed: Sequence[tuple[str, str, dict[str, Any]]], now: float, secret: bool
+) -> bulk.Encoded:
     rows = {
         (key, prop): (key, prop, stack_id, name, value, now)
         for key, name, properties in observed
         for prop, value in properties.items()
     }
     same = "coalesce(excluded.prop_value, '') = coalesce(t.prop_value, '')"
-    bulk.upsert(tx, _properties, _PROPERTY, rows.values(), key=("id", "prop_name"), unless=same, secret=secret)
+    key = ("id", "prop_name")
+    return bulk.encode_upsert(dialect, _properties, _PROPERTY, rows.values(), key=key, unless=same, secret=secret)

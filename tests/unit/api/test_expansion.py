@@ -150,3 +150,33 @@ def test_a_registry_whose_templates_name_all_others_ends(monkeypatch: pytest.Mon
     monkeypatch.setattr(fetching, "PLACES_MAX", 1000)
     with pytest.raises(Rejected, match="names others in more than 1000 ways"):
         with_fetched(desired, lambda url: "")
+
+
+LONG = "n" * 256
+
+
+@pytest.mark.parametrize(
+    ("section", "content"),
+    [
+        ("resources", {"type": LEAF}),
+        ("parameters", {"type": "string", "default": ""}),
+        ("outputs", {"value": 1}),
+        ("conditions", {"equals": [1, 1]}),
+    ],
+)
+def test_a_name_has_at_most_255_characters(section: str, content: Any) -> None:
+    template = {"heat_template_version": "2018-08-31", section: {LONG[1:]: content}}
+    checked(Desired("template", template))
+    template[section] = {LONG: content}
+    with pytest.raises(
+        Rejected, match=rf"{section}\.n+…: The name has 256 characters, at most 255 .*shorter"
+    ) as refusal:
+        checked(Desired("template", template))
+    assert LONG not in str(refusal.value)
+
+
+def test_names_in_nested_templates_are_held_to_it() -> None:
+    inner = str(alike(LEAF, 1) | {"outputs": {LONG: {"value": 1}}})
+    nested = {"heat_template_version": "2018-08-31", "resources": {"nested": {"type": "inner.yaml"}}}
+    with pytest.raises(Rejected, match=r"resources\.nested\.outputs\.n+…: The name has 256 characters"):
+        checked(Desired("template", nested, files={"inner.yaml": inner}))

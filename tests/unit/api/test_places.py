@@ -1,12 +1,16 @@
 """Places for requests that take much work: bounded, shared fairly among projects, given back whatever happens."""
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from fastapi.routing import APIRoute
 
-from homeostat.api.places import Attention, Gone, Places
+from homeostat.api.asking import HEAVY
+from homeostat.api.orchestration import snapshots
+from homeostat.api.places import TURN_S, Attention, Gone, Places
 from homeostat.model.errors import TooManyRequests, Transient
 
 
@@ -64,6 +68,24 @@ def test_one_project_leaves_places_for_the_others() -> None:
         await settled()
         assert modest.works
         await asyncio.gather(*(each.end() for each in (modest, *greedy)))
+
+    run(story)
+
+
+def test_threads_take_short_turns_while_a_place_is_taken() -> None:
+    """So reads do not wait for each of them; otherwise long turns are cheaper."""
+
+    async def story() -> None:
+        usual = sys.getswitchinterval()
+        places = Places(4)
+        one, other = Client(places, "a"), Client(places, "b")
+        await settled()
+        assert sys.getswitchinterval() == pytest.approx(TURN_S)
+        assert usual > 2 * TURN_S
+        await one.end()
+        assert sys.getswitchinterval() == pytest.approx(TURN_S)
+        await other.end()
+        assert sys.getswitchinterval() == pytest.approx(usual)
 
     run(story)
 
@@ -165,3 +187,10 @@ def test_a_place_comes_back_however_the_request_ends() -> None:
         await last.end()
 
     run(story)
+
+
+def test_to_restore_a_snapshot_needs_a_place() -> None:
+    """Its template is checked anew."""
+    (route,) = [each for each in snapshots.ROUTER.routes if getattr(each, "path", "").endswith("/restore")]
+    assert isinstance(route, APIRoute)
+    assert HEAVY in route.dependencies

@@ -16,11 +16,13 @@ from homeostat.api.snapshots import Snapshots
 from homeostat.clouds.joined import JoinedCloud
 from homeostat.clouds.simulated import SimulatedCloud, Weather
 from homeostat.convergence.board import ShardBoard, ShardJob
-from homeostat.convergence.children import Children
+from homeostat.convergence.children import DEPTH_MAX, Children
 from homeostat.convergence.clock import Entropy
 from homeostat.convergence.conductor import run_pass
+from homeostat.convergence.definitions import Definitions
 from homeostat.convergence.delivering import Deliverer
 from homeostat.convergence.disposing import Disposer
+from homeostat.convergence.explaining import Explaining
 from homeostat.convergence.furnishing import Furnished
 from homeostat.convergence.observing import Observer
 from homeostat.convergence.pass_ import Limits, Passes
@@ -41,7 +43,8 @@ LIMITS = Limits(slice_s=1e9)
 
 
 class Service:
-    """Takes: weather — of the cloud; cloud — instead of a simulated one; installed — further kinds of event sinks."""
+    """Takes: weather — of the cloud; cloud — instead of a simulated one; installed — further kinds of event sinks;
+    depth_max — levels of nested stacks."""
 
     def __init__(
         self,
@@ -50,6 +53,7 @@ class Service:
         cloud: Callable[[VirtualClock], SimulatedCloud] | None = None,
         executor: Executor | None = None,
         installed: Sequence[SinkKind] = (),
+        depth_max: int = DEPTH_MAX,
     ) -> None:
         self.clock = VirtualClock()
         self.db = Database("sqlite://", self.clock.now)
@@ -59,18 +63,18 @@ class Service:
         entropy = Entropy(lambda size: next(numbers).to_bytes(size, "big"))
         sinks = Sinks(self.clouds, installed=installed)
         existing = Existing(self.clouds, self.clock.now, self.clock.now)
-        self.intake = Intake(self.db, entropy, Quotas(), existing=existing, sinks=sinks)
+        self.intake = Intake(self.db, entropy, Quotas(depth_max=depth_max), existing=existing, sinks=sinks)
         self.snapshots = Snapshots(self.db, self.intake)
         self.moving = Moving(self.db, self.intake)
         self.deliverer = Deliverer(self.db, sinks, self.clock)
         self.records = Records(self.db, entropy, URL)
         self.signals = Signals(self.db)
-        self.children = Children(self.db, self.clock, entropy, LIMITS.stack_timeout_s)
+        self.children = Children(self.db, self.clock, entropy, LIMITS.stack_timeout_s, depth_max=depth_max)
         self.performer = Performer(self.clouds, self.children, self.clock, entropy, executor)
         self.passes = Passes(self.db, self.clouds, self.performer, self.children, self.clock, entropy.keys(), LIMITS)
         self.observer = Observer(self.db, self.clouds, self.clock, LIMITS.look_steady_s, LIMITS.look_busy_s)
         self.disposer = Disposer(self.db, self.clouds)
-        self.board = ShardBoard("shards", {"database": self.db, "lease_s": LIMITS.lease_s})
+        self.board = ShardBoard("shards", {"database": self.db, "lease_s": LIMITS.lease_s, "lost": self.passes.lost})
 
     def clouds(self, project: str) -> JoinedCloud:
         """What a project sees."""
@@ -139,7 +143,7 @@ class Service:
             if self.board.job_count == 0:
                 return
             run_pass(self.passes, self.claim())
-        raise AssertionError(f"more than {passes_max} passes without an end")
+        raise AssertionError(f"more than {passes_max} passes without an end; due: {self.due()}")
 
     def live(self, seconds: float) -> None:
         """Let time pass, from one due time to the next."""
@@ -162,8 +166,27 @@ class Service:
         end = self.clock.time + within_s
         while any(each.status == Status.IN_PROGRESS for each in self.stacks()):
             if self.clock.time >= end:
-                raise AssertionError(f"still in progress: {[joined(s.action, s.status) for s in self.stacks()]}")
+                raise AssertionError(f"still in progress after {within_s:.0f} s: {'; '.join(self.hindered())}")
             self.live(1.0)
+
+    def due(self) -> list[str]:
+        """Shards that want a pass now, and since when."""
+        table = schema.shard
+        chosen = select(table.c.stack_id, table.c.number, table.c.wake_at, table.c.reason)
+        with self.db.read() as tx:
+            rows = list(tx.execute(chosen.where(table.c.wake_at <= self.clock.now()).order_by(table.c.wake_at)))
+        return [f"{each.stack_id}/{each.number} since {each.wake_at:.2f} {each.reason}".strip() for each in rows]
+
+    def hindered(self) -> list[str]:
+        """Stacks in progress, each with what its resources wait for and when it is due again."""
+        found = []
+        with self.db.read() as tx:
+            for stack in (each for each in self.stacks() if each.status == Status.IN_PROGRESS):
+                page = Explaining(tx, Definitions(), self.clock.now()).page(stack, limit=10)
+                waits = [each.explanation for each in page.told]
+                why = [f"{each.name}: {each.why} ({each.reason}), due {each.due_at}" for each in waits]
+                found.append(f"{stack.name} {joined(stack.action, stack.status)} [{'; '.join(why) or page.waiting}]")
+        return found
 
     def _next(self) -> float | None:
         with self.db.read() as tx:

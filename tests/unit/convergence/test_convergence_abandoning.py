@@ -15,7 +15,7 @@ from homeostat.model.errors import Rejected
 from homeostat.model.plan import Step
 from homeostat.resources.families.configs import CONFIG
 from homeostat.resources.families.waiting import CONDITION, HANDLE
-from homeostat.store import schema, stacks
+from homeostat.store import retained, schema, stacks
 
 CONFIGURED = {"type": "OS::Heat::SoftwareConfig", "properties": {"group": "script", "config": "true"}}
 CHILD = {
@@ -299,3 +299,28 @@ def test_a_locked_stack_is_not_abandoned() -> None:
 
     assert service.moving.export(stack_id)["id"] == stack_id
     assert service.stack(stack_id).spares is None
+
+
+def test_what_was_kept_or_abandoned_is_remembered() -> None:
+    service = Service()
+    kept = {**volume(), "deletion_policy": "Retain"}
+    stack_id = service.create({"kept": kept, "gone": volume(), "grp": group(1, volume())})
+    service.rest()
+    handle = service.row(stack_id, "kept").handle
+    service.update(stack_id, {"gone": volume(), "grp": group(1, volume())})
+    service.rest()
+    assert remembered(service) == {handle: ("web", "kept", "kept, as its deletion policy says")}
+    gone = service.row(stack_id, "gone").handle
+    member = service.row(service.child().id, "0")
+    service.moving.abandon(stack_id)
+    service.live(30.0)
+    found = remembered(service)
+    assert {each: name for each, (_, name, _) in found.items()} == {handle: "kept", gone: "gone", member.handle: "0"}
+    assert found[gone] == ("web", "gone", "kept: its stack lets go of it as it is")
+    assert set(found) == set(service.cloud.things("volume"))
+
+
+def remembered(service: Service) -> dict[str, tuple[str, str, str]]:
+    with service.db.read() as tx:
+        found = retained.among(tx, "volume", list(service.cloud.things("volume")))
+    return {each.handle: (each.stack, each.name, each.reason) for each in found}

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.unit.convergence.running import Service, condition, group, handle, server, template, volume
+from tests.unit.convergence.running import Service, condition, double, group, handle, server, template, volume
 
 from homeostat.api.intake import Quotas
 from homeostat.clouds.port import Intent
@@ -18,6 +18,7 @@ from homeostat.planner.explain import Standing, explain
 from homeostat.resources.families.configs import CONFIG
 from homeostat.resources.families.waiting import HANDLE
 
+VALUE = "OS::Heat::Value"
 CHILD = "{heat_template_version: 2018-08-31, resources: {inner: {type: OS::Cinder::Volume, properties: {size: 1}}}}"
 
 
@@ -360,6 +361,31 @@ def test_a_random_string_keeps_its_value() -> None:
 
     assert service.states(stack_id) == {"w": "ADOPT_COMPLETE"}
     assert service.attribute(stack_id, "w", "value") == "XYZ"
+    assert service.row(stack_id, "w").handle == "old-w-abc"
+
+
+def test_what_lives_in_the_service_alone_keeps_its_id_wherever_it_moves() -> None:
+    resources = {
+        "t": double(value="1"),
+        "r": {"type": "OS::Heat::RandomString"},
+        "v": {"type": VALUE, "properties": {"value": "1"}},
+    }
+    before = {name: f"old-{name}" for name in resources}
+    told = document(resources, {name: entry(name, resources[name]["type"], id) for name, id in before.items()})
+    for _ in range(2):
+        service = Service()
+        stack_id = service.adopt(told)
+        service.rest()
+        assert {name: service.row(stack_id, name).handle for name in resources} == before
+        told = moved(service, stack_id)
+        assert {name: each["resource_id"] for name, each in told["resources"].items()} == before
+    stack_id = service.adopt(told)
+    service.update(stack_id, {**resources, "v": {"type": VALUE, "properties": {"value": "2"}}})
+    service.rest()
+    assert {name: service.row(stack_id, name).handle for name in resources} == before
+    service.delete(stack_id)
+    service.rest()
+    assert service.state(stack_id) == "DELETE_COMPLETE"
 
 
 def test_a_handle_remembers_what_it_was_told_before() -> None:

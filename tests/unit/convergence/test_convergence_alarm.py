@@ -31,7 +31,7 @@ class Board:
 
 @pytest.fixture(autouse=True)
 def for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conductor, "LONGEST_WAIT_S", LONG_S)
+    monkeypatch.setattr(conductor, "REFRESH_S", LONG_S)
 
 
 def alarm_of(board: Any, longest_s: Callable[[], float] = lambda: LONG_S) -> Alarm:
@@ -68,7 +68,7 @@ def test_a_notice_may_be_lost() -> None:
 
 
 def test_it_gives_up_after_the_longest_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conductor, "LONGEST_WAIT_S", 0.005)
+    monkeypatch.setattr(conductor, "REFRESH_S", 0.005)
     board = Board(after=1_000_000, due_s=0.001)
     alarm_of(board).wait()
     assert 1 <= board.asked < 1_000_000

@@ -7,7 +7,7 @@ from homeostat.api.asks import Asks, Switches
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.model.errors import Rejected
 from homeostat.planner.asked import left_alone
-from homeostat.store import shards, stacks, views
+from homeostat.store import looking, stacks, views
 from homeostat.store.worlds import Rows
 
 OFF = Switches({"converge": False})
@@ -159,14 +159,14 @@ def test_an_outage_makes_things_unknown_and_nothing_is_recreated() -> None:
     asked_at = asks(service).observe(stack_id)
     service.live(200.0)
     with service.db.read() as tx:
-        at, blind = shards.looked_at(tx, stacks.below(stack_id))
+        at, blind = looking.looked_at(tx, stacks.below(stack_id))
     assert at is None or at < asked_at
     assert blind
     assert service.servers() == [handle]
     service.cloud.weather.faults = Faults()
     service.live(100.0)
     with service.db.read() as tx:
-        at, blind = shards.looked_at(tx, stacks.below(stack_id))
+        at, blind = looking.looked_at(tx, stacks.below(stack_id))
     assert at is not None
     assert at > asked_at
     assert blind == ""
@@ -335,7 +335,7 @@ def test_a_check_tells_all_failures_also_those_below() -> None:
     service.rest()
     assert service.state(stack_id) == "CHECK_FAILED"
     reason = service.stack(stack_id).reason
-    assert "a: there is no such server; grp: " in reason
+    assert "a: there is no such server; ResourceInError: resources.grp: " in reason
     assert "0: there is no such server; 1: there is no such server" in reason
 
 
@@ -392,7 +392,7 @@ def loaded(service: Service, stack_id: str) -> Rows:
 
 def looked_at(service: Service, stack_id: str) -> float:
     with service.db.read() as tx:
-        at, _ = shards.looked_at(tx, stacks.below(stack_id))
+        at, _ = looking.looked_at(tx, stacks.below(stack_id))
     assert at is not None
     return at
 
@@ -425,6 +425,39 @@ def test_a_check_of_what_never_became_complete_begins_nothing() -> None:
     assert service.state(stack_id) == "CHECK_FAILED"
     assert service.states(stack_id) == {"srv": "CREATE_FAILED"}
     assert service.cloud.things() == {}
+
+
+@pytest.mark.parametrize("heals", [True, False])
+def test_what_was_made_broken_fails_the_check_and_is_left_to_the_next_update(heals: bool) -> None:
+    service = Service(Weather(build_s=1.0, faults=Faults(error=1.0)))
+    stack_id = service.create({"srv": server()})
+    service.rest()
+    asks(service).switch(stack_id, ON if heals else OFF)
+    assert service.states(stack_id) == {"srv": "CREATE_FAILED"}
+    asks(service).check(stack_id)
+    service.rest()
+    service.live(60.0)
+    assert (service.state(stack_id), service.states(stack_id)) == ("CHECK_FAILED", {"srv": "CREATE_FAILED"})
+    assert service.stack(stack_id).reason.startswith("Resource CHECK failed: ResourceInError: resources.srv: ")
+    assert len(service.servers()) == 1
+
+
+def test_what_came_to_be_after_its_time_was_over_passes_a_check_and_is_kept() -> None:
+    service = Service(Weather(build_s=120.0))
+    stack_id = service.create({"srv": server(), "later": double(value={"get_attr": ["srv", "name"]})}, timeout_mins=1)
+    service.rest()
+    assert service.states(stack_id) == {"srv": "CREATE_FAILED"}
+    service.live(120.0)
+    assert service.states(stack_id) == {"srv": "CREATE_FAILED"}
+    made = service.servers()
+    asks(service).check(stack_id)
+    service.rest()
+    assert (service.state(stack_id), service.states(stack_id)) == ("CHECK_FAILED", {"srv": "CHECK_COMPLETE"})
+    assert service.stack(stack_id).reason.startswith("Some resources were never created")
+    service.update(stack_id, {"srv": server(), "later": double(value={"get_attr": ["srv", "name"]})})
+    service.rest()
+    assert service.state(stack_id) == "UPDATE_COMPLETE"
+    assert service.servers() == made
 
 
 def test_what_could_not_be_made_fails_its_check() -> None:

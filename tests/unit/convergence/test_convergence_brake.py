@@ -8,7 +8,7 @@ import pytest
 from tests.unit.convergence.running import Service, double, group, server, volume
 
 from homeostat.api.asks import Asks, Switches
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import Faults, Weather
 from homeostat.convergence import definitions
 from homeostat.convergence.braking import doubts
 from homeostat.convergence.definitions import Definitions
@@ -95,6 +95,23 @@ def test_the_share_counts_across_the_shards_of_a_group() -> None:
         vanish(service, members)
         assert healed_at_most(service, 200, members) == 2
         assert len(service.servers()) == 7
+
+
+def test_what_waits_for_one_that_is_gone_does_not_keep_it_from_being_healed() -> None:
+    """A server that was being healed when its volume vanished needed the whole share of the stack."""
+    service = Service()
+    stack_id = service.create({"disk": volume(), "web": {**server(), "depends_on": "disk"}})
+    service.rest()
+    service.cloud.weather.faults = Faults(refused=1.0)
+    vanish(service, service.servers())
+    service.live(120.0)
+    assert any(row.name == "web" and row.status == "IN_PROGRESS" for row in service.rows(stack_id))
+    vanish(service, [service.row(stack_id, "disk").handle])
+    service.live(120.0)
+    service.cloud.weather.faults = Faults()
+    service.live(300.0)
+    assert why(service, stack_id) == {}
+    assert sorted(handle.rpartition("-")[0] for handle in service.cloud.things()) == ["server", "volume"]
 
 
 def test_a_stack_says_how_much_of_it_is_healed_at_a_time() -> None:

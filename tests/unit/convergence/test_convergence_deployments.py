@@ -314,6 +314,27 @@ def reached(service: Service) -> set[str]:
     return {each["server_id"] for each in waits}
 
 
+@pytest.mark.parametrize("by_registry", [False, True])
+def test_a_group_goes_by_its_new_name_and_back_as_it_is(by_registry: bool) -> None:
+    service = Service()
+    old, new = "OS::Heat::SoftwareDeployments", "OS::Heat::SoftwareDeploymentGroup"
+    before, after = fleet({"a": A}), fleet({"a": A})
+    before["fleet"]["type"] = old
+    stack_id = service.create(before)
+    tell(service, A)
+    service.rest()
+    child, kept = service.child().id, [each.id for each in service.kept("software_deployment")]
+    options = {"environment": {"resource_registry": {old: new}}} if by_registry else {}
+    for resources, type_name in ((before if by_registry else after, new), (before, old)):
+        service.update(stack_id, resources, **(options if type_name == new else {}))
+        service.rest()
+        assert service.state(stack_id) == "UPDATE_COMPLETE"
+        row = service.row(stack_id, "fleet")
+        assert (row.called or row.type) == (old if by_registry else type_name)
+        assert service.child().id == child
+        assert [each.id for each in service.kept("software_deployment")] == kept
+
+
 def test_a_group_deploys_to_each_of_its_servers() -> None:
     service = Service()
     stack_id = service.create(fleet({"a": A, "b": B}))

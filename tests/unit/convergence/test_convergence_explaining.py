@@ -7,6 +7,7 @@ import pytest
 from sqlalchemy import event, select, update
 from tests.unit.convergence.running import Service, double, group, server
 from tests.unit.convergence.test_convergence_maintenance import lock
+from tests.unit.convergence.test_convergence_progress import wanted
 
 from homeostat.api.graphs import Graphs
 from homeostat.clouds.port import Answer, Intent
@@ -265,6 +266,32 @@ def test_the_pause_between_two_batches_is_told_and_counted() -> None:
     service.rest()
     found = outlook(service, stack_id, depth=5)
     assert (found.planned, found.done) == (7, 7)
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_rolling_update_counts_each_member_once_and_never_goes_back(replaced: bool) -> None:
+    """It told of 12 of 7 resources: the members of later batches, and all of them once more as not done."""
+
+    def grp(**properties: Any) -> dict[str, Any]:
+        policy = {"rolling_update": {"max_batch_size": 1, "min_in_service": 0, "pause_time": 0}}
+        return {"g": {**group(6, server(**properties)), "update_policy": policy}}
+
+    service = Service(Weather(build_s=5.0))
+    stack_id = service.create(grp())
+    service.rest()
+    service.intake.update(stack_id, wanted(grp(**{"user_data" if replaced else "name": "x"})))
+    seen = []
+    while service.state(stack_id) == "UPDATE_IN_PROGRESS":
+        if service.board.job_count:
+            run_pass(service.passes, service.claim())
+        else:
+            service.clock.time += 0.5
+            service.observer.round()
+        found = outlook(service, stack_id, depth=5)
+        assert found.planned in ((7, 8) if replaced else (7,)), "what is replaced counts until it is gone"
+        seen.append(found.done)
+    assert sorted(set(seen)) == [0, 1, 2, 3, 4, 5, 6, 7]
+    assert seen == sorted(seen)
 
 
 # -- one resource ----------------------------------------------------------------------------------------------------

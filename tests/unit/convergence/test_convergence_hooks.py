@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import select
-from tests.unit.convergence.running import Service, double, server, volume
+from tests.unit.convergence.running import Service, double, group, server, volume
 
 from homeostat.api.asks import Asks
 from homeostat.clouds.simulated import Faults, Weather
@@ -256,25 +256,43 @@ def test_a_hook_is_cleared_once() -> None:
     ],
     ids=["update", "replace", "type"],
 )
-def test_what_is_restricted_fails_and_touches_nothing(
+def test_what_is_restricted_fails_the_stack_and_touches_neither_the_thing_nor_its_status(
     before: dict[str, Any], after: dict[str, Any], action: str
 ) -> None:
     service = Service()
     stack_id = service.create({"a": before})
     things = service.cloud.things()
-    service.update(stack_id, {"a": after}, environment=restricted("a", action))
-    service.rest()
-    assert service.state(stack_id) == "UPDATE_FAILED"
-    reason = f"ResourceActionRestricted: resources.a: {action} is restricted for resource."
-    assert told(service, stack_id)[-1] == f"UPDATE_FAILED: {reason}"
-    assert service.stack(stack_id).reason == f"Resource UPDATE failed: {reason}"
-    assert service.cloud.things() == things
+    for attempt in (1, 2):
+        service.update(stack_id, {"a": after}, environment=restricted("a", action))
+        service.rest()
+        assert service.state(stack_id) == "UPDATE_FAILED"
+        assert service.states(stack_id) == {"a": "CREATE_COMPLETE"}
+        events = told(service, stack_id)
+        assert events[2:] == [f"UPDATE_FAILED: {action} is restricted for resource."] * attempt, "told once an update"
+        reason = f"Resource UPDATE failed: ResourceActionRestricted: resources.a: {action} is restricted for resource."
+        assert service.stack(stack_id).reason == reason
+        assert service.cloud.things() == things
+    assert why(service, stack_id) == f"halted: {reason}"
+    service.live(300.0)
+    assert service.state(stack_id) == "UPDATE_FAILED", "time alone changes nothing"
+    assert len(told(service, stack_id)) == 4
     service.update(stack_id, {"a": before}, environment=restricted("a", action))
     service.rest()
     assert service.state(stack_id) == "UPDATE_COMPLETE", "as it was it may stay"
     service.update(stack_id, {"a": after})
     service.rest()
     assert service.state(stack_id) == "UPDATE_COMPLETE"
+
+
+def test_what_is_restricted_takes_the_stack_back_where_that_was_asked_for() -> None:
+    service = Service()
+    stack_id = service.create({"a": volume(description="old"), "b": volume(description="old")})
+    after = {"a": volume(description="new"), "b": {**volume(description="new"), "depends_on": "a"}}
+    service.update(stack_id, after, environment=restricted("b", "update"), disable_rollback=False)
+    service.rest()
+    assert service.state(stack_id) == "ROLLBACK_COMPLETE"
+    assert service.states(stack_id) == {"a": "UPDATE_COMPLETE", "b": "CREATE_COMPLETE"}
+    assert {each["description"] for each in service.cloud.things("volume").values()} == {"old"}
 
 
 def test_the_other_action_and_removal_are_not_restricted() -> None:
@@ -418,10 +436,32 @@ def test_what_becomes_of_it_is_told_and_nothing_is_made() -> None:
     assert why(service, stack_id).startswith(Why.FAILED)
 
 
+@pytest.mark.parametrize("kind", ["TestResource", "RandomString", "Value", "None", "Delay"])
+def test_what_lives_in_the_service_alone_may_have_the_id_of_something_else(kind: str) -> None:
+    service = Service()
+    properties = {"value": "v"} if kind == "Value" else {}
+    resource = {"type": f"OS::Heat::{kind}", "properties": properties}
+    mine = {"a": {**resource, "external_id": "foobar"}, "t": double(value={"get_resource": "a"})}
+    stack_id = service.create(mine)
+    service.rest()
+    assert service.states(stack_id) == {"a": "CREATE_COMPLETE", "t": "CREATE_COMPLETE"}
+    assert service.row(stack_id, "a").handle == "foobar"
+    assert service.row(stack_id, "t").properties["value"] == ("a" if kind == "RandomString" else "foobar")
+    Asks(service.db, 3600.0).check(stack_id)
+    service.rest()
+    assert service.state(stack_id) == "CHECK_COMPLETE"
+    service.update(stack_id, {"a": resource})
+    service.rest()
+    assert service.state(stack_id) == "UPDATE_FAILED", "it stays somebody else's"
+    service.delete(stack_id)
+    service.rest()
+    assert service.state(stack_id) == "DELETE_COMPLETE"
+
+
 @pytest.mark.parametrize(
     ("resource", "fault"),
-    [({**double(), "external_id": "x"}, "NotSupported"), ({**volume(), "external_id": 7}, "StackValidationFailed")],
-    ids=["of no cloud", "no text"],
+    [({**group(1), "external_id": "x"}, "NotSupported"), ({**volume(), "external_id": 7}, "StackValidationFailed")],
+    ids=["a stack", "no text"],
 )
 def test_what_cannot_be_taken_is_refused(resource: dict[str, Any], fault: str) -> None:
     with pytest.raises(Rejected, match="external_id") as caught:

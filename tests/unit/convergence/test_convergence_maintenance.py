@@ -368,24 +368,33 @@ def test_being_unlocked_does_not_hide_that_it_is_suspended() -> None:
     assert {service.state(each.id) for each in service.stacks()} == {"SUSPEND_COMPLETE"}
 
 
-def test_what_is_gone_cannot_be_locked() -> None:
-    service, stack_id = made({"srv": server(), "other": server()})
+def test_what_is_gone_cannot_be_locked_and_everything_else_is() -> None:
+    service, stack_id = made({"srv": server(), "other": server(), "third": server()})
     service.clock.time += 1.0
     service.cloud.vanish(service.row(stack_id, "srv").handle)
     lock(service, stack_id)
-    service.rest()
-    assert service.state(stack_id) == "LOCK_FAILED"
-    assert "srv" in service.stack(stack_id).reason
-    states = service.states(stack_id)
-    assert states["srv"] == "LOCK_FAILED"
-    assert states["other"] in ("LOCK_COMPLETE", "CREATE_COMPLETE"), (
-        "what is not looked at before the failure is left alone"
-    )
+    assert rested(service, stack_id) == "LOCK_FAILED"
+    reason = service.stack(stack_id).reason
+    assert reason == "Resource LOCK failed: ResourceInError: resources.srv: there is no such server"
+    assert service.states(stack_id) == {"srv": "LOCK_FAILED", "other": "LOCK_COMPLETE", "third": "LOCK_COMPLETE"}
+    assert locked_servers(service) == [True, True]
     unlock(service, stack_id)
-    service.rest()
+    assert rested(service, stack_id) == "UNLOCK_COMPLETE"
     service.live(60.0)
     assert service.state(stack_id) == "UNLOCK_COMPLETE"
-    assert len(service.servers()) == 2
+    assert locked_servers(service) == [False, False, False], "the one that was gone is there again"
+
+
+def test_a_group_of_which_a_member_is_gone_is_locked_but_for_that_one() -> None:
+    service, stack_id = made({"grp": group(3), "srv": server()})
+    service.clock.time += 1.0
+    service.cloud.vanish(service.row(service.child().id, "1").handle)
+    lock(service, stack_id)
+    assert rested(service, stack_id) == "LOCK_FAILED"
+    assert service.states(stack_id) == {"grp": "LOCK_FAILED", "srv": "LOCK_COMPLETE"}
+    assert service.states(service.child().id) == {"0": "LOCK_COMPLETE", "1": "LOCK_FAILED", "2": "LOCK_COMPLETE"}
+    assert "resources.grp.resources[1]: there is no such server" in service.stack(stack_id).reason
+    assert locked_servers(service) == [True, True, True]
 
 
 def test_images_are_protected_while_locked_but_for_what_the_template_protects() -> None:

@@ -440,3 +440,19 @@ def test_what_is_marked_and_was_never_there_is_made_by_the_next_update() -> None
     assert story[-3:] == ["srv CHECK_FAILED", "srv CREATE_IN_PROGRESS", "srv CREATE_COMPLETE"]
     states = [tuple(each.split()[1].split("_", 1)) for each in story]
     assert all(resource_may(one, other) for one, other in itertools.pairwise(states))
+
+
+def test_what_had_failed_when_it_was_marked_still_has_when_the_mark_is_over() -> None:
+    """Found by the simulation (seed 30006202): it was told to be well, though it never had been."""
+    service = Service()
+    stack_id = service.begin({"bad": double(fail=True)})
+    service.rest()
+    assert service.states(stack_id) == {"bad": "CREATE_FAILED"}
+    reason = service.row(stack_id, "bad").reason
+    for _ in range(2):
+        mark(service, stack_id, "bad", Said(unhealthy=True, reason="by hand", lasts_s=30.0))
+        assert service.states(stack_id) == {"bad": "CHECK_FAILED"}
+    service.live(60.0)
+    assert service.states(stack_id) == {"bad": "CREATE_FAILED"}
+    assert service.row(stack_id, "bad").reason == reason
+    assert service.state(stack_id) == "CREATE_FAILED"

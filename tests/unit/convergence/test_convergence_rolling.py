@@ -13,7 +13,7 @@ from homeostat.convergence import definitions, series
 from homeostat.convergence.conductor import run_pass
 from homeostat.convergence.definitions import MEMBERS_PER_SHARD
 from homeostat.model.errors import Rejected
-from homeostat.store import schema, shards, stacks
+from homeostat.store import schema, shards, standing
 
 STEP_S = 4
 """Seconds that a member takes for everything that is done to it."""
@@ -130,7 +130,7 @@ def passes(service: Service) -> int:
     """How often the shards of the group were claimed."""
     child_id = service.child().id
     with service.db.read() as tx:
-        return stacks.standing(tx, [child_id])[child_id].passes
+        return standing.of(tx, [child_id])[child_id].passes
 
 
 def test_members_are_created_in_batches_lowest_first() -> None:

@@ -278,3 +278,46 @@ def test_a_nested_stack_that_is_kept_and_that_its_row_has_not_heard_of_is_found_
     old.handle = "child"
     step = first_steps(world([], [old], **UPDATED))
     assert step == {"a1": "removed"}
+
+
+def test_what_an_unanswered_creation_has_made_is_found_whatever_it_requires_by_now() -> None:
+    """Found by the simulation (seed 30003202): a newer revision gave it a requirement that failed; nobody ever looked
+    for what its creation had made, and a server leaked. Nothing is begun for it meanwhile."""
+    failed = row("a", state="CREATE_FAILED", revision=2)
+    mine = unanswered("b", updated_at=LONG_AGO)
+    of = world([wanted("a"), wanted("b", SERVER, "a")], [failed, mine], revision=2, status="FAILED", settled_revision=0)
+    frontier = Frontier(of, keys())
+    (step,) = frontier.steps(NOW, 10)
+    assert (step.verb, step.row.key) == (Verb.FIND, "b1")
+    nothing = Observation(Presence.ABSENT, "", seen_at=NOW)
+    frontier.apply(step, outcome.conclude(of, step, nothing, NOW))
+    assert frontier.steps(NOW, 10) == []
+    assert mine.token == ""
+
+
+def test_what_an_unanswered_creation_has_made_stays_known_while_a_requirement_is_not_done() -> None:
+    failed = row("a", state="CREATE_FAILED", revision=2)
+    mine = unanswered("b", updated_at=LONG_AGO)
+    of = world([wanted("a"), wanted("b", SERVER, "a")], [failed, mine], revision=2, status="FAILED", settled_revision=0)
+    frontier = Frontier(of, keys())
+    (step,) = frontier.steps(NOW, 10)
+    made = Observation(Presence.PRESENT, "h-b1", {"status": "active"}, NOW)
+    frontier.apply(step, outcome.conclude(of, step, made, NOW))
+    assert mine.handle == "h-b1"
+    assert frontier.steps(NOW, 10) == []
+
+
+def test_what_was_never_complete_does_not_come_back_when_its_successor_is_marked() -> None:
+    """Found by the simulation (seed 302): who agreed to another one reached the nested stack that had been replaced."""
+    group = row("a", GROUP, "CREATE_IN_PROGRESS", replaced_by="a2")
+    made = row("a", state="CHECK_FAILED", key="a2", replaces="a1", born=1, revision=2)
+    of = world([wanted("a")], [group, made], revision=3, status="FAILED", settled_revision=0)
+    assert Frontier(of, keys()).current["a"] is made
+
+
+def test_what_is_marked_is_not_replaced_once_more_when_its_successor_could_not_be_made() -> None:
+    """Found by the simulation (seed 30006071): the successor is tried again."""
+    marked = row("a", state="CHECK_FAILED", replaced_by="a2", revision=2)
+    unmade = row("a", state="CREATE_FAILED", key="a2", replaces="a1", born=1, revision=2)
+    of = world([wanted("a")], [marked, unmade], revision=3, settled_revision=0)
+    assert Frontier(of, keys()).current["a"] is unmade

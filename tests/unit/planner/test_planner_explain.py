@@ -24,7 +24,7 @@ from tests.unit.planner.worlds import (
 from homeostat.model.plan import RELEASED_BY, Why
 from homeostat.model.world import Brake, World
 from homeostat.planner.explain import Explanation, Standing, explain, explain_stack, with_pause
-from homeostat.planner.healing import ALL_GONE
+from homeostat.planner.healing import ALL_GONE, CONSENT
 
 BEGUN = NOW - 60.0
 DUE = Standing(BEGUN, wake_at=NOW - 2.0, observe_at=NOW + 1.0)
@@ -62,7 +62,7 @@ def told(each: Explanation) -> tuple[Any, ...]:
 
 
 AT_REST: dict[str, Any] = {"status": "COMPLETE", "settled_revision": 1, "complete_revision": 1}
-ASKING: dict[str, Any] = {**AT_REST, "healing": {"policy": "ask"}}
+ASKING: dict[str, Any] = {**AT_REST, "brake": Brake(policy="ask")}
 BRAKED = "of its stack are being healed, and no more are at a time"
 CASES: dict[str, tuple[World, Standing, tuple[Any, ...]]] = {
     "it requires what is not done": (
@@ -99,9 +99,9 @@ CASES: dict[str, tuple[World, Standing, tuple[Any, ...]]] = {
         ("a", Why.BLIND, (), f"it is gone; {ALL_GONE}", NOW - LONG_AGO, 5.0, "", None),
     ),
     "somebody has to agree": (
-        world([wanted("a")], [row("a", state="CHECK_FAILED", reason="gone")], {"a1": absent()}, **ASKING),
+        world([wanted("a")], [row("a", state="CHECK_FAILED", reason=CONSENT)], {"a1": absent()}, **ASKING),
         DUE,
-        ("a", Why.ASKS, (), "gone", NOW - LONG_AGO, None, "", None),
+        ("a", Why.ASKS, (), CONSENT, NOW - LONG_AGO, None, "", None),
     ),
     "the cloud asked for patience": (
         world([wanted("a")], [TRYING]),

@@ -145,3 +145,39 @@ def test_where_heat_is_installed_its_names_are_its_own(tmp_path: Path, monkeypat
     monkeypatch.syspath_prepend(str(tmp_path))
     assert imports.install() is False
     assert "heat.engine" not in sys.modules
+
+
+def test_a_package_without_types_is_looked_into_but_for_its_tests(tmp_path: Path) -> None:
+    package = tmp_path / "company"
+    for folder in (package, package / "resources", package / "resources" / "tests"):
+        folder.mkdir()
+        (folder / "__init__.py").write_text("")
+    (package / "resources" / "base.py").write_text("WORD = 'One'\n")
+    (package / "resources" / "lamps.py").write_text(
+        "from . import base\n" + GOOD.replace('"Example::%s"', "'Example::' + base.WORD")
+    )
+    (package / "resources" / "broken.py").write_text("import nothing_of_this_name")
+    (package / "resources" / "tests" / "test_lamps.py").write_text("raise SystemExit(1)")
+    found = loading.install([tmp_path])
+    assert registry.register().origins["Example::One"] == str(package / "resources" / "lamps.py")
+    told = {(Path(each.origin).name, each.reason.partition(":")[0]) for each in found.problems}
+    assert told == {("broken.py", "it cannot be loaded"), ("lamps.py", "Example")}
+
+
+def test_a_type_that_needs_more_is_left_out_and_its_neighbours_are_there(tmp_path: Path) -> None:
+    (tmp_path / "old.py").write_text(
+        HEAT.replace(
+            "import heat.engine.properties\n",
+            "import heat.engine.properties\n"
+            "from heat.engine import rsrc_defn, scheduler\n"
+            "from heat.engine.resources import signal_responder, stack_resource, stack_user\n"
+            "from heat.engine.resources.openstack.neutron import neutron\n"
+            "from heat.openstack.common import log as logging\n"
+            "LOG = logging.getLogger(__name__)\n"
+            "class Nest(stack_resource.StackResource):\n    '''A stack.'''\n",
+        ).replace('"Example::Old": Old', '"Example::Old": Old, "Example::Nest": Nest')
+    )
+    found = loading.install([tmp_path], heat_imports=True)
+    assert ["Example::Nest cannot be made" in each.reason for each in found.problems] == [True]
+    assert "its thing is a stack of its own" in found.problems[0].reason
+    assert "Example::Old" in registry.types()

@@ -68,7 +68,7 @@ def cloud(tmp_path: Any, clock: Clock) -> Iterator[HandledCloud]:
     Slow.made, Slow.deleted = [], []
     db = Database(sqlite_url(tmp_path / "plugins.db"), clock.now)
     schema.metadata.create_all(db.engine)
-    everything = HandledClouds(db, {TYPE: Slow}, monotonic=clock.monotonic, patience=Patience(0.05, 60.0), threads=2)
+    everything = HandledClouds(db, {TYPE: Slow}, monotonic=clock.monotonic, patience=Patience(0.25, 60.0), threads=2)
     yield everything.of("p")
     for event in Slow.may_go_on.values():
         event.set()

@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 
 from homeostat.api.asking import COUNT_MAX, Asked, flag
 from homeostat.api.intake import Intent
+from homeostat.api.tags import check_tags
 from homeostat.clouds.outbound import Outbound
 from homeostat.model.errors import Rejected
 from homeostat.templates import parse_environment, parse_template
@@ -15,8 +16,7 @@ from homeostat.templates.merging import merged_environment
 from homeostat.templates.registry import check_registry
 
 STACK_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_.-]{0,254}")
-TAG_MAX = 80
-TAGS_MAX = 100
+NAME_MAX, SHOWN_MAX = 255, 40
 FILES_MAX = 5_000
 ENVIRONMENT_FILES_MAX = 500
 
@@ -71,8 +71,9 @@ def read_name(body: Mapping[str, Any]) -> str:
     if not name:
         raise Rejected("HTTPBadRequest", "No stack name specified")
     if not isinstance(name, str) or not STACK_NAME.fullmatch(name):
+        shown = name if not isinstance(name, str) or len(name) <= NAME_MAX else f"{name[:SHOWN_MAX]}…"
         message = (
-            f'Invalid stack name {name}: it must begin with a letter, contain only letters, digits, "_", "-" and ".", '
+            f'Invalid stack name {shown}: it must begin with a letter, contain only letters, digits, "_", "-" and ".", '
             "and be no longer than 255 characters."
         )
         raise Rejected("StackValidationFailed", message)
@@ -206,18 +207,6 @@ def minutes(value: Any) -> int:
 def _tags(value: Any) -> list[str]:
     tags = value.split(",") if isinstance(value, str) else _names(value)
     return check_tags([tag.strip() for tag in tags if tag.strip()])
-
-
-def check_tags(tags: list[str]) -> list[str]:
-    """Fails: ValueError naming the tag."""
-    if len(tags) > TAGS_MAX:
-        raise ValueError(f"there are {len(tags)}, more than {TAGS_MAX}")
-    for tag in tags:
-        if len(tag) > TAG_MAX:
-            raise ValueError(f"the tag {tag} is longer than {TAG_MAX} characters")
-        if "," in tag:
-            raise ValueError(f"the tag {tag} holds a comma")
-    return tags
 
 
 def _names(value: Any) -> list[str]:

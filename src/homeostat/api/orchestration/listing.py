@@ -6,7 +6,8 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from homeostat.api.asking import COUNT_MAX, Flag, flag
-from homeostat.api.orchestration.bodies import check_tags, minutes
+from homeostat.api.orchestration.bodies import minutes
+from homeostat.api.tags import check_tags
 from homeostat.model.errors import Rejected
 from homeostat.store.views import Listing, Tags
 

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request
 from sqlalchemy import Row
-from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.responses import Response
 
 from homeostat.api.answers import nothing
 from homeostat.api.asking import Ask, Asked, quoted
+from homeostat.api.convertors import ANY_PATH
 from homeostat.api.orchestration.routing import answers, router
 from homeostat.api.policy import may
 from homeostat.model.errors import stack_not_found
@@ -26,15 +26,6 @@ POSTED = ("resources", "events", "template", "actions")
 FOUND = answers(None, "See the address in Location, with the same method.", 302)
 Below = Annotated[str, Path(description="Address below the stack.")]
 Stack = Annotated[str, Path(description="Name or id of the stack; deleted stacks are found by id.")]
-
-
-class AnyPath(PathConvertor):
-    """A path with line ends in it is one, too: nothing else answers there."""
-
-    regex = r"[\s\S]*"
-
-
-register_url_convertor("path", AnyPath())
 
 
 def _found(ask: Asked, row: Row[Any], request: Request, *below: str) -> Response:
@@ -99,4 +90,4 @@ for _part in POSTED:
 for _method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
     _add(ROUTER, "/stacks/{stack}", _method, look_up, "Find a stack by its name or id")
     _add(ROUTER, ARN, _method, look_up_arn, "Find a stack by its ARN")
-    _add(BELOW, f"{ARN}/{{below:path}}", _method, look_up_below_arn, "Find what is below a stack by its ARN")
+    _add(BELOW, f"{ARN}/{{below:{ANY_PATH}}}", _method, look_up_below_arn, "Find what is below a stack by its ARN")

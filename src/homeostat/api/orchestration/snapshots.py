@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Row
 from starlette.responses import Response
 
 from homeostat.api.answers import Json, nothing
-from homeostat.api.asking import Ask, Asked, Body, StackId, StackName, described_body
+from homeostat.api.asking import HEAVY, Ask, Asked, Body, StackId, StackName, described_body
 from homeostat.api.faults import documented
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.renderings import Wire, at
@@ -100,7 +100,7 @@ def delete_snapshot(ask: Ask, stack_name: StackName, stack_id: StackId, snapshot
 
 @ROUTER.post(
     f"{ONE}/restore",
-    dependencies=[may("stacks:restore_snapshot")],
+    dependencies=[may("stacks:restore_snapshot"), HEAVY],
     summary="Restore a snapshot",
     status_code=202,
     response_class=Response,

@@ -184,7 +184,8 @@ class Family:
         if isinstance(outcome, HomeostatError):
             return outcome
         present = None if outcome is None else look.get(self.kind, outcome.id)
-        return self._seen(look, present, item if isinstance(item, str) else getattr(item, "handle", ""))
+        told = self._seen(look, present, item if isinstance(item, str) else getattr(item, "handle", ""))
+        return replace(told, not_found=True) if outcome is None and isinstance(item, str) else told
 
     def _looked_at(self, look: Look, handle: str) -> Observation:
         """Who cannot read what belongs to a thing does not know of that one."""

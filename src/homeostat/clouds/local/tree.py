@@ -34,8 +34,8 @@ MARK = ".cloud"
 BUILT_IN = "built-in "
 """Tokens of what the cloud has by itself begin so."""
 _NAME_MAX = 200
-_RACY_S = 0.05
-"""A file younger than this when it was read may change again without its time stamp changing."""
+RACY_S = 0.05
+"""What is younger than this when it is looked at may change again without its time stamp changing."""
 
 
 class Damaged(Transient):
@@ -217,6 +217,7 @@ class Tree:
             with contextlib.suppress(FileExistsError):
                 os.mkdir(name, dir_fd=there)
             write_whole(f"{name}/{THING}", json.dumps(asdict(record)), inside=there)
+            os.utime(there)  # whoever watches looks at this kind again
 
     def remove(self, kind: str, id: str) -> None:
         """At once as others see it: the directory is moved away; `empty_trash` does what takes time.
@@ -285,7 +286,7 @@ class Tree:
             return None
         except (OSError, ValueError, TypeError) as error:
             raise self._damaged(f"{kind}s/{path}", error) from error
-        if time.time() - stat.st_mtime > _RACY_S:
+        if time.time() - stat.st_mtime > RACY_S:
             self._known[f"{kind}s/{path}"] = (signature, record)
         return record
 

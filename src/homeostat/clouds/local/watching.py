@@ -1,88 +1,133 @@
-"""Notices of the local cloud: deaths by pidfd, within milliseconds; changed records by looking again."""
+"""Notices of the local cloud: deaths by pidfd, within milliseconds; changed records by looking again.
+
+Who changes a record touches the directory of its kind (`Tree.write`), as making and removing a thing does by itself. So
+a look costs one stat a kind as long as nothing changes. What is changed by other means is found every few seconds.
+"""
 
 import errno
 import os
 import select
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from homeostat.clouds.local import forwarding, processes
-from homeostat.clouds.local.tree import THING, Tree
+from homeostat.clouds.local.tree import RACY_S, THING, Tree
 from homeostat.clouds.port import Sighting
 from homeostat.model.errors import Transient
 
-_SCAN_S = 0.25
-_SCAN_S_MAX = 0.5
-_SHARE = 0.002
-"""Of a core that looking may use."""
-LIVING = frozenset({"server", "load_balancer", "floating_ip"})
+LOOK_S = 0.5
+WHOLE_LOOK_S, WHOLE_LOOK_S_MAX = 5.0, 60.0
+_SHARE = 0.0005
+"""Of a core that whole looks may use."""
+FORWARDING = frozenset({"load_balancer", "floating_ip"})
+"""Kinds whose processes tell of themselves in a file beside the record."""
+LIVING = FORWARDING | {"server"}
 
 Signature = tuple[int, ...]
 
 
-def _pause_s(cost_s: float) -> float:
-    """Until the next look, after one that took so much time of a core."""
-    return min(max(_SCAN_S, cost_s / _SHARE), _SCAN_S_MAX)
+@dataclass(slots=True)
+class Known:
+    """What was seen of a kind. directory — signature at the last look, () when it has to be looked at again."""
+
+    directory: Signature = ()
+    things: dict[str, Signature] = field(default_factory=dict)
+    """Name of its directory -> signature of its record."""
+    told: dict[str, Signature] = field(default_factory=dict)
+    """Name -> signature of what its process tells."""
 
 
 class Watcher:
-    """Looks at the tree every quarter of a second, a large one less often; in between it sleeps in poll(2) until some
-    guest dies."""
+    """Looks at the tree every half a second; in between it sleeps in poll(2) until some guest dies."""
 
     def __init__(self, tree: Tree, kinds: Sequence[str]) -> None:
         self._tree = tree
-        self._kinds = kinds
+        self._paths = {kind: f"{tree.root}/{kind}s" for kind in kinds}
         self._poll = select.poll()
-        self._known: dict[Sighting, Signature] = {}
+        self._known = {kind: Known() for kind in kinds}
         self._lives: dict[int, Sighting] = {}
         """By pidfd."""
+        self.listed = 0
+        """So many times the things of a kind were looked at one by one."""
 
     def sightings(self, stop: Callable[[], bool]) -> Iterator[Sighting]:
-        """Everything that changes after the first look; `stop()` is asked every quarter of a second."""
+        """Everything that changes after the first look; `stop()` is asked every half a second."""
         try:
-            began = time.thread_time()
-            self.look()
+            whole_at = time.monotonic() + self._whole_look()[1]
             while not stop():
-                deadline = time.monotonic() + _pause_s(time.thread_time() - began)
-                while (left := deadline - time.monotonic()) > 0 and not stop():
-                    yield from self._deaths(min(left, _SCAN_S))
-                began = time.thread_time()
-                yield from self.look()
+                yield from self.deaths(LOOK_S)
+                if time.monotonic() < whole_at:
+                    yield from self.look()
+                    continue
+                changed, pause_s = self._whole_look()
+                whole_at = time.monotonic() + pause_s
+                yield from changed
         finally:
-            for descriptor in self._lives:
+            self.close()
+
+    @property
+    def followed(self) -> set[Sighting]:
+        """Whose deaths are told at once."""
+        return set(self._lives.values())
+
+    def close(self) -> None:
+        while self._lives:
+            os.close(self._lives.popitem()[0])
+
+    def _whole_look(self) -> tuple[list[Sighting], float]:
+        """What changed, and seconds until the next one: more where there is much to look at."""
+        began = time.thread_time()
+        changed = self.look(whole=True)
+        cost_s = time.thread_time() - began
+        return changed, min(max(WHOLE_LOOK_S, cost_s / _SHARE), WHOLE_LOOK_S_MAX)
+
+    def deaths(self, within_s: float) -> Iterator[Sighting]:
+        """Of those that are followed, as they happen within this time."""
+        deadline = time.monotonic() + within_s
+        while (left := deadline - time.monotonic()) > 0:
+            for descriptor, _ in self._poll.poll(left * 1000):
+                self._poll.unregister(descriptor)
                 os.close(descriptor)
+                yield self._lives.pop(descriptor)
 
-    def _deaths(self, within_s: float) -> list[Sighting]:
-        dead = []
-        for descriptor, _ in self._poll.poll(within_s * 1000):
-            self._poll.unregister(descriptor)
-            os.close(descriptor)
-            dead.append(self._lives.pop(descriptor))
-        return dead
-
-    def look(self) -> list[Sighting]:
+    def look(self, whole: bool = False) -> list[Sighting]:
         """What changed since the last look; new lives are watched from now on. While the cloud's directory is away,
-        nothing is known to have changed."""
+        nothing is known to have changed.
+
+        whole — look at each thing; otherwise only where the directory of the kind was touched.
+        """
         try:
-            now = dict(self._present())
+            looks = {kind: self._look_at(kind, known, whole) for kind, known in self._known.items()}
         except Transient:
             return []
-        changed = [sighting for sighting in {**self._known, **now} if self._known.get(sighting) != now.get(sighting)]
-        changed += [part for sighting in changed for part in self._told_of(sighting)]
-        self._known = now
-        watched = set(self._lives.values())
-        unwatched = [sighting for sighting in now if sighting.kind in LIVING and sighting not in watched]
-        return changed + [sighting for sighting in unwatched if not self._follow(sighting)]
+        watched = self.followed
+        changed = []
+        for kind, now in looks.items():
+            before = self._known[kind]
+            if now is not before:
+                self._known[kind] = now
+                changed += _differing(kind, before, now)
+                changed += self._newly_dead(kind, now, watched)
+        return changed + [part for sighting in changed for part in self._told_of(sighting)]
 
-    def _present(self) -> Iterator[tuple[Sighting, Signature]]:
-        for kind in self._kinds:
-            for name in self._tree.names(kind):
-                path = f"{self._tree.root}/{kind}s/{name}"
-                signature = _signature(f"{path}/{THING}")
-                told = _signature(f"{path}/{forwarding.STATE}") if kind in LIVING else ()
-                if signature:
-                    yield Sighting(kind, unquote(name)), (*signature, *told)
+    def _look_at(self, kind: str, known: Known, whole: bool) -> Known:
+        """The very same where nothing was touched. Fails: Transient."""
+        path = self._paths[kind]
+        directory = _signature(path)
+        if not directory:
+            raise Transient(f"{path} is away")
+        told = {name: _signature(f"{path}/{name}/{forwarding.STATE}") for name in known.told}
+        if not whole and directory == known.directory and told == known.told:
+            return known
+        self.listed += 1
+        names = self._tree.names(kind)
+        things = {name: _signature(f"{path}/{name}/{THING}") for name in names}
+        if kind in FORWARDING:
+            told = {name: _signature(f"{path}/{name}/{forwarding.STATE}") for name in names}
+        is_racy = time.time_ns() - directory[1] < RACY_S * 1e9
+        return Known(() if is_racy else directory, {name: each for name, each in things.items() if each}, told)
 
     def _told_of(self, sighting: Sighting) -> Iterator[Sighting]:
         """What a load balancer's process tells of: its state stands beside it, not beside its parts."""
@@ -90,6 +135,13 @@ class Watcher:
             told = forwarding.state(self._tree.directory(sighting.kind, sighting.handle))
             yield from (Sighting("listener", id) for id in told.get("listeners", ()))
             yield from (Sighting("pool_member", id) for id in told.get("members", ()))
+
+    def _newly_dead(self, kind: str, now: Known, watched: set[Sighting]) -> list[Sighting]:
+        """Follow the lives that are not followed yet; gives those that ended at this very moment."""
+        if kind not in LIVING:
+            return []
+        new = [each for name in now.things if (each := Sighting(kind, unquote(name))) not in watched]
+        return [each for each in new if not self._follow(each)]
 
     def _follow(self, sighting: Sighting) -> bool:
         """False when its guest died at this very moment."""
@@ -109,9 +161,17 @@ class Watcher:
         return True
 
 
+def _differing(kind: str, before: Known, now: Known) -> list[Sighting]:
+    return [
+        Sighting(kind, unquote(name))
+        for name in {**before.things, **now.things}
+        if before.things.get(name) != now.things.get(name) or before.told.get(name) != now.told.get(name)
+    ]
+
+
 def _signature(path: str) -> Signature:
     try:
         stat = os.stat(path)
     except OSError:
         return ()
-    return stat.st_ino, stat.st_mtime_ns, stat.st_size
+    return stat.st_ino, stat.st_mtime_ns, stat.st_size, stat.st_dev

@@ -215,7 +215,8 @@ class SimulatedCloud:
                 self._notify(key[0], handle)
 
     def hide(self, handle: str) -> None:
-        """A thing is there, and is not found by any look until it comes back (`unhide`): a list that leaves it out."""
+        """A thing is there, and nobody finds it, neither to look at it nor to change or delete it, until it comes back
+        (`unhide`)."""
         self._hidden.add(handle)
 
     def unhide(self, handle: str) -> None:
@@ -261,7 +262,7 @@ class SimulatedCloud:
             for each in made:
                 if of == SNAPSHOTS[kind] and (each.id == handle or each.token == token):
                     return Observation(Presence.PRESENT, each.id, each.told(now), now)
-        return Observation(Presence.ABSENT, handle, seen_at=now, reason=f"there is no such {kind}")
+        return self._missing(kind, handle)
 
     def _look(self, kind: str, handle: str) -> Observation:
         if kind in SNAPSHOTS:
@@ -269,9 +270,14 @@ class SimulatedCloud:
         thing = self._things.get((kind, handle))
         if thing is not None and self._now() < thing.created_at + self.weather.listing_lag_s:
             return Observation(Presence.ABSENT, handle, seen_at=self._now(), reason="not listed yet")
-        if handle in self._hidden:
-            return Observation(Presence.ABSENT, handle, seen_at=self._now(), reason=f"there is no such {kind}")
-        return self._true_look(kind, handle)
+        return self._told(kind, handle)
+
+    def _told(self, kind: str, handle: str) -> Observation:
+        """Whoever names it hears this, however late the cloud lists."""
+        return self._missing(kind, handle) if handle in self._hidden else self._true_look(kind, handle)
+
+    def _missing(self, kind: str, handle: str) -> Observation:
+        return Observation(Presence.ABSENT, handle, seen_at=self._now(), reason=f"there is no such {kind}")
 
     def _true_look(self, kind: str, handle: str) -> Observation:
         now = self._now()
@@ -280,7 +286,7 @@ class SimulatedCloud:
             self._remove((kind, handle))
             thing = None
         if thing is None:
-            return Observation(Presence.ABSENT, handle, seen_at=now, reason=f"there is no such {kind}")
+            return self._missing(kind, handle)
         properties = dict(thing.properties)
         if thing.gone_at is not None:
             properties["status"] = "deleting"
@@ -301,7 +307,7 @@ class SimulatedCloud:
 
     def _create(self, kind: str, intent: Intent) -> Answer:
         made = self._by_token.get((kind, intent.token))
-        if made is not None and self._present(kind, made) is not None:
+        if made is not None and self._true_look(kind, made).present:
             if self.weather.idempotent:
                 return self._true_look(kind, made)
             self.doubled.append((kind, intent.token))
@@ -339,7 +345,8 @@ class SimulatedCloud:
         return there[0] if there else name if listed is None or name in listed else None
 
     def _present(self, kind: str, handle: str) -> _Thing | None:
-        return self._things[kind, handle] if self._true_look(kind, handle).present else None
+        there = handle not in self._hidden and self._true_look(kind, handle).present
+        return self._things[kind, handle] if there else None
 
     def _update(self, kind: str, change: Change) -> Answer:
         thing = self._present(kind, change.handle)
@@ -347,7 +354,7 @@ class SimulatedCloud:
             if thing.properties.get("locked"):
                 return Rejected("Forbidden", f"{kind} {change.handle} is locked")
             thing.properties.update({k: v for k, v in change.spec.items() if k not in ("id", "status")})
-        return self._true_look(kind, change.handle)
+        return self._told(kind, change.handle)
 
     def _delete(self, kind: str, handle: str) -> Answer:
         if kind in SNAPSHOTS:
@@ -362,7 +369,7 @@ class SimulatedCloud:
             if refused:
                 return Terminal(refused)
             thing.gone_at = self._now() + self.weather.delete_s
-        return self._true_look(kind, handle)
+        return replace(self._told(kind, handle), not_found=thing is None)
 
     def _operate(self, kind: str, operation: Operation) -> Answer:
         thing = self._present(kind, operation.handle)
@@ -382,7 +389,7 @@ class SimulatedCloud:
         if kind in TELL_ACTION and operation.verb in ("suspend", "resume"):
             if thing is not None:
                 thing.properties["action"] = operation.verb.upper()
-            return self._true_look(kind, operation.handle)
+            return self._told(kind, operation.handle)
         if operation.verb == "snapshot" and kind in SNAPSHOT_KINDS:
             if thing is not None:
                 self._snapshot((kind, operation.handle), operation.arguments)
@@ -396,7 +403,7 @@ class SimulatedCloud:
             return Rejected("NotSupported", f"{operation.verb} of a {kind} is not supported.")
         elif thing is not None:
             thing.properties["status"] = status[operation.verb]
-        return self._true_look(kind, operation.handle)
+        return self._told(kind, operation.handle)
 
     def _snapshot(self, key: tuple[str, str], arguments: Mapping[str, Any]) -> None:
         mine = self._snapshots.setdefault(key, [])

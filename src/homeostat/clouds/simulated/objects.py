@@ -74,15 +74,19 @@ Fields = dict[str, Any]
 
 
 def _server(spec: Fields, number: int) -> Fields:
-    address = _address(number)
-    port = {
-        "addr": address,
-        "version": 4,
-        "port": f"port-{number}",
-        "mac": f"fa:16:3e:{number % 65536 // 256:02x}:{number % 256:02x}:00",
-    }
-    networks = [each.get("network") or each.get("port") or "default" for each in spec.get("networks") or [{}]]
-    return {"address": address, "addresses": {str(name): [port] for name in networks}}
+    """In each of its networks it has a port, the one that is named or one of its own."""
+    addresses: dict[str, list[Fields]] = {}
+    for place, each in enumerate(spec.get("networks") or [{}]):
+        name = str(each.get("network") or each.get("port") or "default")
+        own = number + place * _PLACES
+        port = {
+            "addr": _address(own),
+            "version": 4,
+            "port": each.get("port") or f"port-{number}" + (f"-{place}" if place else ""),
+            "mac": f"fa:16:3e:{number % 65536 // 256:02x}:{number % 256:02x}:{place % 256:02x}",
+        }
+        addresses.setdefault(name, []).append(port)
+    return {"address": _address(number), "addresses": addresses}
 
 
 def _port(spec: Fields, number: int) -> Fields:
@@ -136,6 +140,10 @@ def _rule_of_group(spec: Fields, number: int) -> Fields:
 
 def _connection(spec: Fields, number: int) -> Fields:
     return {"auth_mode": "psk", "route_mode": "static"}
+
+
+_PLACES = 1_000_000
+"""Between the addresses of a server in its networks: no other server has them."""
 
 
 def _address(number: int) -> str:

@@ -35,8 +35,8 @@ class Converge(ShowOne):
         place = service.stack(parsed_args.stack)
         service.act(place, "converge")
         if parsed_args.wait:
-            until(lambda: _stack_ended(service, place), parsed_args.timeout, f"{parsed_args.stack} is in progress")
-        stack = _stack(service, place)
+            until(lambda: stack_ended(service, place), parsed_args.timeout, f"{parsed_args.stack} is in progress")
+        stack = stack_at(service, place)
         if parsed_args.wait and stack["stack_status"].endswith("FAILED"):
             raise CommandError(f"{stack['stack_name']} is {stack['stack_status']}: {stack['stack_status_reason']}")
         return STACK, tuple(stack[key] for key in STACK)
@@ -128,12 +128,12 @@ def _looked(service: Service, looks: str, asked_at: str) -> Wire | None:
     return None
 
 
-def _stack(service: Service, place: str) -> Wire:
+def stack_at(service: Service, place: str) -> Wire:
     return dict(service.get(f"{place}?resolve_outputs=False")["stack"])
 
 
-def _stack_ended(service: Service, place: str) -> Wire | None:
-    stack = _stack(service, place)
+def stack_ended(service: Service, place: str) -> Wire | None:
+    stack = stack_at(service, place)
     return None if stack["stack_status"].endswith("IN_PROGRESS") else stack
 
 

@@ -106,11 +106,13 @@ class StructuredDeploymentGroup(SoftwareDeploymentGroup):
 
 class SoftwareDeployments(SoftwareDeploymentGroup):
     name = "OS::Heat::SoftwareDeployments"
+    renamed_to = SoftwareDeploymentGroup.name
     support = hidden("7.0.0", "Use OS::Heat::SoftwareDeploymentGroup instead.")
 
 
 class StructuredDeployments(StructuredDeploymentGroup):
     name = "OS::Heat::StructuredDeployments"
+    renamed_to = StructuredDeploymentGroup.name
     support = hidden("7.0.0", "Use OS::Heat::StructuredDeploymentGroup instead.")
 
 

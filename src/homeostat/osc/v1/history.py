@@ -1,0 +1,110 @@
+"""`openstack stack history list|show|diff` and `openstack stack back`: what was wanted of a stack before."""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from typing import Any
+
+from osc_lib.command.command import Command, Lister, ShowOne
+from osc_lib.exceptions import CommandError
+
+from homeostat.difference import difference, text_of
+from homeostat.osc.service import Wire, service_of, until
+from homeostat.osc.v1.arguments import add_stack, add_wait, teach
+from homeostat.osc.v1.converging import STACK, stack_at, stack_ended
+
+LISTED = ("Revision", "Since", "Newest", "Complete", "Empty")
+LIMIT = 100
+SAME = "no difference, but for values that are hidden"
+
+
+class ListHistory(Lister):
+    """List what was wanted of a stack, the newest first"""
+
+    def get_parser(self, prog_name: str) -> ArgumentParser:
+        parser = super().get_parser(prog_name)
+        add_stack(parser)
+        parser.add_argument(
+            "--limit", metavar="<number>", type=int, default=LIMIT, help=f"How many at most (default: {LIMIT})"
+        )
+        return teach(parser, "openstack stack history list web")
+
+    def take_action(self, parsed_args: Namespace) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
+        service = service_of(self)
+        found = service.get(f"{service.stack(parsed_args.stack)}/revisions?limit={parsed_args.limit}")["revisions"]
+        keys = ("number", "creation_time", "newest", "complete", "empty")
+        return LISTED, (tuple(each[key] for key in keys) for each in found)
+
+
+class ShowHistory(Command):
+    """Show one revision of a stack: template, environment and files"""
+
+    def get_parser(self, prog_name: str) -> ArgumentParser:
+        parser = super().get_parser(prog_name)
+        add_stack(parser)
+        _add_revision(parser, "revision")
+        return teach(parser, "openstack stack history show web 3")
+
+    def take_action(self, parsed_args: Namespace) -> None:
+        service = service_of(self)
+        place = service.stack(parsed_args.stack)
+        self.app.stdout.write(text_of(service.get(f"{place}/revisions/{parsed_args.revision}")["revision"]))
+
+
+class DiffHistory(Command):
+    """Show how two revisions of a stack differ"""
+
+    def get_parser(self, prog_name: str) -> ArgumentParser:
+        parser = super().get_parser(prog_name)
+        add_stack(parser)
+        _add_revision(parser, "revision")
+        _add_revision(parser, "other")
+        return teach(parser, "openstack stack history diff web 3 5")
+
+    def take_action(self, parsed_args: Namespace) -> None:
+        service = service_of(self)
+        place = service.stack(parsed_args.stack)
+        numbers = (parsed_args.revision, parsed_args.other)
+        before, after = (service.get(f"{place}/revisions/{number}")["revision"] for number in numbers)
+        self.app.stdout.writelines(f"{line}\n" for line in difference(before, after) or [SAME])
+
+
+class Back(ShowOne):
+    """Have what was wanted by an earlier revision again; it becomes the newest, so this can be taken back as well"""
+
+    def get_parser(self, prog_name: str) -> ArgumentParser:
+        parser = super().get_parser(prog_name)
+        add_stack(parser)
+        _add_revision(parser, "revision")
+        parser.add_argument("--dry-run", action="store_true", help="Say what would happen; nothing is changed")
+        add_wait(parser, "the stack is at rest")
+        return teach(parser, "openstack stack back web 3 --dry-run", "openstack stack back --wait web 3")
+
+    def take_action(self, parsed_args: Namespace) -> tuple[Any, Any]:
+        service = service_of(self)
+        place, body = service.stack(parsed_args.stack), {"revision": parsed_args.revision}
+        if parsed_args.dry_run:
+            return _foreseen(service.change(f"{place}/preview?show_nested=true", body))
+        service.change(place, body)
+        if parsed_args.wait:
+            until(lambda: stack_ended(service, place), parsed_args.timeout, f"{parsed_args.stack} is in progress")
+        stack = stack_at(service, place)
+        if parsed_args.wait and stack["stack_status"].endswith("FAILED"):
+            raise CommandError(f"{stack['stack_name']} is {stack['stack_status']}: {stack['stack_status_reason']}")
+        return STACK, tuple(stack[key] for key in STACK)
+
+
+def _add_revision(parser: ArgumentParser, name: str) -> None:
+    parser.add_argument(name, metavar=f"<{name}>", type=int, help="Number; `stack history list` tells them")
+
+
+def _foreseen(preview: Wire) -> tuple[Any, Any]:
+    """What becomes of what: names of the resources, with those of the resources above them."""
+    changes: dict[str, list[Wire]] = preview["resource_changes"]
+    named = {change: [_name(each) for each in entries] for change, entries in changes.items()}
+    for each in preview["more_members"]:
+        named[each["change"]].append(f"{each['count']} more of {'/'.join(each['path'])}")
+    return tuple(named), tuple(", ".join(names) for names in named.values())
+
+
+def _name(entry: Wire) -> str:
+    return "/".join([*entry["path"], entry["resource_name"]])

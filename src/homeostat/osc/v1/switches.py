@@ -1,0 +1,123 @@
+"""`openstack stack convergence show|set`: convergence, looks, and what healing may do."""
+
+from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace
+from typing import Any
+
+from osc_lib.command.command import ShowOne
+from osc_lib.exceptions import CommandError
+
+from homeostat.osc.service import Wire, service_of
+from homeostat.osc.v1.arguments import add_stack, lasting, teach
+
+SHOWN = ("enabled", "observe_interval", "healing", "healing_share", "resources", "looked_at", "blind")
+DEFAULT, NEVER = "default", "never"
+
+
+class ShowConvergence(ShowOne):
+    """Show the switches of a stack, and of the resources that differ
+
+    What is empty is as the service has it. What a template says of its resources is not shown.
+    """
+
+    def get_parser(self, prog_name: str) -> ArgumentParser:
+        parser = super().get_parser(prog_name)
+        add_stack(parser)
+        return teach(parser, "openstack stack convergence show web")
+
+    def take_action(self, parsed_args: Namespace) -> tuple[Any, Any]:
+        service = service_of(self)
+        return _shown(service.get(f"{service.stack(parsed_args.stack)}/convergence"))
+
+
+class SetConvergence(ShowOne):
+    """Switch whether a stack or one of its resources is brought back by itself, how often it is looked at, and what
+    healing may do
+
+    The switches of a stack hold for all that is nested in it.
+    """
+
+    def get_parser(self, prog_name: str) -> ArgumentParser:
+        parser = super().get_parser(prog_name)
+        add_stack(parser)
+        parser.add_argument("resource", metavar="<resource>", nargs="?", help="Only this resource")
+        switch = parser.add_mutually_exclusive_group()
+        switch.add_argument(
+            "--on", dest="enabled", action="store_true", default=None, help="Bring back what drifts or dies"
+        )
+        switch.add_argument("--off", dest="enabled", action="store_false", default=None, help="Leave it as it is")
+        switch.add_argument("--same", action="store_true", help="The resource goes with its stack again")
+        parser.add_argument(
+            "--look-every",
+            metavar="<time>",
+            type=interval,
+            default=SUPPRESS,
+            help="Between looks at rest: 10s, 5m, 12h, never, default",
+        )
+        parser.add_argument(
+            "--healing",
+            choices=("replace", "ask", DEFAULT),
+            help="Make anew what is gone or broken for good, or ask first",
+        )
+        parser.add_argument(
+            "--healing-share",
+            metavar="<share>",
+            type=share,
+            default=SUPPRESS,
+            help="Of the stack's things that is healed at a time, like 0.2, or default",
+        )
+        return teach(
+            parser,
+            "openstack stack convergence set web --off",
+            "openstack stack convergence set web database --healing ask",
+            "openstack stack convergence set web --healing-share 0.2 --look-every 30s",
+        )
+
+    def take_action(self, parsed_args: Namespace) -> tuple[Any, Any]:
+        service = service_of(self)
+        change = _change(parsed_args)
+        place = f"{service.stack(parsed_args.stack)}/convergence"
+        return _shown(service.change(place, {"convergence": change}))
+
+
+def _change(parsed_args: Namespace) -> Wire:
+    """Fails: CommandError where nothing is to change, and for what only a stack has."""
+    given: Wire = {}
+    if parsed_args.enabled is not None:
+        given["enabled"] = parsed_args.enabled
+    if "look_every" in parsed_args:
+        given["observe_interval"] = parsed_args.look_every
+    if parsed_args.healing is not None:
+        given["healing"] = None if parsed_args.healing == DEFAULT else parsed_args.healing
+    if "healing_share" in parsed_args:
+        given["healing_share"] = parsed_args.healing_share
+    if parsed_args.same and (parsed_args.resource is None or given):
+        raise CommandError("--same is of a resource, and goes with no other switch")
+    if parsed_args.resource is not None and "healing_share" in given:
+        raise CommandError("--healing-share is of a stack: leave out the resource")
+    if not given and not parsed_args.same:
+        raise CommandError("nothing to change: say --on, --off, --same, --look-every, --healing or --healing-share")
+    return given if parsed_args.resource is None else {"resources": {parsed_args.resource: given or None}}
+
+
+def _shown(answer: Wire) -> tuple[Any, Any]:
+    state: Wire = answer["convergence"]
+    return SHOWN, tuple(state[key] for key in SHOWN)
+
+
+def interval(text: str) -> float | None:
+    """A time, `never` (0) or `default` (None). Fails: ArgumentTypeError."""
+    words = {NEVER: 0.0, DEFAULT: None}
+    return words[text] if text in words else lasting(text)
+
+
+def share(text: str) -> float | None:
+    """A number over 0, up to 1, or `default` (None). Fails: ArgumentTypeError."""
+    if text == DEFAULT:
+        return None
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 0 < found <= 1:
+        raise ArgumentTypeError(f"{text!r}: a number over 0 and up to 1 is needed, or {DEFAULT}")
+    return found

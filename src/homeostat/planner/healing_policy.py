@@ -1,0 +1,50 @@
+"""The healing policy that a template gives a resource: `metadata: {homeostat: {healing: ask}}` (ADR 0052). Pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from homeostat.model.errors import Rejected
+from homeostat.model.world import ASK, REPLACE, StackFacts
+
+SECTION, HEALING = "homeostat", "healing"
+POLICIES = (REPLACE, ASK)
+
+
+def said_in(metadata: Any) -> str | None:
+    """The policy in the metadata of a resource; None where they say nothing of it."""
+    section = metadata.get(SECTION) if isinstance(metadata, Mapping) else None
+    said = section.get(HEALING) if isinstance(section, Mapping) else None
+    return said if isinstance(said, str) else None
+
+
+def check(metadata: Any, path: tuple[str | int, ...]) -> None:
+    """Fails: Rejected (StackValidationFailed) naming the place, for what is no policy, and where it is not known before
+    any resource exists.
+
+    metadata — of a resource, with what is not known yet as another value than text; path — of it.
+    """
+    section = metadata.get(SECTION) if isinstance(metadata, Mapping) else None
+    if section is None:
+        return
+    if not isinstance(section, Mapping):
+        raise _invalid(f"a map is needed, with the key {HEALING}", *path, SECTION)
+    strange = [str(key) for key in section if key != HEALING]
+    if strange:
+        raise _invalid(f"there is no such key; there is {HEALING}", *path, SECTION, strange[0])
+    if section.get(HEALING) not in POLICIES:
+        message = f"it must be {' or '.join(POLICIES)}, and known before any resource exists"
+        raise _invalid(message, *path, SECTION, HEALING)
+
+
+def _invalid(message: str, *path: str | int) -> Rejected:
+    return Rejected("StackValidationFailed", message, path=path)
+
+
+def of_resource(stack: StackFacts, name: str, metadata: Any, inherited: str | None) -> str:
+    """The policy of a resource: as somebody has switched it by its name, else as its template says, else as it is in
+    its stack.
+
+    metadata — of the resource; inherited — the policy of the stack, None for the default.
+    """
+    switched = (stack.exceptions or {}).get(name, {}).get("healing")
+    return switched or said_in(metadata) or inherited or REPLACE

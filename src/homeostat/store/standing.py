@@ -1,0 +1,61 @@
+"""How nested stacks stand, for the resources that they are the reality of."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Select, and_, func, select
+
+from homeostat.store import schema, stacks
+from homeostat.store.prepared import prepared
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a stack stands, for the resource that it is the reality of. passes — how often its shards were claimed, all
+    in all; failures — how many of its resources are FAILED; skip — names that no member of the group may have."""
+
+    name: str
+    project: str
+    action: str
+    status: str
+    reason: str
+    skip: Sequence[str]
+    passes: int
+    failures: int
+
+
+def of(tx: Connection, stack_ids: Sequence[str]) -> dict[str, Standing]:
+    """Of each of these stacks that lives: the same few questions for one as for a thousand."""
+    return {
+        stack_id: each
+        for start in range(0, len(stack_ids), stacks.ASKED_MAX)
+        for stack_id, each in _standing(tx, stack_ids[start : start + stacks.ASKED_MAX]).items()
+    }
+
+
+def _standing(tx: Connection, stack_ids: Sequence[str]) -> dict[str, Standing]:
+    counts = {stack_id: (int(passes), int(failures)) for stack_id, passes, failures in _counts(tx, stack_ids)}
+    found = {}
+    for stack_id, name, project, action, status, reason, template in _said(tx, stack_ids):
+        skip = (template or {}).get("skip", [])
+        found[stack_id] = Standing(name, project, action, status, reason, skip, *counts.get(stack_id, (0, 0)))
+    return found
+
+
+@prepared
+def _counts(stack_ids: Sequence[str]) -> Select[Any]:
+    """How often shards were claimed and how many resources are FAILED, by stack."""
+    shard = schema.shard
+    counts = select(shard.c.stack_id, func.sum(shard.c.epoch), func.sum(shard.c.failures))
+    return counts.where(shard.c.stack_id.in_(stack_ids)).group_by(shard.c.stack_id)
+
+
+@prepared
+def _said(stack_ids: Sequence[str]) -> Select[Any]:
+    """What stacks say of themselves, and of the group that they are, if any."""
+    stack, revision = schema.stack, schema.revision
+    group = and_(revision.c.stack_id == stack.c.id, revision.c.number == stack.c.revision, revision.c.kind == "group")
+    columns = (stack.c.id, stack.c.name, stack.c.project, stack.c.action, stack.c.status, stack.c.reason)
+    chosen = select(*columns, revision.c.template).outerjoin(revision, group)
+    return chosen.where(stack.c.id.in_(stack_ids), stack.c.deleted_at.is_(None))

@@ -1,0 +1,94 @@
+"""Whoever locks shards of several stacks takes them from below, as a pass does that wakes its parent (ADR 0057)."""
+
+import threading
+import time
+from collections.abc import Callable
+
+import psycopg.errors
+import pytest
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import OperationalError
+from tests.contract.store_cases import LEASE_S, NOW, add_stack, claim, locked, shard_row
+from tests.waiting import until
+
+from homeostat.model.errors import Transient
+from homeostat.store import looking, ordering, shards, stacks
+from homeostat.store.database import Database
+from homeostat.store.shards import HEAL
+
+ROOT, CHILD = "p-a", "p-b"
+"""In the order in which their shards lie in the table."""
+BLOCKED = text("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+
+
+def unlocking(db: Database, tx: Connection) -> None:
+    """The end of a pass over a root stack that is unlocked."""
+    locked(db, tx, ROOT)
+    ordering.take_tree(tx, stacks.below(ROOT))
+    tx.execute(text("UPDATE shard SET lease_until = lease_until WHERE stack_id = 'p-a'"))
+    shards.wake_all(tx, stacks.below(ROOT), NOW, HEAL)
+
+
+ACTS: dict[str, Callable[[Database, Connection], None]] = {
+    "waking a tree": lambda db, tx: shards.wake_all(tx, stacks.below(ROOT), NOW, HEAL),
+    "asking to look at a tree": lambda db, tx: looking.ask_to_look(tx, stacks.below(ROOT), NOW),
+    "having looked": lambda db, tx: looking.looked(tx, [(ROOT, 0), (CHILD, 0)], NOW),
+    "not having seen": lambda db, tx: looking.not_seen(tx, [(ROOT, 0), (CHILD, 0)], "away"),
+    "unlocking a tree": unlocking,
+}
+
+
+@pytest.mark.postgresql
+@pytest.mark.parametrize("name", ACTS)
+def test_nobody_waits_for_a_pass_that_waits_for_him(postgresql_database_url: str, name: str) -> None:
+    db = Database(postgresql_database_url, time.time)
+    db.migrate()
+    add_stack(db, "a")
+    add_stack(db, "b", root_id=ROOT, parent_id=ROOT, parent_shard=0, depth=1)
+    lease = claim(db, CHILD)
+    troubles: list[str] = []
+
+    def act() -> None:
+        try:
+            with db.write() as tx:
+                ACTS[name](db, tx)
+        except Transient as error:
+            troubles.append(str(error))
+
+    other = threading.Thread(target=act)
+    with db.write() as tx:
+        shards.renew(tx, lease, NOW, LEASE_S)
+        other.start()
+        until(lambda: _blocked(db), "the other one to wait for the shard of the child")
+        shards.wake(tx, ROOT, NOW, HEAL, [0])
+    other.join()
+    db.close()
+    assert troubles == []
+
+
+def _blocked(db: Database) -> bool:
+    with db.read() as tx:
+        return bool(tx.execute(BLOCKED).scalar_one())
+
+
+@pytest.mark.postgresql
+def test_a_heartbeat_does_not_wait_for_a_shard_that_is_written_to(postgresql_database_url: str) -> None:
+    db = Database(postgresql_database_url, time.time)
+    db.migrate()
+    add_stack(db, "a")
+    add_stack(db, "b", root_id=ROOT, parent_id=ROOT, parent_shard=0, depth=1)
+    leases = [claim(db, ROOT), claim(db, CHILD)]
+    with db.write() as tx:
+        shards.renew(tx, leases[1], NOW, LEASE_S)
+        with db.write() as beat:
+            shards.renew_all(beat, leases, NOW + 1, LEASE_S)
+    kept = [shard_row(db, stack_id).lease_until for stack_id in (ROOT, CHILD)]
+    db.close()
+    assert kept == [NOW + 1 + LEASE_S, NOW + LEASE_S]
+
+
+@pytest.mark.parametrize("error", [psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure])
+def test_what_gives_way_to_another_transaction_is_tried_again(database: Database, error: type[psycopg.Error]) -> None:
+    """As everything that time mends."""
+    with pytest.raises(Transient), database.write():
+        raise OperationalError.instance("UPDATE", {}, error("deadlock detected"), psycopg.Error)  # type: ignore[arg-type]

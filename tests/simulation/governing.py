@@ -1,0 +1,201 @@
+"""Healing that is held back: a share of a stack at a time, and only with somebody's consent where that is wanted.
+
+`Governor` is what users do about it, `HealingLaws` is what must hold of every commit (ADR 0046).
+"""
+
+import json
+import random
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from homeostat.api.asks import Asks, Switches
+from homeostat.convergence.definitions import Graph
+from homeostat.model.status import Action, Status
+from homeostat.model.world import ASK, HEAL_SHARE
+from homeostat.planner.healing import CONSENT
+from homeostat.resources.registry import kind_of
+
+if TYPE_CHECKING:
+    from tests.simulation.trouble import TroubledWorld
+    from tests.simulation.watching import Committed, Row, Shard, Stack
+
+Pair = tuple["Row | None", "Row | None"]
+
+
+class Governor:
+    """Users who say how much may be healed at a time and what only with their consent, and who give it. rng — of its
+    own, so that worlds without this stay as they are."""
+
+    def __init__(self, world: "TroubledWorld", rng: random.Random) -> None:
+        self._world = world
+        self._rng = rng
+
+    def acts(self) -> list[tuple[float, Callable[[], None]]]:
+        """With their weights."""
+        return [(6.0, self._govern), (3.0, self._release)]
+
+    def _govern(self) -> None:
+        """Of a stack, mostly that it asks; or of one resource, whatever its stack does."""
+        rng, rows = self._rng, sorted((row.stack_id, row.name) for row in self._world.rows())
+        if not rows:
+            return
+        stack_id, name = rng.choice(rows)
+        policy = rng.choice(("ask", "ask", "replace"))
+        switches = Switches({}, {name: {"healing": policy}})
+        if rng.random() < 0.7:
+            share = {"share": rng.choice((0.01, 0.01, 0.5, 1.0))} if rng.random() < 0.5 else {}
+            switches = Switches(healing={"policy": policy, **share})
+        self._world.ask_of(lambda asks: asks.switch(stack_id, switches), f"govern {stack_id[:6]} {switches}")
+
+    def _release(self) -> None:
+        asking = self._asking()
+        if asking:
+            stack_id, name = self._rng.choice(asking)
+            self._world.mended.add(stack_id)
+            self._world.ask_of(lambda asks: asks.converge(stack_id, name), f"agree to another {name} of {stack_id[:6]}")
+
+    def _asking(self) -> list[tuple[str, str]]:
+        """Stacks and names of what waits for consent, and has not got it; what has a successor does not, though it may
+        have to stay."""
+        waiting = (row for row in self._world.rows() if is_asking(row) and _is_open(row))
+        return sorted((row.stack_id, row.name) for row in waiting)
+
+    def check(self) -> None:
+        """Somebody has agreed to everything. (What the service would then do is what the planner is asked at rest.)"""
+        asking = self._asking()
+        assert not asking, f"somebody could not agree to {asking}"
+
+    def release_all(self) -> None:
+        """Somebody agrees to everything, as soon as it may be asked for."""
+        free = {
+            stack.id
+            for stack in self._world.all_stacks()
+            if stack.deleted_at is None and stack.lock is None and not stack.suspended
+        }
+        marked = {(row.stack_id, row.name) for row in self._world.rows() if _is_marked(row) and _is_open(row)}
+        for stack_id, name in sorted({*self._asking(), *marked}):
+            if stack_id in free:
+                self._world.tell(f"agree to another {name} of {stack_id[:6]} at last")
+                self._world.mended.add(stack_id)
+                Asks(self._world.db, 900.0).converge(stack_id, name)
+
+
+def is_asking(row: Any) -> bool:
+    """Has it failed so that somebody has to agree before another one is made? Of a row or an event."""
+    return bool(row.action == Action.CHECK and row.status == Status.FAILED and CONSENT in row.reason)
+
+
+def _is_open(row: Any) -> bool:
+    """Has nobody agreed to it yet, and is nothing made in its place?"""
+    return row.replaced_by is None and row.asked_at is None
+
+
+def _is_marked(row: Any) -> bool:
+    """Does it wait, perhaps for consent, since somebody has marked it? Others may wait for it."""
+    return row.action == Action.CHECK and row.status == Status.FAILED and "unhealthy" in (row.marks or {})
+
+
+class Healed(NamedTuple):
+    """begun — how many things were begun to be healed; full — how often as many as may be were being healed; asked — of
+    how many it was said that somebody has to agree; released — how many were made anew with consent."""
+
+    begun: int
+    full: int
+    asked: int
+    released: int
+
+
+class HealingLaws:
+    """Of what is being healed.
+
+    demand — hears what must hold, and what is wrong otherwise; graph — of a stack's shard as it should be; asked — keys
+    of rows of which it was said that somebody has to agree.
+    """
+
+    def __init__(self, demand: Callable[[bool, str], None], graph: Callable[["Stack", int], Graph]) -> None:
+        self._graph = graph
+        self.asked: set[str] = set()
+        self._released: set[str] = set()
+        self._begun_ever = 0
+        self._full = 0
+        self._demand = demand
+        self._ruled: dict[str, dict[int, int]] = {}
+
+    @property
+    def healed(self) -> Healed:
+        """How much there was to judge."""
+        return Healed(self._begun_ever, self._full, len(self.asked), len(self._released))
+
+    def switched(self, before: "Stack | None", after: "Stack | None", shards: Mapping[str, "Shard"]) -> None:
+        """What a stack says of its healing holds for passes that begin after it was said."""
+        if after is None or (
+            before is not None and (before.healing, before.exceptions) == (after.healing, after.exceptions)
+        ):
+            return
+        self._ruled[after.id] = {each.number: each.epoch for each in shards.values() if each.stack_id == after.id}
+
+    def judge(self, changed: Iterable[Pair], now: "Committed") -> None:
+        """The rows that one commit has changed, before and after; now — what is stored since."""
+        begun: dict[str, list[Row]] = {}
+        pairs = [pair for pair in changed if pair[1] is not None]
+        before = {one.key: one for one, _ in pairs if one is not None}
+        for one, other in pairs:
+            assert other is not None
+            heir = before.get(other.replaces or "") if one is None else None
+            inherited = heir is not None and heir.being_healed
+            if other.being_healed and not inherited and (one is None or not one.being_healed):
+                begun.setdefault(other.stack_id, []).append(other)
+        for stack_id, rows in begun.items():
+            self._begun(now.stacks[stack_id], rows, before, now)
+
+    def _begun(self, stack: "Stack", begun: "list[Row]", before: "Mapping[str, Row]", now: "Committed") -> None:
+        mine = [row for row in now.rows.values() if row.stack_id == stack.id]
+        agreed = {row.key for row in begun if self._agreed(row, before, now)}
+        self._begun_ever += len(begun)
+        for row in begun:
+            if not self._rules(stack, row, now):
+                continue
+            old = now.rows.get(row.replaces or "") if row.action in (Action.INIT, Action.CREATE) else None
+            if old is not None and asks_first(stack, row.name):  # what is mended in place is not destroyed
+                consent = row.key in agreed or self._is_rolled_out(stack, old, now)
+                self._demand(consent, f"{row.name} of {stack.name} is made anew, and nobody has agreed: {row}")
+                self._released.add(row.key)
+        beside = [row for row in mine if row.being_healed and row.key not in agreed]
+        healed = sum(not any(self._requires(stack, row, each) for each in begun) for row in beside)
+        allowed = max(1, int(share_of(stack) * len({row.name for row in mine if kind_of(row.type)}) + 1e-9))
+        self._full += healed == allowed
+        if agreed != {row.key for row in begun} and all(self._rules(stack, row, now) for row in begun):
+            told = [row.name for row in mine if row.being_healed]
+            self._demand(healed <= allowed, f"{told} of {stack.name} are being healed, and {allowed} may be at a time")
+
+    def _requires(self, stack: "Stack", row: "Row", other: "Row") -> bool:
+        """Does it wait for the other one to be there? Then it does not count beside that one."""
+        graph, asked = self._graph(stack, row.shard), {row.name}
+        for _ in graph:
+            asked |= {each for name in asked if name in graph for each in graph[name].requires}
+        return other.name in asked and other.name != row.name
+
+    def _is_rolled_out(self, stack: "Stack", old: "Row", now: "Committed") -> bool:
+        """Has somebody asked for the whole stack, or updated it where the old one carries a mark?"""
+        unsettled = now.shards[f"{stack.id}/{old.shard}"].settled_revision < stack.revision
+        goes_on = unsettled or stack.status == Status.IN_PROGRESS
+        return (unsettled and stack.look_from is not None) or (goes_on and old.marked)
+
+    def _agreed(self, row: "Row", before: "Mapping[str, Row]", now: "Committed") -> bool:
+        """Has somebody asked for it by name?"""
+        found = (before.get(key) or now.rows.get(key) for key in (row.key, row.replaces or ""))
+        return any(each is not None and each.asked_at is not None for each in found)
+
+    def _rules(self, stack: "Stack", row: "Row", now: "Committed") -> bool:
+        """Was the shard claimed after the stack's policy was said?"""
+        epoch = self._ruled.get(stack.id, {}).get(row.shard, -1)
+        return now.shards[f"{stack.id}/{row.shard}"].epoch > epoch
+
+
+def asks_first(stack: "Stack", name: str) -> bool:
+    exception = json.loads(stack.exceptions or "{}").get(name, {}).get("healing")
+    return bool((exception or json.loads(stack.healing or "{}").get("policy")) == ASK)
+
+
+def share_of(stack: "Stack") -> float:
+    return float(json.loads(stack.healing or "{}").get("share") or HEAL_SHARE)

@@ -1,0 +1,30 @@
+"""What routes of ours match, and that routes of others match what they did before."""
+
+import pytest
+from starlette.convertors import CONVERTOR_TYPES
+from starlette.routing import Route, compile_path
+
+from homeostat.api.convertors import ANY_PATH
+from homeostat.api.orchestration import lookup
+from homeostat.api.signed import ROUTER
+
+
+def matched(path: str, address: str) -> bool:
+    return compile_path(path)[0].match(address) is not None
+
+
+def test_the_path_of_starlette_stays_what_it_is() -> None:
+    assert CONVERTOR_TYPES["path"].regex == ".*"
+    assert not matched("/a/{rest:path}", "/a/b\nc")
+
+
+@pytest.mark.parametrize("rest", ["", "b", "b/c", "b\nc", "\n"])
+def test_any_path_takes_line_ends_too(rest: str) -> None:
+    assert matched(f"/a/{{rest:{ANY_PATH}}}", f"/a/{rest}")
+
+
+def test_all_routes_below_an_arn_match_any_path() -> None:
+    routes = [route for router in (ROUTER, lookup.BELOW) for route in router.routes if isinstance(route, Route)]
+    paths = [route for route in routes if "path" in route.path]
+    assert len(paths) > 4
+    assert all(f":{ANY_PATH}}}" in route.path for route in paths)
