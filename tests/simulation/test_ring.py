@@ -35,6 +35,7 @@ REGRESSIONS = {
     640055: "what was younger than a doubt did not end it, and hid it from those who are to be told of it",
     30001021: "what could not be removed while it was seen was forgotten when it was missed again",
     30003017: "what was being healed waited for one that had to wait for it to be healed",
+    30030435: "what was not found when it was to be deleted, and whose row a hook kept, came back, and leaked",
 }
 """Seeds that failed once, and what it was. A seed means something else once worlds change, so each defect has a test of
 its own, too."""

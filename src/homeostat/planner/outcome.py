@@ -259,9 +259,10 @@ def taken_over(world: World, row: Resource, verdict: Verdict, now: float) -> Rec
 
 def _deleted(world: World, row: Resource, answer: Observation, now: float) -> Record:
     if answer.presence is Presence.ABSENT:
+        doubted = answer.not_found and is_looked_for(row)
         record = removed(world, row, snapshots.farewell(row, CHANGED))
-        if answer.not_found and is_looked_for(row):
-            record.forsaken = row.token  # the cloud may be wrong: should it turn up again, it is removed
+        if doubted:  # the cloud may be wrong: should it turn up again, it is removed, also while its row lingers
+            record.forsaken, row.token = row.token, ""
         return record
     row.handle = row.handle or answer.handle
     row.acted_at = now

@@ -25,6 +25,21 @@ def test_what_turns_up_after_its_stack_is_gone_is_removed(weather: Weather) -> N
     assert service.cloud.things() == {}
 
 
+def test_what_turns_up_while_a_hook_stops_its_deletion_at_the_end_is_removed() -> None:
+    service = Service()
+    hooks = {"resource_registry": {"resources": {"disk": {"hooks": "post-delete"}}}}
+    stack_id = service.create({"disk": volume()}, environment=hooks)
+    service.rest()
+    disk = service.row(stack_id, "disk").handle
+    service.cloud.hide(disk)
+    service.delete(stack_id)
+    service.live(10.0)
+    assert service.row(stack_id, "disk").handle == ""
+    service.cloud.unhide(disk)
+    service.live(60.0)
+    assert service.cloud.things() == {}
+
+
 def test_what_is_not_found_until_its_time_is_over_is_looked_for_once_more_then() -> None:
     """A look that was under way while the time ran out says nothing about what is there afterwards."""
     service = Service()
