@@ -39,6 +39,7 @@ class Played(NamedTuple):
     maintained: int
     held: int
     healed: Healed
+    proved: int
 
 
 def replay(seed: int) -> str:
@@ -57,7 +58,7 @@ def play(seed: int, **sorts: bool) -> Played:
         raise AssertionError(f"seed {seed}: {what}\n{told}\nreplay: {replay(seed)}") from error
     watcher = world.watcher
     judged = (watcher.deletions, watcher.snapshots, world.cleared, len(watcher.renewed), world.restored, world.adopted)
-    maintained = (watcher.maintained, watcher.held, watcher.healing.healed)
+    maintained = (watcher.maintained, watcher.held, watcher.healing.healed, world.proved)
     return Played(world.story.lines, world.kills, world.superseded, *judged, *maintained)
 
 

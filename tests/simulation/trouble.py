@@ -19,7 +19,7 @@ from homeostat.clouds.simulated import Faults, Weather
 from homeostat.convergence.braking import doubts
 from homeostat.model.observed import Presence
 from homeostat.model.status import Status
-from homeostat.store import schema, shards
+from homeostat.store import brakes, schema, shards
 from tests.simulation.actors import Process
 from tests.simulation.governing import Governor
 from tests.simulation.losses import Losses
@@ -33,6 +33,8 @@ BOUND = "stack WHERE deleted_at IS NULL AND (lock IS NOT NULL OR suspended OR NO
 UNSEEN = f"resource_observed WHERE presence = '{Presence.ABSENT.value}'"
 AGREED_MAX = 5
 """So often somebody says of one stack in the end that what seems to be gone is gone."""
+PATIENCE_S = 900.0
+"""So long people in some worlds wait for a doubt to end by itself, which takes it ten minutes where it may."""
 FOLLOWED = 0.02
 """Chance at each step that whoever has died is followed by another, as by the supervisor of a service."""
 
@@ -87,6 +89,7 @@ class TroubledWorld(SimulatedWorld):
             projects=rng.choice((("p",), ("p", "q"))),
             workers=rng.randint(1, 3),
             members_per_shard=rng.choice((2, 1000)),
+            few=random.Random(f"few {seed}").choice((1, brakes.FEW)),
         )
         self._gardener = Gardener(self.rng, nested=rng.random() < 0.6, careful=rng.random() < 0.3 or careful)
         self._usual = next(iter(self.clouds.values())).weather.faults
@@ -127,6 +130,9 @@ class TroubledWorld(SimulatedWorld):
             self._acts += [*self._governor.acts(), (8.0, self._mark), (8.0, self._disturb)]
         self._unswitched: set[str] = set()
         self._agreed: Counter[str] = Counter()
+        self._agrees_at = PATIENCE_S if random.Random(f"patient {seed}").random() < 0.5 else 0.0
+        self._doubted: dict[str, float] = {}
+        self.proved = 0
         self._hidden: Counter[str] = Counter()
         if caretakers.random() < 0.3 or maintained:
             self._acts += [(8.0, self._maintain), (5.0, self._lock_stack), (5.0, self._unlock_stack)]
@@ -200,6 +206,7 @@ class TroubledWorld(SimulatedWorld):
             for handle in cloud.things():
                 cloud.change(handle, locked=False)
         super().calm()
+        self._agrees_at += self.clock.time
         self._unswitched = {stack.id for stack in self.all_stacks()}
         self._free()
 
@@ -227,13 +234,11 @@ class TroubledWorld(SimulatedWorld):
                 asks.resume(stack.id)
 
     def _agree(self) -> None:
-        """Somebody says that what is nowhere to be seen is gone indeed, and says so a few times at most: what waits for
-        something else besides stays doubted."""
-        if not self._is_any(UNSEEN):
+        """Somebody says that what is nowhere to be seen is gone indeed, perhaps only after a while, and says so a few
+        times at most: what waits for something else besides stays doubted."""
+        roots = self._roots_in_doubt()
+        if self.clock.time < self._agrees_at:
             return
-        with self.db.read() as tx:
-            doubted = doubts(tx)
-        roots = {root for each in doubted for root in each.stacks}
         for stack in self.all_stacks():
             free = stack.deleted_at is None and stack.lock is None and not stack.suspended
             free = free and stack.status != Status.IN_PROGRESS and self._agreed[stack.id] < AGREED_MAX
@@ -241,6 +246,18 @@ class TroubledWorld(SimulatedWorld):
                 self._agreed[stack.id] += 1
                 self.tell(f"converge {stack.name} at last")
                 Asks(self.db, 900.0).converge(stack.id)
+
+    def _roots_in_doubt(self) -> set[str]:
+        """Of which stacks something is nowhere to be seen. Counts the doubts that have ended by themselves."""
+        roots: set[str] = set()
+        if self._is_any(UNSEEN):
+            with self.db.read() as tx:
+                roots = {root for each in doubts(tx) for root in each.stacks}
+        now = self.clock.time
+        ended = self._doubted.keys() - roots - self._agreed.keys()
+        self.proved += sum(now - self._doubted[each] > PATIENCE_S / 2.0 for each in ended)
+        self._doubted = {each: self._doubted.get(each, now) for each in roots}
+        return roots
 
     def _beat(self) -> None:
         for worker in self.workers:

@@ -13,7 +13,7 @@ from homeostat.convergence import definitions
 from homeostat.convergence.clock import Entropy
 from homeostat.model.status import Status
 from homeostat.plugins.resource import Resource
-from homeostat.store import forsaken, records, schema
+from homeostat.store import brakes, forsaken, records, schema
 from tests.simulation.actors import Actor, Api, Process, VirtualClock, Worker
 from tests.simulation.invariants import check_rest, reasons
 from tests.simulation.watching import WatchedCloud, WatchedDatabase, Watcher
@@ -46,7 +46,8 @@ class Story:
 class SimulatedWorld:
     """Everything of one seed, but for what happens to it (see `trouble`). handled — classes with handlers, by type.
 
-    Takes: projects — each has a cloud of its own; workers, apis — processes; members_per_shard — of groups.
+    Takes: projects — each has a cloud of its own; workers, apis — processes; members_per_shard — of groups; few —
+    things that may be absent without a doubt.
     """
 
     handled: ClassVar[Mapping[str, type[Resource]]] = {}
@@ -59,6 +60,7 @@ class SimulatedWorld:
         projects: tuple[str, ...] = ("p",),
         workers: int = 1,
         members_per_shard: int = definitions.MEMBERS_PER_SHARD,
+        few: int = brakes.FEW,
     ) -> None:
         self.seed = seed
         self.rng = random.Random(seed)
@@ -66,6 +68,7 @@ class SimulatedWorld:
         self.story = Story()
         self.projects = projects
         self.members_per_shard = members_per_shard
+        self.few = few
         self.db = WatchedDatabase(self.clock.now)
         self.clouds = {
             project: WatchedCloud(self.clock.now, replace(weather or Weather()), seed + place, 1000 * place + 1)
@@ -215,6 +218,7 @@ class SimulatedWorld:
         with (
             patch.object(definitions, "MEMBERS_PER_SHARD", self.members_per_shard),
             patch.object(forsaken, "PATIENCE_S", PATIENCE_S),
+            patch.object(brakes, "FEW", self.few),
         ):
             self.happen()
             self.calm()

@@ -135,14 +135,18 @@ class Externals(Departures):
             if gone or row.action != Action.CHECK or verdict.condition is Condition.UNKNOWN:
                 return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
             return Step(Verb.RECORD, row, events=outcome.complete(self.world, row, now).events)
-        if seen is not None and news:
+        before, row.asked_at = (row.intent, row.asked_at), None
+        if seen is not None and (news or asked.left_alone(row)):
             row.judged = seen.number
-            if gone:
+            if gone and not self.world.stack.held:
                 return self._failed_step(row, verdict.reason, now, Action.CHECK)
-            row.changed = self.world.next_stamp()
-        asked_for, row.asked_at = row.asked_at is not None, None
+            row.intent = None
+            if gone:  # told once it is unlocked or resumed
+                asked.leave_alone(row, verdict)
+            row.changed = self.world.next_stamp() if news else row.changed
+        told = news or before != (row.intent, row.asked_at)
         called = definition.called or None
-        if not (news or asked_for or row.called != called):
+        if not (told or row.called != called):
             return SETTLED
         row.called = called
         return Settled(Step(Verb.RECORD, row))

@@ -219,6 +219,7 @@ def carry_over(tx: Connection, stack_id: str, revision: int, touched: Collection
             table.c.stack_id == stack_id,
             table.c.settled_revision == revision - 1,
             table.c.failures == 0,
+            table.c.done == table.c.planned,
             table.c.number.not_in(sorted(touched)),
         )
         .values(settled_revision=revision)

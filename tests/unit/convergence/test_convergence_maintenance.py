@@ -327,6 +327,25 @@ def test_everything_that_changes_a_locked_stack_is_refused_and_nested_ones_at_on
     assert refusal(unlock, service, service.child().id) == "400 NotSupported"
 
 
+@pytest.mark.parametrize("level", ["all", "stacks"])
+def test_what_becomes_of_things_of_others_is_told_once_the_stack_is_unlocked(level: str) -> None:
+    service = Service()
+    service.create({"v": volume()}, name="theirs")
+    service.rest()
+    (theirs,) = service.cloud.things("volume")
+    stack_id = service.create({"a": {**volume(), "external_id": theirs}}, name="mine")
+    service.rest()
+    lock(service, stack_id, level)
+    service.rest()
+    before = service.states(stack_id)
+    service.cloud.vanish(theirs)
+    service.live(100.0)
+    assert (service.state(stack_id), service.states(stack_id)) == ("LOCK_COMPLETE", before)
+    unlock(service, stack_id)
+    service.rest()
+    assert service.states(stack_id) == {"a": "CHECK_FAILED"}
+
+
 def test_nothing_is_healed_in_a_locked_stack_until_it_is_unlocked() -> None:
     service, stack_id = made({"srv": server(), "grp": group(1)})
     lock(service, stack_id)

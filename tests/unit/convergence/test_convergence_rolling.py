@@ -432,3 +432,25 @@ def test_shards_that_a_batch_leaves_alone_count_as_done(monkeypatch: pytest.Monk
     with service.db.read() as tx:
         counted = [(each.planned, each.done) for each in shards.of_stack(tx, service.child().id)]
     assert counted == [(2, 2), (2, 2)]
+
+
+def test_a_shard_that_has_something_left_to_do_is_not_left_alone_by_a_new_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What was lost and replaced while the group had failed waits until it has not; its members are not changed."""
+    monkeypatch.setattr(definitions, "MEMBERS_PER_SHARD", 2)
+    service = Service(Weather(quota=4))
+    stack_id = service.create({"grp": group(5)})
+    service.rest()
+    assert service.state(stack_id) == "CREATE_FAILED"
+    child = service.child().id
+    lost = service.row(child, "0")
+    service.cloud.vanish(lost.handle)
+    service.live(100.0)
+    assert lost.key in {row.key for row in service.rows(child)}
+    service.cloud.weather.quota = None
+    service.update(stack_id, {"grp": group(6)})
+    service.rest()
+    service.live(100.0)
+    assert service.state(stack_id) == "UPDATE_COMPLETE"
+    assert lost.key not in {row.key for row in service.rows(child)}
