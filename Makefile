@@ -1,5 +1,5 @@
 # Every target sets up what it needs: a virtual environment in .venv, and for the tests PostgreSQL, Redis and
-# Keystone servers.
+# Keystone servers and a browser.
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
@@ -32,6 +32,7 @@ demo: .venv/installed ## bring up a web tier on this machine, break it, watch it
 test: .venv/installed ## run all tests; HOMEOSTAT_SEEDS=1000 plays more simulated histories, ARGS="-k store" chooses
 	scripts/postgresql
 	scripts/redis
+	scripts/chromium
 	scripts/keystone
 	$(BIN)/python -m pytest --numprocesses $(TESTERS) --dist worksteal $(ARGS)
 

@@ -15,7 +15,8 @@ import pytest
 from sqlalchemy import make_url
 
 from homeostat.store.database import Database, sqlite_url
-from tests import postgresql, redis_server
+from tests import chromium, postgresql, redis_server
+from tests.chromium import Browser
 from tests.redis_server import RedisServer
 from tests.waiting import PATIENCE_S
 
@@ -55,6 +56,15 @@ def redis_running() -> Iterator[RedisServer]:
         _missing("no redis-server in PATH: install the package 'redis-server'")
     with redis_server.running(program) as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """A browser of the module's own. Without one, tests are skipped; in CI they fail."""
+    if not chromium.is_installed():
+        _missing("no chromium and chromedriver in PATH: install the packages 'chromium' and 'chromium-driver'")
+    with chromium.browsing(tmp_path_factory.mktemp("chromium")) as found:
+        yield found
 
 
 def _missing(message: str) -> NoReturn:

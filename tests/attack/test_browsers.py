@@ -1,7 +1,7 @@
 """Borrowed browsers: what pages of others have a user's browser send to a service on the user's own machine.
 
 The requests are written down as browsers send them (Chrome 130 and Firefox 131 with all their headers; "old" ones
-without the headers Sec-Fetch-*, and without Origin where they sent none); no browser runs here.
+without the headers Sec-Fetch-*, and without Origin where they sent none); a browser runs in `test_browsing`.
 """
 
 import json

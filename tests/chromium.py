@@ -1,0 +1,131 @@
+"""A browser of the tests' own: Chromium without a screen, told what to do by its driver (W3C WebDriver), and gone when
+they end. And a server of pages for it to visit."""
+
+import contextlib
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.real.processes import end_with_the_tests
+from tests.waiting import PATIENCE_S
+
+EVIL = "evil.example"
+"""A name that is this machine's to the browser, as a name server may say of any name."""
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-quic",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--remote-debugging-pipe",  # which ends the browser when its driver is gone
+    f"--host-resolver-rules=MAP {EVIL} 127.0.0.1",
+)
+
+
+class Browser:
+    """A session of the driver. Takes: driver — its address; profile — directory that it makes for itself."""
+
+    def __init__(self, driver: str, profile: Path) -> None:
+        self._http = httpx.Client(timeout=PATIENCE_S)
+        self._session = f"{driver}/session"
+        milliseconds = int(PATIENCE_S * 1000)
+        wanted = {
+            "browserName": "chrome",
+            "goog:chromeOptions": {
+                "binary": shutil.which("chromium"),
+                "args": [*FLAGS, f"--user-data-dir={profile}"],
+            },
+            "timeouts": {"script": milliseconds, "pageLoad": milliseconds},
+        }
+        session = self._ask("POST", "", {"capabilities": {"alwaysMatch": wanted}})
+        self._session += f"/{session['sessionId']}"
+
+    def visit(self, address: str) -> None:
+        """Go there as if somebody had typed the address in, and wait for the page."""
+        self._ask("POST", "/url", {"url": address})
+
+    def run(self, script: str, *arguments: Any) -> Any:
+        """What the page does: the body of an asynchronous function, whose end is waited for; gives its value.
+
+        Fails: AssertionError when it throws something.
+        """
+        body = f"return (async (...arguments) => {{{script}}})(...arguments)"
+        return self._ask("POST", "/execute/sync", {"script": body, "args": arguments})
+
+    def click(self, selector: str) -> None:
+        """With the mouse, as a person does."""
+        (element,) = self._ask("POST", "/element", {"using": "css selector", "value": selector}).values()
+        self._ask("POST", f"/element/{element}/click", {})
+
+    @property
+    def address(self) -> str:
+        return str(self._ask("GET", "/url"))
+
+    def close(self) -> None:
+        self._ask("DELETE", "")
+        self._http.close()
+
+    def _ask(self, method: str, path: str, body: Any = None) -> Any:
+        answer = self._http.request(method, f"{self._session}{path}", json=body)
+        assert answer.is_success, answer.text
+        return answer.json()["value"]
+
+
+def is_installed() -> bool:
+    return shutil.which("chromium") is not None and shutil.which("chromedriver") is not None
+
+
+@contextlib.contextmanager
+def browsing(directory: Path) -> Iterator[Browser]:
+    """A browser with its profile and log in this directory."""
+    with subprocess.Popen(
+        ["chromedriver", "--port=0", f"--log-path={directory / 'log'}"],
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=end_with_the_tests,
+    ) as process:
+        assert process.stdout is not None
+        said = next(line for line in process.stdout if "started successfully on port" in line)
+        driver = f"http://127.0.0.1:{said.split()[-1].rstrip('.')}"
+        try:
+            with contextlib.closing(Browser(driver, directory / "profile")) as browser:
+                yield browser
+        finally:
+            process.send_signal(signal.SIGTERM)
+
+
+class _Page(BaseHTTPRequestHandler):
+    """Empty, whatever is asked for."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(b"<!doctype html><title>a page of others</title>")
+
+    def log_message(self, format: str, *args: object) -> None:
+        """What is asked for does not matter."""
+
+
+@contextlib.contextmanager
+def pages() -> Iterator[int]:
+    """A server of an empty page, which a test makes do something. Gives its port."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Page) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server.server_port
+        finally:
+            server.shutdown()
+            thread.join()
