@@ -413,7 +413,7 @@ class Watcher:
             newer = after.revision > before.revision or after.marked
             self._demand(newer or not again, f"{name} fails over and over: {before}, {events}")
             lingers = after.state == (Action.DELETE, Status.COMPLETE)
-            held = lingers or before.handle in ("", after.handle, *self.retained)
+            held = lingers or before.handle in ("", after.handle, *self.retained, *self.promised)
             self._demand(held, f"{name} lost hold of {before.handle}: {after}")
 
     def _succession(self, old: Row | None) -> None:
