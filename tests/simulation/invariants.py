@@ -63,7 +63,7 @@ def _check_stack(world: Restable, stack: Any, things: dict[str, dict[str, Any]])
         assert owned or stack.id in world.retained, f"{stack.name} is nobody's stack"
     restricted = {name for number in range(stack.shards) for name in _check_shard(world, stack, number)}
     if stack.status == Status.FAILED:
-        _check_failure(stack, rows, mended=stack.id in world.mended)
+        _check_failure(stack, rows, mended=_is_mended(world, stack))
         return
     if stack.action in MAINTENANCE and stack.complete_revision != stack.revision:
         return  # what was maintained had failed before: nothing of it is begun
@@ -140,6 +140,15 @@ def _news(loaded: Loaded, stored: Mapping[str, Seen]) -> list[tuple[str, Any]]:
         if {**now, "changes": 0} != {**before, "changes": 0}:
             found.append((row.name, now))
     return found
+
+
+def _is_mended(world: Restable, stack: Any) -> bool:
+    """Was a single resource converged on demand in it, or in a stack nested in it?"""
+    parents = {each.id: each.parent_id for each in world.all_stacks()}
+    mended: set[str | None] = set(world.mended)
+    while not (around := {parents.get(each) for each in mended}) <= mended:
+        mended |= around
+    return stack.id in mended
 
 
 def _check_failure(stack: Any, rows: list[Any], *, mended: bool) -> None:
