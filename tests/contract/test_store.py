@@ -436,7 +436,7 @@ def test_the_newest_look_stays(database: Database, seen_at: float, status: str, 
     watched = observed(database, stack_id)
     look = Observation(Presence.PRESENT, "h", {"status": "stopped"}, seen_at)
     with database.write() as tx:
-        sightings.record(database, tx, [(watched, look)])
+        sightings.record(tx, sightings.write_out(database, [(watched, look)]))
     seen = load(database, stack_id)[1]["key1"]
     assert (seen.observation.properties, seen.number) == ({"status": status}, number)
 
@@ -451,7 +451,9 @@ def test_a_look_at_a_thing_that_was_replaced_meanwhile_is_dropped(database: Data
     writes.seen[row.key] = (row, Seen(Observation(Presence.PRESENT, "new", {"status": "active"}, NOW), 2))
     record(database, stack_id, writes)
     with database.write() as tx:
-        sightings.record(database, tx, [(watched, Observation(Presence.ABSENT, "h", seen_at=NOW + 9))])
+        sightings.record(
+            tx, sightings.write_out(database, [(watched, Observation(Presence.ABSENT, "h", seen_at=NOW + 9))])
+        )
     assert load(database, stack_id)[1]["key1"].observation.presence is Presence.PRESENT
 
 
@@ -459,7 +461,12 @@ def test_an_absent_thing_is_remembered_as_it_last_was(database: Database) -> Non
     stack_id = add_stack(database)
     watched = observed(database, stack_id)
     with database.write() as tx:
-        sightings.record(database, tx, [(watched, Observation(Presence.ABSENT, "h", seen_at=NOW + 1, reason="gone"))])
+        sightings.record(
+            tx,
+            sightings.write_out(
+                database, [(watched, Observation(Presence.ABSENT, "h", seen_at=NOW + 1, reason="gone"))]
+            ),
+        )
     seen = load(database, stack_id)[1]["key1"].observation
     assert (seen.presence, seen.properties, seen.reason) == (Presence.ABSENT, {"status": "active"}, "gone")
 

@@ -24,7 +24,7 @@ def adopt(db: Database, name: str, *handles: str, project: str = "p", type: str 
     try:
         with db.write() as tx:
             stacks.add(db, tx, new, TEMPLATE, NOW, TIMEOUT_S)
-            adopting.add(db, tx, project, rows)
+            adopting.add(db, tx, project, adopting.write_out(db, rows, secret=False))
     except Terminal as error:
         return str(error)
     return ""

@@ -45,7 +45,7 @@ def test_a_failure_is_told_and_that_it_is_over(database: Database) -> None:
     stack_id = well(database)
     with database.write() as tx:
         ill = resource("k1", stack_id, action=Action.CREATE, status=Status.FAILED, reason="no room")
-        worlds.add(tx, [ill])
+        worlds.encode_new(database, [ill]).store(tx)
     assert tell(database, stack_id, 1) is None
     assert state(database, stack_id) == "CHECK_FAILED"
     assert stack_row(database, stack_id).reason == "Resource CHECK failed: a: no room"
@@ -87,7 +87,7 @@ def test_cancelling_ends_the_whole_tree_and_wakes_it(database: Database) -> None
 def test_a_deletion_goes_on_with_the_policies_it_is_given(database: Database) -> None:
     stack_id = well(database)
     with database.write() as tx:
-        worlds.add(tx, [resource("k1", stack_id), resource("k2", stack_id, "b")])
+        worlds.encode_new(database, [resource("k1", stack_id), resource("k2", stack_id, "b")]).store(tx)
     revise(database, stack_id, action=Action.DELETE)
     with database.write() as tx:
         number = deleting.go_on(database, tx, locked(database, tx, stack_id), TEMPLATE, {"a": "Retain"}, NOW, TIMEOUT_S)

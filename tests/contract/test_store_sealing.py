@@ -157,7 +157,8 @@ def test_what_cannot_be_read_is_never_written_over(db: Database) -> None:
 def test_the_time_since_when_a_property_is_so_survives_sealing(db: Database) -> None:
     add(db, "web")
     with db.write() as tx:
-        worlds.record_properties(tx, "web", [("k-web", "a", {"password": SECRET, "x": 1})], NOW + 60, True)
+        seen = [("k-web", "a", {"password": SECRET, "x": 1})]
+        worlds.encode_properties(tx.dialect, "web", seen, NOW + 60, True).store(tx)
     table = schema.resource_properties_observed
     with db.read() as tx:
         since = {row.prop_name: row.since for row in tx.execute(select(table.c.prop_name, table.c.since))}
@@ -173,7 +174,7 @@ def test_observers_seal_what_they_see_of_sealed_rows(db: Database) -> None:
         (each, Observation(Presence.PRESENT, each.handle, {"value": f"other {SECRET}"}, NOW + 1)) for each in watched
     ]
     with db.write() as tx:
-        sightings.record(db, tx, looks)
+        sightings.record(tx, sightings.write_out(db, looks))
     with db.read() as tx:
         found = tx.execute(text("SELECT stack_id, object FROM resource_observed"))
         cells = {row.stack_id: row.object for row in found}

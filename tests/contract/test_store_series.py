@@ -44,7 +44,8 @@ def rest(db: Database, stack_id: str, numbers: Collection[int], at: float = NOW)
             stacks.for_update(db, tx, stack_id)
             mine = (table.c.stack_id == stack_id, table.c.number == number)
             tx.execute(update(table).where(*mine).values(settled_revision=revision, wake_at=None))
-            step_at = series.settle(db, tx, stack_id, revision, at)
+            batch = series.next_batch(db, tx, stacks.facts(stack_row(db, stack_id)))
+            step_at = series.settle(db, tx, stack_id, revision, at, batch)
     return step_at
 
 
@@ -102,7 +103,9 @@ def test_a_newer_revision_ends_the_pause(database: Database) -> None:
         stacks.revise(database, tx, locked(database, tx, stack_id), Action.DELETE, stacks.EMPTY, NOW, TIMEOUT_S)
     assert stack_row(database, stack_id).step_at is None
     with database.write() as tx:
-        assert series.settle(database, tx, stack_id, 2, NOW + 60) is None, "the old revision decides nothing any more"
+        assert series.settle(database, tx, stack_id, 2, NOW + 60, None) is None, (
+            "the old revision decides nothing any more"
+        )
     assert stack_row(database, stack_id).revision == 3
 
 

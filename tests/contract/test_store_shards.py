@@ -371,7 +371,7 @@ def test_shards_of_a_deleted_group_that_have_nothing_are_at_rest(database: Datab
     stack_id = add_stack(database, "group", shard_count=5)
     owned = claim(database, stack_id, 3)
     with database.write() as tx:
-        worlds.add(tx, [Resource("key0", stack_id, 2, "member", "OS::Heat::None")])
+        worlds.encode_new(database, [Resource("key0", stack_id, 2, "member", "OS::Heat::None")]).store(tx)
     revise(database, stack_id, EMPTY, Action.DELETE, at=NOW + 1)
     assert sorted(due(database, NOW + 2)) == [(stack_id, 0), (stack_id, 2)]
     assert release(database, owned), "who owns one finds that out"

@@ -31,7 +31,7 @@ from homeostat.model.world import HEAL_SHARE, Resource, Spares
 from homeostat.resources.named import Path
 from homeostat.store import cancelling, deleting, locking, revisions, stacks, views
 from homeostat.store.database import Database
-from homeostat.store.stacks import Desired, NewStack
+from homeostat.store.stacks import Desired, NewStack, write_out
 from homeostat.templates import (
     Compiled,
     check_immutable,
@@ -208,6 +208,9 @@ class Intake:
             tags=intent.tags,
             action=Action.CREATE if document is None else Action.ADOPT,
         )
+        desired = write_out(self._db, desired)
+        rows = [] if document is None else self._rows(new, desired, compiled, document, self._db.agreed_now())
+        adopted = adopting.write_out(self._db, rows, secret=desired.secret is not False)
         with self.entrusted(stack_id, project, by) as accept, self._db.write() as tx:
             limited = by is None or not by.is_admin
             if limited and stacks.count_live(tx, project) >= self.quotas.stacks_max:
@@ -216,10 +219,9 @@ class Intake:
                 )
                 raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
             now = self._db.now_of(tx)
-            rows = [] if document is None else self._rows(new, desired, compiled, document, now)
             stacks.add(self._db, tx, new, desired, now, self.quotas.timeout_s)
             try:
-                adopting.add(self._db, tx, project, rows)
+                adopting.add(self._db, tx, project, adopted)
             except Terminal as error:
                 raise Rejected("StackValidationFailed", str(error)) from error
             accept(tx)
@@ -261,6 +263,7 @@ class Intake:
             locking.check_unlocked(self._live(tx, stack_id))
         row, desired, _ = self._proposed(stack_id, intent, patch=patch)
         policies = self._new_policies(row, desired)
+        desired = write_out(self._db, desired)
         with self.entrusted(row.root_id, row.project, by) as accept:
             changes = _changes(intent, patch=patch)
             return self._revise(row, desired, changes, accept, look_first=intent.look_first, policies=policies)

@@ -8,6 +8,7 @@ from sqlalchemy import Row
 from homeostat.api.auth import Caller
 from homeostat.api.documents import Document, completed, read_document
 from homeostat.api.intake import Intake, Intent
+from homeostat.convergence.definitions import Definitions
 from homeostat.convergence.exporting import document
 from homeostat.model.errors import Rejected, stack_not_found
 from homeostat.store import locking, stacks
@@ -47,7 +48,7 @@ class Moving:
             row = stacks.get(tx, stack_id)
             if row is None or row.deleted_at is not None:
                 raise stack_not_found(stack_id)
-            return document(tx, row)
+            return document(tx, row, Definitions())
 
     def abandon(self, stack_id: str) -> Document:
         """Let go of the stack, and touch nothing that it has. Gives it as a document, as it is at this moment.
@@ -56,10 +57,15 @@ class Moving:
         stack.
         """
         _check_switch("Stack Abandon", on=self._intake.quotas.abandon)
+        graphs = Definitions(kept_max=self._intake.quotas.resources_max)
+        with self._db.read() as tx:  # compiles all that is needed, without keeping anybody waiting
+            seen = stacks.get(tx, stack_id)
+            if seen is not None and seen.deleted_at is None:
+                document(tx, seen, graphs)
         with self._db.write() as tx:
             row = locking.removable(self._db, tx, stack_id)
             _check_whole(row)
-            last = document(tx, row)
+            last = document(tx, row, graphs)
             stacks.abandon(self._db, tx, row, self._db.now_of(tx), self._intake.quotas.timeout_s)
             return last
 

@@ -69,7 +69,8 @@ class Snapshots:
             going_back = {"id": id, "place": [], "run": f"{id}/{stack.revision + 1}"}
             now, timeout_s = self._db.now_of(tx), self._intake.quotas.timeout_s
             accept(tx)
-            stacks.revise(self._db, tx, stack, Action.RESTORE, desired, now, timeout_s, {"snapshot": going_back})
+            kept = stacks.said_again(tx, stack, snapshot.revision)
+            stacks.revise(self._db, tx, stack, Action.RESTORE, kept, now, timeout_s, {"snapshot": going_back})
 
     def delete(self, stack_id: str, id: str) -> None:
         """Have it deleted, with all that clouds keep for it.

@@ -5,7 +5,7 @@ it looks at it first (see `planner.takeover`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection, Row
@@ -19,9 +19,9 @@ from homeostat.resources import groups, own
 from homeostat.resources.composed import Composed
 from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import is_outside, kind_of, type_of
-from homeostat.store import worlds
+from homeostat.store import bulk, worlds
 from homeostat.store.database import Database
-from homeostat.store.stacks import Desired, NewStack
+from homeostat.store.stacks import Desired
 
 NAMED = frozenset({"keypair", "container", "workflow", "cron_trigger", "queue"})
 """Kinds of things whose handles are names: every project may have one of a name."""
@@ -65,20 +65,20 @@ def arranged(desired: Desired, document: Document, *, sized: bool) -> tuple[Desi
     return replace(desired, template=whole.template, shards=whole.shards), found
 
 
-def rows_of(desired: Desired, new: NewStack, entries: Entries, keys: Iterator[str], now: float) -> list[Resource]:
+def rows_of(desired: Desired, new: Identity, entries: Entries, keys: Iterator[str], now: float) -> list[Resource]:
     """For a nested stack. Fails: Terminal naming what is wrong."""
     rows: list[Resource] = []
     names: set[str] = set()
     for shard in range(desired.shards):
-        graph = compile_graph(desired, Identity(new.id, new.name, new.project), shard)
+        graph = compile_graph(desired, new, shard)
         names.update(graph)
         try:
-            rows += rows_among(graph, entries, new.id, shard, keys, now, born=len(rows))
+            rows += rows_among(graph, entries, new.stack_id, shard, keys, now, born=len(rows))
         except Rejected as error:
             raise Terminal(f"the document does not fit: {error}") from error
     strange = sorted(entries.keys() - names)
     if strange:
-        raise Terminal(f"the document has {', '.join(strange[:5])}, which would not be in {new.name}: {REMEDY}")
+        raise Terminal(f"the document has {', '.join(strange[:5])}, which would not be in {new.stack_name}: {REMEDY}")
     return rows
 
 
@@ -136,11 +136,26 @@ def _check(definition: Definition, entry: Document) -> None:
         raise Rejected("StackValidationFailed", message, path=path)
 
 
-def add(db: Database, tx: Connection, project: str, rows: Sequence[Resource]) -> None:
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """Rows of a new stack. written — the same, written out: no time of a transaction goes into that."""
+
+    rows: Sequence[Resource]
+    written: bulk.Encoded
+
+
+def write_out(db: Database, rows: Sequence[Resource], *, secret: bool) -> Adopted:
+    """secret — they may hold secrets."""
+    return Adopted(rows, worlds.encode_new(db, rows, secret=secret))
+
+
+def add(db: Database, tx: Connection, project: str, adopted: Adopted) -> None:
     """Store the rows of a new stack. Fails: Terminal when another resource has one of their things already."""
+    if not adopted.rows:
+        return
     db.one_by_one(tx, "adopt")
     mine: dict[tuple[str, str], str] = {}
-    for row in rows:
+    for row in adopted.rows:
         other = mine.setdefault((kind_of(row.type), row.handle), row.name)
         if row.handle and other != row.name:
             raise Terminal(f"resources.{row.name}.resource_id: {row.handle} is that of {other}, too")
@@ -150,7 +165,7 @@ def add(db: Database, tx: Connection, project: str, rows: Sequence[Resource]) ->
             name = mine.get((kind_of(each.type), each.handle))
             if name is not None and (each.project == project or kind_of(each.type) not in NAMED):
                 raise Terminal(f"resources.{name}.resource_id: {_taken(each, project)}")
-    worlds.add(tx, rows)
+    adopted.written.store(tx)
 
 
 def _taken(holder: Row[Any], project: str) -> str:

@@ -3,7 +3,7 @@
 The child lives in the same database, so making it and knowing of it are one transaction: nothing can be made twice.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -84,14 +84,15 @@ class Guard(Protocol):
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What a child stack should be next. child_id — of the one there is, or of the new one; state — of the child for
-    which it was found out, None for a new one; before — its newest revision; least — resources that there will be in it
-    at the least."""
+    which it was found out, None for a new one; least — resources that there will be in it at the least; touched — see
+    `stacks.revise`; adopted — rows that a new one begins with."""
 
     child_id: str
     state: tuple[Any, ...] | None
-    before: stacks.Desired
     desired: stacks.Desired
     least: int
+    touched: Mapping[int, shards.Touched] | None
+    adopted: adopting.Adopted
 
 
 class _Moved(Exception):
@@ -160,7 +161,7 @@ class Children:
         """None where there is nothing to be changed. Fails: Rejected, Terminal when it cannot be had."""
         with self._db.read() as tx:
             mine = select(schema.stack).where(*_child_of(step.row))
-            child = tx.execute(mine).first()
+            child, now = tx.execute(mine).first(), self._clock.now()
             if child is None:
                 if step.verb is not Verb.CREATE:
                     return None
@@ -169,8 +170,33 @@ class Children:
                 child_id, before = self._entropy.stack_id(), stacks.EMPTY
             else:
                 child_id, before = child.id, stacks.desired_of(tx, child.id, child.revision)
-            desired = self._desired(tx, world, step, child, child_id, before, self._clock.now())
-        return Plan(child_id, _state(child), before, desired, trees.least_size(desired))
+            desired = self._desired(tx, world, step, child, child_id, before, now)
+        rows: Sequence[Resource] = ()
+        if child is None and step.arguments.get("document") is not None:
+            desired, rows = self._adopted(world, step.row, child_id, desired, step.arguments["document"], now)
+        return Plan(
+            child_id,
+            _state(child),
+            stacks.write_out(self._db, desired),
+            trees.least_size(desired),
+            touched_shards(before, desired),
+            adopting.write_out(self._db, rows, secret=world.stack.secret is not False),
+        )
+
+    def _adopted(
+        self,
+        world: World,
+        row: Resource,
+        child_id: str,
+        desired: stacks.Desired,
+        document: adopting.Document,
+        now: float,
+    ) -> tuple[stacks.Desired, Sequence[Resource]]:
+        """The first revision of a stack that takes over what a document names, and its rows. Fails: Terminal."""
+        sized = isinstance(type_of(row.type), ScalingGroup)
+        desired, entries = adopting.arranged(desired, document, sized=sized)
+        identity = Identity(child_id, _name_of(world, row), world.stack.project)
+        return desired, adopting.rows_of(desired, identity, entries, self._entropy.keys(), now)
 
     def _perform(self, tx: Connection, world: World, step: Step, plan: "Plan | None") -> Answer:
         now = self._clock.now()
@@ -184,20 +210,19 @@ class Children:
         if step.verb is Verb.FIND:
             return _observe(tx, child.id, now)
         if step.verb is Verb.OPERATE:
-            before = stacks.desired_of(tx, child.id, child.revision)
-            return self._pass_on(tx, world, step, child, before, now)
+            return self._pass_on(tx, world, step, child, now)
         if step.verb is Verb.DELETE:
-            action, before, desired = Action.DELETE, stacks.EMPTY, stacks.EMPTY
+            action, desired = Action.DELETE, stacks.EMPTY
             changes: dict[str, Any] = {"suspended": False, "lock": None}
             done = child.action == Action.DELETE and child.status == Status.IN_PROGRESS
             done = done and world.stack.spares in (None, child.spares)
         elif plan is None:
             raise _Moved
         else:
-            action, before = Action.UPDATE, plan.before
+            action = Action.UPDATE
             desired = self.trees.counted(tx, world.stack, plan.desired, plan.least, child.size)
             changes = {"suspended": False}
-            done = before.intent == desired.intent
+            done = stacks.intent_of(tx, child.id, child.revision) == desired.intent
         if done:
             return _observe(tx, child.id, now)
         if action == Action.UPDATE and world.stack.look_from is not None:
@@ -206,19 +231,17 @@ class Children:
             action = Action.RESTORE if world.stack.action == Action.RESTORE else action
             changes["snapshot"] = world.stack.snapshot_inside(step.row.name)
         all_of_it = changes.keys() & {"look_from", "snapshot"} or step.verb is Verb.DELETE
-        touched = None if all_of_it else touched_shards(before, desired)
+        touched = None if all_of_it or plan is None else plan.touched
         if step.verb is Verb.DELETE and world.stack.spares is not None:
             changes["spares"] = Spares.ALL if child.spares == Spares.ALL else world.stack.spares
         desired = replace(desired, secret=world.stack.secret)
         stacks.revise(self._db, tx, child, action, desired, now, self._time_left(world, step, now), changes, touched)
         return Observation(Presence.PRESENT, child.id, {"status": "in_progress"}, now)
 
-    def _pass_on(
-        self, tx: Connection, world: World, step: Step, child: Row[Any], before: stacks.Desired, now: float
-    ) -> Answer:
+    def _pass_on(self, tx: Connection, world: World, step: Step, child: Row[Any], now: float) -> Answer:
         """Ask the child stack what its parent was asked, once."""
         intent, timeout_s = _intent_of(step.row), self._time_left(world, step, now)
-        if before.intent == intent:
+        if stacks.intent_of(tx, child.id, child.revision) == intent:
             return _observe(tx, child.id, now)
         snapshot = world.stack.snapshot_inside(step.row.name)
         if step.operation == SNAPSHOT and snapshot is not None:
@@ -251,7 +274,7 @@ class Children:
         new = stacks.NewStack(
             id=plan.child_id,
             project=stack.project,
-            name=physical_name(stack.name, row.name, row.key),
+            name=_name_of(world, row),
             parent_id=stack.id,
             parent_name=row.name,
             parent_key=row.key,
@@ -265,15 +288,10 @@ class Children:
             lock=locking.plain(stack.lock),
         )
         desired = replace(self.trees.counted(tx, stack, plan.desired, plan.least, 0), secret=stack.secret)
-        document = step.arguments.get("document")
-        if document is not None:
+        if step.arguments.get("document") is not None:
             new = replace(new, action=Action.ADOPT)
-            sized = isinstance(type_of(row.type), ScalingGroup)
-            desired, entries = adopting.arranged(desired, document, sized=sized)
-            rows = adopting.rows_of(desired, new, entries, self._entropy.keys(), now)
         stacks.add(self._db, tx, new, desired, now, self._time_left(world, step, now))
-        if document is not None:
-            adopting.add(self._db, tx, stack.project, rows)
+        adopting.add(self._db, tx, stack.project, plan.adopted)
         return Observation(Presence.PRESENT, new.id, {"status": "in_progress"}, now)
 
     def _desired(
@@ -347,6 +365,11 @@ def look(tx: Connection, world: World, now: float) -> list[tuple[Resource, Seen]
         world.seen[row.key] = seen
         changed.append((row, seen))
     return changed
+
+
+def _name_of(world: World, row: Resource) -> str:
+    """Of the child stack of a resource."""
+    return physical_name(world.stack.name, row.name, row.key)
 
 
 def _intent_of(row: Resource) -> str:

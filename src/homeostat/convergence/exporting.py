@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from homeostat.convergence.definitions import compile_graph, template_text
+from homeostat.convergence.definitions import Definitions, template_text
 from homeostat.convergence.records import RECORD, SIGNALS
 from homeostat.convergence.signalling import handle_metadata
 from homeostat.model.desired import Definition, Identity
@@ -26,14 +26,15 @@ from homeostat.templates import environments
 Document = dict[str, Any]
 
 
-def document(tx: Connection, stack: Row[Any]) -> Document:
-    """The stack as it is, with all that is nested in it. stack — its row."""
-    desired = stacks.desired_of(tx, stack.id, views.described_revision(tx, stack.id) or stack.revision)
+def document(tx: Connection, stack: Row[Any], graphs: Definitions) -> Document:
+    """The stack as it is, with all that is nested in it. stack — its row; graphs — that are known already."""
+    said = views.described_revision(tx, stack.id) or stack.revision
+    desired = stacks.desired_of(tx, stack.id, said)
     identity = Identity(stack.id, stack.name, stack.project)
     graph: dict[str, Definition] = {}
     for number in range(stack.shards):
-        graph |= compile_graph(desired, identity, number)
-    said = environments.as_said(desired.environment)
+        graph |= graphs.get(identity, said, number, lambda: desired)
+    shown = environments.as_said(desired.environment)
     return {
         "name": stack.name,
         "id": stack.id,
@@ -42,14 +43,16 @@ def document(tx: Connection, stack: Row[Any]) -> Document:
         "project_id": stack.project,
         "stack_user_project_id": stack.user_project or stack.project,
         "tags": stack.tags,
-        "environment": {**said, "parameters": {**(said.get("parameters") or {}), **desired.parameters}},
+        "environment": {**shown, "parameters": {**(shown.get("parameters") or {}), **desired.parameters}},
         "files": dict(desired.files),
         "template": template_text(desired, graph),
-        "resources": _resources(tx, stack, graph),
+        "resources": _resources(tx, stack, graph, graphs),
     }
 
 
-def _resources(tx: Connection, stack: Row[Any], graph: Mapping[str, Definition]) -> dict[str, Document]:
+def _resources(
+    tx: Connection, stack: Row[Any], graph: Mapping[str, Definition], graphs: Definitions
+) -> dict[str, Document]:
     rows, seen = views.resources(tx, stack.id)
     by_name: dict[str, list[Resource]] = defaultdict(list)
     for row in rows.values():
@@ -60,7 +63,7 @@ def _resources(tx: Connection, stack: Row[Any], graph: Mapping[str, Definition])
         current = _row_of(by_name.get(name, ()), facts)
         found[name] = _unmade(definition)
         if current is not None:
-            found[name] = _entry(tx, stack.project, current, seen.get(current.key))
+            found[name] = _entry(tx, stack.project, current, seen.get(current.key), graphs)
     return found
 
 
@@ -80,13 +83,13 @@ def _unmade(definition: Definition) -> Document:
     return {"name": definition.name, "resource_id": None, "type": called, **state, "metadata": {}, "resource_data": {}}
 
 
-def _entry(tx: Connection, project: str, row: Resource, seen: Seen | None) -> Document:
+def _entry(tx: Connection, project: str, row: Resource, seen: Seen | None, graphs: Definitions) -> Document:
     told = given.of(row) if row.action == Action.INIT else None
     if told is not None and "document" in told:
         return dict(told["document"])
     child = stacks.get(tx, row.handle) if row.handle and kind_of(row.type) == NestedStack.kind else None
     if child is not None:
-        return document(tx, child)
+        return document(tx, child, graphs)
     return {
         "name": row.name,
         "resource_id": shown_id(row.type, row.handle) or None,

@@ -198,13 +198,14 @@ class Observer:
         by_stack: dict[str, list[tuple[Watched, Observation]]] = defaultdict(list)
         for each in news:
             by_stack[each[0].stack_id].append(each)
+        seen_at = self._db.agreed_now()
+        written = {each: sightings.write_out_all(self._db, each, looks, seen_at) for each, looks in by_stack.items()}
         with self._db.write() as tx:
             now = self._db.now_of(tx)
             for stack_id, looks in sorted(by_stack.items()):  # the shard before its rows, as a pass takes them
                 urgent = min(_urgency(*each) for each in looks)
                 shards.wake(tx, stack_id, now, urgent, sorted({thing.shard for thing, _ in looks}))
-                sightings.record(self._db, tx, looks)
-                sightings.record_properties(self._db, tx, stack_id, looks, now)
+                sightings.record(tx, written[stack_id])
         self._nudge()
 
 

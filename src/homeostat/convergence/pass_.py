@@ -17,6 +17,7 @@ from homeostat.convergence.definitions import Definitions
 from homeostat.convergence.loading import load
 from homeostat.convergence.lost_shards import LostShards
 from homeostat.convergence.performing import Clouds, Performer
+from homeostat.convergence.series import Batch
 from homeostat.convergence.trees import RESOURCES_MAX
 from homeostat.convergence.veil import Veil, Veils, veiled
 from homeostat.model.errors import Superseded
@@ -382,6 +383,7 @@ class Pass:
         p, frontier, stack = self._p, self._frontier, self._world.stack
         now = p.clock.now()
         prepared, last_words = self._prepared(now), self._shown(self._last_words)
+        batch = self._next_batch()
         failures = sum(row.hinders for row in self._world.rows.values())
         disagrees = resting.disagrees(stack, failures, at_rest=frontier.at_rest)
         with p.db.write() as tx:
@@ -398,7 +400,7 @@ class Pass:
             if self._failed:
                 self._fail(tx, now)
             elif frontier.at_rest:
-                self._settle(tx, now)
+                self._settle(tx, now, batch)
             again_at = None
             if disagrees:
                 at_rest, number = frontier.at_rest, self._lease.number
@@ -422,12 +424,20 @@ class Pass:
         if not before.disable_rollback and before.action in ROLLED_BACK_ON_FAILURE:
             stacks.roll_back(p.db, tx, before, now, p.limits.stack_timeout_s)
 
-    def _settle(self, tx: Connection, now: float) -> None:
+    def _next_batch(self) -> Batch | None:
+        """What a group becomes once this revision of it is at rest."""
+        stack = self._world.stack
+        if self._failed or not self._frontier.at_rest or stack.status != Status.IN_PROGRESS or stack.parent_id is None:
+            return None
+        with self._p.db.read() as tx:
+            return series.next_batch(self._p.db, tx, stack)
+
+    def _settle(self, tx: Connection, now: float, batch: Batch | None) -> None:
         p, stack = self._p, self._world.stack
         if self._world.settled_revision < stack.revision:
             shards.settle(tx, stack.id, self._lease.number, stack.revision)
         if stack.status == Status.IN_PROGRESS:
-            stack.step_at = series.settle(p.db, tx, stack.id, stack.revision, now)
+            stack.step_at = series.settle(p.db, tx, stack.id, stack.revision, now, batch)
 
     def _tell_parent(self, tx: Connection, now: float) -> None:
         """A nested stack that is not in progress has changed all the same."""

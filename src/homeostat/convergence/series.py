@@ -4,39 +4,60 @@ The pause between two batches is a row with a due time (law 7). What the next ba
 alone (`planner.rolling`), so whoever comes after a crash goes on where the group stands.
 """
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
 from homeostat.convergence import taking
 from homeostat.convergence.definitions import group_desired, touched_shards
 from homeostat.model.status import Action
+from homeostat.model.world import StackFacts
 from homeostat.planner import rolling
 from homeostat.store import stacks
 from homeostat.store.database import Database
+from homeostat.store.shards import Touched
+from homeostat.store.stacks import Desired
 
 
-def settle(db: Database, tx: Connection, stack_id: str, number: int, now: float) -> float | None:
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What a group becomes next. pause_s — before that; desired — written out; touched — see `stacks.go_on`."""
+
+    pause_s: float
+    desired: Desired
+    touched: Mapping[int, Touched] | None
+
+
+def next_batch(db: Database, tx: Connection, stack: StackFacts) -> Batch | None:
+    """The batch after the newest revision of a stack, where that is one of a series."""
+    goes_on = stack.parent_id is not None and stack.action not in stacks.CHANGING_NOTHING
+    group = stacks.group_of(tx, stack.id, stack.revision) if goes_on else None
+    following = rolling.following(group) if group is not None else None
+    if group is None or following is None:
+        return None
+    intent = stacks.intent_of(tx, stack.id, stack.revision)
+    after = replace(group_desired(following), intent=intent, again=stack.revision)
+    touched = touched_shards(Desired("group", group), after)
+    return Batch(group["rollout"]["pause_time"], stacks.write_out(db, after), touched)
+
+
+def settle(db: Database, tx: Connection, stack_id: str, number: int, now: float, batch: Batch | None) -> float | None:
     """Finish the action of a stack that came to rest at revision `number`, unless that is only one batch of a series.
 
-    Gives the time of the next batch when that has to be waited for.
+    batch — the next one, if there is one. Gives its time when that has to be waited for.
     """
     row = stacks.settled(db, tx, stack_id, number)
     if row is None:
         return None
-    goes_on = row.parent_id is not None and row.action not in stacks.CHANGING_NOTHING
-    group = stacks.group_of(tx, stack_id, number) if goes_on else None
-    following = rolling.following(group) if group is not None else None
-    if group is None or following is None:
+    if batch is None:
         stacks.finish(db, tx, row, now)
         if row.action == Action.SNAPSHOT:
             taking.finish(tx, row)
         return None
-    step_at = now + group["rollout"]["pause_time"] if row.step_at is None else float(row.step_at)
+    step_at = now + batch.pause_s if row.step_at is None else float(row.step_at)
     if step_at > now:
         stacks.put_off(tx, row, step_at)
         return step_at
-    before = stacks.desired_of(tx, stack_id, number)
-    after = replace(group_desired(following), environment=before.environment, files=before.files, intent=before.intent)
-    stacks.go_on(db, tx, row, after, now, touched_shards(before, after))
+    stacks.go_on(db, tx, row, batch.desired, now, batch.touched)
     return None

@@ -192,7 +192,7 @@ class Signals:
                 if thing.key == key
             ]
             looks = observed(tx, each.project, each.kind, [each.id], now)
-            sightings.record(self._db, tx, [(thing, looks[0]) for thing in watched])
+            sightings.record(tx, sightings.write_out(self._db, [(thing, looks[0]) for thing in watched]))
 
 
 def _check_awake(owner: Owner) -> None:

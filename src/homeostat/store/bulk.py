@@ -59,16 +59,17 @@ def encode_upsert(
     *,
     key: tuple[str, ...],
     unless: str = "",
+    where: str = "",
     secret: bool = False,
 ) -> Encoded:
     """New rows, or new values for the rows of the same key. No key may come twice.
 
-    unless — a condition on `t` (the row there) and `excluded` (the new one) under which the old one stays; secret —
-    they hold secrets.
+    unless — a condition on `t` (the row there) and `excluded` (the new one) under which the old one stays; where — only
+    new rows that meet this condition, with their values as `{column}`; secret — they hold secrets.
     """
 
     def statement(is_sqlite: bool, table: Table, columns: tuple[str, ...]) -> str:
-        return _upsert(is_sqlite, table, columns, key, unless)
+        return _upsert(is_sqlite, table, columns, key, unless, where)
 
     return _encode(dialect, statement, table, columns, rows, secret)
 
@@ -185,25 +186,33 @@ def _json_places(table: Table, columns: tuple[str, ...]) -> tuple[int, ...]:
 
 
 @cache
-def _insert(is_sqlite: bool, table: Table, columns: tuple[str, ...]) -> str:
+def _insert(is_sqlite: bool, table: Table, columns: tuple[str, ...], where: str = "") -> str:
     into = f"INSERT INTO {table.name} ({', '.join(columns)})"
+    places = _places(is_sqlite, table, columns)
+    met = f" WHERE {where.format(**dict(zip(columns, places, strict=True)))}" if where else ""
     if is_sqlite:
-        return f"{into} VALUES ({', '.join('?' * len(columns))})"
-    return f"{into} SELECT {', '.join(_typed(table, columns))} FROM {_side_by_side(columns)}"
+        return f"{into} SELECT {', '.join(places)}{met}" if met else f"{into} VALUES ({', '.join(places)})"
+    return f"{into} SELECT {', '.join(places)} FROM {_side_by_side(columns)}{_escaped(met)}"
+
+
+def _places(is_sqlite: bool, table: Table, columns: tuple[str, ...]) -> list[str]:
+    """Where the values of a row stand in a statement."""
+    return [f"?{place}" for place, _ in enumerate(columns, 1)] if is_sqlite else _typed(table, columns)
 
 
 @cache
-def _upsert(is_sqlite: bool, table: Table, columns: tuple[str, ...], key: tuple[str, ...], unless: str) -> str:
-    plain = _insert(is_sqlite, table, columns).replace(f"INTO {table.name} ", f"INTO {table.name} AS t ", 1)
+def _upsert(
+    is_sqlite: bool, table: Table, columns: tuple[str, ...], key: tuple[str, ...], unless: str, where: str
+) -> str:
+    plain = _insert(is_sqlite, table, columns, where).replace(f"INTO {table.name} ", f"INTO {table.name} AS t ", 1)
     updated = ", ".join(f"{name} = excluded.{name}" for name in columns if name not in key)
-    where = f" WHERE NOT ({unless})" if unless else ""
-    return f"{plain} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {updated}{where}"
+    stays = f" WHERE NOT ({unless})" if unless else ""
+    return f"{plain} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {updated}{stays}"
 
 
 @cache
 def _update(is_sqlite: bool, table: Table, columns: tuple[str, ...], change: Change) -> str:
-    places = [f"?{place}" for place, _ in enumerate(columns, 1)] if is_sqlite else _typed(table, columns)
-    value_of = dict(zip(columns, places, strict=True))
+    value_of = dict(zip(columns, _places(is_sqlite, table, columns), strict=True))
     assigned = [f"{name} = {value}" for name, value in value_of.items() if name not in change.compared]
     where, also = change.where.format(**value_of), change.also
     if is_sqlite:

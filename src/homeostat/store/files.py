@@ -12,12 +12,16 @@ from weakref import WeakKeyDictionary
 
 from cachetools import LRUCache
 from sqlalchemy import Connection, Engine, Select, Text, select, type_coerce
+from sqlalchemy.engine.interfaces import Dialect
 
 from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.prepared import prepared
+from homeostat.store.schema import cell_of
 from homeostat.store.sealing import Keyring, keys_of
 
+Rows = Sequence[Mapping[str, str]]
+"""Of the table, written out."""
 REMEMBERED_MAX = 32 * 1024 * 1024
 """Characters of texts that a process remembers of one database."""
 
@@ -78,22 +82,23 @@ def _remembered(tx: Connection) -> _Remembered:
     return found
 
 
-def store(db: Database, tx: Connection, files: Mapping[str, str]) -> Mapping[str, str]:
-    """Keep texts, and give their hashes by name.
+def write_out(dialect: Dialect, files: Mapping[str, str]) -> tuple[Mapping[str, str], Rows]:
+    """Hashes of texts by name, and the rows that are to be stored.
 
     Those that were read from a revision are there: it is in use, and files go only when no revision names them.
     """
     if isinstance(files, StoredFiles):
-        return files.hashes
+        return files.hashes, []
     hashes = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in files.items()}
-    if hashes:
-        rows = {hashes[name]: {"hash": hashes[name], "content": text} for name, text in files.items()}
-        _insert(db, tx, list(rows.values()))
-    return hashes
+    contents = {hashes[name]: text for name, text in files.items()}
+    column = schema.file.c.content
+    return hashes, [{"hash": each, "content": cell_of(dialect, column, text)} for each, text in contents.items()]
 
 
-def _insert(db: Database, tx: Connection, rows: Sequence[Mapping[str, str]]) -> None:
-    """A file that is there already stays, unless it is sealed with another key, which may be lost."""
+def store(db: Database, tx: Connection, rows: Rows) -> None:
+    """Keep texts. A file that is there already stays, unless it is sealed with another key, which may be lost."""
+    if not rows:
+        return
     new = db.insert(schema.file)
     there, wanted = type_coerce(schema.file.c.content, Text), type_coerce(new.excluded.content, Text)
     tx.execute(

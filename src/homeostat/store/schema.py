@@ -71,6 +71,13 @@ def without_nul(text: str) -> str:
     return text.replace("\0", "\ufffd")
 
 
+class Cell(str):
+    """Text of a cell, written out, and sealed where it is to be, before the transaction that stores it: to write out
+    much takes time for which others would wait."""
+
+    __slots__ = ()
+
+
 class Json(TypeDecorator[Any]):
     """Plain data as JSON text: the same bytes in every database, and faster than their own JSON types."""
 
@@ -78,7 +85,9 @@ class Json(TypeDecorator[Any]):
     cache_ok = True
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
-        return None if value is None else to_json(value)
+        if value is None or isinstance(value, Cell):
+            return value
+        return to_json(value)
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
         """Called for each cell: so not through `process_result_value`, which costs as much again."""
@@ -103,7 +112,9 @@ class Sealed(Json):
         self.always = always
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
-        return None if value is None else keys_of(dialect).seal(to_json(value), self.place)
+        if value is None or isinstance(value, Cell):
+            return value
+        return keys_of(dialect).seal(to_json(value), self.place)
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
         place = self.place
@@ -132,10 +143,17 @@ class SealedText(TypeDecorator[str]):
         self.place = place
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        return None if value is None else seal_text(keys_of(dialect), value, self.place)
+        if value is None or isinstance(value, Cell):
+            return value
+        return seal_text(keys_of(dialect), value, self.place)
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
         return None if value is None else open_text(keys_of(dialect), value, self.place)
+
+
+def cell_of(dialect: Dialect, column: Column[Any], value: Any) -> Cell:
+    """What a column holds for a value that is not None. column — of one of the types above."""
+    return Cell(column.type.process_bind_param(value, dialect))  # type: ignore[attr-defined]
 
 
 Sequence = BigInteger().with_variant(Integer, "sqlite")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, CursorResult, Select, Text, and_, func, select, tuple_, type_coerce
+from sqlalchemy.engine.interfaces import Dialect
 
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.status import Status
@@ -106,10 +107,46 @@ _NEWER = Change(
 """An older look never replaces a newer one, nor one at another thing; the number is that of an observer."""
 
 
-def record(db: Database, tx: Connection, looks: Sequence[tuple[Watched, Observation]]) -> None:
-    """Store looks that differ from what was seen before; older looks never replace newer ones."""
-    for secret, rows in _apart(looks).items():
-        bulk.update(tx, _observed, _COLUMNS, rows, _NEWER, secret=secret)
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Looks, written out as the database takes them: no time of a transaction goes into that. keys — of their rows."""
+
+    keys: Sequence[str]
+    looks: Sequence[bulk.Encoded]
+    properties: Sequence[bulk.Encoded] = ()
+
+
+def write_out(db: Database, looks: Sequence[tuple[Watched, Observation]]) -> Written:
+    """What `record` stores."""
+    return Written([thing.key for thing, _ in looks], _encode_looks(db.engine.dialect, looks))
+
+
+def write_out_all(db: Database, stack_id: str, looks: Sequence[tuple[Watched, Observation]], now: float) -> Written:
+    """The same, of things of one stack, with the observed values of the properties that the template sets (CV1)."""
+    dialect = db.engine.dialect
+    properties = [
+        worlds.encode_properties(dialect, stack_id, observed, now, secret, only_alive=True)
+        for secret, observed in _properties(looks).items()
+    ]
+    return Written([thing.key for thing, _ in looks], _encode_looks(dialect, looks), properties)
+
+
+def record(tx: Connection, written: Written) -> None:
+    """Store looks that differ from what was seen before; older looks never replace newer ones. Properties are those of
+    rows that are still there."""
+    for each in written.looks:
+        each.store(tx)
+    if written.properties:
+        _hold_alive(tx, written.keys)
+    for each in written.properties:
+        each.store(tx)
+
+
+def _encode_looks(dialect: Dialect, looks: Sequence[tuple[Watched, Observation]]) -> list[bulk.Encoded]:
+    return [
+        bulk.encode_update(dialect, _observed, _COLUMNS, rows, _NEWER, secret=secret)
+        for secret, rows in _apart(looks).items()
+    ]
 
 
 def _apart(looks: Sequence[tuple[Watched, Observation]]) -> dict[bool, list[Values]]:
@@ -134,25 +171,19 @@ def remembered(thing: Watched, look: Observation) -> dict[str, Any]:
     return {**once, **look.properties}
 
 
-def record_properties(
-    db: Database, tx: Connection, stack_id: str, looks: Sequence[tuple[Watched, Observation]], now: float
-) -> None:
-    """Store the observed values of the properties that the template sets (CV1), of rows that are still there."""
-    alive = set(_alive(tx, [thing.key for thing, _ in looks]).scalars())
+def _properties(looks: Sequence[tuple[Watched, Observation]]) -> dict[bool, list[tuple[str, str, dict[str, Any]]]]:
+    """Key of the row, name of the resource, property -> observed value; by whether they hold secrets."""
     observed: dict[bool, list[tuple[str, str, dict[str, Any]]]] = defaultdict(list)
     for thing, look in looks:
-        if thing.key not in alive:
-            continue
         kind = type_of(thing.type)
         seen = Thing(thing.key, thing.name, thing.name, kind.complete(thing.properties), look, thing.handle)
         observed[thing.secret].append((thing.key, thing.name, kind.observed_properties(seen)))
-    for secret, properties in observed.items():
-        worlds.record_properties(tx, stack_id, properties, now, secret)
+    return observed
 
 
 @prepared
-def _alive(keys: Sequence[str]) -> Select[Any]:
-    """The keys whose rows are there, which are kept from other writers."""
+def _hold_alive(keys: Sequence[str]) -> Select[Any]:
+    """Keep the rows that are there from other writers."""
     return held_back(select(_resource.c.key).where(_resource.c.key.in_(keys)))
 
 

@@ -8,8 +8,11 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Executable,
+    Integer,
     Row,
     Select,
+    Text,
     UpdateBase,
     and_,
     bindparam,
@@ -19,6 +22,7 @@ from sqlalchemy import (
     insert,
     or_,
     select,
+    type_coerce,
     update,
 )
 from sqlalchemy.exc import IntegrityError
@@ -27,9 +31,10 @@ from homeostat.model.errors import Rejected, stack_not_found
 from homeostat.model.plan import Event
 from homeostat.model.status import LOCKING, MAINTENANCE, Action, Status
 from homeostat.model.world import Spares, StackFacts
-from homeostat.store import bulk, delegations, events, files, looking, schema, shards, sinks, snapshots, stackusers
+from homeostat.store import delegations, events, files, looking, schema, shards, sinks, snapshots, stackusers, written
 from homeostat.store.database import Database, held_back
 from homeostat.store.prepared import prepared
+from homeostat.store.written import Parts, Written
 from homeostat.templates.environments import SINKS
 
 
@@ -40,7 +45,8 @@ class Desired:
     kind — `template`, `group`, `chain` or `empty`; files — name -> text; shards — how many it needs; intent — of a
     nested stack, the act of its parent that it comes from: carried out twice, it is still one revision; secret — it
     holds secrets, or something in its tree does; False: surely not; None: nobody has looked; size — how many resources
-    it has, None: as many as the revision before.
+    it has, None: as many as the revision before; written — the same, written out (see `write_out`); again — number of
+    a revision of the same stack that says this already: what is left out here is copied from there.
     """
 
     kind: str = "empty"
@@ -52,6 +58,12 @@ class Desired:
     intent: str = ""
     secret: bool | None = None
     size: int | None = field(default=None, compare=False)
+    written: Written | None = field(default=None, compare=False, repr=False)
+    again: int | None = field(default=None, compare=False)
+
+    @property
+    def parts(self) -> Parts:
+        return self.template, self.parameters, self.environment, self.files
 
     @property
     def sinks(self) -> Sequence[Mapping[str, Any]]:
@@ -63,7 +75,6 @@ EMPTY = Desired(size=0)
 MERELY_LOOKED_AT = frozenset({Action.CHECK, Action.SNAPSHOT})
 CHANGING_NOTHING = MERELY_LOOKED_AT | MAINTENANCE
 """Actions that change nothing of what is there."""
-REVISION_COLUMNS = tuple(column.name for column in schema.revision.c)
 ASKED_MAX = 500
 """Stacks that one query is about."""
 
@@ -268,7 +279,7 @@ def _ask_again(
 ) -> int:
     """The same desired state as another revision: complete from the start where the one before is. A stack on its way
     back to a snapshot stays on it."""
-    desired = replace(desired_of(tx, stack.id, stack.revision), intent=intent)
+    desired = replace(said_again(tx, stack, stack.revision), intent=intent)
     goes_back = stack.snapshot if facts(stack).restoring else None
     columns = {"look_from": db.now_of(tx), "rollback_to": stack.rollback_to, "snapshot": goes_back, **(changes or {})}
     if stack.complete_revision == stack.revision:
@@ -295,11 +306,96 @@ def _seconds(timeout_mins: int | None, default_s: float) -> float:
     return timeout_mins * 60.0 if timeout_mins else default_s
 
 
+def write_out(db: Database, desired: Desired) -> Desired:
+    """The same, to be stored without taking time in the transaction that does it."""
+    return replace(desired, written=written.write_out(db.engine.dialect, desired.parts))
+
+
 def store_revision(db: Database, tx: Connection, stack_id: str, number: int, desired: Desired, now: float) -> None:
     """Keep what was asked for; it never changes."""
-    hashes = files.store(db, tx, desired.files)
-    said = (desired.kind, desired.template, desired.parameters, desired.environment, hashes, desired.intent)
-    bulk.insert(tx, schema.revision, REVISION_COLUMNS, [(stack_id, number, *said, now)], secret=True)
+    if desired.again is not None and not desired.template:
+        _say_again(tx, stack_id, number, desired.again, desired.intent, now, None, regroups=False)
+        return
+    said = desired.written
+    if said is None or not said.says(desired.parts):
+        said = written.write_out(db.engine.dialect, desired.parts)
+    if desired.again is not None:
+        _say_again(tx, stack_id, number, desired.again, desired.intent, now, said.template, regroups=True)
+        return
+    files.store(db, tx, said.files)
+    texts = (said.template, said.parameters, said.environment, said.hashes)
+    _say(tx, stack_id, number, desired.kind, *texts, desired.intent, now)
+
+
+@prepared
+def _say(
+    stack_id: str,
+    number: int,
+    kind: str,
+    template: Any,
+    parameters: Any,
+    environment: Any,
+    files: Any,
+    intent: str,
+    created_at: float,
+) -> Executable:
+    return insert(schema.revision).values(
+        stack_id=stack_id,
+        number=number,
+        kind=kind,
+        template=template,
+        parameters=parameters,
+        environment=environment,
+        files=files,
+        intent=intent,
+        created_at=created_at,
+    )
+
+
+@prepared
+def _say_again(
+    stack_id: str, number: int, again: int, intent: str, now: float, template: Any, *, regroups: bool
+) -> Executable:
+    """Copies cells as they are. regroups — with this template instead."""
+    table = schema.revision
+    said = {column.name: column for column in table.c}
+    new: dict[str, Any] = {
+        "number": type_coerce(number, Integer),
+        "intent": type_coerce(intent, Text),
+        "created_at": now,
+    }
+    if regroups:
+        new["template"] = type_coerce(template, table.c.template.type)
+    source = select(*({**said, **new}.values())).where(table.c.stack_id == stack_id, table.c.number == again)
+    return insert(table).from_select(list(said), source)
+
+
+def said_again(tx: Connection, stack: Row[Any], number: int) -> Desired:
+    """What a revision of a stack says, to be made its newest one: nothing is read but who is told of a root stack.
+
+    Fails: LookupError when there is none.
+    """
+    row = _said(tx, stack.id, number).first()
+    if row is None:
+        raise LookupError(f"stack {stack.id} has no revision {number}")
+    return Desired(row.kind, environment=row.environment if stack.parent_id is None else {}, again=number)
+
+
+@prepared
+def _said(stack_id: str, number: int) -> Select[Any]:
+    table = schema.revision
+    return select(table.c.kind, table.c.environment).where(table.c.stack_id == stack_id, table.c.number == number)
+
+
+def intent_of(tx: Connection, stack_id: str, number: int) -> str:
+    """The act of the parent that a revision of a nested stack comes from."""
+    return str(_intent(tx, stack_id, number).scalar_one())
+
+
+@prepared
+def _intent(stack_id: str, number: int) -> Select[Any]:
+    table = schema.revision
+    return select(table.c.intent).where(table.c.stack_id == stack_id, table.c.number == number)
 
 
 def desired_of(tx: Connection, stack_id: str, number: int) -> Desired:
@@ -605,7 +701,7 @@ def wake_parent(tx: Connection, row: Row[Any], now: float) -> None:
 def roll_back(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_s: float) -> int:
     """Go back to the last COMPLETE revision (CV11), or to nothing where there is none. Gives the new revision."""
     goal = stack.complete_revision
-    desired = EMPTY if goal is None else desired_of(tx, stack.id, goal)
+    desired = EMPTY if goal is None else said_again(tx, stack, goal)
     return revise(db, tx, stack, Action.ROLLBACK, desired, now, timeout_s, {"rollback_to": goal or 0})
 
 

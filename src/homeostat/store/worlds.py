@@ -151,9 +151,9 @@ def _rows(found: CursorResult[*tuple[Any, ...]]) -> Rows:
     return rows, seen
 
 
-def add(tx: Connection, rows: Iterable[Resource]) -> None:
-    """New rows of a new stack."""
-    bulk.insert(tx, _resource, COLUMNS, map(_values_of, rows))
+def encode_new(db: Database, rows: Iterable[Resource], *, secret: bool = False) -> bulk.Encoded:
+    """New rows of a new stack, to be stored later. secret — they may hold secrets."""
+    return bulk.encode_insert(db.engine.dialect, _resource, COLUMNS, map(_values_of, rows), secret=secret)
 
 
 def held(tx: Connection, handles: Sequence[str]) -> list[Row[Any]]:
@@ -249,20 +249,20 @@ def _encode_seen(
     observed = bulk.encode_upsert(dialect, _observed, _SEEN, looks, key=("key",), unless=unless, secret=secret)
     gone = writes.removed.keys() | writes.unborn
     looked = [(row.key, row.name, seen) for row, seen in writes.properties if row.key not in gone]
-    return observed, _encode_properties(dialect, stack_id, looked, now, secret)
+    return observed, encode_properties(dialect, stack_id, looked, now, secret)
 
 
-def record_properties(
-    tx: Connection, stack_id: str, observed: Sequence[tuple[str, str, dict[str, Any]]], now: float, secret: bool
-) -> None:
-    """Store (row key, resource name, property -> observed value) in `resource_properties_observed` (CV1), and since
-    when it has been so. secret — they hold secrets."""
-    _encode_properties(tx.dialect, stack_id, observed, now, secret).store(tx)
-
-
-def _encode_properties(
-    dialect: Dialect, stack_id: str, observed: Sequence[tuple[str, str, dict[str, Any]]], now: float, secret: bool
+def encode_properties(
+    dialect: Dialect,
+    stack_id: str,
+    observed: Sequence[tuple[str, str, dict[str, Any]]],
+    now: float,
+    secret: bool,
+    *,
+    only_alive: bool = False,
 ) -> bulk.Encoded:
+    """(row key, resource name, property -> observed value) for `resource_properties_observed` (CV1), and since when it
+    has been so. secret — they hold secrets; only_alive — rows may be gone when it is stored."""
     rows = {
         (key, prop): (key, prop, stack_id, name, value, now)
         for key, name, properties in observed
@@ -270,4 +270,6 @@ def _encode_properties(
     }
     same = "coalesce(excluded.prop_value, '') = coalesce(t.prop_value, '')"
     key = ("id", "prop_name")
-    return bulk.encode_upsert(dialect, _properties, _PROPERTY, rows.values(), key=key, unless=same, secret=secret)
+    where = "EXISTS (SELECT 1 FROM resource WHERE resource.key = {id})" if only_alive else ""
+    values = rows.values()
+    return bulk.encode_upsert(dialect, _properties, _PROPERTY, values, key=key, unless=same, where=where, secret=secret)
