@@ -53,11 +53,13 @@ LATER = frozenset(Action) - {Action.INIT, Action.CREATE, Action.ADOPT, Action.RO
 RESOURCE_ACTIONS: Mapping[str, frozenset[Action]] = {
     Action.INIT: frozenset({Action.CREATE, Action.ADOPT, Action.DELETE}),
     **dict.fromkeys(LATER | {Action.CREATE, Action.ADOPT}, LATER),
-    **dict.fromkeys((Action.ADOPT, Action.CHECK), LATER | {Action.CREATE}),
+    Action.ADOPT: LATER | {Action.CREATE},
+    Action.CHECK: LATER | {Action.CREATE, Action.ADOPT},
     Action.DELETE: frozenset({Action.DELETE}),
 }
 """Which other actions may come after one, for a resource. What is being deleted never comes back: a new row does.
-What was to be taken over, and is not there, is made; so is what was marked unhealthy before it was ever there."""
+What was to be taken over, and is not there, is made; so is what was marked unhealthy before it was ever there. And what
+could not be taken over, and was marked, has failed with that again when the time of its mark is over."""
 
 STACK_ACTIONS: Mapping[str, frozenset[Action]] = {
     **dict.fromkeys(Action, LATER | {Action.ROLLBACK}),
