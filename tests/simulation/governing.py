@@ -164,7 +164,8 @@ class HealingLaws:
         healed = sum(not any(self._requires(stack, row, each) for each in begun) for row in beside)
         allowed = max(1, int(share_of(stack) * len({row.name for row in mine if kind_of(row.type)}) + 1e-9))
         self._full += healed == allowed
-        if agreed != {row.key for row in begun} and all(self._rules(stack, row, now) for row in begun):
+        decided_since = all(row.revision == stack.revision and self._rules(stack, row, now) for row in begun)
+        if decided_since and agreed != {row.key for row in begun}:
             told = [row.name for row in mine if row.being_healed]
             self._demand(healed <= allowed, f"{told} of {stack.name} are being healed, and {allowed} may be at a time")
 
