@@ -19,6 +19,7 @@ import pytest
 from tests.waiting import PATIENCE_S, until
 
 from homeostat.clouds.local import LocalCloud, processes, servers
+from homeostat.clouds.local.tree import remove_tree
 from homeostat.clouds.port import Change, Intent, Operation, Sighting
 from homeostat.model.errors import Terminal, Transient
 from homeostat.model.observed import Observation, Presence
@@ -415,6 +416,30 @@ def test_what_is_removed_behind_our_back_is_absent(cloud: LocalCloud, root: Path
         os.rename(root / "networks" / network.handle, root / "elsewhere")
         until(lambda: Sighting("network", network.handle) in watching.came)
     assert cloud.observe("network", [network.handle])[0].presence is Presence.ABSENT
+
+
+def test_ports_of_a_server_that_was_removed_behind_our_back_keep_nothing(cloud: LocalCloud, root: Path) -> None:
+    """Neither its address, which the next one may want, nor what it was connected to."""
+    network = made(cloud, "network", name="net").handle
+    subnet = made(cloud, "subnet", network=network, cidr="10.1.0.0/29").handle
+    group = made(cloud, "security_group", name="group").handle
+    entry = {"network": network, "fixed_ip": "10.1.0.3"}
+
+    def lose(handle: str) -> None:
+        for pid in owned(root):
+            os.kill(pid, signal.SIGKILL)
+        remove_tree(str(root / "servers" / handle))
+
+    lose(server(cloud, "first", networks=[entry], security_groups=[group]).handle)
+    second = server(cloud, "second", networks=[entry], security_groups=[group]).handle
+    assert [each["device_id"] for each in (seen(cloud, "port", id) for id in os.listdir(root / "ports")) if each] == [
+        second
+    ]
+    (answer,) = cloud.delete("subnet", [subnet])
+    assert isinstance(answer, Transient), "the second one is there"
+    lose(second)
+    answers = [cloud.delete(kind, [id])[0] for kind, id in (("security_group", group), ("subnet", subnet))]
+    assert all(isinstance(each, Observation) for each in answers), answers
 
 
 @pytest.mark.parametrize("handle", ["..", "../servers", "/etc", "a/b", "\n", ""])

@@ -214,9 +214,14 @@ class Family:
         return record
 
     def refuse_if_used(self, look: Look, record: Record) -> None:
-        users = [f"{user.kind} {user.spec.get('name') or user.id}" for user in self.users(look, record)]
-        if users:
-            raise Transient(f"{self.kind} {record.id} is in use by {', '.join(users[:5])}")
+        """What only served something that somebody has removed by hand keeps nothing, and goes."""
+        users = list(self.users(look, record))
+        outlived = [user for user in users if look.outlived(user)]
+        for user in outlived:
+            look.drop(user)
+        named = [f"{user.kind} {user.spec.get('name') or user.id}" for user in users if user not in outlived]
+        if named:
+            raise Transient(f"{self.kind} {record.id} is in use by {', '.join(named[:5])}")
 
     def _operate(self, look: Look, operation: Operation) -> Record | None:
         record = self.changeable(look, operation.handle)

@@ -151,10 +151,22 @@ def _addressed(look: Look, network_id: str, spec: Mapping[str, Any], kept: Recor
     fixed = []
     for entry in wanted:
         subnet = _subnet_for(look, subnets, entry)
-        address = choose({**subnet.spec, **subnet.facts}, busy, entry.get("ip_address"))
+        address = _chosen(look, subnet, busy, entry.get("ip_address"))
         busy.add(address)
         fixed.append({"subnet_id": subnet.id, "ip_address": address})
     return {"fixed_ips": fixed, "subnet_ids": [each["subnet_id"] for each in fixed]}
+
+
+def _chosen(look: Look, subnet: Record, busy: set[str], wanted: str | None) -> str:
+    """An address that is not in `busy`. Before none is left, ports of servers that are gone give up theirs."""
+    facts = {**subnet.spec, **subnet.facts}
+    try:
+        return choose(facts, busy, wanted)
+    except Transient:
+        for port in [each for each in look.all("port").values() if look.outlived(each)]:
+            look.drop(port)
+            busy -= addresses_of(port)
+        return choose(facts, busy, wanted)
 
 
 def _subnet_for(look: Look, subnets: list[Record], entry: Mapping[str, Any]) -> Record:

@@ -406,6 +406,11 @@ class Look:
         """Things of `kind` whose fact is `id`, or a list with `id` in it."""
         return [record for record in self.all(kind).values() if _mentions(record.facts.get(fact), id)]
 
+    def outlived(self, record: Record) -> bool:
+        """Was it made for something else alone, which is not there any more? Fails: Damaged, Transient."""
+        user = record.facts.get("used_by") if record.facts.get("own") else None
+        return user is not None and self._tree.whole.read(*user) is None
+
     def store(self, record: Record) -> None:
         self._tree.write(record)
         if self._tree.project is not None:
