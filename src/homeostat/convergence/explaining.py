@@ -96,9 +96,12 @@ class Explaining:
 
     def page(self, stack: Row[Any], limit: int, after: Place | None = None, depth: int = 0) -> Page:
         """At most `limit` explanations in the order of shards, causes first; each before those of its nested stack, of
-        which the first are told, down to `depth` levels."""
+        which the first are told, down to `depth` levels. Last come those of nested stacks that are well as seen from
+        above, where healing waits."""
         found: list[Told] = []
         place = self._pages(stack, found, (), limit, after, depth)
+        if place is None and after is None:
+            self._inside(stack, found, limit, depth)
         busy = bool(found) or place is not None or after is not None
         return Page(found, place, explain_stack(stacks.facts(stack), busy))
 
@@ -180,6 +183,16 @@ class Explaining:
         child = self._child(each) if depth > 0 else None
         if child is not None:
             self._pages(child, found, path, limit, None, depth - 1)
+
+    def _inside(self, stack: Row[Any], found: list[Told], limit: int, depth: int) -> None:
+        below = progress.below(self._tx, stack.id, depth) or []
+        untold = progress.unrested(self._tx, [each.id for each in below]) - {each.stack.id for each in found}
+        paths: dict[str, tuple[str, ...]] = {stack.id: ()}
+        for each in below:
+            paths[each.id] = (*paths[each.parent_id], each.parent_name)
+            row = stacks.get(self._tx, each.id) if each.id in untold and len(found) < limit else None
+            if row is not None:
+                self._pages(row, found, paths[each.id], limit, None, 0)
 
     def _told(self, stack: Row[Any], number: int, path: tuple[str, ...], each: Explanation) -> Told:
         child = self._child(each)

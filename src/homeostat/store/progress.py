@@ -27,13 +27,13 @@ class Counted:
 
 
 def below(tx: Connection, stack_id: str, depth: int) -> list[Row[Any]] | None:
-    """Id and revision of the live stacks below, down to so many levels; None when they are too many."""
+    """Id, revision, parent and name there of the live stacks below, down to so many levels, upper ones first; None when
+    they are too many."""
     found: list[Row[Any]] = []
     parents = [stack_id]
     for _ in range(depth):
-        chosen = select(_stack.c.id, _stack.c.revision).where(
-            _stack.c.parent_id.in_(parents), _stack.c.deleted_at.is_(None)
-        )
+        columns = (_stack.c.id, _stack.c.revision, _stack.c.parent_id, _stack.c.parent_name)
+        chosen = select(*columns).where(_stack.c.parent_id.in_(parents), _stack.c.deleted_at.is_(None))
         children: list[Row[Any]] = list(tx.execute(chosen.limit(STACKS_MAX + 1 - len(found))))
         found += children
         if len(found) > STACKS_MAX:
@@ -63,6 +63,12 @@ def unfinished(tx: Connection, stack_id: str) -> list[Row[Any]]:
     """Number, planned and done of the shards of a stack in which not everything is done."""
     chosen = select(_shard.c.number, _shard.c.planned, _shard.c.done)
     return list(tx.execute(chosen.where(_shard.c.stack_id == stack_id, _shard.c.done < _shard.c.planned)))
+
+
+def unrested(tx: Connection, stack_ids: Collection[str]) -> set[str]:
+    """Those of the stacks in which something is not done."""
+    chosen = select(_shard.c.stack_id).where(_shard.c.stack_id.in_(stack_ids), _shard.c.done < _shard.c.planned)
+    return set(tx.execute(chosen.distinct()).scalars())
 
 
 def moving(tx: Connection, stack: Row[Any], now: float, first: int, limit: int) -> list[Row[Any]]:

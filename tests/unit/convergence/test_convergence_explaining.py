@@ -378,6 +378,18 @@ def test_the_estimate_follows_the_critical_path() -> None:
     assert (outlook(service, second).planned, outlook(service, second).done) == (2, 2)
 
 
+def test_what_waits_in_a_nested_stack_is_told_although_that_is_well_as_seen_from_above() -> None:
+    """Healing that is held back fails nothing: neither the group nor its owner says that anything is wrong."""
+    service = Service()
+    stack_id = service.create({"g": group(5)})
+    service.rest()
+    for handle in list(service.cloud.things("server")):
+        service.cloud.hide(handle)
+    service.live(300.0)
+    assert service.state(stack_id) == "CREATE_COMPLETE"
+    assert whys(service, stack_id, depth=1) == {f"g.{number}": Why.BLIND for number in range(5)}
+
+
 def test_nested_stacks_are_counted_too() -> None:
     service = Service(SLOW)
     stack_id = service.create({"g": group(3), "d": double()})
