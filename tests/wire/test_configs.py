@@ -7,9 +7,11 @@ import httpx
 import pytest
 from heatclient import exc
 from heatclient.v1.client import Client as HeatClient
+from sqlalchemy import select, update
 
+from homeostat.store import schema, shards
 from tests.waiting import until
-from tests.wire.running import settled
+from tests.wire.running import Running, settled
 
 WAITING = """
 heat_template_version: 2018-08-31
@@ -133,6 +135,48 @@ def test_deployments_of_the_client(heat: HeatClient) -> None:
     heat.software_deployments.delete(made.id)
     assert list(heat.software_deployments.list()) == []
     heat.software_configs.delete(config.id)
+
+
+DEPLOYING = """
+heat_template_version: 2018-08-31
+resources:
+  config: {type: OS::Heat::SoftwareConfig, properties: {config: x}}
+  alone:
+    type: OS::Heat::SoftwareDeployment
+    properties: {config: {get_resource: config}, server: srv-1}
+  group:
+    type: OS::Heat::SoftwareDeploymentGroup
+    properties: {config: {get_resource: config}, servers: {one: srv-2, two: srv-3}}
+"""
+
+
+def test_deployments_of_a_stack_whose_time_is_over_have_failed(
+    heat: HeatClient, http: httpx.Client, service: Running, project: str
+) -> None:
+    def deployments() -> dict[str, Any]:
+        return {each.server_id: each for each in heat.software_deployments.list()}
+
+    stack_id = heat.stacks.create(stack_name="late", template=DEPLOYING)["stack"]["id"]
+    until(lambda: len(deployments()) == 3, "all to wait for their outputs")
+    assert {each.status for each in deployments().values()} == {"IN_PROGRESS"}
+    heat.software_deployments.update(deployments()["srv-3"].id, status="COMPLETE")
+    out_of_time(service, project)
+    settled(http, stack_id, status="CREATE_FAILED")
+    until(lambda: deployments()["srv-2"].status != "IN_PROGRESS", "the group's stack to end too")
+    states = {server: each.status for server, each in deployments().items()}
+    assert states == {"srv-1": "FAILED", "srv-2": "FAILED", "srv-3": "COMPLETE"}
+    alone = heat.software_deployments.get(deployments()["srv-1"].id)
+    assert (alone.status, alone.status_reason) == ("FAILED", "ResourceInError: resources.alone: CREATE timed out")
+
+
+def out_of_time(service: Running, project: str) -> None:
+    """The time of the project's stacks is over."""
+    with service.db.write() as tx:
+        now = service.db.now_of(tx)
+        mine = schema.stack.c.project == project
+        tx.execute(update(schema.stack).where(mine).values(deadline=now))
+        for stack_id in tx.execute(select(schema.stack.c.id).where(mine)).scalars().all():
+            shards.wake(tx, stack_id, now, shards.USER)
 
 
 def test_other_projects_see_none_of_it(heat: HeatClient, endpoint: str) -> None:

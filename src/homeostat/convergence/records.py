@@ -638,7 +638,7 @@ def _owned(keeper: Keeper, owner: Owner | None) -> Owner:
     """Fails: Terminal when the resource is gone: its creation was given up."""
     if owner is None and keeper.needs_owner:
         raise Terminal("the resource that this was asked for is not there any more")
-    return owner or Owner("", "", "", "", "", "", None, 0, "", "", "")
+    return owner or Owner("", "", "", "", "", "", "", None, 0, "", "", "")
 
 
 def observed(tx: Connection, project: str, kind: str, ids: Sequence[str], now: float) -> list[Observation]:

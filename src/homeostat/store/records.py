@@ -44,8 +44,8 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The resource that a thing stands for, and its stack. handle — "" until its creation is recorded; lock, suspended
-    — of the stack, see `store.schema`."""
+    """The resource that a thing stands for, and its stack. handle — "" until its creation is recorded; reason — of its
+    status; lock, suspended — of the stack, see `store.schema`."""
 
     key: str
     name: str
@@ -53,6 +53,7 @@ class Owner:
     handle: str
     action: str
     status: str
+    reason: str
     metadata: Any
     shard: int
     stack_id: str
@@ -208,7 +209,7 @@ def _owners(tx: Connection, column: Any, values: Collection[str]) -> list[Owner]
 
 
 def _owner_columns() -> Select[Any]:
-    names = ("key", "name", "type", "handle", "action", "status", "metadata", "shard")
+    names = ("key", "name", "type", "handle", "action", "status", "reason", "metadata", "shard")
     columns = (_resource.c[name] for name in names)
     of_stack = (_stack.c.id, _stack.c.name, _stack.c.project, _stack.c.lock, _stack.c.suspended)
     return select(*columns, *of_stack).join(_stack, _stack.c.id == _resource.c.stack_id)

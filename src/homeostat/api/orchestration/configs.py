@@ -1,7 +1,7 @@
 """Software configs, and their deployments to servers: those of stacks, and those that callers keep themselves."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import Path, Query
@@ -20,11 +20,12 @@ from homeostat.convergence import access_keys
 from homeostat.convergence.records import deployed, end_deployment
 from homeostat.convergence.signalling import wire_config
 from homeostat.model.errors import Rejected
+from homeostat.model.status import Status
 from homeostat.resources.families import deployments
 from homeostat.resources.families.configs import CONFIG, from_request
 from homeostat.resources.families.deployments import DEPLOYMENT
 from homeostat.store import records
-from homeostat.store.records import Record
+from homeostat.store.records import Owner, Record
 
 ROUTER = router("software configs")
 KEPT_MAX = 4096
@@ -122,7 +123,7 @@ def list_deployments(
 ) -> Response:
     with ask.db.read() as tx:
         found = records.listed(tx, DEPLOYMENT, ask.listed_project, link=server_id)
-    return Json({"software_deployments": [_deployment(each) for each in found]})
+        return Json({"software_deployments": _deployments(tx, found)})
 
 
 @ROUTER.post(
@@ -144,7 +145,7 @@ def create_deployment(ask: Ask, body: Body) -> Response:
     object |= {"status_reason": "", "server_id": server, **given}
     made = _record(ask, DEPLOYMENT, object, server)
     _add(ask, made)
-    return Json({"software_deployment": _deployment(made)})
+    return Json({"software_deployment": _deployment(made, None)})
 
 
 @ROUTER.get(
@@ -177,7 +178,8 @@ def _project_of(tx: Connection, ask: Asked, server_id: str) -> str:
 )
 def show_deployment(ask: Ask, deployment_id: DeploymentId) -> Response:
     with ask.db.read() as tx:
-        return Json({"software_deployment": _deployment(_found(tx, ask, DEPLOYMENT, deployment_id))})
+        (shown,) = _deployments(tx, [_found(tx, ask, DEPLOYMENT, deployment_id)])
+    return Json({"software_deployment": shown})
 
 
 @ROUTER.put(
@@ -199,7 +201,8 @@ def update_deployment(ask: Ask, deployment_id: DeploymentId, body: Body) -> Resp
         found.object |= given
         records.keep(tx, found, now)
         ask.service.signals.look(tx, [found], now)
-    return Json({"software_deployment": _deployment(found)})
+        (shown,) = _deployments(tx, [found])
+    return Json({"software_deployment": shown})
 
 
 @ROUTER.delete(
@@ -272,7 +275,18 @@ def _config_item(found: Record, project: str | None) -> Wire:
     return {"id": found.id, **shown, "creation_time": at(found.created_at)}
 
 
-def _deployment(found: Record) -> Wire:
+def _deployments(tx: Connection, found: Sequence[Record]) -> list[Wire]:
+    waiting = [each for each in found if each.object.get("status") == deployments.IN_PROGRESS]
+    keys = {each.id: records.key_of(each.token) for each in waiting}
+    owners = records.owners(tx, keys.values())
+    return [_deployment(each, owners.get(keys.get(each.id, ""))) for each in found]
+
+
+def _deployment(found: Record, owner: Owner | None) -> Wire:
+    """One that waits for outputs has failed when its resource has: the stack's time was over, say. owner — that
+    resource, None where the deployment does not wait, or is of no stack."""
     names = ("server_id", "config_id", "input_values", "output_values", "action", "status", "status_reason")
     shown: Wire = {"id": found.id, **{name: found.object.get(name) for name in names}}
+    if owner is not None and owner.status == Status.FAILED:
+        shown |= {"status": deployments.FAILED, "status_reason": owner.reason}
     return {**shown, "creation_time": at(found.created_at), "updated_time": at(found.updated_at)}
