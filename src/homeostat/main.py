@@ -574,15 +574,16 @@ def private_paths(settings: ServiceSettings) -> "list[Path]":
 
 
 def cloud(settings: ServiceSettings, db: "Database") -> "LocalCloud | SimulatedCloud":
+    from homeostat.clouds.heat_api import KIND
     from homeostat.clouds.local import LocalCloud
-    from homeostat.clouds.simulated import SimulatedCloud
+    from homeostat.clouds.simulated import KINDS, SimulatedCloud
     from homeostat.store import identities
 
     adapters: Mapping[str, Callable[[], LocalCloud | SimulatedCloud]] = {
         "local": lambda: LocalCloud(
             State(settings.state).cloud, identities.Ledger(db, "local"), private_paths(settings)
         ),
-        "simulated": lambda: SimulatedCloud(time.time),
+        "simulated": lambda: SimulatedCloud(time.time, kinds=KINDS - {KIND}),  # stacks are made by services
     }
     return adapters[settings.cloud]()
 
@@ -595,11 +596,12 @@ def regions(settings: ServiceSettings, credentials: "Credentials | None") -> "Re
         logins = read_logins(settings.region_logins.read_text()) if settings.region_logins is not None else {}
     except (OSError, ValueError) as error:
         raise Usage(f"--region-logins {settings.region_logins}: {error}") from error
-    own = url_of(settings.host, settings.port)
+    keystone, own = identity(settings), url_of(settings.host, settings.port)
     try:
-        return Regions(read_regions(with_own_region(settings.regions, own), logins), credentials=credentials)
+        known = read_regions(with_own_region(settings.regions, own), logins)
     except ValueError as error:
         raise Usage(f"--region {error}") from error
+    return Regions(known, credentials=credentials, own=keystone.config.region if keystone is not None else "")
 
 
 COMMANDS: Mapping[str, Callable[[Namespace], int]] = {

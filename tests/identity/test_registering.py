@@ -1,5 +1,6 @@
 """The service in Keystone's catalogue: genuine clients find it there, with nothing but a login."""
 
+import contextlib
 import os
 import stat
 import subprocess
@@ -12,10 +13,11 @@ import openstack
 import pytest
 
 from homeostat.api.keystone import KeystoneAccess
+from homeostat.cli.settings import ServiceSettings
 from homeostat.clouds.identity.config import read_config
 from homeostat.clouds.identity.keystone import Keystone
 from homeostat.clouds.simulated import SimulatedCloud
-from homeostat.main import main
+from homeostat.main import main, regions
 from tests.identity.conftest import Person, variables
 from tests.keystone_server import PASSWORD, Admin, KeystoneServer
 from tests.wire.running import database, serving, working
@@ -55,6 +57,11 @@ def test_done_twice_it_makes_nothing_more(tmp_path: Path, admin: Admin, capsys: 
     assert "made endpoint public http://127.0.0.1:2/v1/%(project_id)s" in capsys.readouterr().out
     there = Keystone(read_config(path))
     there.check()
+    assert there.config.region == "RegionOne", "the only one of the catalogue"
+    settings = ServiceSettings(tmp_path, access="keystone", keystone_config=path)
+    with contextlib.closing(regions(settings, None)) as known:
+        assert known.by_name["RegionOne"] is known.by_name["default"]
+        assert known.names == {"default"}
     assert there.domain is not None
     assert there.user_id(there.domain) == admin.named("users", "own_admin")["id"]
 

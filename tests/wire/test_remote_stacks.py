@@ -1,6 +1,7 @@
 """Stacks in regions: one service asks another through its API."""
 
 import contextlib
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,8 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import bcrypt
+import heatclient.client
 import httpx
 import pytest
+from heatclient import exc
+from heatclient.v1.client import Client as HeatClient
+from keystoneauth1.noauth import NoAuth
+from keystoneauth1.session import Session
 
 from homeostat.api.auth import BasicAccess, NoAccess
 from homeostat.clouds import heat_api
@@ -19,7 +25,10 @@ from homeostat.clouds.heat_api import (
     KIND,
     OUTPUTS_S,
     OWN,
+    REGION_KIND,
+    VALIDATE,
     Login,
+    Refused,
     Region,
     Regions,
     RemoteStacks,
@@ -81,11 +90,19 @@ def asking(db: Database, url: str, *others: Region) -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def knowing(*others: Region, own: str = "") -> Iterator[RemoteStacks]:
+    """What the API of a service knows of regions; it does not ask itself. own — see `Regions`."""
+    with contextlib.closing(Regions([Region(OWN, "http://127.0.0.1:1"), *others], own=own)) as regions:
+        yield regions.of(P)
+
+
 @pytest.fixture
 def both(tmp_path: Path, east: str) -> Iterator[Both]:
     with (
         database(tmp_path) as db,
-        serving(db, NoAccess()) as url,
+        knowing(Region("east", east)) as cloud,
+        serving(db, NoAccess(), cloud=cloud) as url,
         asking(db, url, Region("east", east)),
         client(url) as here,
         client(east) as there,
@@ -95,7 +112,7 @@ def both(tmp_path: Path, east: str) -> Iterator[Both]:
             there.delete(there.get(f"stacks/{name}").headers["location"])
 
 
-def template(region: str = "", word: str = "one", text: str = TEXT) -> dict[str, Any]:
+def template(region: str = "", word: Any = "one", text: str = TEXT) -> dict[str, Any]:
     properties: dict[str, Any] = {"template": text, "parameters": {"word": word}}
     if region:
         properties["context"] = {"region_name": region}
@@ -172,17 +189,73 @@ def test_what_fails_there_fails_here_with_its_reason(both: Both) -> None:
     settled(both.here, stack_id, status="UPDATE_COMPLETE")
 
 
-def test_a_template_that_is_refused_there(both: Both) -> None:
-    wrong = TEXT.replace("OS::Heat::TestResource", "OS::No::Such")
-    stack_id = create(both.here, template("east", text=wrong))
-    reason = settled(both.here, stack_id, status="CREATE_FAILED")["stack_status_reason"]
-    assert "resources.r: region east: resources.a.type: The Resource Type (OS::No::Such) could not be found." in reason
+NO_SUCH = "resources.a.type: The Resource Type (OS::No::Such) could not be found."
+AT = "ERROR: Property error: : resources.r.properties"
 
 
-def test_a_region_that_nobody_knows(both: Both) -> None:
-    stack_id = create(both.here, template("mars"))
-    reason = settled(both.here, stack_id, status="CREATE_FAILED")["stack_status_reason"]
-    assert "region mars is not known here (known: default, east); the operator adds it with --region" in reason
+@pytest.mark.parametrize(("region", "before"), [("", ""), ("default", ""), ("east", "region east: ")])
+def test_a_template_that_would_not_be_taken_is_refused_at_once(both: Both, region: str, before: str) -> None:
+    heat = client_of(both)
+    wrong = template(region, text=TEXT.replace("OS::Heat::TestResource", "OS::No::Such"))
+    refused = re.escape(f"{AT}.template: : {before}{NO_SUCH}")
+    for ask in (heat.stacks.create, heat.stacks.preview):
+        with pytest.raises(exc.HTTPBadRequest, match=refused):
+            ask(stack_name="s", template=wrong)
+    stack_id = create(both.here, template(region))
+    settled(both.here, stack_id, status="CREATE_COMPLETE")
+    with pytest.raises(exc.HTTPBadRequest, match=refused):
+        heat.stacks.update(stack_id, template=wrong)
+    heat.stacks.delete(stack_id)
+    settled(both.here, stack_id, status="DELETE_COMPLETE")
+
+
+def test_what_is_not_known_yet_refuses_nothing(both: Both) -> None:
+    text = TEXT.replace("default: one", "constraints: [{length: {min: 2}}]")
+    with pytest.raises(exc.HTTPBadRequest, match=re.escape(f"{AT}.template: : The Parameter (word) was not provided.")):
+        client_of(both).stacks.create(stack_name="s", template=template("", word=None, text=text))
+    later = template("", word={"get_attr": ["b", "output"]}, text=text)
+    later["resources"]["b"] = {"type": "OS::Heat::TestResource", "properties": {"value": "known"}}
+    assert outputs(settled(both.here, create(both.here, later), status="CREATE_COMPLETE"))["word"] == "known"
+
+
+def test_a_region_that_nobody_knows_is_refused_at_once(both: Both) -> None:
+    heat = client_of(both)
+    refused = re.escape(
+        f"{AT}.context.region_name: : region mars is not known here; the operator adds it with --region"
+    )
+    with pytest.raises(exc.HTTPBadRequest, match=refused):
+        heat.stacks.create(stack_name="s", template=template("mars"))
+    with pytest.raises(exc.HTTPBadRequest, match=refused):
+        heat.stacks.validate(template=template("mars"))
+    inside = {"heat_template_version": "wallaby", "resources": {"group": {"type": "OS::Heat::ResourceGroup"}}}
+    inside["resources"]["group"]["properties"] = {"resource_def": template("mars")["resources"]["r"]}
+    with pytest.raises(exc.HTTPBadRequest, match="region mars is not known here"):
+        heat.stacks.create(stack_name="s", template=inside)
+    assert list(heat.stacks.list()) == []
+
+
+def test_the_own_region_by_the_name_of_the_catalogue(tmp_path: Path) -> None:
+    cloud = SimulatedCloud(time.time)
+    with (
+        database(tmp_path) as db,
+        knowing(own="RegionOne") as known,
+        serving(db, NoAccess(), cloud=known) as url,
+        contextlib.closing(Regions([Region(OWN, url)], own="RegionOne")) as regions,
+        working(db, cloud, lambda project: JoinedCloud(regions.of(project), cloud), look_steady_s=0.5),
+        client(url) as here,
+    ):
+        stack_id = create(here, template("RegionOne"))
+        made = outputs(settled(here, stack_id, status="CREATE_COMPLETE"))["id"]
+        assert there_is(regions).resolve(KIND, [made, f"RegionOne/{made}"])[0] == made
+        assert there_is(regions).resolve(REGION_KIND, ["RegionOne", "RegionTwo"]) == [OWN, None]
+        here.put(f"stacks/s/{stack_id}", json={"template": template("RegionOne", "two")})
+        assert outputs(settled(here, stack_id, status="UPDATE_COMPLETE")) == {"word": "two", "id": made}
+
+
+def client_of(both: Both) -> HeatClient:
+    """python-heatclient of the service that asks."""
+    session = Session(auth=NoAuth(endpoint=str(both.here.base_url).rstrip("/")))
+    return heatclient.client.Client("1", session=session, service_type="orchestration")
 
 
 # -- regions that do not answer --------------------------------------------------------------------------------------
@@ -193,12 +266,16 @@ def test_while_a_region_is_away_nothing_is_made_anew(tmp_path: Path, tmp_path_fa
         database(tmp_path_factory.mktemp("far")) as far,
         working(far, SimulatedCloud(time.time)),
         database(tmp_path) as near,
-        serving(near, NoAccess()) as url,
-        client(url) as here,
         contextlib.ExitStack() as away,
     ):
         there = away.enter_context(serving(far, NoAccess()))
-        with asking(near, url, Region("far", there)), client(there) as remote:
+        with (
+            knowing(Region("far", there)) as cloud,
+            serving(near, NoAccess(), cloud=cloud) as url,
+            asking(near, url, Region("far", there)),
+            client(url) as here,
+            client(there) as remote,
+        ):
             stack_id = create(here, template("far"))
             settled(here, stack_id, status="CREATE_COMPLETE")
             away.close()
@@ -411,7 +488,7 @@ def hang_up(handler: BaseHTTPRequestHandler) -> None:
         (hang_up, Uncertain, "it may have been made"),
         (code(503), Transient, "it was not"),
         (code(429), Transient, "it was not"),
-        (code(400), Terminal, "only another template helps"),
+        (code(400), Refused, "only another template helps"),
         (code(403), Terminal, "only another login helps"),
     ],
     ids=["500", "hang up", "503", "429", "400", "403"],
@@ -425,3 +502,26 @@ def test_what_an_answer_means(act: Callable[[BaseHTTPRequestHandler], None], mad
             stacks.observe(KIND, ["1"])
         (deleted,) = stacks.delete(KIND, ["1"])
         assert isinstance(deleted, Transient), "what cannot be looked up is not gone"
+
+
+def test_a_region_that_does_not_answer_is_asked_once_about_all_templates_of_a_request() -> None:
+    asked: list[str] = []
+
+    def busy(handler: BaseHTTPRequestHandler) -> None:
+        asked.append(handler.path)
+        code(503)(handler)
+
+    def spec(region: str, word: str) -> Operation:
+        arguments = {"region": region, "template": TEXT, "parameters": {"word": word}, "files": {}}
+        return Operation("", VALIDATE, arguments)
+
+    with answering(busy) as url, answering(code(400)) as wrong, answering(code(200)) as well:
+        others = [Region("busy", url), Region("wrong", wrong), Region("well", well)]
+        with contextlib.closing(Regions(others)) as regions:
+            regions_asked = ["busy", "busy", "wrong", "well", "mars"]
+            answers = there_is(regions).operate(KIND, [spec(each, str(n)) for n, each in enumerate(regions_asked)])
+            assert [type(each) for each in answers] == [Transient, Transient, Rejected, Observation, Terminal]
+            assert asked == [f"/v1/{P}/validate"]
+        late = iter([0.0, heat_api.VALIDATION_S, heat_api.VALIDATION_S])
+        with contextlib.closing(Regions(others, lambda: next(late))) as regions:
+            assert [type(each) for each in there_is(regions).operate(KIND, [spec("well", "x")])] == [Transient]

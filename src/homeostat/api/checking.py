@@ -9,6 +9,7 @@ import orjson
 
 from homeostat.api.existing import Needs, Nested
 from homeostat.api.places import GoOn, go_on
+from homeostat.api.remote import remote_of
 from homeostat.convergence.children import DEPTH_MAX, STACK, too_deep
 from homeostat.convergence.definitions import (
     attributes_of,
@@ -24,6 +25,7 @@ from homeostat.planner import healing_policy
 from homeostat.resources import groups
 from homeostat.resources.base import ResourceType
 from homeostat.resources.families.grouping import Membership, ResourceGroup
+from homeostat.resources.families.remote import RemoteStack
 from homeostat.resources.families.scaling import ScalingGroup
 from homeostat.resources.graph import Indexed
 from homeostat.resources.nested import FromTemplate, TemplateResource, facade_problem, parameters_of
@@ -277,6 +279,8 @@ class Checker:
         values = kind.check(given, (*path, "properties"))
         check_storable(values, *path, "properties")
         self.needs.of_resource(kind, values, path)
+        if isinstance(kind, RemoteStack):
+            self.needs.of_remote(remote_of(values, self.desired.files, path))
         if isinstance(kind, FromTemplate):
             source, parameters = kind.source(values), kind.given(values)
             if isinstance(source, str) and isinstance(parameters, Mapping):
@@ -366,9 +370,9 @@ class Checker:
         allowance = self.expansion.allowance
         compiled = compile_desired(nested, Identity("None", "nested", "None"), strict=False, allowance=allowance)
         self.expansion.expanding(compiled)
-        missing = [each.name for each in compiled.parameters.values() if _missing(each, given)]
-        if missing:
-            raise invalid(f"Property {missing[0]} not assigned", "properties", error="Property error")
+        lacking = [each.name for each in compiled.parameters.values() if missing(each, given)]
+        if lacking:
+            raise invalid(f"Property {lacking[0]} not assigned", "properties", error="Property error")
         needs = Needs()
         check(compiled, nested, self.depth + 1, needs, self.expansion)
         return compiled, needs
@@ -399,7 +403,7 @@ def _check_facade(each: Definition, template: Mapping[str, Any], defaults: Mappi
         raise invalid(problem)
 
 
-def _missing(parameter: Parameter, given: Mapping[str, Any]) -> bool:
+def missing(parameter: Parameter, given: Mapping[str, Any]) -> bool:
     return parameter.value is UNKNOWN and given.get(parameter.name) is None
 
 

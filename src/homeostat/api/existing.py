@@ -10,6 +10,7 @@ from typing import Any
 
 from cachetools import TTLCache
 
+from homeostat.api.remote import Remote, check_remotes
 from homeostat.clouds.port import Cloud
 from homeostat.convergence.children import STACK
 from homeostat.convergence.performing import Clouds
@@ -41,7 +42,7 @@ class Needs:
     types — each with the first place where it stands; made — things that the template makes under names it gives;
     nested — stacks in it by the names of their resources, as far as they are known; logins — transports by which a
     server logs in, and where they stand; resources — in the whole tree, as far as it is known; stacks — nested ones;
-    secret — does a template of the tree hold a secret?
+    remotes — stacks that it makes here or in other regions; secret — does a template of the tree hold a secret?
     """
 
     mentions: dict[Hashable, Mention] = field(default_factory=dict)
@@ -49,6 +50,7 @@ class Needs:
     made: set[Thing] = field(default_factory=set)
     nested: "dict[str, Nested]" = field(default_factory=dict)
     logins: dict[str, Path] = field(default_factory=dict)
+    remotes: dict[Hashable, Remote] = field(default_factory=dict)
     resources: int = 0
     stacks: int = 0
     secret: bool = False
@@ -73,8 +75,14 @@ class Needs:
         self.made |= nested.made
         for transport, place in nested.logins.items():
             self.logins.setdefault(transport, (*path, *place))
+        for key, remote in nested.remotes.items():
+            if key not in self.remotes:
+                self.remotes[key] = replace(remote, path=(*path, *remote.path))
         self.resources += nested.resources
         self.stacks += 1 + nested.stacks
+
+    def of_remote(self, found: Remote) -> None:
+        self.remotes.setdefault((found.region, found.template, repr(found.parameters)), found)
 
     def of_resource(self, kind: ResourceType, values: Mapping[str, Any], path: Path) -> None:
         """values — coerced; path — of the resource."""
@@ -172,6 +180,12 @@ class Existing:
             if _thing(each) in missing:
                 problem = KINDS[each.constraint].missing(str(each.value))
                 raise each.wrong(f"Error validating value {each.value!r}: {problem}")
+
+    def check_remotes(self, project: str, needs: Needs, here: Callable[[Remote], None], *, asks: bool) -> None:
+        """Fails: Rejected naming the first stack that cannot be made where it is to be. See `remote.check_remotes`."""
+        if needs.remotes:
+            cloud = None if self._clouds is None else self._clouds(project)
+            check_remotes(cloud, list(needs.remotes.values()), here, asks=asks)
 
     def _check_form(self, each: Mention) -> None:
         """Rules that need no cloud."""

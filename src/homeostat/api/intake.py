@@ -8,12 +8,13 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from homeostat.api.auth import Caller
-from homeostat.api.checking import Bounds, Expansion, check, check_storable, is_secret
+from homeostat.api.checking import Bounds, Expansion, check, check_storable, is_secret, missing
 from homeostat.api.departing import new_policies
 from homeostat.api.existing import UNAVAILABLE, Existing, Needs, Nested
 from homeostat.api.fetching import with_fetched
 from homeostat.api.foresight import UNBORN, Forecast, Forecaster, Horizon
 from homeostat.api.places import GoOn, go_on
+from homeostat.api.remote import Remote
 from homeostat.clouds.outbound import Outbound
 from homeostat.convergence import adopting, traces
 from homeostat.convergence.children import DEPTH_MAX
@@ -29,6 +30,7 @@ from homeostat.model.errors import Rejected, Terminal, stack_not_found
 from homeostat.model.status import Action, Status, joined
 from homeostat.model.world import HEAL_SHARE, Resource, Spares
 from homeostat.resources.named import Path
+from homeostat.resources.schema import UNKNOWN
 from homeostat.store import cancelling, deleting, locking, revisions, stacks, views
 from homeostat.store.database import Database
 from homeostat.store.stacks import Desired, NewStack, write_out
@@ -153,6 +155,7 @@ class Intake:
         try:
             with Hidden.of(compiled.parameters).refusals():
                 self._check_outside(identity.project, needs, strict=strict, ignored=ignored)
+                self._check_remotes(identity.project, needs, intent.go_on, asks=strict)
         except Rejected as error:
             raise compiled.version.dialect.worded(error) from error
         return compiled, needs
@@ -166,6 +169,28 @@ class Intake:
             self.existing.check_mentions(project, needs)
         else:
             self.existing.check_forms(needs)
+
+    def _check_remotes(self, project: str, needs: Needs, go_on: GoOn, *, asks: bool) -> None:
+        """Check stacks that the template makes by themselves. Fails: Rejected."""
+        expansion = Expansion(self.quotas.bounds, go_on)
+
+        def here(remote: Remote) -> None:
+            go_on()
+            given = {name: value for name, value in remote.parameters.items() if value is not UNKNOWN}
+            template = parse_template(remote.template or "")
+            desired = self._completed(Desired("template", template, given, files=remote.files))
+            compiled = compile_desired(
+                desired, Identity(UNBORN, UNBORN, project), strict=False, allowance=expansion.allowance
+            )
+            expansion.expanding(compiled)
+            lacking = [each.name for each in compiled.parameters.values() if missing(each, remote.parameters)]
+            if lacking:
+                raise Rejected("UserParameterMissing", f"The Parameter ({lacking[0]}) was not provided.")
+            inside = Needs()
+            check(compiled, desired, needs=inside, expansion=expansion)
+            self.existing.check_types(project, inside.types)
+
+        self.existing.check_remotes(project, needs, here, asks=asks)
 
     def validate(
         self, identity: Identity, intent: Intent, ignored: Collection[str] = ()

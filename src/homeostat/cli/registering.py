@@ -32,7 +32,7 @@ def register(arguments: Namespace) -> int:
             auth_url=str(admin.get_endpoint()).rstrip("/"),
             password=password or secrets.token_urlsafe(SECRET_BYTES),
             domain_password=domain_password or secrets.token_urlsafe(SECRET_BYTES),
-            region=arguments.region_name,
+            region=arguments.region_name or registering.only_region(admin),
             service_user=arguments.service_user,
             domain=arguments.domain,
             domain_admin=arguments.domain_admin,

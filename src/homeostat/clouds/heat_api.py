@@ -20,6 +20,10 @@ from homeostat.model.errors import HomeostatError, Rejected, Terminal, Transient
 from homeostat.model.observed import Observation, Presence
 
 KIND = "remote_stack"
+REGION_KIND = "stack_region"
+"""Kind of the regions themselves, which have names and nothing else."""
+VALIDATE = "validate"
+"""Operation: would such a stack be taken there?"""
 OWNED = "homeostat:remote"
 OWN = "default"
 """Region of templates that name none: this service itself."""
@@ -27,6 +31,8 @@ OUTPUTS_S = 60.0
 """How long outputs are believed while the list shows no news of their stack."""
 PAGE = 500
 REQUEST_S = 30.0
+VALIDATION_S = 10.0
+"""How long all regions together are asked about the templates of one request."""
 BUSY = (httpx.codes.TOO_MANY_REQUESTS, httpx.codes.SERVICE_UNAVAILABLE, httpx.codes.CONFLICT)
 NOT_TAKEN = (httpx.codes.UNAUTHORIZED, httpx.codes.SERVICE_UNAVAILABLE)
 """Answers to a token that may be worth nothing any more: Keystone does not tell a service so of one whose user has lost
@@ -61,18 +67,26 @@ class NotThere(HomeostatError):
     """The API answered that there is no such stack."""
 
 
+class Refused(Terminal):
+    """The API answered that this cannot be had there."""
+
+
 class Regions:
     """All regions that the service knows. Safe to share between threads. credentials — for those without logins, None
-    where nothing is needed there."""
+    where nothing is needed there; own — what the catalogue calls the region of this service, "" where it has none."""
 
     def __init__(
         self,
         regions: Sequence[Region],
         monotonic: Callable[[], float] = time.monotonic,
         credentials: Credentials | None = None,
+        own: str = "",
     ) -> None:
         self._credentials = credentials
+        self.names = {each.name for each in regions}
         self.by_name = {each.name: each for each in regions}
+        if own and OWN in self.by_name:
+            self.by_name.setdefault(own, self.by_name[OWN])
         self.monotonic = monotonic
         self._http = httpx.Client(timeout=REQUEST_S)
         self._projects: dict[str, RemoteStacks] = {}
@@ -96,9 +110,13 @@ class Regions:
         except httpx.TransportError as error:
             message = f"region {region.name} gave no answer: {error!r}"
             raise (Transient(message) if looks else Uncertain(message)) from error
-        if answer.is_success:
+        if not answer.is_success:
+            raise _fault(region, project, answer, looks=looks)
+        try:
             return dict(answer.json() or {}) if answer.content else {}
-        raise _fault(region, project, answer, looks=looks)
+        except ValueError as error:
+            message = f"region {region.name} gave an answer that is no JSON object: is {region.url} its address?"
+            raise (Transient(message) if looks else Uncertain(message)) from error
 
     def _asked(
         self, method: str, url: str, login: tuple[str, str] | None, project: str, of: str, **more: Any
@@ -136,7 +154,7 @@ def _fault(region: Region, project: str, answer: httpx.Response, *, looks: bool)
         return Transient(message, float(wait) if wait.isdigit() else None)
     if answer.is_server_error:
         return Transient(message) if looks else Uncertain(message)
-    return Terminal(message)
+    return Refused(message) if answer.status_code == httpx.codes.BAD_REQUEST else Terminal(message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +170,7 @@ class RemoteStacks:
     """The cloud port for the stacks of one project in all regions."""
 
     name = "heat-api"
-    kinds = frozenset({KIND})
+    kinds = frozenset({KIND, REGION_KIND})
     listing_lag_s = 0.0
 
     def __init__(self, regions: Regions, project: str) -> None:
@@ -184,7 +202,7 @@ class RemoteStacks:
 
     def find(self, kind: str, tokens: Sequence[str]) -> list[Observation]:
         """A token does not tell the region: all are asked, and all must answer unless every token was found."""
-        listed, silent = self._lists(set(self._regions.by_name))
+        listed, silent = self._lists(self._regions.names)
         found: dict[str, Observation] = {}
         sought = {_tag_of(token): token for token in tokens}
         for region, entries in listed.items():
@@ -196,10 +214,14 @@ class RemoteStacks:
         return [found.get(token) or Observation(Presence.ABSENT, seen_at=time.time()) for token in tokens]
 
     def resolve(self, kind: str, names: Sequence[str]) -> list[str | None]:
-        """Stacks of ours by handle, id or name. All regions must answer: a stack may be in any of them."""
+        """Stacks of ours by handle, id or name. All regions must answer: a stack may be in any of them. Regions, by
+        any name, are known without being asked."""
+        if kind == REGION_KIND:
+            known = self._regions.by_name
+            return [known[name].name if name in known else None for name in names]
         if kind != KIND:
             return [None] * len(names)
-        listed, silent = self._lists(set(self._regions.by_name))
+        listed, silent = self._lists(self._regions.names)
         if silent:
             raise next(iter(silent.values()))
         stacks = [(region, entry) for region, entries in listed.items() for entry in entries.values()]
@@ -303,7 +325,30 @@ class RemoteStacks:
         return self._begun(region.name, entry["id"], entry["stack_name"], "DELETE")
 
     def operate(self, kind: str, operations: Sequence[Operation]) -> list[Answer]:
+        if operations and operations[0].verb == VALIDATE:
+            return self._validate([each.arguments for each in operations])
         return self._of_handles([each.handle for each in operations], self._operate, operations)
+
+    def _validate(self, specs: Sequence[Mapping[str, Any]]) -> list[Answer]:
+        """Whoever does not answer is asked once; what nobody has time for is not asked."""
+        give_up_at = self._regions.monotonic() + VALIDATION_S
+        silent: dict[str, HomeostatError] = {}
+
+        def one(spec: Mapping[str, Any]) -> Answer:
+            region, left_s = self._region(spec["region"]), give_up_at - self._regions.monotonic()
+            if region.name in silent or left_s <= 0:
+                return silent.get(region.name) or Transient("regions take too long to answer")
+            body = {name: spec[name] for name in ("template", "parameters", "files")}
+            try:
+                self._ask(region, "POST", "validate", json=body, timeout=left_s)
+            except Refused as error:
+                return Rejected("StackValidationFailed", str(error))
+            except (Transient, Uncertain) as error:
+                silent[region.name] = error
+                raise
+            return Observation(Presence.PRESENT, seen_at=time.time())
+
+        return [self._item(one, spec) for spec in specs]
 
     def _operate(self, region: Region, entry: Wire, operation: Operation) -> Answer:
         if operation.verb not in ("suspend", "resume"):

@@ -143,7 +143,8 @@ Objects by kind (fields beyond these are allowed; `status` words in lower case)
     A deployment is asked for with {name, config, server_id, input_values, actions, transport}
 
 Operations by kind: server — start, stop, reboot, pause, unpause, suspend, resume, lock, unlock, rebuild, snapshot;
-remote_stack and external_resource — suspend, resume (the field `action` tells the last one); volume — snapshot;
+remote_stack and external_resource — suspend, resume (the field `action` tells the last one); remote_stack — validate
+with {region, template, parameters, files}, which makes nothing, and is Rejected where it is refused; volume — snapshot;
 what the service keeps itself — adopt with {token, spec, id, status, metadata, data}, see `convergence.records`; queue —
 post with {messages: [{body, ttl (seconds)}]}; app_container — start, unpause; load_balancer and floating_ip — start
 (where a process of theirs can die: their status is then `stopped`). A locked server takes no change and no operation

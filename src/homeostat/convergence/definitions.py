@@ -101,11 +101,11 @@ def with_files(definitions: Graph, files: Mapping[str, str]) -> Graph:
     remote = {name: each for name, each in definitions.items() if files and kind_of(each.type) == REMOTE}
     if not remote:
         return definitions
-    given = {name: _with(each.properties, FILES, _named(each.properties, files)) for name, each in remote.items()}
+    given = {name: _with(each.properties, FILES, files_named(each.properties, files)) for name, each in remote.items()}
     return {**definitions, **{name: replace(each, properties=given[name]) for name, each in remote.items()}}
 
 
-def _named(properties: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, str]:
+def files_named(properties: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, str]:
     """Files whose names stand in the template, and those that stand in these; all where the template is not known."""
     template = properties.get("template")
     if not isinstance(template, str):

@@ -34,12 +34,14 @@ def created(resource: dict[str, Any], weather: Weather | None = None) -> tuple[S
 
 
 def test_a_stack_is_made_changed_and_removed() -> None:
-    service, stack_id = created(remote(parameters={"a": 1}, timeout=7), Weather(build_s=5.0, delete_s=5.0))
+    text = "heat_template_version: wallaby\nparameters: {a: {type: number}}"
+    first = remote(template=text, parameters={"a": 1}, timeout=7)
+    service, stack_id = created(first, Weather(build_s=5.0, delete_s=5.0))
     row = service.row(stack_id, "r")
     made = there(service)
     assert (made["name"], made["region"], made["parameters"]) == (f"web-r-{row.key}", "", {"a": 1})
     assert (made["timeout_mins"], made["files"]) == (7, {})
-    service.update(stack_id, {"r": remote(parameters={"a": 2})})
+    service.update(stack_id, {"r": remote(template=text, parameters={"a": 2})})
     service.rest()
     assert there(service)["parameters"] == {"a": 2}
     assert service.row(stack_id, "r").handle == row.handle, "in place"
@@ -114,14 +116,15 @@ def test_a_template_takes_the_files_that_it_names_along() -> None:
 
 def test_an_edited_file_is_a_change_of_the_stack_that_takes_it_along() -> None:
     text = "heat_template_version: wallaby\nresources: {a: {type: part.yaml}}"
+    one, two = TEXT, f"{TEXT} # two"
     service = Service()
-    stack_id = service.create({"r": remote(template=text)}, files={"part.yaml": "one", "other": "x"})
+    stack_id = service.create({"r": remote(template=text)}, files={"part.yaml": one, "other": "x"})
     service.rest()
-    service.update(stack_id, {"r": remote(template=text)}, files={"part.yaml": "one", "other": "y"})
+    service.update(stack_id, {"r": remote(template=text)}, files={"part.yaml": one, "other": "y"})
     assert "r UPDATE_COMPLETE" not in service.story(stack_id, "r")
-    service.update(stack_id, {"r": remote(template=text)}, files={"part.yaml": "two"})
+    service.update(stack_id, {"r": remote(template=text)}, files={"part.yaml": two})
     service.rest()
-    assert there(service)["files"] == {"part.yaml": "two"}
+    assert there(service)["files"] == {"part.yaml": two}
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [

@@ -66,7 +66,9 @@ CHANGED: Mapping[str, Mapping[str, Any]] = {
     "OS::Heat::ResourceGroup": {"resource_def": {"type": "OS::Heat::TestResource"}},
     "OS::Heat::SoftwareDeployment": {"config": LEFT},
     "OS::Heat::StructuredDeployment": {"config": LEFT},
-    "OS::Heat::Stack": {"template": "heat_template_version: rocky"},
+    "OS::Heat::Stack": {
+        "template": "{heat_template_version: rocky, parameters: {changed: {type: string, default: no}}}"
+    },
     "OS::Heat::TestResource": {"fail": LEFT, "update_replace": LEFT},
     "OS::Keystone::Group": {"roles": ROLES},
     "OS::Keystone::GroupRoleAssignment": {"roles": ROLES},

@@ -35,7 +35,7 @@ class Wanted:
     auth_url: str
     password: str = field(repr=False)
     domain_password: str = field(repr=False)
-    region: str = ""
+    region: str
     service_user: str = "homeostat"
     service_project: str = "service"
     domain: str = "heat"
@@ -58,6 +58,14 @@ def _variable(environ: Mapping[str, str], option: Any) -> str | None:
     names = [option.dest, *(each.dest for each in option.deprecated)]
     values = [environ.get(f"OS_{name.upper().replace('-', '_')}") for name in names]
     return next((value for value in values if value), None)
+
+
+def only_region(admin: adapter.Adapter) -> str:
+    """The region of the catalogue, where it has one. Fails: Impossible naming those that there are."""
+    found = [str(each["id"]) for each in admin.get("/regions").json()["regions"]]
+    if len(found) == 1:
+        return found[0]
+    raise Impossible(f"name the region of the endpoints with --region-name (there are: {', '.join(found) or 'none'})")
 
 
 def register(admin: adapter.Adapter, wanted: Wanted) -> Iterator[str]:
@@ -95,16 +103,16 @@ class _Registrar:
         self._grant(f"domains/{domain}/users/{user}", ADMIN_ROLE)
 
     def _catalogue(self) -> None:
-        region = self._wanted.region or self._only_region()
         for type, (name, description, path) in SERVICES.items():
             there = self._get("services", type=type)["services"]
             service = (
                 there[0]["id"] if there else self._make("services", name, {"type": type, "description": description})
             )
             for interface in INTERFACES:
-                self._endpoint(service, region, interface, f"{self._wanted.public_url}{path}")
+                self._endpoint(service, interface, f"{self._wanted.public_url}{path}")
 
-    def _endpoint(self, service: str, region: str, interface: str, url: str) -> None:
+    def _endpoint(self, service: str, interface: str, url: str) -> None:
+        region = self._wanted.region
         there = self._get("endpoints", service_id=service, interface=interface, region_id=region)["endpoints"]
         if not there:
             body = {"service_id": service, "region_id": region, "interface": interface, "url": url}
@@ -113,14 +121,6 @@ class _Registrar:
         elif there[0]["url"] != url:
             self._admin.patch(f"/endpoints/{there[0]['id']}", json={"endpoint": {"url": url}})
             self._made.append(f"endpoint {interface} {url} (was {there[0]['url']})")
-
-    def _only_region(self) -> str:
-        found = [str(each["id"]) for each in self._get("regions")["regions"]]
-        if len(found) == 1:
-            return found[0]
-        raise Impossible(
-            f"name the region of the endpoints with --region-name (there are: {', '.join(found) or 'none'})"
-        )
 
     def _ensure(self, kind: str, name: str, more: Mapping[str, Any] | None = None, **where: str) -> str:
         """Id of the thing of that name, made if it is not there."""

@@ -4,5 +4,6 @@ A plug-in like any other, for tests, benchmarks and dry runs. One `SimulatedClou
 """
 
 from homeostat.clouds.simulated.cloud import Faults, SimulatedCloud, Weather
+from homeostat.clouds.simulated.objects import KINDS
 
-__all__ = ["Faults", "SimulatedCloud", "Weather"]
+__all__ = ["KINDS", "Faults", "SimulatedCloud", "Weather"]

@@ -86,7 +86,7 @@ class SimulatedCloud:
     """A cloud of plain data.
 
     Takes: now — seconds since the epoch; weather — how it behaves; seed — of its faults; first_number — of its things,
-    so that several clouds need not use one handle for different things.
+    so that several clouds need not use one handle for different things; kinds — that it has.
     catalogue — kind -> names that there are besides the things made here; of other kinds any name is taken.
     messages — name of a queue -> what was posted to it.
     doubled — (kind, token) of every creation made while another thing with that token was there: to stay empty.
@@ -96,8 +96,14 @@ class SimulatedCloud:
     kinds = KINDS
 
     def __init__(
-        self, now: Callable[[], float], weather: Weather | None = None, seed: int = 0, first_number: int = 1
+        self,
+        now: Callable[[], float],
+        weather: Weather | None = None,
+        seed: int = 0,
+        first_number: int = 1,
+        kinds: frozenset[str] = KINDS,
     ) -> None:
+        self.kinds = kinds
         self.weather = weather or Weather()
         self.listing_lag_s = self.weather.listing_lag_s
         self.catalogue: dict[str, Collection[str]] = {}
