@@ -14,6 +14,7 @@ from tests.contract.store_cases import (
     TIMEOUT_S,
     add_stack,
     at_once,
+    claim,
     come_to_rest,
     event,
     locked,
@@ -92,14 +93,34 @@ def test_how_stacks_stand_is_told_of_all_at_once(database: Database) -> None:
     revision = revise(database, gone, stacks.EMPTY, Action.DELETE)
     with database.write() as tx:
         come_to_rest(database, tx, gone, 0, revision)
-        for number in (0, 1):
-            shards.claim(tx, web, number, "w", NOW, 5.0)
         shards.count_failures(tx, web, 1, 3)
     with database.read() as tx:
         found = standing.of(tx, [web, db, gone, "never was"])
     assert found.keys() == {web, db}
-    assert found[web] == standing.Standing("web", "p", "UPDATE", "IN_PROGRESS", "Stack UPDATE started", ["0"], 2, 3)
-    assert (found[db].action, found[db].skip, found[db].passes, found[db].failures) == ("CREATE", [], 0, 0)
+    woken = found[web].changes
+    assert found[web] == standing.Standing("web", "p", "UPDATE", "IN_PROGRESS", "Stack UPDATE started", ["0"], woken, 3)
+    assert (found[db].action, found[db].skip, found[db].failures) == ("CREATE", [], 0)
+
+
+def test_a_stack_has_changed_when_something_was_stored_or_it_was_woken(database: Database) -> None:
+    stack_id = add_stack(database)
+
+    def changes() -> int:
+        with database.read() as tx:
+            return standing.of(tx, [stack_id])[stack_id].changes
+
+    before = changes()
+    lease = claim(database, stack_id)
+    with database.write() as tx:
+        shards.renew(tx, lease, NOW, 5.0, stores=False)
+    assert changes() == before, "it was merely looked after"
+    with database.write() as tx:
+        shards.renew(tx, lease, NOW, 5.0)
+    assert changes() > before
+    before = changes()
+    with database.write() as tx:
+        shards.wake(tx, stack_id, NOW, shards.USER)
+    assert changes() > before
 
 
 def test_more_stacks_are_asked_about_than_one_query_takes(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -378,7 +378,7 @@ def _intent_of(row: Resource) -> str:
 
 
 def _observe(tx: Connection, stack_id: str, now: float) -> Observation:
-    """A look at a child stack. changes — moves whenever the child was worked on: its members may be others now."""
+    """A look at a child stack. changes — moves whenever the child has changed: its members may be others now."""
     return _observation(stack_id, standing.of(tx, [stack_id]).get(stack_id), now)
 
 
@@ -388,7 +388,7 @@ def _observation(stack_id: str, child: Standing | None, now: float) -> Observati
     properties: dict[str, Any] = {
         "status": child.status.lower(),
         "action": child.action,
-        "changes": child.passes,
+        "changes": child.changes,
         "skip": child.skip,
         "failures": child.failures,
         "arn": stack_arn(child.project, child.name, stack_id),

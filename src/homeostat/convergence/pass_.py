@@ -291,10 +291,11 @@ class Pass:
             with self._p.db.write() as tx:
                 self.fence(tx)
 
-    def fence(self, tx: Connection) -> int:
-        """Check the epoch in the database, and renew the lease. Gives the count of wake-ups."""
+    def fence(self, tx: Connection, *, stores: bool = True) -> int:
+        """Check the epoch in the database, and renew the lease. stores — something is stored with that. Gives the count
+        of wake-ups."""
         asked_at = self._p.clock.monotonic()
-        wakes = shards.renew(tx, self._lease, self._p.db.now_of(tx), self._p.limits.lease_s)
+        wakes = shards.renew(tx, self._lease, self._p.db.now_of(tx), self._p.limits.lease_s, stores=stores)
         self._mine_until = asked_at + self._p.limits.lease_s
         self._p.moves(self._lease)
         return wakes
@@ -343,8 +344,8 @@ class Pass:
         stack = self._world.stack
         return worlds.prepare(self._p.db, stack.id, writes, now, secret=stack.secret)
 
-    def _store(self, tx: Connection, prepared: Prepared) -> None:
-        self._wakes = self.fence(tx)
+    def _store(self, tx: Connection, prepared: Prepared, *, changes: bool = True) -> None:
+        self._wakes = self.fence(tx, stores=changes)
         stack, parts = self._world.stack, prepared.writes.parts
         self._count_healing(tx)
         worlds.store(self._p.db, tx, prepared)
@@ -394,7 +395,8 @@ class Pass:
                     prepared.writes.events.extend(last_words)
             if ends and stack.action == Action.UNLOCK and stack.parent_id is None:
                 ordering.take_tree(tx, stacks.below(stack.id))  # this shard is the last of them
-            self._store(tx, prepared)
+            same = prepared.writes.empty and failures == self._failures_before and not (ends or disagrees)
+            self._store(tx, prepared, changes=not same)
             if failures != self._failures_before:
                 shards.count_failures(tx, stack.id, self._lease.number, failures - self._failures_before)
             if self._failed:

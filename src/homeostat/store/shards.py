@@ -68,9 +68,10 @@ def _owned(stack_id: str, number: int, epoch: int) -> tuple[ColumnElement[bool],
 
 
 @prepared
-def _renew(stack_id: str, number: int, epoch: int, until: float) -> UpdateBase:
+def _renew(stack_id: str, number: int, epoch: int, until: float, *, stores: bool) -> UpdateBase:
     mine = update(schema.shard).where(*_owned(stack_id, number, epoch))
-    return mine.values(lease_until=until, stored=schema.shard.c.epoch).returning(schema.shard.c.wakes)
+    marked = {"stored": schema.shard.c.epoch} if stores else {}
+    return mine.values(lease_until=until, **marked).returning(schema.shard.c.wakes)
 
 
 @prepared
@@ -338,9 +339,9 @@ def _own(stack_id: str, number: int, now: float, owner: str, until: float, crash
     return owned.returning(table.c.epoch, table.c.wakes, table.c.crashes)
 
 
-def renew(tx: Connection, lease: Lease, now: float, lease_s: float) -> int:
+def renew(tx: Connection, lease: Lease, now: float, lease_s: float, *, stores: bool = True) -> int:
     """Check the epoch, lengthen the lease, and give the count of wake-ups. Fails: Superseded for a stale owner."""
-    wakes = _renew(tx, lease.stack_id, lease.number, lease.epoch, now + lease_s).scalar_one_or_none()
+    wakes = _renew(tx, lease.stack_id, lease.number, lease.epoch, now + lease_s, stores=stores).scalar_one_or_none()
     if wakes is None:
         raise Superseded(f"shard {lease.stack_id}/{lease.number} has a newer owner than epoch {lease.epoch}")
     return int(wakes)

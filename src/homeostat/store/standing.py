@@ -12,8 +12,10 @@ from homeostat.store.prepared import prepared
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How a stack stands, for the resource that it is the reality of. passes — how often its shards were claimed, all
-    in all; failures — how many of its resources are FAILED; skip — names that no member of the group may have."""
+    """How a stack stands, for the resource that it is the reality of. changes — moves whenever its shards were woken,
+    or stored anything; failures — how many of its resources are FAILED; skip — names that no member of the group may
+    have.
+    """
 
     name: str
     project: str
@@ -21,7 +23,7 @@ class Standing:
     status: str
     reason: str
     skip: Sequence[str]
-    passes: int
+    changes: int
     failures: int
 
 
@@ -35,7 +37,7 @@ def of(tx: Connection, stack_ids: Sequence[str]) -> dict[str, Standing]:
 
 
 def _standing(tx: Connection, stack_ids: Sequence[str]) -> dict[str, Standing]:
-    counts = {stack_id: (int(passes), int(failures)) for stack_id, passes, failures in _counts(tx, stack_ids)}
+    counts = {stack_id: (int(changes), int(failures)) for stack_id, changes, failures in _counts(tx, stack_ids)}
     found = {}
     for stack_id, name, project, action, status, reason, template in _said(tx, stack_ids):
         skip = (template or {}).get("skip", [])
@@ -45,9 +47,11 @@ def _standing(tx: Connection, stack_ids: Sequence[str]) -> dict[str, Standing]:
 
 @prepared
 def _counts(stack_ids: Sequence[str]) -> Select[Any]:
-    """How often shards were claimed and how many resources are FAILED, by stack."""
+    """What moves with changes, and how many resources are FAILED, by stack. A pass that merely asks whether something
+    is over moves nothing; a look of observers that is news is a wake-up."""
     shard = schema.shard
-    counts = select(shard.c.stack_id, func.sum(shard.c.epoch), func.sum(shard.c.failures))
+    changes = func.sum(shard.c.stored + shard.c.wakes)
+    counts = select(shard.c.stack_id, changes, func.sum(shard.c.failures))
     return counts.where(shard.c.stack_id.in_(stack_ids)).group_by(shard.c.stack_id)
 
 

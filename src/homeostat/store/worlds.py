@@ -81,6 +81,11 @@ class Writes:
     def __len__(self) -> int:
         return len(self.inserted) + len(self.full) + len(self.outcomes) + len(self.removed)
 
+    @property
+    def empty(self) -> bool:
+        """Is there nothing to be stored?"""
+        return not any(getattr(self, each.name) for each in fields(self))
+
     def rows(self) -> Iterator[Resource]:
         """Those that are there afterwards."""
         return chain(self.inserted.values(), self.full.values(), self.outcomes.values())

@@ -1,11 +1,12 @@
 """A doubt about a look ends when a canary proves that who looks can see; the second look is another way (ADR 0046)."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from sqlalchemy import select
-from tests.unit.convergence.running import Service, double, group, server, volume
+from tests.unit.convergence.running import Service, double, group, server, template, volume
 
 from homeostat.api.asks import Asks
 from homeostat.clouds.simulated import SimulatedCloud, Weather
@@ -154,3 +155,38 @@ def passes(service: Service) -> dict[str, int]:
     """Of each stack, so far: a pass is two commits."""
     with service.db.read() as tx:
         return {each.stack_id: each.epoch for each in tx.execute(select(schema.shard))}
+
+
+def test_nothing_is_stored_while_a_doubt_goes_on() -> None:
+    """Also not of a nested stack, which asks again and again whether its own doubt is over."""
+    service = Service()
+    nested = template({f"inner{number}": volume() for number in range(5)})
+    files = {"inner.yaml": json.dumps(nested)}
+    stack_id = service.create({**DISKS, "nested": {"type": "inner.yaml"}}, files=files)
+    service.rest()
+    for handle in list(service.cloud.things("volume")):
+        service.cloud.vanish(handle)
+    service.live(120.0)
+    before, asked = stored(service), epochs(service)
+    service.live(600.0)
+    assert why(service, stack_id) == {"blind"}
+    assert all(now > then for now, then in zip(epochs(service), asked, strict=True)), "both have asked"
+    assert stored(service) == before
+
+
+def stored(service: Service) -> dict[str, list[Any]]:
+    """All rows but those of shards, which tell who works on them."""
+    tables = (
+        schema.resource,
+        schema.resource_observed,
+        schema.resource_properties_observed,
+        schema.event,
+        schema.stack,
+    )
+    with service.db.read() as tx:
+        return {table.name: list(tx.execute(select(table))) for table in tables}
+
+
+def epochs(service: Service) -> list[int]:
+    with service.db.read() as tx:
+        return list(tx.execute(select(schema.shard.c.epoch).order_by(schema.shard.c.stack_id)).scalars())
