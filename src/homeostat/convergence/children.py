@@ -200,6 +200,8 @@ class Children:
 
     def _perform(self, tx: Connection, world: World, step: Step, plan: "Plan | None") -> Answer:
         now = self._clock.now()
+        if plan is not None:
+            self.trees.begin(self._db, tx, world.stack, plan.least)
         child = self._child(tx, step)
         if plan is not None and _state(child) != plan.state:
             raise _Moved

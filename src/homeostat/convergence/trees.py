@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cachetools import TTLCache
@@ -27,6 +27,8 @@ from homeostat.templates.tree import Allowance
 RESOURCES_MAX = 1_000_000
 """Resources of a stack with all that is nested in it, where nobody says otherwise."""
 SIZES_KEPT_MAX, SIZES_KEPT_S = 1000, 2.0
+UNSEEN_SHARE = 0.02
+"""Of what a tree may have: so much may be added to it by each worker before the others see it."""
 FORECAST_LEVELS = 5
 FORECAST_MIN = 10
 """Members of a group that is looked into before it is made: one look costs as much as to make one of them."""
@@ -43,8 +45,20 @@ class Trees:
 
     def __init__(self, clock: Clock, resources_max: int) -> None:
         self.resources_max = resources_max
-        self._sizes: TTLCache[str, list[int]] = TTLCache(SIZES_KEPT_MAX, SIZES_KEPT_S, clock.monotonic)
+        self._sizes: TTLCache[str, _Size] = TTLCache(SIZES_KEPT_MAX, SIZES_KEPT_S, clock.monotonic)
         self._counting = threading.Lock()
+
+    def begin(self, db: Database, tx: Connection, parent: StackFacts, least: int) -> None:
+        """Before `counted`, and before any row is locked: what makes much at once is counted one by one, and anew."""
+        root_id = parent.root_id or parent.id
+        if least > self._unseen_max:
+            db.one_by_one(tx, f"tree {root_id}")
+            with self._counting:
+                self._sizes.pop(root_id, None)
+
+    @property
+    def _unseen_max(self) -> float:
+        return UNSEEN_SHARE * self.resources_max
 
     def counted(
         self, tx: Connection, parent: StackFacts, desired: stacks.Desired, least: int, before: int
@@ -52,25 +66,33 @@ class Trees:
         """The same revision of a child stack, with how many resources it has. least — see `least_size`; before — how
         many it had.
 
-        The tree is counted anew every few seconds alone: as many nested stacks are made in between as there are, and to
-        count them for each one would take longer than to make them. Fails: TooLarge.
+        The tree is counted anew only every few seconds, and when much was made: as many nested stacks are made in
+        between as there are, and to count them for each one would take longer than to make them. Fails: TooLarge.
         """
         root_id, size = parent.root_id or parent.id, size_of(desired)
         if size <= before:
             return replace(desired, size=size)
         with self._counting:
             known = self._sizes.get(root_id)
-            if known is None:
-                known = self._sizes[root_id] = [stacks.size_of_tree(tx, root_id)]
-            total = known[0] + least - before
+            if known is None or known.added > self._unseen_max:
+                known = self._sizes[root_id] = _Size(stacks.size_of_tree(tx, root_id))
+            total = known.counted + known.added + least - before
             if total > self.resources_max:
                 raise TooLarge(
                     f"the stack with all that is nested in it would have {total} resources, at most "
                     f"{self.resources_max} are allowed: make several stacks of it, or raise --resources-max of the "
                     "service"
                 )
-            known[0] += size - before
+            known.added += size - before
         return replace(desired, size=size)
+
+
+@dataclass(slots=True)
+class _Size:
+    """Of a tree: as it was counted, and what this worker has added since."""
+
+    counted: int
+    added: int = 0
 
 
 def least_size(desired: stacks.Desired) -> int:
