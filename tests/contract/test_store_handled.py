@@ -4,7 +4,7 @@ import threading
 from typing import Any
 
 from homeostat.plugins.things import LEASE_S, Made, Things, Turn
-from homeostat.store import forsaken, handled
+from homeostat.store import forsaken, handled, records
 from homeostat.store.database import Database
 from homeostat.store.forsaken import Forsaken
 
@@ -104,3 +104,23 @@ def test_what_handlers_keep_is_there_for_the_next_one(database: Database) -> Non
     made = Made.of(row)
     assert (made.inner.data, made.inner.redacted, made.inner.metadata) == ({"b": "2"}, ["b"], {"x": [1]})
     assert "2" not in str(made.seen)
+
+
+def test_who_is_slow_to_take_a_signal_takes_no_later_one(database: Database) -> None:
+    """Another worker has taken it meanwhile, and SQLite has given its number to the next."""
+    turn = begun(database)
+    record_id, things = turn.made.record_id, turn.things
+    tell(database, record_id, "first", 1.0)
+    (first,) = things.signalled([record_id])[record_id]
+    things.took(turn, first.seq, first.at, "")
+    tell(database, record_id, "second", 2.0)
+    things.took(turn, first.seq, first.at, "")
+    (left,) = things.signalled([record_id])[record_id]
+    assert left.object == {"said": "second"}
+    things.took(turn, left.seq, left.at, "")
+    assert things.signalled([record_id]) == {}
+
+
+def tell(database: Database, record_id: str, said: str, at: float) -> None:
+    with database.write() as tx:
+        records.tell(tx, record_id, records.Signal({"said": said}, at))

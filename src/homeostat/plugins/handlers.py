@@ -112,7 +112,7 @@ class Handlers:
                 said = f"failed: {_fault(error)}"
             else:
                 said = "" if said is None else f"Signal: {said}"
-            turn.things.took(turn, each.seq, said)
+            turn.things.took(turn, each.seq, each.at, said)
         turn.finish(lambda made: None)
 
     def refresh(self, turn: Turn) -> None:

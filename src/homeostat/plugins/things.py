@@ -298,14 +298,14 @@ class Things:
     # -- signals -----------------------------------------------------------------------------------------------------
 
     def signalled(self, record_ids: list[str]) -> dict[str, list[Any]]:
-        """Signals, (seq, object), that these things have not taken yet."""
+        """Signals, (seq, object, at), that these things have not taken yet."""
         with self.db.read() as tx:
             return handled.signals(tx, record_ids)
 
-    def took(self, turn: Turn, seq: int, reason: str) -> None:
-        """A signal is taken. reason — for the event that tells of it, "" for none."""
+    def took(self, turn: Turn, seq: int, at: float, reason: str) -> None:
+        """A signal, which came at this time, is taken. reason — for the event that tells of it, "" for none."""
         with self.db.write() as tx:
-            handled.forget_signal(tx, seq)
+            handled.forget_signal(tx, seq, at)
             if reason:
                 self._event(tx, turn.owner, SIGNAL, reason)
 

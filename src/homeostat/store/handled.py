@@ -72,13 +72,16 @@ def remove(tx: Connection, id: str) -> None:
 
 
 def signals(tx: Connection, ids: Collection[str]) -> dict[str, list[Any]]:
-    """Record -> signals that it has not taken yet, (seq, object), in the order they came."""
+    """Record -> signals that it has not taken yet, (seq, object, at), in the order they came."""
     found: dict[str, list[Any]] = defaultdict(list)
-    chosen = select(_signal.c.record_id, _signal.c.seq, _signal.c.object).where(_signal.c.record_id.in_(sorted(ids)))
+    columns = (_signal.c.record_id, _signal.c.seq, _signal.c.object, _signal.c.at)
+    chosen = select(*columns).where(_signal.c.record_id.in_(sorted(ids)))
     for row in tx.execute(chosen.order_by(_signal.c.seq)) if ids else ():
         found[row.record_id].append(row)
     return found
 
 
-def forget_signal(tx: Connection, seq: int) -> None:
-    tx.execute(delete(_signal).where(_signal.c.seq == seq))
+def forget_signal(tx: Connection, seq: int, at: float) -> None:
+    """One that was taken. at — when it came: SQLite gives its number to another one once it is gone, which may be
+    before a worker that was slow to take it says so."""
+    tx.execute(delete(_signal).where(_signal.c.seq == seq, _signal.c.at == at))
