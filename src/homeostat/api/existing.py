@@ -25,8 +25,11 @@ from homeostat.templates import Compiled, Parameter
 LOG = logging.getLogger(__name__)
 KEPT_S = 60.0
 KEPT_MAX = 10_000
-TRANSPORT_PROPERTIES = ("signal_transport", "software_config_transport")
-WITHOUT_LOGIN = "use one of CFN or TEMP_URL"
+WITHOUT_LOGIN = {
+    "signal_transport": "use CFN_SIGNAL or TEMP_URL_SIGNAL",
+    "software_config_transport": "use POLL_SERVER_CFN or POLL_TEMP_URL",
+}
+"""Properties that tell how a server speaks to the service, and what works there without users for servers."""
 UNAVAILABLE = "99001"
 """Code of the error that a cloud has no such service, which users may ask to be ignored."""
 Thing = tuple[str, str]
@@ -88,7 +91,7 @@ class Needs:
         """values — coerced; path — of the resource."""
         self.types.setdefault(kind.name, path)
         self._mention(mentions(kind.properties, values, (*path, "properties")))
-        for each in TRANSPORT_PROPERTIES:
+        for each in WITHOUT_LOGIN:
             if values.get(each) in TRANSPORTS:
                 self.logins.setdefault(values[each], (*path, "properties", each))
         name = values.get("name")
@@ -151,9 +154,8 @@ class Existing:
         """Fails: Rejected naming the first transport that needs users, where there can be none."""
         if needs.logins and not self._makes_users:
             transport, path = next(iter(needs.logins.items()))
-            message = (
-                f"{transport} needs Keystone, to make users for servers: it is not supported here; {WITHOUT_LOGIN}"
-            )
+            remedy = WITHOUT_LOGIN[str(path[-1])]
+            message = f"{transport} needs Keystone, to make users for servers: it is not supported here; {remedy}"
             raise invalid(message, *path, error="Property error")
 
     def check_forms(self, needs: Needs) -> None:

@@ -100,7 +100,8 @@ class Explanation:
 
     @property
     def released_by(self) -> str:
-        return RELEASED_BY[self.why]
+        """What could not be locked is no matter of an update, which a lock refuses."""
+        return RELEASED_BY[Why.LOCKED if self.why == Why.FAILED and self.action == Action.LOCK else self.why]
 
     @property
     def rank(self) -> int:

@@ -378,6 +378,19 @@ def test_the_estimate_follows_the_critical_path() -> None:
     assert (outlook(service, second).planned, outlook(service, second).done) == (2, 2)
 
 
+def test_what_could_not_be_locked_is_released_by_unlocking() -> None:
+    service = Service()
+    stack_id = service.create({"s": server()})
+    service.rest()
+    service.clock.time += 1.0
+    service.cloud.vanish(service.row(stack_id, "s").handle)
+    lock(service, stack_id)
+    service.live(60.0)
+    assert service.state(stack_id) == "LOCK_FAILED"
+    [failed] = told(service, stack_id)
+    assert (failed.explanation.why, failed.explanation.released_by) == (Why.FAILED, "the stack being unlocked")
+
+
 def test_what_waits_in_a_nested_stack_is_told_although_that_is_well_as_seen_from_above() -> None:
     """Healing that is held back fails nothing: neither the group nor its owner says that anything is wrong."""
     service = Service()

@@ -156,7 +156,8 @@ def test_a_deployed_server_is_its_own_agent() -> None:
 
 @pytest.mark.parametrize("transport", ["POLL_SERVER_HEAT", "ZAQAR_MESSAGE"])
 def test_ways_to_get_configs_that_need_another_service(transport: str) -> None:
-    with pytest.raises(Rejected, match=r"resources.srv.properties.software_config_transport: .* not supported"):
+    told = r"resources.srv.properties.software_config_transport: .* use POLL_SERVER_CFN or POLL_TEMP_URL"
+    with pytest.raises(Rejected, match=told):
         Service().create({"srv": configured(software_config_transport=transport)})
 
 
