@@ -666,9 +666,12 @@ class TroubledWorld(SimulatedWorld):
         self.tell(f"the cloud {story} until {until - 1_000_000:.2f}")
 
 
-def _named(document: dict[str, Any]) -> set[str]:
-    """Handles that a document names."""
-    found: set[str] = set()
+def _named(document: dict[str, Any]) -> dict[str, str]:
+    """Handles that a document names, each with the action that it tells of."""
+    found: dict[str, str] = {}
     for each in document["resources"].values():
-        found |= _named(each) if "resources" in each else {each["resource_id"]} - {None}
+        if "resources" in each:
+            found |= _named(each)
+        elif each["resource_id"] is not None:
+            found[each["resource_id"]] = each["action"]
     return found

@@ -23,6 +23,7 @@ from homeostat.model.desired import Identity
 from homeostat.model.errors import NotFound
 from homeostat.model.observed import Observation
 from homeostat.model.status import MAINTENANCE, Action, DeletionPolicy, State, Status, joined, resource_may, stack_may
+from homeostat.model.world import Spares
 from homeostat.planner.current import current_row
 from homeostat.planner.depart import GONE, LET_GO
 from homeostat.planner.snapshots import TOO_LATE
@@ -225,6 +226,7 @@ class Stack(NamedTuple):
     look_from: float | None
     healing: str | None
     exceptions: str | None
+    spares: str | None
 
     @property
     def state(self) -> State:
@@ -271,17 +273,18 @@ class Watcher:
     """Takes: db, clouds — to be watched from now on.
 
     wrong — what was seen that must not be; retained — handles that a deletion policy let go of; let_go — keys of rows
-    whose stacks let go of them; promised — handles that documents of abandoned stacks name; deletions, commits —
-    how much was judged; snapshots — deletions that had to wait for one; renewed — resources that were replaced for a
-    mark, by key; maintained — how often stacks were suspended, resumed, locked or unlocked; held — how
-    many commits were judged while a stack was locked; healing — what is judged of healing.
+    whose stacks let go of them; promised — handles that documents of abandoned stacks name, each with the action told
+    of it; deletions, commits — how much was judged; snapshots — deletions that had to wait for one; renewed — resources
+    that were replaced for a mark, by key; maintained — how often stacks were suspended, resumed, locked or unlocked;
+    held — how many commits were judged while a stack was locked; healing — what is judged of healing.
     """
 
     def __init__(self, db: WatchedDatabase, clouds: Sequence[WatchedCloud]) -> None:
         self.wrong: list[str] = []
         self.retained: set[str] = set()
         self.let_go: set[str] = set()
-        self.promised: set[str] = set()
+        self._keys: dict[str, set[str]] = defaultdict(set)
+        self.promised: dict[str, str] = {}
         self.deletions = 0
         self.snapshots = 0
         self.commits = 0
@@ -353,6 +356,11 @@ class Watcher:
                 self.healing.asked.add(event.key)
             if event.action == Action.DELETE and event.reason == LET_GO:
                 self.let_go.add(event.key)
+        for row in (row for pair in rows.values() for row in pair if row is not None):
+            self._keys[row.stack_id].add(row.key)
+        for stack_id, (_, stack) in all_stacks.items():
+            if stack is not None and stack.spares == Spares.ALL:
+                self.let_go |= self._keys[stack_id]
         known = self._now.rows
         self.held += any(stack.state == LOCKED for stack in self._now.stacks.values())
         for key in sorted(rows.keys() | {event.key for event in events if event.key}):
@@ -536,7 +544,8 @@ class Watcher:
         if handle in things:
             self._judge_data(cloud, handle)
         held = any(row.handle == handle for row in self._now.rows.values())
-        self._demand(held or handle not in self.promised, f"{handle} was let go of, and is deleted")
+        asked = self.promised.get(handle, Action.DELETE) == Action.DELETE  # a request may have been on its way
+        self._demand(held or asked, f"{handle} was let go of, and is deleted")
         if handle not in things or things[handle].get("status", WELL[0]) not in WELL:
             return
         for mine in [row for row in self._now.rows.values() if row.handle == handle]:
