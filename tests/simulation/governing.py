@@ -137,10 +137,11 @@ class HealingLaws:
     def judge(self, changed: Iterable[Pair], now: "Committed") -> None:
         """The rows that one commit has changed, before and after; now — what is stored since."""
         begun: dict[str, list[Row]] = {}
-        pairs = [pair for pair in changed if pair[1] is not None]
+        pairs = list(changed)
         before = {one.key: one for one, _ in pairs if one is not None}
         for one, other in pairs:
-            assert other is not None
+            if other is None:
+                continue
             heir = before.get(other.replaces or "") if one is None else None
             inherited = heir is not None and heir.being_healed
             if other.being_healed and not inherited and (one is None or not one.being_healed):
