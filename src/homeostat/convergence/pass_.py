@@ -458,7 +458,7 @@ class Pass:
         elif stack.step_at is not None:
             times += [stack.step_at, stack.deadline]
         if self._lease.number == 0 and not stack.maintained:
-            times.append(locking.ends_at(stack))
+            times.append(stack.lock_ends_at)
         return min((at for at in times if at is not None), default=None)
 
     def _observe_at(self, now: float) -> float | None:

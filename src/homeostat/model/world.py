@@ -214,6 +214,13 @@ class StackFacts:
         return self.lock is not None or (self.suspended and self.action != Action.DELETE)
 
     @property
+    def lock_ends_at(self) -> float | None:
+        """When the service takes its lock away, if it does. What could not be unlocked is left to people."""
+        if self.lock is None or self.parent_id is not None or self.action != Action.LOCK:
+            return None
+        return self.lock.get("expires_at")
+
+    @property
     def adopting(self) -> bool:
         """It is taking over what there is, as it is."""
         return self.action == Action.ADOPT and self.status == Status.IN_PROGRESS

@@ -25,7 +25,7 @@ def held(stack: StackFacts, name: str, key: str = "", since: float | None = None
         return Waiting(name, Why.SUSPENDED, (), "the stack is suspended", since, key=key)
     owner, reason = stack.lock.get("owner"), stack.lock.get("reason")
     told = f"the stack is locked{f' by {owner}' if owner else ''}{f': {reason}' if reason else ''}"
-    return Waiting(name, Why.LOCKED, (), told, since, stack.lock.get("expires_at"), key)
+    return Waiting(name, Why.LOCKED, (), told, since, stack.lock_ends_at, key)
 
 
 def asked_of(stack: StackFacts, row: Resource) -> str:

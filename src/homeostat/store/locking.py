@@ -130,16 +130,9 @@ def _check_owner(stack: Row[Any], breaks: Callable[[Lock], bool]) -> None:
         raise Rejected("Forbidden", message)
 
 
-def ends_at(stack: StackFacts) -> float | None:
-    """When the service takes its lock away, if it does. What could not be unlocked is left to people."""
-    if stack.lock is None or stack.parent_id is not None or stack.action != Action.LOCK:
-        return None
-    return stack.lock.get("expires_at")
-
-
 def is_over(stack: StackFacts, now: float) -> bool:
     """Is the time of its lock over?"""
-    at = ends_at(stack)
+    at = stack.lock_ends_at
     return at is not None and at <= now and stack.status != Status.IN_PROGRESS
 
 

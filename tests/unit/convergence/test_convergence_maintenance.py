@@ -11,7 +11,7 @@ from homeostat.clouds.simulated import Faults, Weather
 from homeostat.convergence.conductor import run_pass
 from homeostat.model.errors import Rejected
 from homeostat.planner.asked import left_alone
-from homeostat.store import views
+from homeostat.store import shards, views
 from homeostat.store.locking import Lock
 
 
@@ -648,3 +648,27 @@ def test_being_unlocked_does_not_try_a_failed_deletion_again() -> None:
     service.delete(stack_id)
     service.rest()
     assert service.servers() == []
+
+
+def test_a_lock_that_could_not_be_taken_away_when_its_time_was_over_waits_for_people() -> None:
+    """Found by the simulation: what had never been made woke its stack for the end of the lock, again and again."""
+    service = Service()
+    hooks = {"resource_registry": {"resources": {"late": {"hooks": "pre-create"}}}}
+    stack_id = service.create({"srv": server(), "late": double()}, environment=hooks)
+    service.intake.cancel(stack_id, roll_back=False)
+    service.rest()
+    lock(service, stack_id, expires_at=service.clock.now() + 600.0)
+    service.rest()
+    assert service.states(stack_id) == {"srv": "LOCK_COMPLETE", "late": "INIT_COMPLETE"}
+    service.cloud.weather.faults = Faults(unreachable=1.0)
+    service.live(8000.0)
+    assert service.state(stack_id) == "UNLOCK_FAILED"
+    with service.db.read() as tx:
+        before = [each.epoch for each in shards.of_stack(tx, stack_id)]
+    service.live(600.0)
+    with service.db.read() as tx:
+        assert [each.epoch for each in shards.of_stack(tx, stack_id)] == before
+    service.cloud.weather.faults = Faults()
+    unlock(service, stack_id)
+    service.rest()
+    assert service.state(stack_id) == "CREATE_FAILED"
