@@ -165,8 +165,7 @@ class HealingLaws:
         healed = sum(not any(self._requires(stack, row, each) for each in begun) for row in beside)
         allowed = max(1, int(share_of(stack) * len({row.name for row in mine if kind_of(row.type)}) + 1e-9))
         self._full += healed == allowed
-        decided_since = all(row.revision == stack.revision and self._rules(stack, row, now) for row in begun)
-        if decided_since and agreed != {row.key for row in begun}:
+        if all(self._rules(stack, row, now) for row in begun) and agreed != {row.key for row in begun}:
             told = [row.name for row in mine if row.being_healed]
             self._demand(healed <= allowed, f"{told} of {stack.name} are being healed, and {allowed} may be at a time")
 
@@ -189,7 +188,9 @@ class HealingLaws:
         return any(each is not None and each.asked_at is not None for each in found)
 
     def _rules(self, stack: "Stack", row: "Row", now: "Committed") -> bool:
-        """Was the shard claimed after the stack's policy was said?"""
+        """Was it decided for the newest revision, by a shard that was claimed after the stack's policy was said?"""
+        if row.revision != stack.revision:
+            return False
         epoch = self._ruled.get(stack.id, {}).get(row.shard, -1)
         return now.shards[f"{stack.id}/{row.shard}"].epoch > epoch
 
