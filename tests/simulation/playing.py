@@ -56,6 +56,8 @@ def play(seed: int, **sorts: bool) -> Played:
         told = "\n".join(world.story.lines)
         what = str(error) or repr(error)
         raise AssertionError(f"seed {seed}: {what}\n{told}\nreplay: {replay(seed)}") from error
+    finally:
+        world.end()
     watcher = world.watcher
     judged = (watcher.deletions, watcher.snapshots, world.cleared, len(watcher.renewed), world.restored, world.adopted)
     maintained = (watcher.maintained, watcher.held, watcher.healing.healed, world.proved)

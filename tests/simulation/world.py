@@ -224,6 +224,12 @@ class SimulatedWorld:
             self.calm()
             self.settle()
 
+    def end(self) -> None:
+        """All processes end, and the database closes: a thread that rests, or a trigger, keeps the world in memory."""
+        for process in self.processes:
+            process.kill()
+        self.db.raw.close()
+
     def happen(self) -> None:
         """What goes on before the calm: nothing, in a world without trouble."""
 
