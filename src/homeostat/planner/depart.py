@@ -174,6 +174,8 @@ class Departures(Intents):
         verdict = type_of(row.type).judge(thing_of(self.world, row), now)
         if verdict.condition is Condition.ABSENT:
             return self._forget(row, snapshots.farewell(row, outcome.CHANGED))
+        if verdict.remedy is Remedy.ASK and row.revision < self.world.stack.revision:
+            return self._let_go(row, now)  # that was said to an earlier wish
         if verdict.remedy is Remedy.ASK:
             return self._failed_step(row, verdict.reason, now)
         return Waiting(row.name, Why.BUILDING, (), "it is being deleted", row.updated_at, verdict.due_at, row.key)

@@ -709,7 +709,7 @@ def abandon(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_s
     """The stack and all that is nested in it should not exist, and nothing that they have is touched, for good."""
     table = schema.stack
     tx.execute(update(table).where(table.c.id.in_(below(stack.id))).values(spares=Spares.ALL))
-    if stack.action == Action.DELETE and stack.status == Status.IN_PROGRESS:
-        shards.wake(tx, stack.id, now, shards.USER)
+    if stack.spares == Spares.ALL and stack.status == Status.IN_PROGRESS:
         return
+    # A deletion under way is begun anew: what is nested may have failed, and its stacks may be about to hear of that.
     revise(db, tx, stack, Action.DELETE, EMPTY, now, timeout_s, {"spares": Spares.ALL})

@@ -324,3 +324,21 @@ def remembered(service: Service) -> dict[str, tuple[str, str, str]]:
     with service.db.read() as tx:
         found = retained.among(tx, "volume", list(service.cloud.things("volume")))
     return {each.handle: (each.stack, each.name, each.reason) for each in found}
+
+
+def test_what_is_nested_and_could_not_be_deleted_is_let_go_of_while_the_deletion_goes_on() -> None:
+    """The failure reached the stack when it was being abandoned, and it stayed DELETE_FAILED."""
+    service = Service()
+    stack_id = service.create({"c": {"type": "child.yaml"}}, files=CHILD)
+    service.rest()
+    (disk,) = service.cloud.things("volume")
+    service.cloud.change(disk, locked=True)
+    child = service.child().id
+    service.intake.delete(stack_id)
+    while service.state(child) != "DELETE_FAILED":
+        run_pass(service.passes, service.claim())
+    assert service.state(stack_id) == "DELETE_IN_PROGRESS"
+    service.moving.abandon(stack_id)
+    service.rest()
+    assert service.state(stack_id) == "DELETE_COMPLETE"
+    assert disk in service.cloud.things("volume")
