@@ -84,17 +84,11 @@ def serve(arguments: Namespace) -> int:
             shared(settings)
             migrate(settings)
             check_board(settings)
-            supervise(settings, child, load_service)
+            supervise(settings, main, load_service)
             return OK
     service = start_detached(settings)
     sys.stdout.write(f"Homeostat answers at {service.url} (process {service.pid}, log {state.log})\n")
     return OK
-
-
-def child(argv: Sequence[str]) -> int:
-    """A command in a process that is a copy of the supervisor's: a connection of that one would be shared."""
-    identity.cache_clear()
-    return main(argv)
 
 
 def load_service() -> None:
@@ -491,7 +485,10 @@ def stack_users(settings: ServiceSettings, db: "Database") -> "StackUsers | None
 
 
 def check_identity(settings: ServiceSettings) -> None:
-    """Say so when Keystone is not there, or does not know the service; it may come later."""
+    """Say so when Keystone is not there, or does not know the service; it may come later.
+
+    The connection is not kept: what is forked off would share it.
+    """
     from homeostat.model.errors import HomeostatError
 
     there = identity(settings)
@@ -500,6 +497,8 @@ def check_identity(settings: ServiceSettings) -> None:
             there.check()
     except HomeostatError as error:
         LOG.warning("starting all the same, but nobody can ask for anything until this is mended: %s", error)
+    finally:
+        identity.cache_clear()
 
 
 def policy(settings: ServiceSettings) -> "Policy":

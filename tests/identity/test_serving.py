@@ -52,8 +52,10 @@ def url(registered: Path, tmp_path: Path) -> Iterator[str]:
 
     yield until(announced, "the service to run")
     code = ended(process)
-    print((tmp_path / "log").read_text())  # shown when the test fails
+    log = (tmp_path / "log").read_text()
+    print(log)  # shown when the test fails
     assert code == 0
+    assert "Traceback" not in log
 
 
 def test_a_service_serves_acts_and_makes_users(url: str, person: Person, keystone: KeystoneServer) -> None:
