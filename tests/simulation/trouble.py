@@ -101,7 +101,7 @@ class TroubledWorld(SimulatedWorld):
             self.apis.append(self._api())
         often = [(weight * rng.choice((0, 1, 1, 3)), act) for weight, act in self._optional()]
         self._acts = [*self._always(), *often]
-        if moving:
+        if random.Random(f"mover {seed}").random() < 0.2 or moving:
             self._acts += [(2.0, self._abandon), (3.0, self._adopt)]
         self._documents: list[tuple[dict[str, Any], Wish]] = []
         self.adopted = 0

@@ -100,6 +100,10 @@ class WatchedDatabase(Database):
                 trigger = f"CREATE TEMP TRIGGER {table}_{verb[:6]} AFTER {verb} ON main.{table} BEGIN "
                 self.raw.execute(f"{trigger} SELECT touch('{table}', {named}); END")
 
+    def close(self) -> None:
+        self.notices.close()
+        self._connection.close()
+
     @contextmanager
     def read(self) -> Iterator[Connection]:
         assert not self._writing, "a look in the middle of a transaction would end it"

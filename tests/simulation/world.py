@@ -228,7 +228,7 @@ class SimulatedWorld:
         """All processes end, and the database closes: a thread that rests, or a trigger, keeps the world in memory."""
         for process in self.processes:
             process.kill()
-        self.db.raw.close()
+        self.db.close()
 
     def happen(self) -> None:
         """What goes on before the calm: nothing, in a world without trouble."""
