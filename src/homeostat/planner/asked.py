@@ -71,13 +71,16 @@ def passed_on(world: World, row: Resource) -> str:
 
 def pass_on(world: World, row: Resource, operation: str, now: float) -> Step:
     """Ask the child stack; the row is done when its child is."""
-    row.action = Action.UPDATE if operation == CONVERGE else Action(operation.upper())
-    row.status, row.reason, row.revision = Status.IN_PROGRESS, outcome.CHANGED, world.stack.revision
+    action = Action.UPDATE if operation == CONVERGE else Action(operation.upper())
+    goes_on = row.busy and row.action == action
+    row.action, row.status, row.reason = action, Status.IN_PROGRESS, outcome.CHANGED
+    row.revision = world.stack.revision
     row.acted_at = row.due_at = row.asked_at = None
     row.retries = 0
     row.intent = {"operation": operation, "stamp": world.next_stamp()}
     row.updated_at = now
-    return Step(Verb.OPERATE, row, operation=operation, events=[outcome.event_of(row, row.status, row.reason)])
+    events = [] if goes_on else [outcome.event_of(row, row.status, row.reason)]
+    return Step(Verb.OPERATE, row, operation=operation, events=events)
 
 
 def only_finishes(world: World) -> bool:

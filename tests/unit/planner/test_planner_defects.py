@@ -26,6 +26,7 @@ from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Record, Step, Verb
 from homeostat.model.world import World
 from homeostat.planner import Frontier, outcome
+from homeostat.planner.asked import pass_on
 
 GROUP = "OS::Heat::ResourceGroup"
 UPDATED: dict[str, Any] = {"revision": 2, "action": "UPDATE", "settled_revision": 1}
@@ -321,3 +322,11 @@ def test_what_is_marked_is_not_replaced_once_more_when_its_successor_could_not_b
     unmade = row("a", state="CREATE_FAILED", key="a2", replaces="a1", born=1, revision=2)
     of = world([wanted("a")], [marked, unmade], revision=3, settled_revision=0)
     assert Frontier(of, keys()).current["a"] is unmade
+
+
+def test_a_nested_stack_that_is_asked_again_before_it_has_heard_begins_once() -> None:
+    """Its stack was asked to resume, and then to converge, which is the same asked again."""
+    asked = row("a", GROUP, "RESUME_IN_PROGRESS", acted_at=None, marks={"suspend": {}})
+    of = world([wanted("a", TEST)], [asked], revision=2, action="RESUME", status="IN_PROGRESS", settled_revision=1)
+    step = pass_on(of, asked, "resume", NOW)
+    assert (told(step), step.events) == ("operate resume", [])
