@@ -119,12 +119,14 @@ def numbered(names: Collection[str]) -> dict[str, str]:
 def of_members(group: Group, names: Collection[str], *, sized: bool) -> dict[str, Any]:
     """The group with members of these names, which are numbers; those left out between them stay out.
 
-    sized — it keeps their number, too, whatever its definition says.
+    In the middle of a series of batches they are there at once, as many as there will be in the end: batches are for
+    the others. sized — it keeps their number, whatever its definition says.
     """
     end = max((int(name) + 1 for name in names), default=0)
     out = [str(number) for number in range(end) if str(number) not in names]
     skip = list(dict.fromkeys([*group.get("skip", ()), *out]))
-    return {**group, "skip": skip, "count": len(names) if sized and names else group["count"]}
+    count = len(names) if sized and names else max(group["count"], min(len(names), size_of(group)))
+    return {**group, "skip": skip, "count": count}
 
 
 def size_of(group: Group) -> int:

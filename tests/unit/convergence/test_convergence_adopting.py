@@ -527,6 +527,43 @@ def test_members_with_random_names_get_numbers_and_a_scaled_group_keeps_its_size
     assert service.servers() == sorted(ids.values())
 
 
+def test_a_group_made_in_batches_has_all_members_of_the_document_at_once() -> None:
+    """Those that the document does not have are made in batches after that."""
+    service = Service()
+    batches = {"update_policy": {"batch_create": {"max_batch_size": 2, "pause_time": 100}}}
+    first_id = service.create({"grp": {**group(3), **batches}})
+    service.live(300.0)
+    before = {row.name: row.handle for row in service.rows(service.child().id)}
+    told = moved(service, first_id)
+    told["template"] = template({"grp": {**group(6), **batches}})
+
+    stack_id = service.adopt(told)
+    service.live(50.0)
+    assert {row.name: row.handle for row in service.rows(service.child().id)} == before
+    service.live(100.0)
+    assert len(service.servers()) == 5
+    service.rest()
+
+    assert service.state(stack_id) == "ADOPT_COMPLETE"
+    after = {row.name: row.handle for row in service.rows(service.child().id)}
+    assert (len(after), {name: after[name] for name in before}) == (6, before)
+
+
+def test_a_group_made_in_batches_moves_as_it_is() -> None:
+    service = Service()
+    batches = {"update_policy": {"batch_create": {"max_batch_size": 2}}}
+    first_id = service.create({"grp": {**group(3), **batches}})
+    service.live(60.0)
+    before = {id: dict(thing) for id, thing in service.cloud.things().items()}
+
+    stack_id = service.adopt(moved(service, first_id))
+    service.rest()
+
+    assert service.state(stack_id) == "ADOPT_COMPLETE"
+    assert len(before) == 3
+    assert service.cloud.things() == before
+
+
 def test_a_member_that_the_group_would_not_have_is_told() -> None:
     service = Service()
     ids = {name: there(service, "server", image="i", flavor="small") for name in ("0", "1")}
