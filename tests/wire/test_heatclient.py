@@ -14,6 +14,8 @@ from tests.waiting import until
 from tests.wire import templates
 from tests.wire.running import Running, settled
 
+HEAD = "heat_template_version: 2018-08-31\n"
+
 
 @pytest.fixture
 def hello(heat: Client, http: httpx.Client) -> str:
@@ -130,6 +132,21 @@ def test_outputs(heat: Client, hello: str) -> None:
     with pytest.raises(exc.HTTPNotFound, match="nothing"):
         heat.stacks.output_show("hello", "nothing")
     assert not hasattr(heat.stacks.get("hello", resolve_outputs=False), "outputs")
+
+
+def test_a_wrong_value_in_an_output_is_told_by_that_output(heat: Client, http: httpx.Client) -> None:
+    """A wrong form of a call is refused at the door."""
+    outputs = "outputs: {wrong: {value: {list_join: [x, 5]}}, right: {value: {list_join: [x, [a, b]]}}}\n"
+    stack_id = heat.stacks.create(stack_name="s", template=HEAD + outputs)["stack"]["id"]
+    settled(http, stack_id, status="CREATE_COMPLETE")
+    wrong, right = heat.stacks.get("s").outputs
+    assert wrong["output_error"] == 'outputs.wrong.value.list_join: "list_join" joins lists, not 5'
+    assert (wrong["output_value"], right["output_value"]) == (None, "axb")
+    assert heat.stacks.output_show("s", "wrong")["output"] == wrong
+    assert heat.stacks.validate(template=HEAD + outputs)
+    form = HEAD + "outputs: {wrong: {value: {list_join: [x]}}}\n"
+    with pytest.raises(exc.HTTPBadRequest, match=r"outputs\.wrong\.value\.list_join: "):
+        heat.stacks.create(stack_name="t", template=form)
 
 
 def test_resources(heat: Client, hello: str) -> None:

@@ -15,6 +15,9 @@ from homeostat.templates.parse import check_bounds, parse_json
 from homeostat.templates.tree import UNKNOWN, holds
 from homeostat.templates.versions import Version
 
+_NAMES_SHOWN = 20
+"""Names of parameters in the text of an error."""
+
 HIDDEN = "******"
 _BOOLEANS = {
     **dict.fromkeys(("true", "1", "t", "on", "y", "yes"), True),
@@ -293,7 +296,7 @@ def resolve(
     """
     for name in given.values:
         if name not in section:
-            raise Rejected("UnknownUserParameter", f"The Parameter ({name}) was not defined in template.")
+            raise _undeclared(name, section)
     match_s = patterns.match_s(_matches(section))
     schemas = [ParameterSchema.parse(name, entry, version, match_s) for name, entry in section.items()]
     parameters = {each.name: each for each in _pseudo(version.dialect.pseudo(identity))}
@@ -302,6 +305,15 @@ def resolve(
             raise _schema_error(schema.name, "the name is reserved for a parameter that is always there")
         parameters[schema.name] = _valued(schema, given, strict)
     return parameters
+
+
+def _undeclared(name: str, section: Mapping[str, Any]) -> Rejected:
+    """For a value that was given to a parameter which the template does not declare."""
+    shown = list(section)[:_NAMES_SHOWN]
+    more = f" and {len(section) - len(shown)} more" if len(section) > len(shown) else ""
+    message = f"The Parameter ({name}) was not defined in template. Leave it out of the parameters and the environment,"
+    declared = f"{', '.join(shown) or 'none'}{more}"
+    return Rejected("UnknownUserParameter", f"{message} or declare it in the template, which declares {declared}.")
 
 
 def _matches(section: Mapping[str, Any]) -> int:

@@ -87,16 +87,16 @@ class Reader:
 
 
 class OutputReader(Reader):
-    """Reads values of outputs: a function that cannot take what other functions gave it, or reads a parameter that is
-    not declared, stays as it is. It fails when the output is asked for, and the output alone."""
+    """Reads values of outputs: a call of the right form that gets a wrong value, or reads a parameter that is not
+    declared, stays as it is. It fails when the output is asked for, and the output alone."""
 
     def _folded(self, node: Function, *, computed: bool) -> Any:
         try:
             return node.compiled()
         except Rejected as error:
             asks_resources = type(node).references is not Function.references
-            may_wait = (computed and not isinstance(error.__cause__, Unacceptable)) or error.fault == UNDECLARED
-            if asks_resources or not may_wait:
+            in_any_case = isinstance(error.__cause__, Unacceptable) or not (computed or node.is_formed())
+            if asks_resources or in_any_case:
                 raise
             return node
 

@@ -143,7 +143,7 @@ class Function:
     """A node: one call of an intrinsic function.
 
     arguments — a tree; path — of the node in the template.
-    Subclasses say what the function does: `check` the shape of its arguments, `apply` it to plain ones. Both raise
+    Subclasses say what the function does: `check` the form of its arguments, `apply` it to plain ones. Both raise
     ValueError or TypeError with a text for the author of the template.
     """
 
@@ -153,7 +153,11 @@ class Function:
     context: Context = field(compare=False, repr=False)
 
     def check(self, arguments: Any) -> None:
-        """Refuse a wrong shape. While compiling, items of `arguments` may be nodes themselves."""
+        """Refuse a wrong form. While compiling, items of `arguments` may be nodes themselves.
+
+        Form is what shows in the template: how many arguments there are, which, and of what kind where no value may be
+        any other. What depends on the values of arguments is up to `apply`.
+        """
 
     def apply(self, arguments: Any) -> Any:
         """Value of the function; `arguments` is plain data that passed `check`."""
@@ -194,6 +198,14 @@ class Function:
             return unknown
         self.guarded(self.check, arguments)
         return self.guarded(self.apply, arguments)
+
+    def is_formed(self) -> bool:
+        """Have the arguments, as they stand, the right form?"""
+        try:
+            self.check(self.arguments)
+        except (TypeError, ValueError):
+            return False
+        return True
 
     def guarded(self, step: Callable[[Any], Any], arguments: Any) -> Any:
         try:

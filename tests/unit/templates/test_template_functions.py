@@ -453,6 +453,23 @@ PUT_OFF = [
     ({"yaql": {"expression": "$.data.nothing()", "data": {"get_param": "tree"}}}, "Unknown method", "a query"),
     ({"get_param": "nobody"}, "The Parameter (nobody) was not provided", "a parameter that is not declared"),
     ({"a": [{"str_split": [",", {"get_param": ["nobody", 1]}]}]}, "(nobody) was not provided", "within others"),
+    ({"list_join": ["x", 5]}, 'list_join: "list_join" joins lists, not 5', "a number in the template for a list"),
+    ({"list_join": [",", [1]]}, "must be strings", "a number in the template for a text"),
+    ({"str_replace": {"template": 5, "params": {}}}, "must be a string", "a number for a template"),
+    ({"str_replace_strict": {"template": "x", "params": {"y": "1"}}}, 'param "y"', "a param that is not there"),
+    ({"str_split": [",", "a", 3]}, "no item 3", "an index out of range"),
+    ({"digest": ["nope", "a"]}, "must be one of", "the name of no algorithm"),
+    ({"repeat": {"template": "x", "for_each": {"x": "abc"}}}, "must be a list", "a text to walk through"),
+    ({"map_merge": [{"a": 1}, [2]]}, "merges maps", "a list to merge"),
+    ({"map_replace": [{"a": 1, "b": 2}, {"keys": {"a": "b"}}]}, "twice", "keys that collide"),
+    ({"list_concat": [["a"], "b"]}, "takes lists", "a text among lists"),
+    ({"filter": ["a", ["a"]]}, "two lists", "a text to leave out"),
+    ({"contains": ["a", 5]}, "searches", "a number to search"),
+    ({"make_url": {"host": "h", "port": 70000}}, "1 to 65535", "a port that there is not"),
+    ({"get_file": "gone.txt"}, "gone.txt", "a file that did not come"),
+    ({"resource_facade": "metadata"}, "needs a parent", "no parent"),
+    ({"yaql": {"expression": "$.data.nothing()", "data": {}}}, "Unknown method", "a query of data in the template"),
+    ({"list_join": ["", [{"list_join": ["x", 5]}]]}, "joins lists, not 5", "a wrong value within another call"),
 ]
 
 
@@ -467,3 +484,24 @@ def test_a_wrong_value_is_the_trouble_of_its_output_alone(snippet: Any, message:
     assert message in str(caught.value)
     with pytest.raises(Rejected):
         compiled(template(parameters=parameters, resources={"r": resource({"value": snippet})}))
+
+
+FORMS = [
+    ({"list_join": ["x"]}, "[delimiter, list", "too few arguments"),
+    ({"list_join": "x"}, "[delimiter, list", "a text for arguments"),
+    ({"str_replace": {"template": "x"}}, '"template" and "params"', "a key that is not there"),
+    ({"str_replace": {"template": "x", "params": ["x"]}}, "must be a map", "params that are no map"),
+    ({"repeat": {"template": "x", "for_each": ["x"]}}, "map of variables", "variables that are no map"),
+    ({"str_split": ["a"]}, "[delimiter, string]", "one argument"),
+    ({"make_url": {"hostname": "x"}}, "does not know", "an unknown part"),
+    ({"resource_facade": "type"}, "must be one of", "an unknown section"),
+    ({"yaql": {"expression": "$.(", "data": {}}}, "yaql", "an expression that cannot be read"),
+    ({"get_resource": "nobody"}, "is incorrect", "an unknown resource"),
+]
+
+
+@pytest.mark.parametrize(("snippet", "message", "reason"), FORMS, ids=[case[2] for case in FORMS])
+def test_a_wrong_form_is_refused_in_outputs_too(snippet: Any, message: str, reason: str) -> None:
+    with pytest.raises(Rejected) as caught:
+        compiled(template(outputs={"wrong": {"value": snippet}}))
+    assert message in str(caught.value)

@@ -193,6 +193,24 @@ def test_missing_and_undeclared() -> None:
     with pytest.raises(Rejected, match=r"The Parameter \(q\) was not defined in template") as undeclared:
         parameter({"type": "string"}, parameters={"q": 1})
     assert undeclared.value.fault == "UnknownUserParameter"
+    assert str(undeclared.value).endswith(
+        " Leave it out of the parameters and the environment, or declare it in the template, which declares p."
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        ([], "which declares none."),
+        (["size", "word"], "which declares size, word."),
+        ([f"p{n}" for n in range(22)], "p18, p19 and 2 more."),
+    ],
+)
+def test_whoever_gives_an_undeclared_one_is_told_which_there_are(names: list[str], told: str) -> None:
+    declared = {name: {"type": "string", "default": ""} for name in names}
+    with pytest.raises(Rejected, match=r"The Parameter \(wurd\) was not defined in template\. ") as caught:
+        compiled(template(parameters=declared), parameters={"wurd": "x"})
+    assert str(caught.value).endswith(told)
 
 
 def test_a_missing_value_is_unknown_where_it_need_not_be_there() -> None:

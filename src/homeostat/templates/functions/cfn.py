@@ -128,6 +128,7 @@ class Replace(StrReplace):
     def check(self, arguments: Any) -> None:
         if not isinstance(arguments, list) or len(arguments) != 2:
             raise ValueError(f'Arguments to "{self.name}" must be of the form [map, string]')
+        self.check_params(arguments[0])
 
     def apply(self, arguments: Any) -> Any:
         params, template = arguments

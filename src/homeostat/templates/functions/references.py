@@ -55,9 +55,11 @@ class ResourceFacade(Function):
         "update_policy": "update_policy",
     }
 
-    def apply(self, arguments: Any) -> Any:
+    def check(self, arguments: Any) -> None:
         if not isinstance(arguments, str) or arguments not in self.sections:
             raise ValueError(f'Argument to "{self.name}" must be one of: {", ".join(self.sections)}')
+
+    def apply(self, arguments: Any) -> Any:
         if self.context.facade is None:
             raise ValueError(f'"{self.name}" needs a parent template: this one does not stand for a resource')
         return self.context.facade.get(self.sections[arguments])

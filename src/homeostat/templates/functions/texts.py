@@ -97,13 +97,16 @@ class StrReplace(Function):
     def check(self, arguments: Any) -> None:
         if not isinstance(arguments, dict) or not {"template", "params"} <= arguments.keys():
             raise ValueError(f'Arguments to "{self.name}" must be a map with keys "template" and "params"')
+        self.check_params(arguments["params"])
+
+    def check_params(self, params: Any) -> None:
+        if not isinstance(params, dict | Function):
+            raise ValueError(f'The "params" of "{self.name}" must be a map')
 
     def apply(self, arguments: Any) -> Any:
         template, params = arguments["template"], arguments["params"]
         if not isinstance(template, str):
             raise ValueError(f'The "template" of "{self.name}" must be a string')
-        if not isinstance(params, dict):
-            raise ValueError(f'The "params" of "{self.name}" must be a map')
         if "" in params:
             raise ValueError(f'"{self.name}" cannot replace an empty text')
         # Longest key first, so that one key within another does not break it; at even places stands what is still
