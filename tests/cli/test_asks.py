@@ -54,7 +54,7 @@ def test_a_dead_server_is_left_alone_seen_checked_and_brought_back_by_hand(local
     assert "only when asked" in off.out
     os.kill(_pid(local), signal.SIGKILL)
     seen = ok(local.run("observe", "one"))
-    assert "1 are not as they should be" in seen.out
+    assert "1 is not as it should be" in seen.out
     assert ok(local.run("observe", "one", "server", "--json")).json()["resources"][0]["observed"]["left_alone"]
     checked = local.run("check", "one")
     assert checked.code == 1

@@ -37,14 +37,16 @@ def test_the_refusal_names_owner_end_reason_and_remedy(database: Database) -> No
     set_columns(database, stack_id, lock=LOCK)
     told = refusal(database, stack_id)
     assert told.startswith("409 StackLocked: The stack web is locked by ann until 2027-01-15T08:10:00Z")
-    assert "(disks are changed): unlock it first" in told
+    assert "(disks are changed): unlock it first (`openstack stack unlock web`)" in told
 
 
 def test_the_refusal_of_a_nested_stack_names_the_one_to_unlock(database: Database) -> None:
     add_stack(database)
     nested = add_stack(database, "web-inner", parent_id="p-web", root_id="p-web")
     set_columns(database, nested, lock={"level": "stacks"})
-    assert "is locked, with the stack p-web that it is nested in: unlock" in refusal(database, nested)
+    told = refusal(database, nested)
+    assert "is locked, with the stack p-web that it is nested in" in told
+    assert told.endswith("unlock it first (`openstack stack unlock p-web`).")
 
 
 @pytest.mark.parametrize(("status", "refused"), [("COMPLETE", True), ("IN_PROGRESS", True), ("FAILED", False)])

@@ -1,7 +1,10 @@
 """The service in Keystone's catalogue: genuine clients find it there, with nothing but a login."""
 
 import contextlib
+import json
 import os
+import re
+import shlex
 import stat
 import subprocess
 import sys
@@ -22,6 +25,8 @@ from tests.identity.conftest import Person, variables
 from tests.keystone_server import PASSWORD, Admin, KeystoneServer
 from tests.wire.running import database, serving, working
 
+PAGE = Path(__file__).parents[2] / "docs" / "howto" / "keystone.md"
+SHELL = re.compile(r"^```sh\n(.*?)^```", re.DOTALL | re.MULTILINE)
 TEMPLATE = """
 heat_template_version: wallaby
 resources: {one: {type: OS::Heat::RandomString}}
@@ -109,6 +114,25 @@ def test_the_openstack_client_needs_nothing_but_a_login(in_catalogue: str, perso
     assert made.returncode == 0, made.stderr
     listed = openstack_client(environ, "stack", "list", "-f", "value", "-c", "Stack Name", "-c", "Stack Status")
     assert listed.stdout == "s CREATE_COMPLETE\n", listed.stderr
+
+
+def test_the_login_that_the_page_shows_is_enough_to_ask_why(in_catalogue: str, person: Person, tmp_path: Path) -> None:
+    """Every command of the page's example runs: by the variables that it sets, or as a cloud of a `clouds.yaml`."""
+    (tmp_path / "one.yaml").write_text(TEMPLATE)
+    login = variables(person.url, person.name, person.name, person.project)
+    made = openstack_client(login, "stack", "create", "-t", str(tmp_path / "one.yaml"), "--wait", "web")
+    assert made.returncode == 0, made.stderr
+    names = ("auth_url", "username", "password", "project_name", "user_domain_id", "project_domain_id")
+    cloud = {"auth": {name: login[f"OS_{name.upper()}"] for name in names}}
+    (tmp_path / "clouds.yaml").write_text(json.dumps({"clouds": {"work": cloud}}))
+    (example,) = (each for each in SHELL.findall(PAGE.read_text()) if "explain" in each)
+    shown = re.findall(r"(OS_\w+)=", example)
+    by_file = {"OS_CLIENT_CONFIG_FILE": str(tmp_path / "clouds.yaml")}
+    typed = [shlex.split(line)[1:] for line in example.splitlines() if line.startswith("openstack ")]
+    for words in typed:
+        asked = openstack_client(by_file if "--os-cloud" in words else {name: login[name] for name in shown}, *words)
+        assert asked.returncode == 0, asked.stderr
+    assert len(typed) == 3
 
 
 def test_the_sdk_finds_the_service_in_the_catalogue(in_catalogue: str, person: Person) -> None:

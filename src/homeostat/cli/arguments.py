@@ -179,7 +179,8 @@ def _add_asks(commands: Commands) -> None:
         "show or switch whether a stack is brought back by itself, and how often it is looked at",
         "homeostat convergence web-tier\n  homeostat convergence web-tier --off\n"
         "  homeostat convergence web-tier server_2 --off --look-every 10s\n"
-        "  homeostat convergence web-tier server_2 --same\n\n"
+        "  homeostat convergence web-tier server_2 --same\n"
+        "  homeostat convergence web-tier --healing ask --healing-share 0.2\n\n"
         "The switches of a stack hold for all that is nested in it.",
     )
     for command in (observe, converge, check, suspend, resume, lock, unlock, convergence):

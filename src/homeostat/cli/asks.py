@@ -31,7 +31,7 @@ def observe(arguments: Namespace) -> int:
         write_json({"convergence": state, "resources": resources})
         return OK
     differing = [each for each in resources if _differs(each)]
-    console().print(f"looked at {len(resources)} resources; {len(differing)} are not as they should be")
+    console().print(_counted(len(resources), len(differing)))
     if differing:
         console().print(picture.table(("resource", "property", "should be", "is", "since"), _drift(differing)))
     return OK
@@ -171,6 +171,11 @@ def _until(ask: Callable[[], Found | None], what: str) -> Found:
             return found
         time.sleep(ASK_S)
     raise Problem(f"waited {LOOK_PATIENCE_S:.0f} s in vain for {what}")
+
+
+def _counted(looked_at: int, differing: int) -> str:
+    wrong = "1 is not as it should be" if differing == 1 else f"{differing} are not as they should be"
+    return f"looked at {looked_at} {'resource' if looked_at == 1 else 'resources'}; {wrong}"
 
 
 def _differs(resource: Wire) -> bool:

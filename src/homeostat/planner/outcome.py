@@ -3,7 +3,7 @@
 import re
 from dataclasses import replace
 
-from homeostat.model.errors import HomeostatError, NotFound, NotSupported, Transient, Uncertain
+from homeostat.model.errors import HomeostatError, NotFound, NotSupported, Rejected, Transient, Uncertain
 from homeostat.model.observed import Condition, Observation, Presence, Remedy, Verdict
 from homeostat.model.plan import Event, Record, Step, Verb
 from homeostat.model.status import MAINTENANCE, Action, Status
@@ -39,6 +39,8 @@ def failure_text(row: Resource, error: Exception | str) -> str:
         member = f"[{nested['name']}]" if nested["name"].isdigit() else f".{nested['name']}"
         return f"{nested['kind']}: resources.{row.name}.resources{member}{nested['rest']}"
     kind = "ResourceInError" if isinstance(error, str) else type(error).__name__
+    if isinstance(error, Rejected) and not error.error and error.path[:2] == ("resources", row.name):
+        return f"{kind}: {_cut(str(error))}"
     return f"{kind}: resources.{row.name}: {_cut(str(error))}"
 
 

@@ -17,7 +17,6 @@ from homeostat.store.database import Database
 
 Lock = Mapping[str, Any]
 """See `schema.stack`."""
-REMEDY = 'unlock it first ({"unlock": null} as an action)'
 
 
 def changeable(db: Database, tx: Connection, stack_id: str) -> Row[Any]:
@@ -43,7 +42,9 @@ def check_unlocked(stack: Row[Any]) -> None:
     if stack.lock is None:
         return
     nested = f", with the stack {stack.root_id} that it is nested in" if stack.parent_id is not None else ""
-    raise Rejected("StackLocked", f"The stack {stack.name} is locked{nested}{told(stack.lock)}: {REMEDY}.")
+    unlocked = stack.root_id if stack.parent_id is not None else stack.name
+    remedy = f"unlock it first (`openstack stack unlock {unlocked}`)"
+    raise Rejected("StackLocked", f"The stack {stack.name} is locked{nested}{told(stack.lock)}: {remedy}.")
 
 
 def lock(

@@ -11,7 +11,7 @@ from tests.unit.planner.worlds import (
     world,
 )
 
-from homeostat.model.errors import HomeostatError, Rejected, Terminal, Transient, Uncertain
+from homeostat.model.errors import HomeostatError, Rejected, Terminal, Transient, Uncertain, invalid
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Record, Step, Verb
 from homeostat.model.status import joined
@@ -117,8 +117,10 @@ def test_backoff_grows_with_each_failure_that_time_mends() -> None:
     [
         ("it broke", "ResourceInError: resources.a: it broke"),
         (Terminal("quota"), "Terminal: resources.a: quota"),
+        (invalid("too long", "resources", "a", "name"), "Rejected: resources.a.name: too long"),
+        (invalid("too long", "resources", "ab"), "Rejected: resources.a: resources.ab: too long"),
     ],
-    ids=["a verdict", "an error"],
+    ids=["a verdict", "an error", "an error that names the place", "an error that names another place"],
 )
 def test_failures_name_their_class_and_place(error: Exception | str, expected: str) -> None:
     assert outcome.failure_text(row("a"), error) == expected
