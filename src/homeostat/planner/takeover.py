@@ -26,10 +26,13 @@ class Takeovers(Externals):
     """Decides about resources whose rows remember what they were given."""
 
     def take_over(self, definition: Definition, row: Resource, now: float) -> Decision:
-        """Intend it. All that the resource requires is done, so its properties are known."""
+        """Intend it. All that the resource requires is done, so its properties are known. Where a newer revision wants
+        something of another type, what was given is let go of."""
+        if row.type != definition.type:
+            return self._replace(definition, row, now)
         what = given.of(row)
         assert what is not None
-        row.type, row.deletion_policy = definition.type, definition.deletion_policy
+        row.deletion_policy = definition.deletion_policy
         row.called = definition.called or None
         try:
             want = self._want(definition)

@@ -203,6 +203,30 @@ def test_after_a_failure_the_rest_is_adopted_by_an_update() -> None:
     assert service.row(stack_id, "disk").handle == disk
 
 
+@pytest.mark.parametrize("given", ["a server", "a stack"])
+def test_what_was_given_is_let_go_of_when_an_update_wants_something_else(given: str) -> None:
+    service = Service()
+    kept = there(service, "server", image="i", flavor="small", name="old")
+    child = document({"inner": server()}, {"inner": entry("inner", "OS::Nova::Server", kept)}, name="old-child")
+    before, told = {
+        "a server": (server(), entry("it", "OS::Nova::Server", kept)),
+        "a stack": ({"type": "child.yaml"}, child),
+    }[given]
+    resources = {"gone": volume(), "it": {**before, "depends_on": "gone"}}
+    entries = {"gone": entry("gone", "OS::Cinder::Volume", "volume-999"), "it": told}
+    stack_id = service.adopt(document(resources, entries, files={"child.yaml": CHILD}))
+    service.rest()
+    assert service.states(stack_id) == {"gone": "ADOPT_FAILED", "it": "INIT_COMPLETE"}
+
+    service.update(stack_id, {"gone": volume(), "it": {**volume(), "depends_on": "gone"}})
+    service.rest()
+    service.live(100.0)
+
+    assert service.states(stack_id) == {"gone": "CREATE_COMPLETE", "it": "CREATE_COMPLETE"}
+    assert service.row(stack_id, "it").handle in service.cloud.things("volume")
+    assert service.servers() == [kept]
+
+
 def test_a_cloud_that_does_not_answer_makes_it_wait() -> None:
     service = Service()
     disk = there(service, "volume", size=1)
