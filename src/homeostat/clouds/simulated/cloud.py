@@ -86,7 +86,7 @@ class SimulatedCloud:
     """A cloud of plain data.
 
     Takes: now — seconds since the epoch; weather — how it behaves; seed — of its faults; first_number — of its things,
-    so that several clouds need not use one handle for different things; kinds — that it has.
+    so that several clouds need not use one handle for different things; kinds — that it has, all where none are named.
     catalogue — kind -> names that there are besides the things made here; of other kinds any name is taken.
     messages — name of a queue -> what was posted to it.
     doubled — (kind, token) of every creation made while another thing with that token was there: to stay empty.
@@ -101,9 +101,9 @@ class SimulatedCloud:
         weather: Weather | None = None,
         seed: int = 0,
         first_number: int = 1,
-        kinds: frozenset[str] = KINDS,
+        kinds: frozenset[str] | None = None,
     ) -> None:
-        self.kinds = kinds
+        self.kinds = self.kinds if kinds is None else kinds
         self.weather = weather or Weather()
         self.listing_lag_s = self.weather.listing_lag_s
         self.catalogue: dict[str, Collection[str]] = {}
