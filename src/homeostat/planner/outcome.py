@@ -39,7 +39,8 @@ def failure_text(row: Resource, error: Exception | str) -> str:
         member = f"[{nested['name']}]" if nested["name"].isdigit() else f".{nested['name']}"
         return f"{nested['kind']}: resources.{row.name}.resources{member}{nested['rest']}"
     kind = "ResourceInError" if isinstance(error, str) else type(error).__name__
-    if isinstance(error, Rejected) and not error.error and error.path[:2] == ("resources", row.name):
+    inside = kind_of(row.type) == "stack"  # an error of what is nested names a place in there
+    if isinstance(error, Rejected) and not (error.error or inside) and error.path[:2] == ("resources", row.name):
         return f"{kind}: {_cut(str(error))}"
     return f"{kind}: resources.{row.name}: {_cut(str(error))}"
 

@@ -124,3 +124,8 @@ def test_backoff_grows_with_each_failure_that_time_mends() -> None:
 )
 def test_failures_name_their_class_and_place(error: Exception | str, expected: str) -> None:
     assert outcome.failure_text(row("a"), error) == expected
+
+
+def test_an_error_of_what_is_nested_keeps_its_place_where_names_are_the_same() -> None:
+    told = outcome.failure_text(row("a", "OS::Heat::ResourceGroup"), invalid("too long", "resources", "a", "name"))
+    assert told == "Rejected: resources.a: resources.a.name: too long"
