@@ -8,6 +8,18 @@ from homeostat.clouds.simulated import Faults, Weather
 from homeostat.store import forsaken
 
 
+def with_a_disk_denied() -> tuple[Service, str]:
+    """A service whose cloud did not find a disk when its stack was deleted; and the disk, which is there."""
+    service = Service()
+    stack_id = service.create({"disk": volume()})
+    service.rest()
+    disk = service.row(stack_id, "disk").handle
+    service.cloud.hide(disk)
+    service.delete(stack_id)
+    service.rest()
+    return service, disk
+
+
 @pytest.mark.parametrize("weather", [Weather(), Weather(delete_s=3.0, listing_lag_s=2.0)], ids=["at once", "slow"])
 def test_what_turns_up_after_its_stack_is_gone_is_removed(weather: Weather) -> None:
     service = Service(weather)
@@ -42,13 +54,7 @@ def test_what_turns_up_while_a_hook_stops_its_deletion_at_the_end_is_removed() -
 
 def test_what_is_not_found_until_its_time_is_over_is_looked_for_once_more_then() -> None:
     """A look that was under way while the time ran out says nothing about what is there afterwards."""
-    service = Service()
-    stack_id = service.create({"disk": volume()})
-    service.rest()
-    disk = service.row(stack_id, "disk").handle
-    service.cloud.hide(disk)
-    service.delete(stack_id)
-    service.rest()
+    service, disk = with_a_disk_denied()
     find = service.cloud.find
 
     def slowly(kind: str, tokens: list[str]) -> object:
@@ -67,13 +73,7 @@ def test_what_is_not_found_until_its_time_is_over_is_looked_for_once_more_then()
 
 def test_what_was_seen_again_and_could_not_be_removed_is_watched_on() -> None:
     """It is missed just when its time is over, since its deletion was refused as long as it was seen."""
-    service = Service()
-    stack_id = service.create({"disk": volume()})
-    service.rest()
-    disk = service.row(stack_id, "disk").handle
-    service.cloud.hide(disk)
-    service.delete(stack_id)
-    service.rest()
+    service, disk = with_a_disk_denied()
     service.cloud.unhide(disk)
     service.cloud.change(disk, locked=True)
     service.clock.time += forsaken.PATIENCE_S - 2.0 * forsaken.LOOK_S
@@ -89,13 +89,7 @@ def test_what_was_seen_again_and_could_not_be_removed_is_watched_on() -> None:
 
 
 def test_time_in_which_the_cloud_does_not_answer_does_not_count() -> None:
-    service = Service()
-    stack_id = service.create({"disk": volume()})
-    service.rest()
-    disk = service.row(stack_id, "disk").handle
-    service.cloud.hide(disk)
-    service.delete(stack_id)
-    service.rest()
+    service, disk = with_a_disk_denied()
     service.clock.time += forsaken.LOOK_S
     well, service.cloud.weather.faults = service.cloud.weather.faults, Faults(unreachable=1.0)
     service.clock.time += forsaken.PATIENCE_S
