@@ -4,7 +4,6 @@ The requests are written down as browsers send them (Chrome 130 and Firefox 131 
 without the headers Sec-Fetch-*, and without Origin where they sent none); a browser runs in `test_browsing`.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote, urlencode
@@ -17,22 +16,11 @@ from homeostat.api.auth import BasicAccess, NoAccess
 from homeostat.model.errors import Rejected
 from homeostat.store import schema
 from homeostat.store.database import Database
+from tests.attack.owned import FIELDS, LINK, STACK
 from tests.wire.running import database, serving
 
-TEMPLATE = {
-    "heat_template_version": "2021-04-16",
-    "resources": {
-        "shell": {
-            "type": "OS::Nova::Server",
-            "properties": {"image": "local", "flavor": "m1.tiny", "user_data": "#!/bin/sh\nid"},
-        }
-    },
-}
-STACK = json.dumps({"stack_name": "owned", "template": TEMPLATE})
-CREATE = {"Action": "CreateStack", "StackName": "owned", "TemplateBody": json.dumps(TEMPLATE)}
 SIGNED = {"AWSAccessKeyId": "default", "SignatureVersion": "2", "SignatureMethod": "HmacSHA256", "Signature": "x"}
-LINK = f"/v1/?{urlencode(CREATE, quote_via=quote)}"
-SIGNED_LINK = f"/v1/?{urlencode(CREATE | SIGNED, quote_via=quote)}"
+SIGNED_LINK = f"/v1/?{urlencode(FIELDS | SIGNED, quote_via=quote)}"
 FORM, PLAIN, JSON = "application/x-www-form-urlencoded", "text/plain;charset=UTF-8", "application/json"
 EVIL = "http://evil.example"
 FROM = {"Origin": EVIL, "Referer": f"{EVIL}/"}
@@ -68,7 +56,7 @@ class Attack:
 
 
 def form(what: str, headers: Mapping[str, str], path: str = "/v1/") -> Attack:
-    return Attack(what, path=path, content=urlencode(CREATE), headers={"Content-Type": FORM, **headers})
+    return Attack(what, path=path, content=urlencode(FIELDS), headers={"Content-Type": FORM, **headers})
 
 
 def link(what: str, headers: Mapping[str, str], path: str = LINK) -> Attack:

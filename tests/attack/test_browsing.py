@@ -5,10 +5,10 @@ What older browsers send, and Firefox, is written down in `test_browsers`.
 
 import json
 from collections.abc import Iterator
-from urllib.parse import quote, urlencode
 
 import pytest
 
+from tests.attack.owned import FIELDS, LINK, STACK, TEMPLATE
 from tests.attack.service import Attacked, create, delete, ended
 from tests.chromium import EVIL, Browser, pages
 from tests.waiting import until
@@ -16,18 +16,6 @@ from tests.waiting import until
 pytestmark = pytest.mark.browser
 PROJECT = "default"
 STACKS = f"/v1/{PROJECT}/stacks"
-TEMPLATE = {
-    "heat_template_version": "2021-04-16",
-    "resources": {
-        "shell": {
-            "type": "OS::Nova::Server",
-            "properties": {"image": "local", "flavor": "m1.tiny", "user_data": "#!/bin/sh\nid"},
-        }
-    },
-}
-STACK = json.dumps({"stack_name": "owned", "template": TEMPLATE})
-FIELDS = {"Action": "CreateStack", "StackName": "owned", "TemplateBody": json.dumps(TEMPLATE)}
-LINK = f"/v1/?{urlencode(FIELDS, quote_via=quote)}"
 WAITING = {
     "heat_template_version": "2021-04-16",
     "resources": {
