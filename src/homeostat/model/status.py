@@ -79,7 +79,7 @@ WELL: State = (Action.CHECK, Status.COMPLETE)
 HELD = frozenset({Action.SUSPEND, Action.LOCK})
 AT_REST: Mapping[State, frozenset[State]] = {
     **{(action, Status.COMPLETE): frozenset({ILL}) for action in Action if action not in {*HELD, Action.DELETE}},
-    **{(action, Status.FAILED): frozenset({WELL}) for action in (Action.CHECK, Action.UPDATE)},
+    **{(action, Status.FAILED): frozenset({WELL}) for action in (Action.CHECK, Action.UPDATE, Action.RESUME)},
     (Action.UNLOCK, Status.COMPLETE): frozenset(
         {ILL, (Action.SUSPEND, Status.COMPLETE), *((action, Status.FAILED) for action in Action)}
     ),

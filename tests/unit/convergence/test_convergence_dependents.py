@@ -9,7 +9,7 @@ from tests.unit.convergence.running import Service, group, server, volume
 from homeostat.api.asks import Asks, Switches
 from homeostat.clouds.port import Answer, Sighting
 from homeostat.clouds.port import Intent as Order
-from homeostat.clouds.simulated import SimulatedCloud
+from homeostat.clouds.simulated import SimulatedCloud, Weather
 from homeostat.model.errors import Terminal
 
 REFERS = {"volume_attachment": {"volume_id": "volume", "instance_uuid": "server"}}
@@ -110,6 +110,20 @@ def test_a_stack_with_a_failed_resource_does_not_say_that_it_is_well() -> None:
     service.live(120.0)
     check_well(service, stack_id)
     assert states_told(service, stack_id)[-2:] == ["CHECK_FAILED", "CHECK_COMPLETE"]
+
+
+def test_what_failed_while_its_stack_was_resumed_and_is_well_again_is_told() -> None:
+    """The server that is being made anew vanishes, too: the resuming fails with it, and healing goes on."""
+    service = Service(Weather(build_s=20.0))
+    stack_id = service.create({"srv": server()})
+    service.rest()
+    service.cloud.vanish(*service.servers())
+    service.live(10.0)
+    asks(service).resume(stack_id)
+    service.cloud.vanish(*service.servers())
+    service.live(120.0)
+    assert states_told(service, stack_id)[-2:] == ["RESUME_FAILED", "CHECK_COMPLETE"]
+    assert service.states(stack_id) == {"srv": "CREATE_COMPLETE"}
 
 
 def test_what_makes_a_stack_ill_is_tried_again_by_an_update() -> None:
