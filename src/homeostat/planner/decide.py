@@ -10,6 +10,7 @@ from homeostat.model.status import MAINTENANCE, Action, Status
 from homeostat.model.world import Resource
 from homeostat.planner import asked, given, hooks, outcome, restoring, retrying, taking, treating, unhealthy
 from homeostat.planner.backoff import delay_s
+from homeostat.planner.depart import may_exist
 from homeostat.planner.healing import Healing, was_never_well
 from homeostat.planner.intend import CALM_S
 from homeostat.planner.maintenance import Maintenance, held
@@ -263,9 +264,9 @@ class Decider(Healing, Maintenance, Takeovers):
     def _try_again(self, definition: Definition, row: Resource, now: float) -> Decision:
         if given.of(row) is not None:
             return self.take_over(definition, row, now)
-        if row.handle == "":
-            return self._begin(definition, row, now)
         same = definition.type == row.type
+        if row.handle == "" and (same or not may_exist(row)):
+            return self._begin(definition, row, now)
         gone = row.action == Action.CHECK and retrying.is_gone(self.world, row)
         if same and type_of(row.type).mends_itself and not gone:
             return self._update_again(definition, row, now)

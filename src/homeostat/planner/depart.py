@@ -108,11 +108,11 @@ class Departures(Intents):
 
     def _let_go(self, row: Resource, now: float) -> Step:
         """Begin, or begin again, what its policy says. What its stack has locked is unlocked before that."""
-        if LOCKED in (row.marks or {}) and _may_exist(row) and is_known(row.type):
+        if LOCKED in (row.marks or {}) and may_exist(row) and is_known(row.type):
             return self._unlock(row, now)
         if _kept(row):
             return self._keep(row)
-        if not _may_exist(row):
+        if not may_exist(row):
             return self._forget(row, outcome.CHANGED)
         if not is_known(row.type):
             return self._give_up(row, now)
@@ -122,7 +122,7 @@ class Departures(Intents):
 
     def _keep(self, row: Resource) -> Step:
         """Let go of it. What was made without its row having heard of it is found first: the event names what stays."""
-        if row.handle == "" and _may_exist(row):
+        if row.handle == "" and may_exist(row):
             return Step(Verb.FIND, row)
         return self._forget(row, KEPT, stays=True)
 
@@ -266,7 +266,7 @@ class Departures(Intents):
         return self._snapshot(row, now)
 
 
-def _may_exist(row: Resource) -> bool:
+def may_exist(row: Resource) -> bool:
     """Is there anything to delete? A child stack may have been made without its row having heard of it."""
     return row.handle != "" or (row.token != "" and kind_of(row.type) == "stack")
 

@@ -281,6 +281,14 @@ def test_a_nested_stack_that_is_kept_and_that_its_row_has_not_heard_of_is_found_
     assert step == {"a1": "removed"}
 
 
+def test_a_nested_stack_that_its_row_has_not_heard_of_goes_before_something_of_another_type_is_made() -> None:
+    """Found by the simulation (seed 30200776): the row was used for the new one, and nobody knew of the stack."""
+    old = row("a", GROUP, "CREATE_FAILED", handle="", acted_at=None)
+    of = world([wanted("a", SERVER)], [old], **UPDATED)
+    steps = Frontier(of, keys()).steps(NOW, 10)
+    assert [told(step) for step in steps] == ["record INIT_COMPLETE in a new row", "delete"]
+
+
 def test_what_an_unanswered_creation_has_made_is_found_whatever_it_requires_by_now() -> None:
     """Found by the simulation (seed 30003202): a newer revision gave it a requirement that failed; nobody ever looked
     for what its creation had made, and a server leaked. Nothing is begun for it meanwhile."""
