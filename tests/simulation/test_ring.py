@@ -39,6 +39,7 @@ REGRESSIONS = {
     30081017: "a nested stack that was asked again to resume, before it had heard, began twice",
     30120547: "what failed while its stack was resumed, and was well again, was not told",
     30200776: "a nested stack that its row had not heard of was nobody's when the row was used for another type",
+    30202011: "what was never made, and was said to be well after its mark, was taken for made",
     30090159: "a pass failed: what was given to be adopted was of another type than a newer revision wanted",
 }
 """Seeds that failed once, and what it was. A seed means something else once worlds change, so each defect has a test of

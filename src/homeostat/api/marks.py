@@ -149,7 +149,7 @@ def _change(tx: Connection, row: Resource, said: Said, now: float) -> list[Event
     if said.unhealthy:
         until = None if said.lasts_s is None else now + said.lasts_s
         return None if row.leaving else [unhealthy.marked(row, Mark(reason, now, said.by, said.reporter, until))]
-    if (row.action, row.status) == (Action.CHECK, Status.FAILED):
+    if (row.action, row.status) == (Action.CHECK, Status.FAILED) and (row.handle or unhealthy.mark_of(row)):
         shard = shards.get(tx, row.stack_id, row.shard)
         return [unhealthy.unmarked(row, reason, shard.settled_revision if shard is not None else 0, now)]
     if unhealthy.mark_of(row) is None:

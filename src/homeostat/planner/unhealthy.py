@@ -21,7 +21,8 @@ EXPIRED = "the time of its mark is over"
 class Mark:
     """Who says so (the caller, and what the caller calls itself), why, since when and until when; None: no end.
 
-    before — which action had failed when the mark came, and why: when the time of the mark is over, it still has."""
+    before — which action had failed when the mark came, and why: when the time of the mark is over, it still has. So it
+    has when the mark is taken away, where nothing was ever made."""
 
     reason: str
     since: float
@@ -45,7 +46,7 @@ def marked(row: Resource, mark: Mark) -> Event:
     earlier = mark_of(row)
     if earlier is not None:
         mark = replace(mark, before=earlier.before)
-    elif row.failed and row.action in UNBEGUN - {Action.CHECK}:
+    elif row.failed and (row.action in UNBEGUN - {Action.CHECK} or row.handle == ""):
         mark = replace(mark, before=(row.action, row.reason))
     row.marks = {**(row.marks or {}), UNHEALTHY: asdict(mark)}
     row.action, row.status, row.reason, row.updated_at = Action.CHECK, Status.FAILED, mark.reason, mark.since
@@ -54,13 +55,25 @@ def marked(row: Resource, mark: Mark) -> Event:
 
 def unmarked(row: Resource, reason: str, settled_revision: int, now: float) -> Event:
     """Take away that it failed its check, marked or not; gives what happened. It is judged anew by what is seen of it.
+    What was never made is not well because somebody says so: it has failed as before.
 
     settled_revision — of its shard: it was never compared with a later revision at which it merely failed.
     """
+    if row.handle == "":
+        return _failed_as_before(row, now)
     forget(row)
     row.action, row.status, row.reason, row.updated_at = Action.CHECK, Status.COMPLETE, reason, now
     row.revision = min(row.revision, settled_revision)
     row.judged = outcome.UNJUDGED
+    return outcome.event_of(row, row.status, row.reason)
+
+
+def _failed_as_before(row: Resource, now: float) -> Event:
+    mark = mark_of(row)
+    forget(row)
+    if mark is not None and mark.before is not None:
+        row.action, row.reason = mark.before
+    row.status, row.updated_at = Status.FAILED, now
     return outcome.event_of(row, row.status, row.reason)
 
 
@@ -76,10 +89,7 @@ def expire(world: World, row: Resource, now: float) -> Step:
         return Step(Verb.RECORD, row)
     mark = mark_of(row)
     if mark is not None and mark.before is not None:
-        forget(row)
-        row.updated_at, row.status = now, Status.FAILED
-        row.action, row.reason = mark.before
-        event = outcome.event_of(row, row.status, row.reason)
+        event = _failed_as_before(row, now)
     else:
         event = unmarked(row, EXPIRED, world.settled_revision, now)
     row.changed = world.next_stamp()

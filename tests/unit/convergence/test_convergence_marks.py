@@ -4,7 +4,7 @@ import itertools
 from typing import Any
 
 import pytest
-from tests.unit.convergence.running import Service, double, group, server, template
+from tests.unit.convergence.running import Service, double, group, server, template, volume
 
 from homeostat.api.asks import Asks, Switches
 from homeostat.api.intake import Intent
@@ -84,6 +84,41 @@ def test_false_makes_complete_what_has_failed_its_check_and_nothing_else() -> No
     service.update(stack_id, PAIR)
     assert len(service.servers()) == 1
     assert "srv CREATE_IN_PROGRESS" not in service.story(stack_id, "srv")[2:]
+
+
+def test_what_was_never_made_is_not_well_because_somebody_says_so() -> None:
+    """Found by the simulation (seed 30202011): what it was to replace was deleted by the next update."""
+    service = Service(Weather(quota=1))
+    stack_id = service.create({"it": volume()})
+    service.rest()
+    service.update(stack_id, {"it": server()})
+    service.rest()
+    _, before = service.rows(stack_id)
+    assert (before.type, before.action, before.status) == ("OS::Nova::Server", "CREATE", "FAILED")
+    mark(service, stack_id, "it")
+    mark(service, stack_id, "it", WELL)
+    _, after = service.rows(stack_id)
+    assert (after.action, after.status, after.reason, after.marks) == ("CREATE", "FAILED", before.reason, None)
+    service.update(stack_id, {"it": server()})
+    service.rest()
+    assert service.state(stack_id) == "UPDATE_FAILED"
+    assert len(service.cloud.things("volume")) == 1
+
+
+@pytest.mark.parametrize("said", [WELL, Said(True, lasts_s=1.0)], ids=["said to be well", "the time is over"])
+def test_what_was_never_made_and_fails_its_check_goes_on_failing_it(said: Said) -> None:
+    service = Service(Weather(quota=0))
+    stack_id = service.begin({"it": server()})
+    service.rest()
+    Asks(service.db, 3600.0).check(stack_id)
+    service.rest()
+    before = service.row(stack_id, "it")
+    assert (before.action, before.status) == ("CHECK", "FAILED")
+    mark(service, stack_id, "it", said)
+    service.live(10.0)
+    after = service.row(stack_id, "it")
+    assert (after.action, after.status, after.reason) == ("CHECK", "FAILED", before.reason)
+    assert not say(service, stack_id, WELL, "it")[0].changed
 
 
 def test_what_was_taken_back_is_judged_by_what_is_seen_of_it() -> None:
