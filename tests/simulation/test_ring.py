@@ -41,6 +41,7 @@ REGRESSIONS = {
     30200776: "a nested stack that its row had not heard of was nobody's when the row was used for another type",
     30202011: "what was never made, and was said to be well after its mark, was taken for made",
     30090159: "a pass failed: what was given to be adopted was of another type than a newer revision wanted",
+    30201881: "what was being adopted failed to become somebody else's, and was adopted once more after that",
 }
 """Seeds that failed once, and what it was. A seed means something else once worlds change, so each defect has a test of
 its own, too."""

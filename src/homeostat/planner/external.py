@@ -10,7 +10,7 @@ from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb, Waiting
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource
 from homeostat.planner import asked, given, hooks, outcome, unhealthy
-from homeostat.planner.depart import Departures
+from homeostat.planner.depart import Departures, may_exist
 from homeostat.planner.scope import thing_of
 from homeostat.resources.registry import type_of
 from homeostat.templates import evaluate
@@ -26,17 +26,19 @@ class Externals(Departures):
         """About a resource one of whose two, definition or row, says that it is somebody else's."""
         if row is None or row.action == Action.INIT:
             return self._halt(definition.name) or self._take(definition, row, now)
-        if row.external_id is None and row.handle == "" and row.action == Action.CREATE:
+        if _was_never_ours(row):
             # One of our own was about to be made: what that has come to is known first.
-            unanswered = row.busy and row.token != ""
+            unanswered = row.token != "" and (row.busy or may_exist(row))
             return self._find(row, now) if unanswered else self._halt(row.name) or self._take(definition, row, now)
         if row.external_id is not None and row.action == Action.CREATE and row.failed:
             return self._after_failed_take(definition, row, now)
         changed = self._other_thing(definition, row)
         if changed:
             known = row.failed and row.revision == self.world.stack.revision
-            waiting = Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
-            return waiting if known else self._failed_step(row, NotSupported(changed), now, Action.UPDATE)
+            if known:
+                return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
+            given.forget(row)  # it was made of that
+            return self._failed_step(row, NotSupported(changed), now, Action.UPDATE)
         if row.busy:
             return self._watched(row, now)
         if row.failed and (self._newer(row) or row.asked_at is not None):
@@ -82,18 +84,19 @@ class Externals(Departures):
         """Look whether it is there."""
         fresh = row is None
         row = row or self._new_row(definition, now)
-        row.type, row.called, row.deletion_policy = definition.type, definition.called or None, "Retain"
+        never_ours = _was_never_ours(row)
         try:
             row.external_id = self._id_of(definition)
         except (Rejected, Terminal) as error:
-            step = self._failed_step(row, error, now, Action.CREATE)
+            step = self._failed_step(row, error, now, Action.CREATE if given.of(row) is None else Action.ADOPT)
             step.inserted = fresh
             return step
+        row.type, row.called, row.deletion_policy = definition.type, definition.called or None, "Retain"
         row.handle, row.token, row.properties = row.external_id or "", "", {}
         unhealthy.forget(row)
         given.forget(row)
         goes_on = row.busy
-        row.action = Action.CREATE if row.action in (Action.INIT, Action.CREATE) else Action.UPDATE
+        row.action = Action.CREATE if never_ours or row.action == Action.CREATE else Action.UPDATE
         row.status, row.reason = Status.IN_PROGRESS, outcome.CHANGED
         row.revision = self.world.stack.revision
         row.hooks = hooks.intended(self.world, row, definition.hooks)
@@ -150,3 +153,9 @@ class Externals(Departures):
             return SETTLED
         row.called = called
         return Settled(Step(Verb.RECORD, row))
+
+
+def _was_never_ours(row: Resource) -> bool:
+    """Was nothing made for it, as far as is known, and nothing taken over? Nor does it stand for somebody else's."""
+    still_given = given.of(row) is not None and row.token == ""
+    return row.external_id is None and (row.handle == "" or still_given)

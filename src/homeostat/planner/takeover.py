@@ -48,6 +48,12 @@ class Takeovers(Externals):
         self._tell_spec(step)
         return step
 
+    def keep_external(self, definition: Definition, row: Resource | None, now: float) -> Decision:
+        """What is being taken over comes to its end first."""
+        if row is not None and row.busy and row.action == Action.ADOPT:
+            return self._taking_over(row, now)
+        return super().keep_external(definition, row, now)
+
     def _taking(self, row: Resource) -> Step:
         kind = kind_of(row.type)
         if kind in ("", NestedStack.kind):

@@ -1,6 +1,7 @@
 """Adopting stacks: what is there is taken over as it is, and converges like any other from then on (CV16)."""
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from homeostat.convergence.loading import load
 from homeostat.model.errors import Rejected
 from homeostat.model.observed import Observation
 from homeostat.model.plan import Why
+from homeostat.model.status import resource_may
 from homeostat.planner.explain import Standing, explain
 from homeostat.resources.families.configs import CONFIG
 from homeostat.resources.families.waiting import HANDLE
@@ -306,6 +308,81 @@ def test_what_belongs_to_others_is_looked_at_as_ever() -> None:
     service.delete(stack_id)
     service.rest()
     assert list(service.cloud.things("volume")) == [disk]
+
+
+def lawful(service: Service, stack_id: str, name: str) -> bool:
+    """Does the table of states know what became of a resource?"""
+    states = [tuple(each.split()[1].split("_", 1)) for each in service.story(stack_id, name)]
+    return all(resource_may(one, other) for one, other in pairwise([("INIT", "COMPLETE"), *states]))
+
+
+def test_what_is_being_taken_over_is_so_before_it_may_not_become_somebody_elses() -> None:
+    """Found by the simulation (seed 30201881): it failed with what it was given, and was adopted after an update."""
+    service = Service()
+    disk = there(service, "volume", size=1)
+    service.cloud.weather.faults.unreachable = 1.0
+    stack_id = service.adopt(document({"disk": volume()}, {"disk": entry("disk", "OS::Cinder::Volume", disk)}))
+    assert service.states(stack_id) == {"disk": "ADOPT_IN_PROGRESS"}
+    service.update(stack_id, {"disk": {**volume(), "external_id": "volume-999"}})
+    service.cloud.weather.faults.unreachable = 0.0
+    service.rest()
+    assert service.story(stack_id, "disk") == ["disk ADOPT_IN_PROGRESS", "disk ADOPT_COMPLETE", "disk UPDATE_FAILED"]
+
+    service.update(stack_id, {"disk": volume()})
+    service.rest()
+
+    assert service.state(stack_id) == "UPDATE_COMPLETE"
+    assert list(service.cloud.things("volume")) == [service.row(stack_id, "disk").handle] == [disk]
+    assert lawful(service, stack_id, "disk")
+
+
+@pytest.mark.parametrize("why", ["not there", "wrong values"])
+@pytest.mark.parametrize("theirs", ["somebody else's", "misspelt"])
+def test_what_could_not_be_taken_over_may_stand_for_something_else(why: str, theirs: str) -> None:
+    service = Service()
+    disk, other = there(service, "volume", size=1), there(service, "volume", size=2)
+    says = {"type": VALUE, "properties": {"value": "x" if why == "wrong values" else 1}}
+    mine = {"says": says, "disk": volume(size={"get_attr": ["says", "value"]})}
+    id = "volume-999" if why == "not there" else disk
+    stack_id = service.adopt(document(mine, {"disk": entry("disk", "OS::Cinder::Volume", id)}))
+    service.rest()
+    assert service.states(stack_id)["disk"] == "ADOPT_FAILED"
+
+    taken = {"somebody else's": other}.get(theirs, theirs)
+    service.update(stack_id, {"says": says, "disk": {**volume(), "external_id": taken}})
+    service.rest()
+    assert service.state(stack_id) == ("UPDATE_COMPLETE" if taken == other else "UPDATE_FAILED")
+    assert service.row(stack_id, "disk").handle == taken
+    service.update(stack_id, {"says": says, "disk": volume()})
+    service.rest()
+
+    assert service.state(stack_id) == ("UPDATE_FAILED" if taken == other else "UPDATE_COMPLETE")
+    assert lawful(service, stack_id, "disk")
+    service.delete(stack_id)
+    service.rest()
+    assert list(service.cloud.things("volume")) == [disk, other]
+
+
+def test_what_is_still_to_be_taken_over_is_so_when_an_id_of_others_turned_out_to_be_none() -> None:
+    service = Service()
+    disk = there(service, "volume", size=1)
+    gone, says = volume(), {"type": VALUE, "properties": {"value": {"no": "text"}}}
+    entries = {"gone": entry("gone", "OS::Cinder::Volume", "volume-999")}
+    entries["disk"] = entry("disk", "OS::Cinder::Volume", disk)
+    resources = {"says": says, "gone": gone, "disk": {**volume(), "depends_on": "gone"}}
+    stack_id = service.adopt(document(resources, entries))
+    service.rest()
+    assert service.states(stack_id)["disk"] == "INIT_COMPLETE"
+
+    theirs = {**server(), "external_id": {"get_attr": ["says", "value"]}}
+    service.update(stack_id, {"says": says, "gone": gone, "disk": theirs})
+    service.rest()
+    assert "external_id must be a text" in service.stack(stack_id).reason
+    service.update(stack_id, resources)
+    service.rest()
+
+    assert (service.state(stack_id), service.row(stack_id, "disk").handle) == ("UPDATE_COMPLETE", disk)
+    assert lawful(service, stack_id, "disk")
 
 
 def test_a_key_pair_keeps_its_private_key() -> None:

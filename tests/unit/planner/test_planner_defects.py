@@ -1,7 +1,9 @@
 """Defects once found by reading: each test says what should be."""
 
+from dataclasses import replace
 from typing import Any
 
+import pytest
 from tests.unit.planner.worlds import (
     LONG_AGO,
     NOW,
@@ -25,7 +27,7 @@ from homeostat.model.errors import Rejected, Transient
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Record, Step, Verb
 from homeostat.model.world import World
-from homeostat.planner import Frontier, outcome
+from homeostat.planner import Frontier, given, outcome
 from homeostat.planner.asked import pass_on
 
 GROUP = "OS::Heat::ResourceGroup"
@@ -287,6 +289,25 @@ def test_a_nested_stack_that_its_row_has_not_heard_of_goes_before_something_of_a
     of = world([wanted("a", SERVER)], [old], **UPDATED)
     steps = Frontier(of, keys()).steps(NOW, 10)
     assert [told(step) for step in steps] == ["record INIT_COMPLETE in a new row", "delete"]
+
+
+def test_a_nested_stack_that_its_row_has_not_heard_of_is_found_before_the_row_stands_for_something_of_others() -> None:
+    old = row("a", GROUP, "CREATE_FAILED", handle="", acted_at=None)
+    of = world([], [old], **UPDATED)
+    assert told(keep(of, replace(wanted("a", VOLUME), external_id="v"))) == "find"
+
+
+@pytest.mark.parametrize("state", ["CREATE_FAILED", "ADOPT_FAILED", "CHECK_FAILED"])
+def test_what_was_never_there_is_begun_by_standing_for_something_of_others(state: str) -> None:
+    """It failed to be updated, and was made by the next revision: what is updated was there."""
+    of = world([], [row("a", VOLUME, state, handle="", token="")], **UPDATED)
+    assert events(keep(of, replace(wanted("a", VOLUME), external_id="v"))) == ["a CREATE_IN_PROGRESS"]
+
+
+def test_a_nested_stack_that_timed_out_while_it_was_adopted_is_what_it_is_once_it_may_not_be_somebody_elses() -> None:
+    adopted = row("a", GROUP, "ADOPT_FAILED", intent={"given": {"document": {}}})
+    decision = keep(world([], [adopted], **UPDATED), replace(wanted("a", VOLUME), external_id="v"))
+    assert (told(decision), given.of(adopted)) == ("record UPDATE_FAILED", None)
 
 
 def test_what_an_unanswered_creation_has_made_is_found_whatever_it_requires_by_now() -> None:
