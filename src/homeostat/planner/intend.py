@@ -192,6 +192,7 @@ class Intents:
         new = self._new_row(definition, now, replaces=row)
         row.action, row.status, row.acted_at, row.due_at = Action.DELETE, Status.IN_PROGRESS, None, None
         row.revision = self.world.stack.revision
+        row.intent = None  # what was asked for another action, such as a snapshot of the whole stack, is not its own
         row.updated_at = now
         deleting = outcome.event_of(row, Status.IN_PROGRESS, row.reason)
         return Step(Verb.RECORD, new, inserted=True, events=[deleting], also=[row])

@@ -202,6 +202,17 @@ def test_a_broken_thing_with_policy_snapshot_is_not_simply_deleted() -> None:
     assert told(drop(world([definition], [mine]), mine)) != "delete"
 
 
+def test_what_goes_after_a_snapshot_of_its_whole_stack_has_failed_has_a_snapshot_of_its_own() -> None:
+    """Found by the simulation (seed 30202190): it was asked for under the token of the stack's, which is deleted with
+    that."""
+    taken = {"operation": "snapshot", "token": "a1-r2"}
+    mine = row("a", VOLUME, "SNAPSHOT_FAILED", deletion_policy="Snapshot", changed=1, revision=2, intent=taken)
+    definition, broken = wanted("a", VOLUME, policy="Snapshot"), {"a1": seen("error", 2)}
+    of = world([definition], [mine], broken, revision=2, action="SNAPSHOT", status="FAILED", settled_revision=2)
+    assert until_an_act(of) == ["new1: record INIT_COMPLETE in a new row", "a1: operate snapshot"]
+    assert mine.intent == {"operation": "snapshot", "token": "a1-3"}
+
+
 def test_who_has_waited_for_its_predecessor_still_waits_for_what_it_requires() -> None:
     """Found by the simulation: b was made as soon as the old b was gone, though a was not there yet (CV4)."""
     old = row("b", TEST, "DELETE_IN_PROGRESS", acted_at=None, replaced_by="b2")
