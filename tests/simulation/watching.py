@@ -565,8 +565,8 @@ class Watcher:
             self._demand(not wanted, f"{stack.name}.{current.name} is wanted and well, and {handle} is deleted")
 
     def _judge_data(self, cloud: WatchedCloud, handle: str) -> None:
-        """What was complete once, and whose policy is Snapshot, has one of its own when it is deleted (CV12): one of its
-        whole stack goes when somebody deletes that."""
+        """What was complete once, and whose policy is Snapshot, has one of its own when it is deleted (CV12): one of
+        its whole stack goes when somebody deletes that."""
         for mine in [row for row in self._now.rows.values() if row.handle == handle]:
             if mine.deletion_policy == DeletionPolicy.SNAPSHOT and mine.changed > 0:
                 self.snapshots += 1
