@@ -41,6 +41,7 @@ REGRESSIONS = {
     30200776: "a nested stack that its row had not heard of was nobody's when the row was used for another type",
     30202011: "what was never made, and was said to be well after its mark, was taken for made",
     30202190: "what was healed after a snapshot of its stack had failed went after a snapshot with that one's token",
+    30202348: "a stack that could not be locked, and was abandoned then, was held by its lock for ever",
     30090159: "a pass failed: what was given to be adopted was of another type than a newer revision wanted",
     30201881: "what was being adopted failed to become somebody else's, and was adopted once more after that",
 }

@@ -359,8 +359,8 @@ class Intake:
             accept(tx)
             if row.action == Action.DELETE and row.status == Status.IN_PROGRESS:
                 return
-            now, free = self._db.now_of(tx), {"suspended": False, "lock": None}
-            stacks.revise(self._db, tx, row, Action.DELETE, stacks.EMPTY, now, self.quotas.timeout_s, free)
+            now, timeout_s = self._db.now_of(tx), self.quotas.timeout_s
+            stacks.revise(self._db, tx, row, Action.DELETE, stacks.EMPTY, now, timeout_s, stacks.FREE)
 
     def cancel(self, stack_id: str, *, roll_back: bool) -> None:
         """Stop what is going on: go back to the last COMPLETE revision, or stay as it is and be FAILED, with

@@ -454,7 +454,7 @@ class Pass:
             return now
         times = [frontier.due_at()]
         if stack.status == Status.IN_PROGRESS and not frontier.at_rest:
-            times.append(stack.deadline)
+            times.append(None if stack.abandoned else stack.deadline)
         elif stack.step_at is not None:
             times += [stack.step_at, stack.deadline]
         if self._lease.number == 0 and not stack.maintained:

@@ -72,6 +72,8 @@ class Desired:
 
 
 EMPTY = Desired(size=0)
+FREE: Mapping[str, Any] = {"suspended": False, "lock": None}
+"""Columns of a stack that is to be deleted, whatever held it before."""
 MERELY_LOOKED_AT = frozenset({Action.CHECK, Action.SNAPSHOT})
 CHANGING_NOTHING = MERELY_LOOKED_AT | MAINTENANCE
 """Actions that change nothing of what is there."""
@@ -712,4 +714,4 @@ def abandon(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_s
     if stack.spares == Spares.ALL and stack.status == Status.IN_PROGRESS:
         return
     # A deletion under way is begun anew: what is nested may have failed, and its stacks may be about to hear of that.
-    revise(db, tx, stack, Action.DELETE, EMPTY, now, timeout_s, {"spares": Spares.ALL})
+    revise(db, tx, stack, Action.DELETE, EMPTY, now, timeout_s, {"spares": Spares.ALL, **FREE})

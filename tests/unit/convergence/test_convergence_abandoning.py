@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import update
 from tests.unit.convergence.running import PROJECT, Service, condition, group, handle, server, template, volume
 
+from homeostat.api.asks import Asks
 from homeostat.api.intake import Quotas
 from homeostat.clouds.port import Sighting
 from homeostat.clouds.simulated import Faults, Weather
@@ -16,6 +17,7 @@ from homeostat.model.plan import Step
 from homeostat.resources.families.configs import CONFIG
 from homeostat.resources.families.waiting import CONDITION, HANDLE
 from homeostat.store import retained, schema, stacks
+from homeostat.store.locking import Lock
 
 CONFIGURED = {"type": "OS::Heat::SoftwareConfig", "properties": {"group": "script", "config": "true"}}
 CHILD = {
@@ -299,6 +301,23 @@ def test_a_locked_stack_is_not_abandoned() -> None:
 
     assert service.moving.export(stack_id)["id"] == stack_id
     assert service.stack(stack_id).spares is None
+
+
+def test_a_stack_that_could_not_be_locked_is_abandoned_with_all_that_is_nested_in_it() -> None:
+    """Found by the simulation (seed 30202348): its lock held it in DELETE_IN_PROGRESS, and a worker busy, for ever."""
+    service = Service()
+    stack_id = service.create({"srv": server(), "grp": group(1), "gone": server()})
+    service.rest()
+    service.cloud.vanish(service.row(stack_id, "gone").handle)
+    lock: Lock = {"level": "all", "owner": "ops", "owner_id": None, "reason": None, "at": 0.0, "expires_at": None}
+    Asks(service.db, 3600.0).lock(stack_id, lock, lambda _: True)
+    service.rest()
+    assert service.state(stack_id) == "LOCK_FAILED"
+    assert [thing["locked"] for thing in service.cloud.things("server").values()] == [True, True]
+    service.moving.abandon(stack_id)
+    service.rest()
+    assert [each.deleted_at is not None for each in service.stacks()] == [True, True]
+    assert [thing["locked"] for thing in service.cloud.things("server").values()] == [True, True], "touched"
 
 
 def test_what_was_kept_or_abandoned_is_remembered() -> None:
