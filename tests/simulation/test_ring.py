@@ -42,6 +42,7 @@ REGRESSIONS = {
     30202011: "what was never made, and was said to be well after its mark, was taken for made",
     30202190: "what was healed after a snapshot of its stack had failed went after a snapshot with that one's token",
     30202348: "a stack that could not be locked, and was abandoned then, was held by its lock for ever",
+    30202821: "what vanished while it was resumed was missing when the update that overtook that was complete",
     30090159: "a pass failed: what was given to be adopted was of another type than a newer revision wanted",
     30201881: "what was being adopted failed to become somebody else's, and was adopted once more after that",
 }

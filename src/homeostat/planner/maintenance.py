@@ -96,8 +96,9 @@ class Maintenance(Externals):
         step.events[:0] = begun
         return step
 
-    def _at_once(self, row: Resource, action: str, now: float, gone: Verdict | None = None) -> Settled:
-        """There is nothing to do to the thing. gone — it is not there, which is told later, when it may be mended."""
+    def _at_once(self, row: Resource, action: str, now: float, gone: Verdict | None = None) -> Step:
+        """There is nothing to do to the thing. gone — it is not there, which is told later, when it may be mended: at
+        once where its stack is not maintained any more."""
         events = self._begun(row, action)
         row.action, row.status, row.reason = action, Status.COMPLETE, outcome.CHANGED
         row.revision = self.world.stack.revision
@@ -108,7 +109,7 @@ class Maintenance(Externals):
         if gone is not None:
             asked.leave_alone(row, gone)
         events.append(outcome.event_of(row, row.status, row.reason))
-        return Settled(Step(Verb.RECORD, row, events=events))
+        return Step(Verb.RECORD, row, events=events)
 
     def _begin_treatment(self, row: Resource, action: str, treatment: Treatment, now: float) -> Step:
         """Intend it. The mark comes before the act: what might have been done is undone later."""

@@ -617,6 +617,23 @@ def test_what_was_being_suspended_while_its_stack_was_resumed_and_updated_is_res
     assert service.child().status == "COMPLETE"
 
 
+def test_what_vanished_while_it_was_resumed_is_made_anew_by_the_update_that_overtakes_that() -> None:
+    """Found by the simulation (seed 30202821): the update was complete without it."""
+    service, stack_id = made({"srv": server(metadata={"v": "1"})})
+    asks(service).suspend(stack_id)
+    service.rest()
+    service.cloud.weather.faults = Faults(refused=1.0)
+    asks(service).resume(stack_id)
+    service.live(3.0)
+    assert service.states(stack_id) == {"srv": "RESUME_IN_PROGRESS"}
+    service.cloud.weather.faults = Faults()
+    service.cloud.vanish(*service.servers())
+    service.update(stack_id, {"srv": server(metadata={"v": "2"})})
+    service.rest()
+    assert service.state(stack_id) == "UPDATE_COMPLETE"
+    assert [thing["metadata"] for thing in service.cloud.things("server").values()] == [{"v": "2"}]
+
+
 def test_a_suspended_stack_that_was_checked_says_after_its_lock_that_it_is_suspended() -> None:
     service, stack_id = made({"srv": server()})
     asks(service).suspend(stack_id)
