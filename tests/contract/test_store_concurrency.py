@@ -3,6 +3,7 @@
 from functools import partial
 
 import pytest
+from sqlalchemy import select
 from tests.contract.store_cases import (
     LEASE_S,
     NOW,
@@ -26,8 +27,9 @@ from homeostat.model.errors import Superseded
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Seen
-from homeostat.store import events, looking, shards, sightings, stacks, worlds
+from homeostat.store import events, forsaken, looking, schema, shards, sightings, stacks, worlds
 from homeostat.store.database import Database
+from homeostat.store.forsaken import Forsaken
 from homeostat.store.worlds import Writes
 
 ROUNDS = 15
@@ -92,6 +94,22 @@ def test_two_observers_never_take_the_same_shard(database: Database) -> None:
             looking.observe_at(tx, stack_id, number, NOW - number)
     first, second = at_once([take_all, take_all])
     assert sorted(first + second) == list(range(60))
+
+
+def test_what_several_workers_look_for_late_is_watched_for_so_much_longer_once(database: Database) -> None:
+    late = NOW + forsaken.LOOK_S + 60.0
+
+    def take() -> None:
+        with database.write() as tx:
+            forsaken.take_due(tx, late, ROUNDS)
+
+    for number in range(ROUNDS):
+        with database.write() as tx:
+            forsaken.add(database, tx, [Forsaken(f"key-{number}", "server", "p")], NOW)
+        at_once([take, take, take, take])
+    with database.read() as tx:
+        untils = tx.execute(select(schema.forsaken.c.until)).scalars().all()
+    assert untils == [NOW + forsaken.PATIENCE_S + 60.0] * ROUNDS
 
 
 def test_users_and_passes_get_along(database: Database) -> None:

@@ -137,8 +137,9 @@ class Observer:
             return self._watch_on(tokens)
         with self._db.write() as tx:
             gone = [token for token, look in zip(tokens, looks, strict=True) if look.presence is Presence.ABSENT]
+            unsure = {token for token, look in zip(tokens, looks, strict=True) if look.presence is Presence.UNKNOWN}
             forsaken.drop_expired(tx, gone, taken_at)
-            forsaken.watch_on(tx, sorted(nobodys), self._db.now_of(tx))
+            forsaken.watch_on(tx, sorted(nobodys | unsure), self._db.now_of(tx))
         return len(found)
 
     def _watch_on(self, tokens: list[str]) -> int:

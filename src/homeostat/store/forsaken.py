@@ -14,7 +14,7 @@ from homeostat.store.prepared import prepared
 LOOK_S = 5.0
 """Time between looks."""
 PATIENCE_S = 600.0
-"""How long after giving up a request may still turn up."""
+"""How long after giving up a request may still turn up; time in which nobody looks is no part of it."""
 
 _forsaken = schema.forsaken
 _resource = schema.resource
@@ -52,10 +52,10 @@ def _any_due(now: float) -> Select[Any]:
 
 
 def take_due(tx: Connection, now: float, limit: int) -> list[Forsaken]:
-    """Those to look for now; the next look is set."""
+    """Those to look for now; the next look is set. What nobody has looked for in time is watched for so much longer."""
     rows = list(_due(tx, now, limit))
     if rows:
-        _put_off(tx, [row.token for row in rows], now + LOOK_S)
+        _put_off(tx, [row.token for row in rows], now)
     return [Forsaken(row.token, row.kind, row.project) for row in rows]
 
 
@@ -65,8 +65,10 @@ def _due(now: float, limit: int) -> Select[Any]:
 
 
 @prepared
-def _put_off(tokens: Sequence[str], until: float) -> UpdateBase:
-    return update(_forsaken).where(_forsaken.c.token.in_(tokens)).values(look_at=until)
+def _put_off(tokens: Sequence[str], now: float) -> UpdateBase:
+    table = _forsaken.c
+    due = (table.token.in_(tokens), table.look_at <= now)  # not what another worker has put off meanwhile
+    return update(_forsaken).where(*due).values(look_at=now + LOOK_S, until=table.until + (now - table.look_at))
 
 
 def has_given_up(tx: Connection, key: str) -> bool:

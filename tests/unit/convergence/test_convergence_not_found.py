@@ -4,7 +4,9 @@ told of, as its deletion policy says."""
 import pytest
 from tests.unit.convergence.running import Service, server, volume
 
-from homeostat.clouds.simulated import Faults, Weather
+from homeostat.clouds.simulated import Weather
+from homeostat.model.errors import Transient
+from homeostat.model.observed import Observation, Presence
 from homeostat.store import forsaken
 
 
@@ -18,6 +20,12 @@ def with_a_disk_denied() -> tuple[Service, str]:
     service.delete(stack_id)
     service.rest()
     return service, disk
+
+
+def sweep(service: Service, *, for_s: float) -> None:
+    for _ in range(round(for_s / forsaken.LOOK_S)):
+        service.clock.time += forsaken.LOOK_S
+        service.observer.sweep()
 
 
 @pytest.mark.parametrize("weather", [Weather(), Weather(delete_s=3.0, listing_lag_s=2.0)], ids=["at once", "slow"])
@@ -88,18 +96,37 @@ def test_what_was_seen_again_and_could_not_be_removed_is_watched_on() -> None:
     assert service.cloud.things() == {}
 
 
-def test_time_in_which_the_cloud_does_not_answer_does_not_count() -> None:
+@pytest.mark.parametrize("silence", ["it does not answer", "it cannot tell"])
+def test_time_in_which_the_cloud_does_not_answer_does_not_count(silence: str) -> None:
     service, disk = with_a_disk_denied()
-    service.clock.time += forsaken.LOOK_S
-    well, service.cloud.weather.faults = service.cloud.weather.faults, Faults(unreachable=1.0)
-    service.clock.time += forsaken.PATIENCE_S
-    service.observer.sweep()
-    service.cloud.weather.faults = well
-    service.clock.time += forsaken.LOOK_S
-    service.observer.sweep()
+
+    def silent(kind: str, tokens: list[str]) -> list[Observation]:
+        if silence == "it does not answer":
+            raise Transient(silence)
+        return [Observation(Presence.UNKNOWN, "", reason=silence) for _ in tokens]
+
+    find = service.cloud.find
+    service.cloud.find = silent  # type: ignore[method-assign, assignment]
+    sweep(service, for_s=forsaken.PATIENCE_S)
+    service.cloud.find = find  # type: ignore[method-assign]
+    sweep(service, for_s=forsaken.LOOK_S)
     service.cloud.unhide(disk)
-    service.clock.time += forsaken.LOOK_S
-    service.observer.sweep()
+    sweep(service, for_s=forsaken.LOOK_S)
+    assert service.cloud.things() == {}
+
+
+def test_time_in_which_nobody_looks_does_not_count() -> None:
+    """It could not be removed when it was seen; then no worker was there for long, and the first looks miss it."""
+    service, disk = with_a_disk_denied()
+    service.cloud.unhide(disk)
+    service.cloud.change(disk, locked=True)
+    sweep(service, for_s=forsaken.LOOK_S)
+    service.cloud.hide(disk)
+    service.clock.time += forsaken.PATIENCE_S
+    sweep(service, for_s=30.0)
+    service.cloud.unhide(disk)
+    service.cloud.change(disk, locked=False)
+    sweep(service, for_s=forsaken.LOOK_S)
     assert service.cloud.things() == {}
 
 

@@ -163,11 +163,15 @@ def test_what_a_row_stands_for_after_all_is_kept() -> None:
     assert service.servers() == [handle]
 
 
-def test_nothing_is_looked_for_for_ever() -> None:
+@pytest.mark.parametrize("late_s", [0.0, 60.0])
+def test_nothing_is_looked_for_for_ever(late_s: float) -> None:
+    """However late each look is: what counts is how often it was looked for."""
     service = Service()
     give_up(service, "gone-1")
-    service.clock.time += PATIENCE_S + 1
-    service.observer.sweep()
+    for _ in range(round(PATIENCE_S / LOOK_S)):
+        assert forsaken_tokens(service) == ["gone-1"]
+        service.clock.time += LOOK_S + late_s
+        service.observer.sweep()
     assert forsaken_tokens(service) == []
 
 
