@@ -162,13 +162,22 @@ class Departures(Intents):
             return self._keep(row)
         if row.failed:
             if row.revision == self.world.stack.revision or not self.unsettled:
-                return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
+                waiting = Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
+                return self._release_share(row) or waiting
             return self._let_go(row, now)
         if snapshots.asked(row) and not snapshots.needed(row, row.deletion_policy):
             return self._delete(row, now)
         if row.acted_at is None:
             return self._delete(row, now) if snapshots.made(row) else self._let_go(row, now)
         return self._snapshotting(row, now) if snapshots.asked(row) else self._going(row, now)
+
+    def _release_share(self, row: Resource) -> Step | None:
+        """What is to take its place cannot be made for now: it keeps nothing else from being healed."""
+        heir = self.world.rows.get(row.replaced_by or "")
+        if heir is None or not outcome.is_being_healed(heir):
+            return None
+        outcome.no_longer_healed(heir)
+        return Step(Verb.RECORD, row, row.reason, also=[heir])
 
     def _going(self, row: Resource, now: float) -> Step | Waiting:
         verdict = type_of(row.type).judge(thing_of(self.world, row), now)

@@ -201,6 +201,8 @@ class Frontier:
         self._acting.discard(node)
         self._acting.discard(row.name)
         self._healed(row, removed=record.removed)
+        for each in step.also:
+            self._healed(each, removed=False)
         if record.removed:
             self._gone(row)
         elif row.status == Status.COMPLETE and step.verb is not Verb.RECORD and self._is_done(node, row):

@@ -128,10 +128,10 @@ def complete(world: World, row: Resource, now: float) -> Record:
     row.changed = world.next_stamp()
     if row.marks and row.action in treating.UNDOES:
         row.marks = treating.without_mark(row, row.action)
-    return Record(row, [event_of(row, Status.COMPLETE, CHANGED)], whole=_healed(row))
+    return Record(row, [event_of(row, Status.COMPLETE, CHANGED)], whole=no_longer_healed(row))
 
 
-def _healed(row: Resource) -> bool:
+def no_longer_healed(row: Resource) -> bool:
     """It is not being healed any more, well or not. Gives whether it was."""
     if row.marks is None or HEALING not in row.marks:
         return False
@@ -153,7 +153,7 @@ def fail(world: World, row: Resource, reason: str, now: float) -> Record:
     row.reason = reason
     row.due_at = row.asked_at = None
     row.updated_at = now
-    return Record(row, [event_of(row, Status.FAILED, reason)], whole=_healed(row))
+    return Record(row, [event_of(row, Status.FAILED, reason)], whole=no_longer_healed(row))
 
 
 def _try_again(row: Resource, error: Transient | Uncertain, now: float) -> Record:

@@ -114,6 +114,28 @@ def test_what_waits_for_one_that_is_gone_does_not_keep_it_from_being_healed() ->
     assert sorted(handle.rpartition("-")[0] for handle in service.cloud.things()) == ["server", "volume"]
 
 
+@pytest.mark.parametrize("shards", [1, 3])
+def test_what_cannot_be_replaced_does_not_keep_others_from_being_healed(shards: int) -> None:
+    """What is broken is deleted first, and somebody has protected it."""
+    with patch.object(definitions, "MEMBERS_PER_SHARD", 6 // shards):
+        service = Service()
+        _, child, members = six(service)
+        assert service.stack(child).shards == shards
+        for handle in members[-2:]:
+            service.cloud.change(handle, status="error", fault="by hand", locked=True)
+        service.live(120.0)
+        vanish(service, members[:1])
+        service.live(120.0)
+        assert len(service.servers()) == 7
+        for handle in members[-2:]:
+            service.cloud.change(handle, locked=False)
+        ask(service).converge(child)
+        service.live(120.0)
+        assert why(service, child) == {}
+        assert len(service.servers()) == 7
+        assert not set(members[-2:]) & set(service.servers())
+
+
 def test_a_stack_says_how_much_of_it_is_healed_at_a_time() -> None:
     service = Service(SLOW)
     _, child, members = six(service)
