@@ -8,7 +8,7 @@ from homeostat.model.observed import Condition, Presence
 from homeostat.model.plan import SETTLED, Decision, Part, Settled, Step, Verb, Waiting, Why
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, World
-from homeostat.planner import asked, outcome, snapshots
+from homeostat.planner import asked, given, outcome, snapshots
 from homeostat.planner.backoff import delay_s
 from homeostat.planner.naming import physical_name, snapshot_token
 from homeostat.planner.scope import NEVER_SEEN, thing_of
@@ -24,6 +24,8 @@ def take(world: World, row: Resource | None, now: float) -> Decision:
     if row.action == Action.SNAPSHOT and row.revision == world.stack.revision:
         if row.failed:
             return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
+        return SETTLED
+    if given.of(row) is not None:  # it is not ours yet; that it is to be taken over is not forgotten
         return SETTLED
     if kind_of(row.type) == "stack":
         return asked.pass_on(world, row, snapshots.SNAPSHOT, now)

@@ -321,6 +321,13 @@ def test_a_nested_stack_that_timed_out_while_it_was_adopted_is_what_it_is_once_i
     assert (told(decision), given.of(adopted)) == ("record UPDATE_FAILED", None)
 
 
+def test_a_snapshot_of_its_stack_does_not_forget_what_is_still_to_be_taken_over() -> None:
+    mine = row("a", VOLUME, "ADOPT_FAILED", intent={"given": {"data": {}}})
+    taking = {"action": "SNAPSHOT", "revision": 2, "settled_revision": 1, "snapshot": {"id": "s", "place": ""}}
+    assert first_steps(world([wanted("a", VOLUME)], [mine], **taking)) == {}
+    assert given.of(mine) is not None
+
+
 def test_what_an_unanswered_creation_has_made_is_found_whatever_it_requires_by_now() -> None:
     """Found by the simulation (seed 30003202): a newer revision gave it a requirement that failed; nobody ever looked
     for what its creation had made, and a server leaked. Nothing is begun for it meanwhile."""
