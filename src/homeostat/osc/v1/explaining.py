@@ -11,6 +11,7 @@ from homeostat.osc.v1.arguments import add_resource, add_stack, teach
 
 COLUMNS = ("Resource", "Status", "Why", "Reason", "Waits For", "Since", "Released By", "Next", "Next At")
 LIMIT = 100
+ALL_LEVELS = 1000
 
 
 class _Explain(Lister):
@@ -21,8 +22,8 @@ class _Explain(Lister):
             "--nested-depth",
             metavar="<depth>",
             type=int,
-            default=0,
-            help="Levels of nested stacks to explain, too (default: none)",
+            default=ALL_LEVELS,
+            help="Levels of nested stacks to explain, too (default: all; 0: none)",
         )
         add_stack(parser)
         return parser
@@ -40,7 +41,7 @@ class Explain(_Explain):
             "--limit", metavar="<number>", type=int, default=LIMIT, help=f"How many at most (default: {LIMIT})"
         )
         return teach(
-            parser, "openstack stack explain web", "openstack stack explain -n 2 web -f json -c Resource -c Why"
+            parser, "openstack stack explain web", "openstack stack explain -n 0 web -f json -c Resource -c Why"
         )
 
     def take_action(self, parsed_args: Namespace) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
