@@ -232,7 +232,7 @@ class Children:
         if action == Action.UPDATE and world.stack.restoring:
             action = Action.RESTORE if world.stack.action == Action.RESTORE else action
             changes["snapshot"] = world.stack.snapshot_inside(step.row.name)
-        all_of_it = changes.keys() & {"look_from", "snapshot"} or step.verb is Verb.DELETE
+        all_of_it = child.suspended or changes.keys() & {"look_from", "snapshot"} or step.verb is Verb.DELETE
         touched = None if all_of_it or plan is None else plan.touched
         if step.verb is Verb.DELETE and world.stack.spares is not None:
             changes["spares"] = Spares.ALL if child.spares == Spares.ALL else world.stack.spares

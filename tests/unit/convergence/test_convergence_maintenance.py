@@ -8,6 +8,7 @@ from tests.unit.convergence.running import Service, double, group, server, templ
 from homeostat.api.asks import Asks
 from homeostat.api.intake import Intent
 from homeostat.clouds.simulated import Faults, Weather
+from homeostat.convergence import definitions
 from homeostat.convergence.conductor import run_pass
 from homeostat.model.errors import Rejected
 from homeostat.planner.asked import left_alone
@@ -632,6 +633,18 @@ def test_what_vanished_while_it_was_resumed_is_made_anew_by_the_update_that_over
     service.rest()
     assert service.state(stack_id) == "UPDATE_COMPLETE"
     assert [thing["metadata"] for thing in service.cloud.things("server").values()] == [{"v": "2"}]
+
+
+def test_all_members_of_a_group_are_resumed_by_the_update_that_overtakes_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those, too, that the update does not change."""
+    monkeypatch.setattr(definitions, "MEMBERS_PER_SHARD", 2)
+    service, stack_id = made({"grp": group(5), "srv": server()})
+    asks(service).suspend(stack_id)
+    service.rest()
+    asks(service).resume(stack_id)
+    service.intake.update(stack_id, Intent(template({"grp": group(5), "srv": server(flavor="large")})))
+    assert rested(service, stack_id) == "UPDATE_COMPLETE"
+    assert statuses(service) == ["active"] * 6
 
 
 def test_a_suspended_stack_that_was_checked_says_after_its_lock_that_it_is_suspended() -> None:
