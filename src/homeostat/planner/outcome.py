@@ -126,9 +126,10 @@ def complete(world: World, row: Resource, now: float) -> Record:
     row.due_at = None
     row.updated_at = now
     row.changed = world.next_stamp()
-    if row.marks and row.action in treating.UNDOES:
+    undone = row.action in treating.UNDOES and row.marks is not None
+    if undone:
         row.marks = treating.without_mark(row, row.action)
-    return Record(row, [event_of(row, Status.COMPLETE, CHANGED)], whole=no_longer_healed(row))
+    return Record(row, [event_of(row, Status.COMPLETE, CHANGED)], whole=no_longer_healed(row) or undone)
 
 
 def no_longer_healed(row: Resource) -> bool:

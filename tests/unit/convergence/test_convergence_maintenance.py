@@ -647,6 +647,32 @@ def test_all_members_of_a_group_are_resumed_by_the_update_that_overtakes_that(mo
     assert statuses(service) == ["active"] * 6
 
 
+def test_what_somebody_locks_after_the_stack_was_unlocked_stays_locked() -> None:
+    """Its row forgets that the stack had locked it: the next lock finds it locked, and leaves it so."""
+    service, stack_id = made({"srv": server()})
+    lock(service, stack_id)
+    service.rest()
+    unlock(service, stack_id)
+    service.rest()
+    assert service.row(stack_id, "srv").marks is None
+    service.cloud.change(*service.servers(), locked=True)
+    service.live(70.0)
+    lock(service, stack_id)
+    service.rest()
+    unlock(service, stack_id)
+    service.rest()
+    assert locked_servers(service) == [True]
+
+
+def test_what_was_resumed_is_forgotten_to_have_been_suspended() -> None:
+    service, stack_id = made({"srv": server()})
+    asks(service).suspend(stack_id)
+    service.rest()
+    asks(service).resume(stack_id)
+    service.rest()
+    assert service.row(stack_id, "srv").marks is None
+
+
 def test_a_suspended_stack_that_was_checked_says_after_its_lock_that_it_is_suspended() -> None:
     service, stack_id = made({"srv": server()})
     asks(service).suspend(stack_id)
