@@ -215,7 +215,7 @@ class Children:
             return self._pass_on(tx, world, step, child, now)
         if step.verb is Verb.DELETE:
             action, desired = Action.DELETE, stacks.EMPTY
-            changes: dict[str, Any] = {**stacks.FREE}
+            changes: dict[str, Any] = dict(stacks.FREE)
             done = child.action == Action.DELETE and child.status == Status.IN_PROGRESS
             done = done and world.stack.spares in (None, child.spares)
         elif plan is None:

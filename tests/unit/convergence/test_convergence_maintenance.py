@@ -68,6 +68,7 @@ def test_a_suspended_stack_has_suspended_servers_and_resumes_them() -> None:
     assert rested(service, stack_id) == "RESUME_COMPLETE"
     assert statuses(service) == ["active"]
     assert set(service.states(stack_id).values()) == {"RESUME_COMPLETE"}
+    assert service.row(stack_id, "srv").marks is None, "its row remembers that the stack had suspended it"
 
 
 def test_what_requires_others_is_suspended_first_and_resumed_last() -> None:
@@ -662,15 +663,6 @@ def test_what_somebody_locks_after_the_stack_was_unlocked_stays_locked() -> None
     unlock(service, stack_id)
     service.rest()
     assert locked_servers(service) == [True]
-
-
-def test_what_was_resumed_is_forgotten_to_have_been_suspended() -> None:
-    service, stack_id = made({"srv": server()})
-    asks(service).suspend(stack_id)
-    service.rest()
-    asks(service).resume(stack_id)
-    service.rest()
-    assert service.row(stack_id, "srv").marks is None
 
 
 def test_a_suspended_stack_that_was_checked_says_after_its_lock_that_it_is_suspended() -> None:
