@@ -17,6 +17,7 @@ from homeostat.planner.current import current_row
 from homeostat.planner.explain import Standing, explain
 from homeostat.planner.frontier import leftover_node
 from homeostat.planner.healing import CONSENT
+from homeostat.planner.patience import SEEN_TO_END
 from homeostat.resources.registry import kind_of
 from homeostat.store import schema, stacks, worlds
 from homeostat.store.database import Database
@@ -105,6 +106,8 @@ def _check_shard(world: Restable, stack: Any, number: int) -> set[str]:
         assert leftover_node(key) in told, f"{place}: leftover {row.name} ({key}) does not say why it stays"
     for each in told.values():
         assert each.released_by, f"{place}: nothing would release {each}"
+        endless = stack.status != Status.IN_PROGRESS and each.why in SEEN_TO_END
+        assert not endless, f"{place} is {stack.status}, and nothing ends {each}"
     forbidden = {node for node, each in told.items() if each.why is Why.LEFT_ALONE and graph[node].restricted}
     marked = {node for node, each in told.items() if each.why is Why.UNHEALTHY}
     for node in marked:

@@ -46,6 +46,7 @@ REGRESSIONS = {
     30090159: "a pass failed: what was given to be adopted was of another type than a newer revision wanted",
     30201881: "what was being adopted failed to become somebody else's, and was adopted once more after that",
     30201771: "what nobody had looked for until its time was over was missed by one look, forgotten, and leaked",
+    30205338: "what somebody had asked to converge never became ready, and its stack went on saying that all was well",
     30203576: "members of a suspended group slept on that the update which overtook its resumption did not change",
 }
 """Seeds that failed once, and what it was. A seed means something else once worlds change, so each defect has a test of

@@ -257,9 +257,9 @@ class Children:
         return Observation(Presence.PRESENT, child.id, {"status": "in_progress"}, now)
 
     def _time_left(self, world: World, step: Step, now: float) -> float:
-        """A child has as much time as its owner has left, or less where its resource says so."""
+        """A child has as much time as its owner has left, or would have, or less where its resource says so."""
         deadline = world.stack.deadline
-        left = self._timeout_s if deadline is None else max(deadline - now, 1.0)
+        left = world.patience_s if deadline is None else max(deadline - now, 1.0)
         kind = type_of(step.row.type)
         own = kind.timeout_s(step.row.properties) if isinstance(kind, NestedStack) else None
         return left if own is None else min(left, own)

@@ -1,5 +1,6 @@
 """Loading the world of one shard: for whoever owns it, and for whoever only asks what it would do."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from homeostat.convergence.definitions import Definitions
 from homeostat.convergence.policies import inherited
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Superseded
+from homeostat.model.status import Status
 from homeostat.model.world import HEAL_SHARE, Resource, Seen, World
 from homeostat.store import shards, snapshots, stacks, worlds
 from homeostat.templates import requires
@@ -27,10 +29,17 @@ class Loaded:
 
 
 def load(
-    tx: Connection, definitions: Definitions, stack_id: str, number: int, now: float, share: float = HEAL_SHARE
+    tx: Connection,
+    definitions: Definitions,
+    stack_id: str,
+    number: int,
+    now: float,
+    share: float = HEAL_SHARE,
+    timeout_s: float = math.inf,
 ) -> Loaded:
-    """All of one shard, stored nothing. share — of a stack's things that is healed at a time, where the stack says
-    nothing else. Fails: Superseded when the shard is gone: its stack was purged."""
+    """All of one shard, stored nothing. share — of a stack's things that is healed at a time, timeout_s — that an
+    action may take, where the stack says nothing else. Fails: Superseded when the shard is gone: its stack was
+    purged."""
     row = stacks.get(tx, stack_id)
     shard = shards.get(tx, stack_id, number)
     if row is None or shard is None:
@@ -51,6 +60,8 @@ def load(
     looks = look(tx, world, now)
     show_members(tx, world, _read_by_others(world))
     world.brake = brake_of(tx, world, share)
+    if facts.status != Status.IN_PROGRESS:
+        world.patience_s = stacks.seconds(stacks.timeout_mins_of(tx, row), timeout_s)
     return Loaded(world, shard, looks)
 
 

@@ -150,7 +150,8 @@ class Pass:
     def _load(self) -> World:
         p, lease = self._p, self._lease
         with p.db.read() as tx:
-            loaded = load(tx, p.definitions, lease.stack_id, lease.number, p.clock.now(), p.limits.heal_share)
+            shares = (p.limits.heal_share, p.limits.stack_timeout_s)
+            loaded = load(tx, p.definitions, lease.stack_id, lease.number, p.clock.now(), *shares)
         world = loaded.world
         world.listing_lag_s = p.clouds(world.stack.project).listing_lag_s
         world.second_look_s = p.limits.second_look_s

@@ -162,7 +162,8 @@ RELEASED_BY = {
 class Waiting:
     """One thing that is not moving: what it waits for, since when, and when time alone would move it.
 
-    on — names of resources that it waits for; key — of its row, "" where there is none yet.
+    on — names of resources that it waits for; key — of its row, "" where there is none yet; ends_at — when it is
+    examined again, whatever was seen of it: its time may be over.
     """
 
     name: str
@@ -172,6 +173,7 @@ class Waiting:
     since: float | None = None
     due_at: float | None = None
     key: str = ""
+    ends_at: float | None = None
 
     @property
     def released_by(self) -> str:

@@ -1,5 +1,6 @@
 """All that deciding about one shard needs, as plain values: rows, observations, desired graph, facts of the stack."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -274,7 +275,8 @@ class World:
     listing_lag_s — see `clouds.port.Cloud`; second_look_s — how long after something was not found it is looked for
     once more; looked — keys of the rows whose things the owner has looked for itself, in this pass; brake — what holds
     healing back; restored — name of a resource -> id of the snapshot that it is to have its data back from; policies —
-    name of a resource -> the deletion policy that it has got since its deletion began (ADR 0048).
+    name of a resource -> the deletion policy that it has got since its deletion began (ADR 0048); patience_s — how long
+    what was begun in a stack that is not in progress may take (ADR 0058).
     """
 
     stack: StackFacts
@@ -292,6 +294,7 @@ class World:
     stamp: int = 0
     restored: Mapping[str, str] = field(default_factory=dict)
     policies: Mapping[str, str] = field(default_factory=dict)
+    patience_s: float = math.inf
 
     def next_stamp(self) -> int:
         self.stamp += 1

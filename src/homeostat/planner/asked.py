@@ -123,15 +123,24 @@ def _unmade(world: World, row: Resource, now: float) -> Decision:
     is well; what is there and of no use stays as it is."""
     if row.handle == "":
         return _checked(world, row, Status.FAILED, row.reason, now)
-    kind = type_of(row.type)
-    thing = thing_of(world, row, kind)
-    if not outcome.is_looked_for(row) or row.external_id is not None or kind.missed(thing):
+    if not outcome.is_looked_for(row) or row.external_id is not None:
         return SETTLED
     unseen = look_first(world, row)
-    if unseen is not None or kind.judge(thing, now).condition not in (Condition.READY, Condition.DRIFTED):
+    if unseen is not None or came_to_be(world, row, now) is None:
         return unseen or SETTLED
     row.changed = world.next_stamp()
     return _checked(world, row, Status.COMPLETE, outcome.CHANGED, now)
+
+
+def came_to_be(world: World, row: Resource, now: float) -> Verdict | None:
+    """The verdict on a thing that could not be made in its time, where it is there by now, and of use."""
+    if not outcome.is_looked_for(row) or row.external_id is not None:
+        return None
+    kind = type_of(row.type)
+    thing = thing_of(world, row, kind)
+    verdict = kind.judge(thing, now)
+    fit = verdict.condition in (Condition.READY, Condition.DRIFTED) and not kind.missed(thing)
+    return verdict if fit else None
 
 
 def _checked(world: World, row: Resource, status: Status, reason: str, now: float) -> Settled:

@@ -280,22 +280,27 @@ class Decider(Healing, Maintenance, Takeovers):
 
     def _failed(self, definition: Definition, row: Resource, now: float) -> Decision:
         """Nobody has asked for another try. What failed a check may still be brought back, or have come back (CV13);
-        what could not be made or changed is tried again when something that it requires has changed."""
+        what could not be made or changed is tried again when something that it requires has changed; what came to be
+        after its time was over is well."""
         waiting = Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
         if definition.type != row.type:
             return waiting
         if row.handle and row.action in (Action.CHECK, Action.SNAPSHOT):
             verdict = type_of(row.type).judge(thing_of(self.world, row), now)
             if verdict.condition in (Condition.READY, Condition.DRIFTED):
-                return waiting if row.action == Action.SNAPSHOT else self._passes_again(row, now)
+                return waiting if row.action == Action.SNAPSHOT else self._passes_again(row, verdict, now)
             if outcome.unfit(verdict) and verdict.remedy is not Remedy.ASK and asked.heals(self.world, row):
                 return self._bring_back(definition, row, verdict, now)
+        if row.action == Action.CREATE and retrying.is_at_rest(self.world.stack):
+            late = asked.came_to_be(self.world, row, now)
+            if late is not None:
+                return self._passes_again(row, late, now)
         if not retrying.may_succeed(self.world, row, now, changed=self.stale(definition, row)):
             return waiting
         return self._absent_requirements(definition) or self._retry(definition, row, now)
 
-    def _passes_again(self, row: Resource, now: float) -> Step:
-        row.judged = self.world.seen[row.key].number
+    def _passes_again(self, row: Resource, verdict: Verdict, now: float) -> Step:
+        outcome.judge_at_rest(self.world, row, verdict)
         # It was never compared with a revision at which it merely failed.
         row.revision = min(row.revision, self.world.settled_revision)
         return Step(Verb.RECORD, row, events=outcome.complete(self.world, row, now).events)
@@ -329,7 +334,7 @@ class Decider(Healing, Maintenance, Takeovers):
         if verdict.condition is Condition.UNKNOWN:
             return Waiting(row.name, Why.UNSEEN, (), verdict.reason, row.updated_at, key=row.key)
         if verdict.condition in (Condition.READY, Condition.DRIFTED):
-            return self._passes_again(row, now)
+            return self._passes_again(row, verdict, now)
         if verdict.condition is Condition.ABSENT:
             return self._recreate(definition, row, verdict, now)
         return self._replaced_by_healing(definition, row, verdict.reason, now)

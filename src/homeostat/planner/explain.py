@@ -17,6 +17,7 @@ from homeostat.model.world import StackFacts, World
 from homeostat.planner import given, outcome
 from homeostat.planner.frontier import Frontier, Node, leftover_node
 from homeostat.planner.maintenance import held
+from homeostat.planner.patience import SEEN_TO_END
 from homeostat.planner.scope import thing_of
 from homeostat.planner.takeover import ADOPT
 from homeostat.resources.registry import is_outside, type_of
@@ -29,9 +30,6 @@ PATIENCE_S = 5.0
 
 CONSEQUENCES = frozenset({Why.REQUIRES, Why.IN_USE, Why.LEAVING, Why.HALTED})
 """Reasons whose cause is another resource."""
-
-SEEN_TO_END = frozenset({Why.BUILDING, Why.SNAPSHOT})
-"""Reasons that end with a look at the thing."""
 
 LAST = 4
 _HELD = dict.fromkeys((Why.LEFT_ALONE, Why.LOCKED, Why.SUSPENDED), LAST)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from homeostat.model.plan import Record, Settled, Step, Verb, Waiting, Why
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, World
-from homeostat.planner import hooks, outcome
+from homeostat.planner import hooks, outcome, patience
 from homeostat.planner.current import current_row
 from homeostat.planner.decide import Decider
 from homeostat.planner.maintenance import held
@@ -136,6 +136,8 @@ class Frontier:
         else:
             decision = self._decider.keep(self.world.definitions[node], now)
         if isinstance(decision, Waiting):
+            decision = patience.in_time(self.world, decision, now)
+        if isinstance(decision, Waiting):
             self.waiting[node] = decision
             if decision.why is Why.BRAKE:
                 self._braked.append(node)
@@ -253,8 +255,7 @@ class Frontier:
         steps = []
         for row in self.world.rows.values():
             if row.busy:
-                record = outcome.fail(self.world, row, outcome.failure_text(row, f"{row.action} timed out"), now)
-                step = Step(Verb.RECORD, row, events=record.events)
+                step = patience.time_out(self.world, row, now)
                 if row.handle == "" and kind_of(row.type) != "stack":  # a child stack is found by its row at any time
                     step.forsaken, row.token = row.token, ""
                 steps.append(step)
@@ -284,7 +285,8 @@ class Frontier:
 
     def due_at(self) -> float | None:
         """Earliest time at which something waiting should be examined again."""
-        return min((w.due_at for w in self.waiting.values() if w.due_at is not None), default=None)
+        times = (at for each in self.waiting.values() for at in (each.due_at, each.ends_at))
+        return min((at for at in times if at is not None), default=None)
 
     @property
     def healing(self) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from homeostat.model.desired import Definition
 from homeostat.model.observed import Condition, Presence, Remedy, Verdict
 from homeostat.model.status import Action, Status
-from homeostat.model.world import Resource, World
+from homeostat.model.world import Resource, StackFacts, World
 from homeostat.planner import asked
 from homeostat.planner.backoff import delay_s
 from homeostat.planner.scope import thing_of
@@ -18,8 +18,7 @@ def may_succeed(world: World, row: Resource, now: float, *, changed: bool) -> bo
     changed — something that it requires has changed since it failed. One whose thing has gone meanwhile is made anew;
     one whose thing is broken is left to people, since to try again would replace it.
     """
-    stack = world.stack
-    if stack.status == Status.IN_PROGRESS or stack.halted or not asked.heals(world, row):
+    if not is_at_rest(world.stack) or not asked.heals(world, row):
         return False
     kind = type_of(row.type)
     checked = row.action == Action.CHECK and (kind.mends_itself or row.handle == "")
@@ -30,6 +29,11 @@ def may_succeed(world: World, row: Resource, now: float, *, changed: bool) -> bo
     if row.handle == "" or row.action == Action.CREATE or kind.mends_itself:
         return True
     return kind.judge(thing_of(world, row), now).condition in (Condition.READY, Condition.DRIFTED)
+
+
+def is_at_rest(stack: StackFacts) -> bool:
+    """Was its newest revision brought about, and is nothing asked of it now?"""
+    return stack.status != Status.IN_PROGRESS and not stack.halted
 
 
 def due_at(row: Resource) -> float:

@@ -140,7 +140,7 @@ def add(db: Database, tx: Connection, new: NewStack, desired: Desired, now: floa
         "status": Status.IN_PROGRESS,
         "reason": f"Stack {new.action} started",
         "spares": Spares.ADOPTED if new.action == Action.ADOPT else None,
-        "deadline": now + _seconds(new.timeout_mins, timeout_s),
+        "deadline": now + seconds(new.timeout_mins, timeout_s),
         "shards": desired.shards,
         "secret": desired.secret,
         "size": desired.size or 0,
@@ -180,7 +180,7 @@ def revise(
     columns: dict[str, Any] = {**({} if desired.size is None else {"size": desired.size}), **(changes or {})}
     timeout_mins = columns.get("timeout_mins", stack.timeout_mins)
     said = {"revision": number, "action": action, "status": Status.IN_PROGRESS, "reason": f"Stack {action} started"}
-    times = {"deadline": now + _seconds(timeout_mins, timeout_s), "updated_at": now}
+    times = {"deadline": now + seconds(timeout_mins, timeout_s), "updated_at": now}
     ended = {"rollback_to": None, "look_from": None, "step_at": None, "snapshot": None}
     _change(tx, stack.id, {**said, **times, "shards": max(int(stack.shards), desired.shards), **ended, **columns})
     if desired.secret and stack.secret is False:
@@ -304,7 +304,8 @@ def below(stack_id: str) -> Any:
     return select(tree.c.id)
 
 
-def _seconds(timeout_mins: int | None, default_s: float) -> float:
+def seconds(timeout_mins: int | None, default_s: float) -> float:
+    """That an action of a stack may take."""
     return timeout_mins * 60.0 if timeout_mins else default_s
 
 
