@@ -133,7 +133,7 @@ class Why(StrEnum):
 
 RELEASED_BY = {
     Why.REQUIRES: "the resources it requires becoming complete",
-    Why.BUILDING: "an observation that shows it ready",
+    Why.BUILDING: "an observation that shows it ready, or the end of its time",
     Why.BACKOFF: "the time of the next attempt",
     Why.UNSEEN: "a look that the cloud answers",
     Why.HALTED: "an update of the stack, since another resource failed",
