@@ -14,6 +14,7 @@ from homeostat.model.status import Action, Status
 from homeostat.model.world import ASK, HEAL_SHARE
 from homeostat.planner.healing import CONSENT
 from homeostat.resources.registry import kind_of
+from homeostat.store.cancelling import MAKING
 
 if TYPE_CHECKING:
     from tests.simulation.trouble import TroubledWorld
@@ -120,6 +121,7 @@ class HealingLaws:
         self._full = 0
         self._demand = demand
         self._ruled: dict[str, dict[int, int]] = {}
+        self._rolled_out: dict[str, int] = {}
 
     @property
     def healed(self) -> Healed:
@@ -133,6 +135,14 @@ class HealingLaws:
         ):
             return
         self._ruled[after.id] = {each.number: each.epoch for each in shards.values() if each.stack_id == after.id}
+
+    def ended(self, before: "Stack | None", after: "Stack | None", now: "Committed") -> None:
+        """What carried a mark when an update of its stack ended may be replaced for it by passes that began before."""
+        if before is None or after is None or not _is_made(before) or _is_made(after):
+            return
+        for row in now.rows.values():
+            if row.stack_id == after.id and row.marked:
+                self._rolled_out[row.key] = now.shards[f"{row.stack_id}/{row.shard}"].epoch
 
     def judge(self, changed: Iterable[Pair], now: "Committed") -> None:
         """The rows that one commit has changed, before and after; now — what is stored since."""
@@ -177,9 +187,11 @@ class HealingLaws:
         return other.name in asked and other.name != row.name
 
     def _is_rolled_out(self, stack: "Stack", old: "Row", now: "Committed") -> bool:
-        """Has somebody asked for the whole stack, or updated it where the old one carries a mark?"""
-        unsettled = now.shards[f"{stack.id}/{old.shard}"].settled_revision < stack.revision
-        goes_on = unsettled or stack.status == Status.IN_PROGRESS
+        """Has somebody asked for the whole stack, or updated it where the old one carries a mark? An update that fails
+        meanwhile, in another shard say, still went on when this was decided."""
+        shard = now.shards[f"{stack.id}/{old.shard}"]
+        unsettled = shard.settled_revision < stack.revision
+        goes_on = unsettled or stack.status == Status.IN_PROGRESS or self._rolled_out.get(old.key) == shard.epoch
         return (unsettled and stack.look_from is not None) or (goes_on and old.marked)
 
     def _agreed(self, row: "Row", before: "Mapping[str, Row]", now: "Committed") -> bool:
@@ -193,6 +205,11 @@ class HealingLaws:
             return False
         epoch = self._ruled.get(stack.id, {}).get(row.shard, -1)
         return now.shards[f"{stack.id}/{row.shard}"].epoch > epoch
+
+
+def _is_made(stack: "Stack") -> bool:
+    """Is it being made or changed?"""
+    return stack.status == Status.IN_PROGRESS and stack.action in MAKING
 
 
 def asks_first(stack: "Stack", name: str) -> bool:

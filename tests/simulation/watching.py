@@ -375,6 +375,7 @@ class Watcher:
             self._unmoved(all_stacks, before, after)
         for stack_before, stack_after in all_stacks.values():
             self.healing.switched(stack_before, stack_after, self._now.shards)
+            self.healing.ended(stack_before, stack_after, self._now)
         self.healing.judge(rows.values(), self._now)
         for before, after in rows.values():
             if (
