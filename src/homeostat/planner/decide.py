@@ -259,7 +259,7 @@ class Decider(Healing, Maintenance, Takeovers):
         if halted is not None and row.asked_at is None:
             return halted
         row.attempts = 0
-        return self._try_again(definition, row, now)
+        return self._came_to_be(row, now) or self._try_again(definition, row, now)
 
     def _try_again(self, definition: Definition, row: Resource, now: float) -> Decision:
         if given.of(row) is not None:
@@ -291,13 +291,17 @@ class Decider(Healing, Maintenance, Takeovers):
                 return waiting if row.action == Action.SNAPSHOT else self._passes_again(row, verdict, now)
             if outcome.unfit(verdict) and verdict.remedy is not Remedy.ASK and asked.heals(self.world, row):
                 return self._bring_back(definition, row, verdict, now)
-        if row.action == Action.CREATE and retrying.is_at_rest(self.world.stack):
-            late = asked.came_to_be(self.world, row, now)
-            if late is not None:
-                return self._passes_again(row, late, now)
+        late = self._came_to_be(row, now) if retrying.is_at_rest(self.world.stack) else None
+        if late is not None:
+            return late
         if not retrying.may_succeed(self.world, row, now, changed=self.stale(definition, row)):
             return waiting
         return self._absent_requirements(definition) or self._retry(definition, row, now)
+
+    def _came_to_be(self, row: Resource, now: float) -> Step | None:
+        """What could not be made in its time, and is there by now, is not made once more."""
+        verdict = asked.came_to_be(self.world, row, now) if row.action == Action.CREATE else None
+        return self._passes_again(row, verdict, now) if verdict is not None else None
 
     def _passes_again(self, row: Resource, verdict: Verdict, now: float) -> Step:
         outcome.judge_at_rest(self.world, row, verdict)

@@ -105,6 +105,19 @@ def test_what_is_healed_in_a_nested_stack_has_the_time_of_the_whole() -> None:
     assert (service.state(service.child().id), service.state(stack_id)) == ("CHECK_FAILED", "CHECK_FAILED")
 
 
+@pytest.mark.parametrize("flavor", ["small", "large"])
+def test_what_became_ready_too_late_is_not_made_once_more_by_an_update(flavor: str) -> None:
+    service = Service(Weather(build_s=90.0))
+    stack_id = service.create({"a": server()}, timeout_mins=1)
+    service.live(2 * MINUTE)
+    assert (service.state(stack_id), service.states(stack_id)) == ("CREATE_FAILED", {"a": "CREATE_FAILED"})
+    before = service.servers()
+    service.update(stack_id, {"a": server(flavor=flavor)}, timeout_mins=1)
+    service.rest()
+    assert (service.state(stack_id), service.servers()) == ("UPDATE_COMPLETE", before)
+    assert service.cloud.things("server")[before[0]]["flavor"] == flavor
+
+
 def test_a_difference_of_what_came_back_is_mended() -> None:
     """What failed its check, and is there again, is compared like anything else."""
     service = Service()
