@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
-from homeostat.convergence import series, traces
+from homeostat.convergence import series, taking, traces
 from homeostat.convergence.children import DEPTH_MAX, Children
 from homeostat.convergence.clock import Clock
 from homeostat.convergence.definitions import Definitions
@@ -34,6 +34,7 @@ from homeostat.store import brakes, forsaken, locking, looking, ordering, restin
 from homeostat.store.database import Database
 from homeostat.store.forsaken import Forsaken
 from homeostat.store.retained import Retained
+from homeostat.store.schema import Cell
 from homeostat.store.shards import Lease
 from homeostat.store.workers import FORGOTTEN_S
 from homeostat.store.worlds import Prepared, Writes
@@ -385,7 +386,7 @@ class Pass:
         p, frontier, stack = self._p, self._frontier, self._world.stack
         now = p.clock.now()
         prepared, last_words = self._prepared(now), self._shown(self._last_words)
-        batch = self._next_batch()
+        batch, taken = self._next_batch(), self._taken()
         failures = sum(row.hinders for row in self._world.rows.values())
         disagrees = resting.disagrees(stack, failures, at_rest=frontier.at_rest)
         with p.db.write() as tx:
@@ -403,7 +404,7 @@ class Pass:
             if self._failed:
                 self._fail(tx, now)
             elif frontier.at_rest:
-                self._settle(tx, now, batch)
+                self._settle(tx, now, batch, taken)
             again_at = None
             if disagrees:
                 at_rest, number = frontier.at_rest, self._lease.number
@@ -435,12 +436,21 @@ class Pass:
         with self._p.db.read() as tx:
             return series.next_batch(self._p.db, tx, stack)
 
-    def _settle(self, tx: Connection, now: float, batch: Batch | None) -> None:
+    def _taken(self) -> Cell | None:
+        """What is remembered of a stack of which a snapshot was taken, once nothing of it is left to do."""
+        stack, settled = self._world.stack, self._world.settled_revision
+        ends = stack.status == Status.IN_PROGRESS and self._frontier.at_rest and settled == stack.revision
+        if self._failed or not ends or not taking.is_whole(stack):
+            return None
+        with self._p.db.read() as tx:
+            return taking.described(self._p.db, tx, stack)
+
+    def _settle(self, tx: Connection, now: float, batch: Batch | None, taken: Cell | None) -> None:
         p, stack = self._p, self._world.stack
         if self._world.settled_revision < stack.revision:
             shards.settle(tx, stack.id, self._lease.number, stack.revision)
         if stack.status == Status.IN_PROGRESS:
-            stack.step_at = series.settle(p.db, tx, stack.id, stack.revision, now, batch)
+            stack.step_at = series.settle(p.db, tx, stack.id, stack.revision, now, batch, taken)
 
     def _tell_parent(self, tx: Connection, now: float) -> None:
         """A nested stack that is not in progress has changed all the same."""

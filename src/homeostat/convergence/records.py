@@ -5,6 +5,7 @@ record is made, a record is found again by its token, and observers look at it.
 """
 
 import base64
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import pairwise
@@ -31,17 +32,38 @@ from homeostat.resources.signals import Transport
 from homeostat.store import records, stackusers
 from homeostat.store.database import Database
 from homeostat.store.records import Owner, Record
+from homeostat.templates.weights import weight
 
 CHUNK = 500
 """Records asked of the database at once."""
+LOAD_MAX = 256 * 1024
+"""Weight of records that are written out in one write turn, or a single one that weighs more."""
 SECRET_BYTES = 24
 Fields = dict[str, Any]
 Item = TypeVar("Item")
 
 
+class Load:
+    """What is written out in one write turn: others wait meanwhile."""
+
+    def __init__(self) -> None:
+        self._weight = 0
+
+    @property
+    def full(self) -> bool:
+        return self._weight >= LOAD_MAX
+
+    def put(self, written: Sequence[Record]) -> None:
+        try:
+            self._weight += weight([each.object for each in written], LOAD_MAX)
+        except ValueError:
+            self._weight = LOAD_MAX
+
+
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """One transaction on the records of a project. url — where servers reach the API, without version."""
+    """One transaction on the records of a project. url — where servers reach the API, without version; load — what it
+    has written out."""
 
     db: Database
     tx: Connection
@@ -50,6 +72,17 @@ class Desk:
     url: str
     entropy: Entropy
     users: StackUsers | None = None
+    load: Load = field(default_factory=Load)
+
+    def add(self, made: Sequence[Record]) -> None:
+        """Store new records; one that is there already is left out."""
+        records.add(self.db, self.tx, made)
+        self.load.put(made)
+
+    def keep(self, changed: Record) -> None:
+        """Store what a record, which is locked, has become."""
+        records.keep(self.tx, changed, self.now)
+        self.load.put([changed])
 
     def id(self) -> str:
         return self.entropy.stack_id()
@@ -162,7 +195,7 @@ class Keeper:
     def change(self, desk: Desk, record: Record, spec: Mapping[str, Any]) -> None:
         """Bring a record, which is locked, to a new spec. Fails: Terminal."""
         record.object = {**record.object, **spec}
-        records.keep(desk.tx, record, desk.now)
+        desk.keep(record)
 
     def operate(self, desk: Desk, record: Record, verb: str) -> None:
         """Carry out an operation on a record, which is locked. Fails: Terminal."""
@@ -323,7 +356,7 @@ class Deployments(Keeper):
             self._redeploy(desk, record, record.object["spec"], action, owner)
         if record.object.get("action") != action:  # nothing is to be applied then
             record.object |= {"action": action, "status": COMPLETE}
-            records.keep(desk.tx, record, desk.now)
+            desk.keep(record)
 
     def _owner(self, desk: Desk, record: Record) -> Owner | None:
         key = records.key_of(record.token)
@@ -342,8 +375,8 @@ class Deployments(Keeper):
     def _redeploy(self, desk: Desk, record: Record, spec: Fields, action: str, owner: Owner) -> None:
         before = _derived_of(record)
         made = self._deploy(desk, record, spec, action, owner)
-        records.add(desk.db, desk.tx, made)
-        records.keep(desk.tx, record, desk.now)
+        desk.add(made)
+        desk.keep(record)
         if made:
             records.remove(desk.tx, before)
 
@@ -492,7 +525,9 @@ class RecordCloud:
 
     def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
         self._own.ensure_users([intent.token for intent in intents if kind == USER or needed(intent.spec)])
-        answers = [answer for chunk in _chunks(intents) for answer in self._create(kind, chunk)]
+        answers: list[Answer] = []
+        while len(answers) < len(intents):
+            answers += self._create(kind, intents[len(answers) :][:CHUNK])
         self._give_keys(kind, [intent.token for intent in intents])
         return answers
 
@@ -502,6 +537,7 @@ class RecordCloud:
             self._own.users.give_keys(tokens)
 
     def _create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
+        """As many of them as one write turn is to be held for."""
         keeper = KEEPERS[kind]
         refused: dict[str, HomeostatError] = {}
         made: list[Record] = []
@@ -510,14 +546,20 @@ class RecordCloud:
             tokens = [intent.token for intent in intents]
             there = records.of_tokens(tx, kind, tokens)
             owners = records.owners(tx, [records.key_of(token) for token in tokens])
-            for intent in intents:
+            for number, intent in enumerate(intents):
                 owner = owners.get(records.key_of(intent.token))
                 if intent.token in there:
                     continue
+                if desk.load.full:
+                    tokens = tokens[:number]
+                    break
                 try:
-                    made += keeper.make(desk, intent, _owned(keeper, owner))
+                    more = keeper.make(desk, intent, _owned(keeper, owner))
                 except Terminal as error:
                     refused[intent.token] = error
+                    continue
+                made += more
+                desk.load.put(more)
             records.add(self._db, tx, made)
             seen = dict(_carrying(desk, kind, tokens))
         return [refused[token] if token in refused else seen[token] for token in tokens]
@@ -551,11 +593,25 @@ class RecordCloud:
     def _each(
         self, kind: str, items: Sequence[tuple[str, Any]], act: Callable[[Desk, Record, Any], bool]
     ) -> list[Answer]:
-        """Act on records in one transaction, in one order of locks. act — gives whether the record is gone."""
+        """Act on records in one order of locks. act — gives whether the record is gone."""
         answers: dict[str, Answer] = {}
+        waiting = deque(sorted(items, key=lambda each: each[0]))
+        while waiting:
+            self._act(kind, waiting, act, answers)
+        return [answers[handle] for handle, _ in items]
+
+    def _act(
+        self,
+        kind: str,
+        waiting: deque[tuple[str, Any]],
+        act: Callable[[Desk, Record, Any], bool],
+        answers: dict[str, Answer],
+    ) -> None:
+        """On as many of them as one write turn is to be held for."""
         with self._db.write() as tx:
             desk = self._desk(tx)
-            for handle, item in sorted(items, key=lambda each: each[0]):
+            while waiting and not desk.load.full:
+                handle, item = waiting.popleft()
                 record = records.for_update(self._db, tx, handle)
                 if record is None or record.kind != kind or record.project != self._project:
                     answers[handle] = Observation(Presence.ABSENT, handle, seen_at=desk.now)
@@ -568,7 +624,6 @@ class RecordCloud:
                 answers[handle] = (
                     Observation(Presence.ABSENT, handle, seen_at=desk.now) if gone else desk.observed(kind, [handle])[0]
                 )
-        return [answers[handle] for handle, _ in items]
 
     def operate(self, kind: str, operations: Sequence[Operation]) -> list[Answer]:
         return [
@@ -616,7 +671,7 @@ class RecordCloud:
         owner = records.owners(desk.tx, [records.key_of(told["token"])]).get(records.key_of(told["token"]))
         intent = Intent(told["token"], told["spec"])
         made = keeper.restore(OldDesk(**same, old=old), intent, _owned(keeper, owner), told)
-        records.add(self._db, desk.tx, made)
+        desk.add(made)
         keeper.recall(desk, made[0], told)
 
     def watch(self, stop: Callable[[], bool]) -> Iterator[Sighting]:

@@ -11,11 +11,11 @@ from sqlalchemy import Connection
 
 from homeostat.convergence import taking
 from homeostat.convergence.definitions import group_desired, touched_shards
-from homeostat.model.status import Action
 from homeostat.model.world import StackFacts
 from homeostat.planner import rolling
-from homeostat.store import stacks
+from homeostat.store import snapshots, stacks
 from homeostat.store.database import Database
+from homeostat.store.schema import Cell
 from homeostat.store.shards import Touched
 from homeostat.store.stacks import Desired
 
@@ -42,18 +42,24 @@ def next_batch(db: Database, tx: Connection, stack: StackFacts) -> Batch | None:
     return Batch(group["rollout"]["pause_time"], stacks.write_out(db, after), touched)
 
 
-def settle(db: Database, tx: Connection, stack_id: str, number: int, now: float, batch: Batch | None) -> float | None:
+def settle(
+    db: Database, tx: Connection, stack_id: str, number: int, now: float, batch: Batch | None, taken: Cell | None
+) -> float | None:
     """Finish the action of a stack that came to rest at revision `number`, unless that is only one batch of a series.
 
-    batch — the next one, if there is one. Gives its time when that has to be waited for.
+    batch — the next one, if there is one; taken — what is remembered of it, if that was read since all of it is at
+    rest. Gives the time when it goes on, where that has to be waited for: at once where it was not read yet.
     """
     row = stacks.settled(db, tx, stack_id, number)
     if row is None:
         return None
     if batch is None:
+        whole = taking.is_whole(row)
+        if whole and taken is None:
+            return now
         stacks.finish(db, tx, row, now)
-        if row.action == Action.SNAPSHOT:
-            taking.finish(tx, row)
+        if whole and taken is not None:
+            snapshots.complete(tx, row.snapshot["id"], taken, f"Stack {row.action} completed successfully")
         return None
     step_at = now + batch.pause_s if row.step_at is None else float(row.step_at)
     if step_at > now:

@@ -48,8 +48,13 @@ def count(tx: Connection, stack_id: str) -> int:
     return int(tx.execute(select(func.count()).where(_snapshot.c.stack_id == stack_id)).scalar_one())
 
 
-def complete(tx: Connection, id: str, data: dict[str, Any], reason: str) -> None:
-    """It was taken."""
+def cell(db: Database, data: dict[str, Any]) -> schema.Cell:
+    """What is remembered of a stack, written out, and sealed, before the transaction that stores it."""
+    return schema.cell_of(db.engine.dialect, _snapshot.c.data, data)
+
+
+def complete(tx: Connection, id: str, data: schema.Cell, reason: str) -> None:
+    """It was taken. data — see `cell`."""
     _change(tx, id, status=Status.COMPLETE, reason=reason, data=data)
 
 

@@ -496,8 +496,13 @@ def settled(db: Database, tx: Connection, stack_id: str, number: int) -> Row[Any
     row = for_update(db, tx, stack_id)
     if row is None or row.revision != number or row.status != Status.IN_PROGRESS:
         return None
-    changing = row.action not in CHANGING_NOTHING  # otherwise what failed before may well stay so
-    return None if _unfinished(tx, stack_id, number, row.shards, changing=changing).scalar_one() else row
+    return row if is_settled(tx, row, number) else None
+
+
+def is_settled(tx: Connection, stack: Row[Any], number: int) -> bool:
+    """Are all shards of a stack at rest at revision `number`?"""
+    changing = stack.action not in CHANGING_NOTHING  # otherwise what failed before may well stay so
+    return not _unfinished(tx, stack.id, number, stack.shards, changing=changing).scalar_one()
 
 
 @prepared

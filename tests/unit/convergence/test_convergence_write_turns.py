@@ -10,6 +10,9 @@ from tests.unit.convergence.running import Service, double, group, server, templ
 
 from homeostat.api.asks import Asks
 from homeostat.api.intake import Intent
+from homeostat.convergence import records, taking
+from homeostat.resources.families.access import DEPLOYED
+from homeostat.store import snapshots
 
 LARGE = "x" * 50_000
 CHILD = f"""
@@ -108,3 +111,56 @@ def test_nothing_large_is_written_out_when_a_stack_moves(found: list[str]) -> No
     service.delete(stack_id)
     service.rest()
     assert found == []
+
+
+def test_nothing_large_is_written_out_when_a_snapshot_is_taken(found: list[str]) -> None:
+    service = Service()
+    resources = {name: {**double(), "metadata": {"large": LARGE}} for name in ("a", "b", "c")}
+    stack_id = service.create(
+        {**resources, "nested": {"type": "child.yaml", "properties": {"given": "x"}}}, **options()
+    )
+    service.rest()
+    snapshot_id = service.snapshots.take(stack_id, None).id
+    service.rest()
+    assert found == []
+    with service.db.read() as tx:
+        kept = snapshots.get(tx, stack_id, snapshot_id)
+    assert kept is not None
+    assert kept.status == "COMPLETE"
+    told = kept.data["resources"]
+    assert told["a"]["metadata"] == {"large": LARGE}
+    assert told["nested"]["resources"]["inner"]["status"] == "COMPLETE"
+
+
+def test_a_snapshot_of_a_large_stack_names_only_so_many_resources(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(taking, "RESOURCES_TOLD", 4)
+    service = Service()
+    stack_id = service.create({"a": group(3, volume()), "b": group(2, volume())})
+    service.rest()
+    snapshot_id = service.snapshots.take(stack_id, None).id
+    service.rest()
+    with service.db.read() as tx:
+        kept = snapshots.get(tx, stack_id, snapshot_id)
+        parts = snapshots.parts(tx, snapshot_id)
+    assert kept is not None
+    assert [sorted(each.get("resources", ())) for each in kept.data["resources"].values()] == [[], ["0", "1"]]
+    assert len(parts) == 5
+
+
+def test_what_the_service_keeps_itself_is_written_out_a_little_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One write turn holds what weighs no more than a bound, or a single record."""
+    monkeypatch.setattr(records, "LOAD_MAX", len(LARGE))
+    service = Service()
+    found: list[str] = []
+    with turns.watched(found.append, written_max=3 * len(LARGE)):
+        stack_id = service.create({f"s{number}": deployed(LARGE) for number in range(10)})
+        service.rest()
+        service.update(stack_id, {f"s{number}": deployed(LARGE[1:]) for number in range(10)})
+        service.rest()
+    assert service.state(stack_id) == "UPDATE_COMPLETE"
+    assert found == []
+    assert [each.object["name"] for each in service.kept(DEPLOYED)] == [LARGE[1:]] * 10
+
+
+def deployed(name: str) -> dict[str, Any]:
+    return {"type": "OS::Heat::DeployedServer", "properties": {"name": name}}
