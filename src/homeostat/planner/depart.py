@@ -6,7 +6,7 @@ from homeostat.model.observed import Condition, Presence, Remedy
 from homeostat.model.plan import Step, Verb, Waiting, Why
 from homeostat.model.status import Action, DeletionPolicy, Status
 from homeostat.model.world import Resource
-from homeostat.planner import given, hooks, outcome, snapshots, treating
+from homeostat.planner import given, hooks, outcome, retrying, snapshots, treating
 from homeostat.planner.backoff import delay_s
 from homeostat.planner.intend import Intents
 from homeostat.planner.naming import physical_name, token
@@ -163,13 +163,19 @@ class Departures(Intents):
         if row.failed:
             if row.revision == self.world.stack.revision or not self.unsettled:
                 waiting = Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
-                return self._release_share(row) or waiting
+                return self._went_by_itself(row, now) or self._release_share(row) or waiting
             return self._let_go(row, now)
         if snapshots.asked(row) and not snapshots.needed(row, row.deletion_policy):
             return self._delete(row, now)
         if row.acted_at is None:
             return self._delete(row, now) if snapshots.made(row) else self._let_go(row, now)
         return self._snapshotting(row, now) if snapshots.asked(row) else self._going(row, now)
+
+    def _went_by_itself(self, row: Resource, now: float) -> Step | Waiting | None:
+        """What could not be deleted is not there any more."""
+        if not retrying.is_gone(self.world, row):
+            return None
+        return self._missed(row, now) or self._forget(row, snapshots.farewell(row, outcome.CHANGED))
 
     def _release_share(self, row: Resource) -> Step | None:
         """What is to take its place cannot be made for now: it keeps nothing else from being healed."""

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.unit.convergence.running import Service, double, group, template
+from tests.unit.convergence.running import Service, double, group, template, volume
 
 from homeostat.api.foresight import all_of
 from homeostat.api.intake import Intent
@@ -134,3 +134,15 @@ def test_a_preview_tells_what_the_policies_of_a_file_would_keep() -> None:
     forecast = service.intake.foresee_update(stack_id, Intent(template(resources), files={"disk.yaml": kept}))
     found = {note.name: (note.fate, note.row.deletion_policy) for _, note in all_of(forecast) if note.row is not None}
     assert found == {"d": (Fate.DELETED, "Delete"), "note": (Fate.DELETED, "Delete"), "disk": (Fate.DELETED, "Retain")}
+
+
+def test_what_could_not_be_deleted_in_its_time_and_goes_later_is_not_waited_for() -> None:
+    service = Service(Weather(delete_s=90.0))
+    stack_id = service.create({"t": double(value="1"), "d": volume()}, timeout_mins=1)
+    service.rest()
+    service.update(stack_id, {"t": double(value="1")}, timeout_mins=1)
+    service.live(70.0)
+    assert (service.state(stack_id), service.states(stack_id)["d"]) == ("UPDATE_FAILED", "DELETE_FAILED")
+    service.live(120.0)
+    assert service.states(stack_id) == {"t": "CREATE_COMPLETE"}
+    assert service.story(stack_id, "d")[-1] == "d DELETE_COMPLETE"
