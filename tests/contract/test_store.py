@@ -98,7 +98,9 @@ def test_how_stacks_stand_is_told_of_all_at_once(database: Database) -> None:
         found = standing.of(tx, [web, db, gone, "never was"])
     assert found.keys() == {web, db}
     woken = found[web].changes
-    assert found[web] == standing.Standing("web", "p", "UPDATE", "IN_PROGRESS", "Stack UPDATE started", ["0"], woken, 3)
+    assert found[web] == standing.Standing(
+        "web", "p", "UPDATE", "IN_PROGRESS", "Stack UPDATE started", ["0"], woken, 3, False
+    )
     assert (found[db].action, found[db].skip, found[db].failures) == ("CREATE", [], 0)
 
 

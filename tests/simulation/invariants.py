@@ -104,6 +104,11 @@ def _check_shard(world: Restable, stack: Any, number: int) -> set[str]:
         assert well or name in told, f"{place}.{name} does not say why it waits"
     for key, row in frontier.leftovers.items():
         assert leftover_node(key) in told, f"{place}: leftover {row.name} ({key}) does not say why it stays"
+    for row in frontier.current.values():
+        seen = loaded.world.seen.get(row.key)
+        asleep = seen is not None and seen.observation.properties.get("suspended") and not stack.suspended
+        why = told[row.name].why if row.name in told else Why.LEFT_ALONE  # in the end nothing is switched off
+        assert not asleep or why is not Why.LEFT_ALONE, f"{place}.{row.name} does not say why its stack is suspended"
     for each in told.values():
         assert each.released_by, f"{place}: nothing would release {each}"
         endless = stack.status != Status.IN_PROGRESS and each.why in SEEN_TO_END
@@ -115,6 +120,8 @@ def _check_shard(world: Restable, stack: Any, number: int) -> set[str]:
     helpless = forbidden | marked | {node for node, each in told.items() if each.why is Why.FAILED}
     if stack.action in MAINTENANCE and stack.complete_revision != stack.revision:
         helpless |= {node for node, each in told.items() if each.why is Why.HALTED}
+    if stack.suspended and stack.parent_id is not None:  # the stack that it is nested in says why (see above)
+        helpless |= {node for node, each in told.items() if each.why is Why.SUSPENDED}
     if stack.status == Status.COMPLETE:
         assert all(each.cause in helpless for each in told.values()), f"{place} is COMPLETE, and waits: {told}"
     if stack.status == Status.COMPLETE and not helpless:

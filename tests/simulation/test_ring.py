@@ -49,6 +49,7 @@ REGRESSIONS = {
     30205338: "what somebody had asked to converge never became ready, and its stack went on saying that all was well",
     30203576: "members of a suspended group slept on that the update which overtook its resumption did not change",
     30211182: "the law of consent forgot an update that had failed in another shard since its pass had read it",
+    30213882: "a nested stack slept on for ever where the update that overtook its resumption had failed",
 }
 """Seeds that failed once, and what it was. A seed means something else once worlds change, so each defect has a test of
 its own, too."""

@@ -397,6 +397,8 @@ def _observation(stack_id: str, child: Standing | None, now: float) -> Observati
     }
     if child.status == Status.FAILED:
         properties["fault"] = child.reason
+    if child.suspended:
+        properties["suspended"] = True
     return Observation(Presence.PRESENT, stack_id, properties, now)
 
 

@@ -498,11 +498,13 @@ class Decider(Healing, Maintenance, Takeovers):
 
     def _judge(self, definition: Definition, row: Resource, now: float) -> Decision | None:
         """Is it as it should be? If not, bring it back, or leave it alone where that is switched off (CV8)."""
-        verdict = type_of(row.type).judge(thing_of(self.world, row), now)
+        verdict = treating.at_rest(self.world, row, now)
         if outcome.unfit(verdict):
+            newer = self.unsettled and row.revision != self.world.stack.revision
             if self._is_told(row, verdict):  # a newer revision mends it: see `_has_failed_parts`
-                newer = self.unsettled and row.revision != self.world.stack.revision
                 return None if newer else self._failed_step(row, verdict.reason, now, Action.CHECK)
+            if verdict is treating.ASLEEP and newer and not self.halted:  # so does it here: see `_compare`
+                return None
             if asked.heals(self.world, row) and not _forbidden(definition, verdict):
                 return self._bring_back(definition, row, verdict, now)
             asked.leave_alone(row, verdict)

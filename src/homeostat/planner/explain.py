@@ -14,11 +14,10 @@ from typing import NamedTuple
 from homeostat.model.plan import RELEASED_BY, Step, Verb, Waiting, Why
 from homeostat.model.status import Action, Status
 from homeostat.model.world import StackFacts, World
-from homeostat.planner import given, outcome
+from homeostat.planner import given, outcome, treating
 from homeostat.planner.frontier import Frontier, Node, leftover_node
 from homeostat.planner.maintenance import held
 from homeostat.planner.patience import SEEN_TO_END
-from homeostat.planner.scope import thing_of
 from homeostat.planner.takeover import ADOPT
 from homeostat.resources.registry import is_outside, type_of
 
@@ -250,7 +249,7 @@ class _Explainer:
             return None
         if row.external_id is not None:  # it is as its owner wants it
             return None
-        verdict = type_of(row.type).judge(thing_of(self._world, row), self._now)
+        verdict = treating.at_rest(self._world, row, self._now)
         if not outcome.unfit(verdict):
             return None
         seen_at = self._world.seen[row.key].observation.seen_at

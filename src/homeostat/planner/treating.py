@@ -15,6 +15,9 @@ MARKS = {Action.SUSPEND: SUSPENDED, Action.LOCK: LOCKED}
 UNDOES = {Action.RESUME: SUSPENDED, Action.UNLOCK: LOCKED}
 """Actions that take such a mark away: they touch only what carries it."""
 
+ASLEEP = Verdict(Condition.BROKEN, "its stack is suspended", Remedy.OPERATE, Action.RESUME.lower())
+"""The verdict on a nested stack that sleeps on (see `sleeps_on`)."""
+
 UNLOCK = "unlock"
 UNLOCK_FIRST = "it is unlocked first"
 
@@ -66,14 +69,21 @@ def unlocking(row: Resource) -> bool:
     return row.leaving and row.busy and (row.intent or {}).get("operation") == UNLOCK
 
 
+def at_rest(world: World, row: Resource, now: float) -> Verdict:
+    """Is one that is not in progress as it should be?"""
+    found = type_of(row.type).judge(thing_of(world, row), now)
+    return ASLEEP if found.condition is Condition.READY and sleeps_on(world, row) else found
+
+
 def sleeps_on(world: World, row: Resource) -> bool:
     """Is it a nested stack that was suspended with this one, and has not heard that this one was resumed?"""
     seen = world.seen.get(row.key)
     if seen is None or kind_of(row.type) != "stack" or world.stack.suspended or world.stack.held:
         return False
-    return seen.observation.properties.get("action") == Action.SUSPEND
+    return bool(seen.observation.properties.get("suspended"))
 
 
 def unresumed(world: World, row: Resource) -> bool:
     """It was suspended with its stack, and not resumed with it."""
-    return row.marks is not None and SUSPENDED in row.marks and not world.stack.suspended
+    marked = row.marks is not None and SUSPENDED in row.marks and not world.stack.suspended
+    return marked or sleeps_on(world, row)

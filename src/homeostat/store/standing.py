@@ -25,6 +25,7 @@ class Standing:
     skip: Sequence[str]
     changes: int
     failures: int
+    suspended: bool
 
 
 def of(tx: Connection, stack_ids: Sequence[str]) -> dict[str, Standing]:
@@ -39,9 +40,10 @@ def of(tx: Connection, stack_ids: Sequence[str]) -> dict[str, Standing]:
 def _standing(tx: Connection, stack_ids: Sequence[str]) -> dict[str, Standing]:
     counts = {stack_id: (int(changes), int(failures)) for stack_id, changes, failures in _counts(tx, stack_ids)}
     found = {}
-    for stack_id, name, project, action, status, reason, template in _said(tx, stack_ids):
+    for stack_id, name, project, action, status, reason, suspended, template in _said(tx, stack_ids):
         skip = (template or {}).get("skip", [])
-        found[stack_id] = Standing(name, project, action, status, reason, skip, *counts.get(stack_id, (0, 0)))
+        counted = counts.get(stack_id, (0, 0))
+        found[stack_id] = Standing(name, project, action, status, reason, skip, *counted, suspended)
     return found
 
 
@@ -61,5 +63,5 @@ def _said(stack_ids: Sequence[str]) -> Select[Any]:
     stack, revision = schema.stack, schema.revision
     group = and_(revision.c.stack_id == stack.c.id, revision.c.number == stack.c.revision, revision.c.kind == "group")
     columns = (stack.c.id, stack.c.name, stack.c.project, stack.c.action, stack.c.status, stack.c.reason)
-    chosen = select(*columns, revision.c.template).outerjoin(revision, group)
+    chosen = select(*columns, stack.c.suspended, revision.c.template).outerjoin(revision, group)
     return chosen.where(stack.c.id.in_(stack_ids), stack.c.deleted_at.is_(None))

@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 from tests.unit.convergence.running import Service, double, group, server, template, volume
 
-from homeostat.api.asks import Asks
+from homeostat.api.asks import Asks, Switches
 from homeostat.api.intake import Intent
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.convergence import definitions
 from homeostat.convergence.conductor import run_pass
+from homeostat.convergence.explaining import Explaining
 from homeostat.model.errors import Rejected
 from homeostat.planner.asked import left_alone
 from homeostat.store import shards, views
@@ -617,6 +618,43 @@ def test_what_was_being_suspended_while_its_stack_was_resumed_and_updated_is_res
     assert service.state(stack_id) == "UPDATE_COMPLETE"
     assert statuses(service) == ["active", "active"]
     assert service.child().status == "COMPLETE"
+
+
+def left_asleep(service: Service, stack_id: str) -> None:
+    """The nested stack hears of the suspension only, since an update overtakes the resumption, and fails."""
+    asks(service).suspend(stack_id)
+    while service.child().action != "SUSPEND":
+        run_pass(service.passes, service.claim())
+    asks(service).resume(stack_id)
+    environment = {"resource_registry": {"resources": {"srv": {"restricted_actions": ["update", "replace"]}}}}
+    wanted = template({"grp": group(1), "srv": server(metadata={"v": "2"})})
+    service.intake.update(stack_id, Intent(wanted, environment=environment))
+    assert rested(service, stack_id) == "UPDATE_FAILED"
+
+
+def test_a_nested_stack_is_resumed_too_where_the_update_that_overtook_that_has_failed() -> None:
+    """Found by the simulation (seed 30213882): it was suspended for ever, and nothing in it was healed."""
+    service, stack_id = made({"grp": group(1), "srv": server()})
+    left_asleep(service, stack_id)
+    assert statuses(service) == ["active", "active"]
+    assert service.states(stack_id)["grp"] == "UPDATE_COMPLETE"
+    assert (service.child().action, service.child().status) == ("RESUME", "COMPLETE")
+
+
+def test_a_nested_stack_that_sleeps_on_with_convergence_switched_off_is_told_and_woken_by_the_next_update() -> None:
+    service, stack_id = made({"grp": group(1), "srv": server()})
+    asks(service).switch(stack_id, Switches({"converge": False}))
+    left_asleep(service, stack_id)
+    asks(service).check(stack_id)
+    service.rest()
+    assert (service.child().action, service.child().suspended) == ("CHECK", True)
+    with service.db.read() as tx:
+        asking = Explaining(tx, definitions.Definitions(), service.clock.now())
+        (told,) = [each for each in asking.of_resource(service.stack(stack_id), "grp") if each.path == ("grp",)]
+    assert told.explanation.reason == "its stack is suspended; convergence is switched off"
+    service.update(stack_id, {"grp": group(1), "srv": server(metadata={"v": "2"})}, environment={})
+    assert rested(service, stack_id) == "UPDATE_COMPLETE"
+    assert statuses(service) == ["active", "active"]
 
 
 def test_what_vanished_while_it_was_resumed_is_made_anew_by_the_update_that_overtakes_that() -> None:
