@@ -14,7 +14,7 @@ def test_a_stack_goes_back_to_what_was_wanted_before(service: Home, tmp_path: Pa
 
     listed = service.run("history", "turning", "--json").json()
     assert [(each["number"], each["newest"]) for each in listed] == [(2, True), (1, False)]
-    assert "newest" in service.run("history", "turning").out
+    assert "UPDATE" in service.run("history", "turning").out
     assert "word: second" in service.run("history", "turning", "2").out
     differing = service.run("history", "turning", "1", "2")
     assert "+    word: second" in differing.out

@@ -42,9 +42,9 @@ def outputs(http: httpx.Client, stack: str) -> dict[str, Any]:
 
 def test_all_revisions_are_listed_the_newest_first(http: httpx.Client, stack: str) -> None:
     found = http.get(f"{stack}/revisions").json()["revisions"]
-    assert [(each["number"], each["newest"], each["complete"], each["empty"]) for each in found] == [
-        (2, True, True, False),
-        (1, False, False, False),
+    assert [(each["number"], each["action"], each["newest"], each["complete"], each["empty"]) for each in found] == [
+        (2, "UPDATE", True, True, False),
+        (1, "CREATE", False, False, False),
     ]
     assert [each["number"] for each in http.get(f"{stack}/revisions?limit=1").json()["revisions"]] == [2]
     assert [each["number"] for each in http.get(f"{stack}/revisions?marker=2").json()["revisions"]] == [1]

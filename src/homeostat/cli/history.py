@@ -32,8 +32,8 @@ def _list(client: Client, stack: Wire, arguments: Namespace) -> int:
     if arguments.json:
         write_json(found)
         return OK
-    rows = [[str(each["number"]), each["creation_time"], ", ".join(_remarks(each))] for each in found]
-    console().print(picture.table(("revision", "since", ""), rows))
+    rows = [[str(each["number"]), each["creation_time"], each["action"], ", ".join(_remarks(each))] for each in found]
+    console().print(picture.table(("revision", "since", "action", ""), rows))
     return OK
 
 

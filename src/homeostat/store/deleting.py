@@ -31,7 +31,7 @@ def go_on(
     `stacks.revise`.
     """
     number = int(stack.revision) + 1
-    stacks.store_revision(db, tx, stack.id, number, replace(desired, intent=POLICIES), now)
+    stacks.store_revision(db, tx, stack.id, number, Action.DELETE, replace(desired, intent=POLICIES), now)
     tx.execute(update(schema.stack).where(schema.stack.c.id == stack.id).values(revision=number))
     shown = stacks.for_update(db, tx, stack.id)
     assert shown is not None

@@ -12,10 +12,9 @@ _revision = schema.revision
 
 
 def page(tx: Connection, stack_id: str, limit: int, before: int | None = None) -> list[Row[Any]]:
-    """number, kind, created_at; the newest first. before — only older ones than that of this number."""
-    chosen = select(_revision.c.number, _revision.c.kind, _revision.c.created_at).where(
-        _revision.c.stack_id == stack_id
-    )
+    """number, action, kind, created_at; the newest first. before — only older ones than that of this number."""
+    columns = (_revision.c.number, _revision.c.action, _revision.c.kind, _revision.c.created_at)
+    chosen = select(*columns).where(_revision.c.stack_id == stack_id)
     if before is not None:
         chosen = chosen.where(_revision.c.number < before)
     return list(tx.execute(chosen.order_by(_revision.c.number.desc()).limit(limit)))

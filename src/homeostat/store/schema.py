@@ -244,10 +244,11 @@ revision = Table(
     Column("files", Json, nullable=False),
     Column("intent", Text, nullable=False, default=""),
     Column("created_at", Double, nullable=False),
+    Column("action", Text, nullable=False, default="", server_default=""),
 )
-"""Desired state, immutable. kind — `template`, `group` (template holds the group's one definition and its members, see
-`resources.groups`), `chain` (template holds the types of its members) or `empty`; files — name -> key of table
-`file`."""
+"""Desired state, immutable. action — of the stack, that it came with, "" where nobody knows any more; kind —
+`template`, `group` (template holds the group's one definition and its members, see `resources.groups`), `chain`
+(template holds the types of its members) or `empty`; files — name -> key of table `file`."""
 
 file = Table(
     "file",

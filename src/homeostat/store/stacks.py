@@ -150,7 +150,7 @@ def add(db: Database, tx: Connection, new: NewStack, desired: Desired, now: floa
         tx.execute(insert(schema.stack), values)
     except IntegrityError as error:
         raise Rejected("StackExists", f"The Stack ({new.name}) already exists.") from error
-    store_revision(db, tx, new.id, 1, desired, now)
+    store_revision(db, tx, new.id, 1, new.action, desired, now)
     shards.ensure(db, tx, new.id, new.project, desired.shards)
     shards.wake(tx, new.id, now, shards.USER)
     if new.parent_id is None and desired.sinks:
@@ -176,7 +176,7 @@ def revise(
     rest, are not even woken (law 8).
     """
     number = int(stack.revision) + 1
-    store_revision(db, tx, stack.id, number, desired, now)
+    store_revision(db, tx, stack.id, number, action, desired, now)
     columns: dict[str, Any] = {**({} if desired.size is None else {"size": desired.size}), **(changes or {})}
     timeout_mins = columns.get("timeout_mins", stack.timeout_mins)
     said = {"revision": number, "action": action, "status": Status.IN_PROGRESS, "reason": f"Stack {action} started"}
@@ -314,26 +314,29 @@ def write_out(db: Database, desired: Desired) -> Desired:
     return replace(desired, written=written.write_out(db.engine.dialect, desired.parts))
 
 
-def store_revision(db: Database, tx: Connection, stack_id: str, number: int, desired: Desired, now: float) -> None:
-    """Keep what was asked for; it never changes."""
+def store_revision(
+    db: Database, tx: Connection, stack_id: str, number: int, action: str, desired: Desired, now: float
+) -> None:
+    """Keep what was asked for, and the action that it was asked with; it never changes."""
     if desired.again is not None and not desired.template:
-        _say_again(tx, stack_id, number, desired.again, desired.intent, now, None, regroups=False)
+        _say_again(tx, stack_id, number, action, desired.again, desired.intent, now, None, regroups=False)
         return
     said = desired.written
     if said is None or not said.says(desired.parts):
         said = written.write_out(db.engine.dialect, desired.parts)
     if desired.again is not None:
-        _say_again(tx, stack_id, number, desired.again, desired.intent, now, said.template, regroups=True)
+        _say_again(tx, stack_id, number, action, desired.again, desired.intent, now, said.template, regroups=True)
         return
     files.store(db, tx, said.files)
     texts = (said.template, said.parameters, said.environment, said.hashes)
-    _say(tx, stack_id, number, desired.kind, *texts, desired.intent, now)
+    _say(tx, stack_id, number, action, desired.kind, *texts, desired.intent, now)
 
 
 @prepared
 def _say(
     stack_id: str,
     number: int,
+    action: str,
     kind: str,
     template: Any,
     parameters: Any,
@@ -345,6 +348,7 @@ def _say(
     return insert(schema.revision).values(
         stack_id=stack_id,
         number=number,
+        action=action,
         kind=kind,
         template=template,
         parameters=parameters,
@@ -357,13 +361,14 @@ def _say(
 
 @prepared
 def _say_again(
-    stack_id: str, number: int, again: int, intent: str, now: float, template: Any, *, regroups: bool
+    stack_id: str, number: int, action: str, again: int, intent: str, now: float, template: Any, *, regroups: bool
 ) -> Executable:
     """Copies cells as they are. regroups — with this template instead."""
     table = schema.revision
     said = {column.name: column for column in table.c}
     new: dict[str, Any] = {
         "number": type_coerce(number, Integer),
+        "action": type_coerce(action, Text),
         "intent": type_coerce(intent, Text),
         "created_at": now,
     }
@@ -640,7 +645,7 @@ def go_on(
     The revision before goes, unless it is the one to roll back to: a series may have as many as the group has members.
     """
     table, number = schema.stack, int(row.revision) + 1
-    store_revision(db, tx, row.id, number, desired, now)
+    store_revision(db, tx, row.id, number, row.action, desired, now)
     tx.execute(
         update(table)
         .where(table.c.id == row.id)

@@ -114,6 +114,7 @@ class ShownSnapshot(BaseModel):
 
 class Revision(BaseModel):
     number: int
+    action: str = Field(description='What was asked of the stack: CREATE, UPDATE, LOCK, …; "" for very old ones.')
     creation_time: str
     empty: bool = Field(description="Nothing is to exist by it: the stack was deleted, or rolled back to nothing.")
     newest: bool

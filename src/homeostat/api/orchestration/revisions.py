@@ -64,6 +64,7 @@ def show_revision(ask: Ask, stack_name: StackName, stack_id: StackId, number: Nu
 def _summary(ask: Asked, stack: Row[Any], row: Row[Any]) -> Wire:
     return {
         "number": row.number,
+        "action": row.action,
         "creation_time": at(row.created_at),
         "empty": row.kind == "empty",
         "newest": row.number == stack.revision,

@@ -12,7 +12,7 @@ from homeostat.osc.service import Wire, service_of, until
 from homeostat.osc.v1.arguments import add_stack, add_wait, teach
 from homeostat.osc.v1.converging import STACK, stack_at, stack_ended
 
-LISTED = ("Revision", "Since", "Newest", "Complete", "Empty")
+LISTED = ("Revision", "Since", "Action", "Newest", "Complete", "Empty")
 LIMIT = 100
 SAME = "no difference, but for values that are hidden"
 
@@ -31,7 +31,7 @@ class ListHistory(Lister):
     def take_action(self, parsed_args: Namespace) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
         service = service_of(self)
         found = service.get(f"{service.stack(parsed_args.stack)}/revisions?limit={parsed_args.limit}")["revisions"]
-        keys = ("number", "creation_time", "newest", "complete", "empty")
+        keys = ("number", "creation_time", "action", "newest", "complete", "empty")
         return LISTED, (tuple(each[key] for key in keys) for each in found)
 
 
