@@ -428,3 +428,21 @@ def test_a_stack_whose_deployment_fails_to_suspend_is_suspended_once_more() -> N
     answer(service, {"said": "good night"})
     service.rest()
     assert service.state(stack_id) == "SUSPEND_COMPLETE"
+
+
+def test_a_group_made_in_batches_moves_as_it_is_and_nothing_is_applied_again() -> None:
+    service = Service()
+    stack_id = service.create(fleet({"a": A, "b": B}, {"batch_create": {"max_batch_size": 1}}))
+    for server in (A, B):
+        tell(service, server)
+        service.live(5.0)
+    service.rest()
+    before = {each.id: each.object for each in service.kept("software_deployment")}
+    assert len(before) == 2
+    document = service.moving.abandon(stack_id)
+    service.rest()
+    stack_id = service.adopt(document)
+    service.rest()
+    assert service.state(stack_id) == "ADOPT_COMPLETE"
+    assert {each.id: each.object for each in service.kept("software_deployment")} == before
+    assert reached(service) == set()
