@@ -11,6 +11,8 @@ HOMEOSTAT_SEEDS ?= 60
 export HOMEOSTAT_SEEDS
 # Many tests wait for processes of theirs: so two more at a time than there are cores.
 TESTERS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$(( cores < 3 ? cores + 2 : 4 )))
+PYTEST = $(BIN)/python -m pytest --numprocesses $(TESTERS) --dist worksteal
+STORMS := tests/real tests/attack
 EXAMPLES ?= 20000
 REQUESTS ?= 100000
 SEED ?= 1
@@ -29,12 +31,19 @@ demo: .venv/installed ## bring up a web tier on this machine, break it, watch it
 	$(BIN)/python -m homeostat.cli.demo
 
 .PHONY: test
-test: .venv/installed ## run all tests; HOMEOSTAT_SEEDS=1000 plays more simulated histories, ARGS="-k store" chooses
+test: servers ## run the tests; HOMEOSTAT_SEEDS=1000 plays more simulated histories, ARGS="-k store" chooses
+	$(PYTEST) $(addprefix --ignore=,$(STORMS)) $(ARGS)
+
+.PHONY: storm
+storm: servers ## run the slow tests: workers and servers are killed, users attack
+	$(PYTEST) $(STORMS) $(ARGS)
+
+.PHONY: servers
+servers: .venv/installed
 	scripts/postgresql
 	scripts/redis
 	scripts/chromium
 	scripts/keystone
-	$(BIN)/python -m pytest --numprocesses $(TESTERS) --dist worksteal $(ARGS)
 
 .PHONY: fuzz
 fuzz: .venv/installed ## make many templates at random and see that each is compiled or refused; EXAMPLES=20000

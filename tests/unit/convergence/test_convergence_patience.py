@@ -1,19 +1,21 @@
 """What goes on in a stack at rest has as much time as an action of that stack; then it has failed, and says so."""
 
+from dataclasses import replace
+
 import pytest
-from tests.unit.convergence.running import Service, double, group, server, volume
+from tests.unit.convergence.running import LIMITS, Service, double, group, server, volume
 
 from homeostat.api.asks import Asks, Switches
 from homeostat.clouds.port import Sighting
 from homeostat.clouds.simulated import Faults, Weather
 
 MINUTE = 60.0
-LONG = 10 * MINUTE
 
 
-def healing(build_s: float, *, minutes: int | None = 1) -> tuple[Service, str]:
+def healing(build_s: float, *, minutes: int | None = 1, timeout_s: float = 3600.0) -> tuple[Service, str]:
     """A stack at rest whose server has just been lost; another one takes so long to build."""
     service = Service()
+    service.passes.limits = replace(LIMITS, stack_timeout_s=timeout_s)
     stack_id = service.create({"a": server(), "disk": volume()}, timeout_mins=minutes)
     service.rest()
     service.cloud.weather.build_s = build_s
@@ -45,10 +47,10 @@ def test_what_never_gets_ready_while_it_is_healed_fails_and_its_stack_says_so() 
 
 
 def test_the_service_says_how_long_where_the_stack_does_not() -> None:
-    service, stack_id = healing(1e6, minutes=None)
-    service.live(50 * MINUTE)
+    service, stack_id = healing(1e6, minutes=None, timeout_s=2 * MINUTE)
+    service.live(MINUTE)
     assert healed_row(service, stack_id)[0] == "CREATE_IN_PROGRESS"
-    service.live(20 * MINUTE)
+    service.live(2 * MINUTE)
     assert (healed_row(service, stack_id)[0], service.state(stack_id)) == ("CREATE_FAILED", "CHECK_FAILED")
 
 
@@ -62,7 +64,7 @@ def test_what_gets_ready_after_its_time_was_over_is_well() -> None:
     assert service.servers() == before
 
 
-@pytest.mark.parametrize("away_s", [2 * MINUTE, 2 * LONG])
+@pytest.mark.parametrize("away_s", [2 * MINUTE, 4 * MINUTE])
 def test_what_became_ready_while_nobody_could_look_has_not_failed(away_s: float) -> None:
     service, stack_id = healing(50.0)
     service.cloud.weather.faults = Faults(unreachable=1.0)
@@ -77,7 +79,7 @@ def test_what_became_ready_while_nobody_could_look_has_not_failed(away_s: float)
 def test_what_did_not_become_ready_while_nobody_could_look_fails_after_that() -> None:
     service, stack_id = healing(1e6)
     service.cloud.weather.faults = Faults(unreachable=1.0)
-    service.live(LONG)
+    service.live(4 * MINUTE)
     service.cloud.weather.faults = Faults()
     service.live(2 * MINUTE)
     assert healed_row(service, stack_id)[0] == "CREATE_FAILED"
