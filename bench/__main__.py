@@ -17,6 +17,7 @@ from bench.rows import bare_rows
 from bench.sealing import sealing
 from bench.serving import crowded
 from bench.shapes import SHAPES
+from bench.turns import turns
 
 EPILOG = """
 Examples:
@@ -123,6 +124,7 @@ BENCHES: dict[str, tuple[str, Bench]] = {
     "idle": ("what a worker, and a whole service, costs that has nothing to do but to look", resting),
     "latency": ("from an attribute being known to the dependant being started, on a cloud", per_size(latency)),
     "beside": ("small stacks while a large one is being created", per_size(small_beside_large)),
+    "turns": ("how long others have to wait to write", per_size(turns)),
     "crowd": ("many clients at once, at a service with that many resources already", together),
     "api": ("reads and accepted updates over HTTP about a group", per_size(answers)),
 }
