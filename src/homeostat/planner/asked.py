@@ -134,7 +134,7 @@ def _unmade(world: World, row: Resource, now: float) -> Decision:
 
 def came_to_be(world: World, row: Resource, now: float) -> Verdict | None:
     """The verdict on a thing that could not be made in its time, where it is there by now, and of use."""
-    if not outcome.is_looked_for(row) or row.external_id is not None:
+    if row.handle == "" or not is_outside(row.type) or row.external_id is not None:
         return None
     kind = type_of(row.type)
     thing = thing_of(world, row, kind)

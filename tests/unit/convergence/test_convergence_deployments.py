@@ -284,6 +284,23 @@ def test_a_deployment_of_a_config_that_is_not_there_fails() -> None:
     assert "The Software Config (nothing) could not be found" in service.row(stack_id, "deploy").reason
 
 
+def test_a_deployment_whose_outputs_come_too_late_is_well_and_not_applied_again() -> None:
+    service = Service()
+    resources = {
+        "config": config(group="script", config="echo", outputs=[{"name": "said"}]),
+        "deploy": deployment(server=A),
+    }
+    stack_id = service.create(resources, timeout_mins=1)
+    service.live(100.0)
+    assert (service.state(stack_id), service.states(stack_id)["deploy"]) == ("CREATE_FAILED", "CREATE_FAILED")
+    tell(service, A, "late")
+    before = [each.id for each in service.kept("software_deployment")]
+    service.update(stack_id, resources, timeout_mins=1)
+    service.rest()
+    assert (service.state(stack_id), reached(service)) == ("UPDATE_COMPLETE", set())
+    assert [each.id for each in service.kept("software_deployment")] == before
+
+
 # -- groups ------------------------------------------------------------------------------------------------------------
 
 A, B, C = (f"{letter * 8}-9999-4999-8999-999999999999" for letter in "abc")
