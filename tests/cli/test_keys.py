@@ -64,7 +64,9 @@ def test_a_lost_file_of_keys_is_not_replaced(home: Home) -> None:
             f"INSERT INTO stack ({columns}, shards, created_at) "
             "VALUES ('s', 'p', 'n', 's', 0, 1, 'CREATE', 'COMPLETE', '', 1, 1, 1, 0.0)"
         )
-        db.execute("INSERT INTO revision VALUES ('s', 1, 'template', '{}', ?, '{}', '{}', '', 0.0)", (sealed,))
+        db.execute(
+            "INSERT INTO revision VALUES ('s', 1, 'template', '{}', ?, '{}', '{}', '', 0.0, 'CREATE')", (sealed,)
+        )
     refused = home.run("worker", "--cloud", "simulated")
     assert refused.code == 1
     assert "sealed with key 0badcafe" in refused.err

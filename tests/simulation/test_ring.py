@@ -110,7 +110,7 @@ def test_what_is_marked_unhealthy_is_replaced_once() -> None:
 
 def test_snapshots_of_stacks_are_neither_lost_nor_leaked() -> None:
     """In these worlds they are taken, restored and deleted, whatever else happens."""
-    worlds = [played(seed, kept=True) for seed in (5, 8, 25, 28, 30, 39, 41, 59)]
+    worlds = [played(seed, kept=True) for seed in (5, 8, 25, 28, 41, 59, 209, 217)]
     assert sum(world.restored for world in worlds) > 8
 
 

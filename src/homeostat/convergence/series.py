@@ -43,7 +43,7 @@ def next_batch(db: Database, tx: Connection, stack: StackFacts) -> Batch | None:
 
 
 def settle(
-    db: Database, tx: Connection, stack_id: str, number: int, now: float, batch: Batch | None, taken: Cell | None
+    db: Database, tx: Connection, stack_id: str, number: int, now: float, batch: Batch | None, taken: Cell | None = None
 ) -> float | None:
     """Finish the action of a stack that came to rest at revision `number`, unless that is only one batch of a series.
 
