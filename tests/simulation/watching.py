@@ -58,11 +58,11 @@ def empty() -> sqlite3.Connection:
         schema.metadata.create_all(connection)
         connection.commit()
         made = sqlite3.connect(":memory:")
-        _raw(connection).backup(made)
+        raw(connection).backup(made)
     return made
 
 
-def _raw(connection: Connection) -> sqlite3.Connection:
+def raw(connection: Connection) -> sqlite3.Connection:
     driver = connection.connection.driver_connection
     assert isinstance(driver, sqlite3.Connection)
     return driver
@@ -80,7 +80,7 @@ class WatchedDatabase(Database):
     def __init__(self, now: Callable[[], float]) -> None:
         super().__init__("sqlite://", now)
         self._connection = ENGINE.connect()
-        self.raw = _raw(self._connection)
+        self.raw = raw(self._connection)
         self.raw.isolation_level = None
         empty().backup(self.raw)
         self.raw.execute("PRAGMA foreign_keys=ON")

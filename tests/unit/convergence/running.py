@@ -5,9 +5,10 @@ from concurrent.futures import Executor
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from sqlalchemy import select
+from sqlalchemy import Engine, select
 from tests import upcoming
 from tests.simulation.actors import VirtualClock
+from tests.simulation.watching import empty, raw
 
 from homeostat.api.existing import Existing
 from homeostat.api.intake import Intake, Intent, Quotas
@@ -36,10 +37,25 @@ from homeostat.resources.base import Thing
 from homeostat.resources.registry import kind_of, resource_type
 from homeostat.store import records, schema, stacks
 from homeostat.store.database import Database
+from homeostat.store.sealing import Keyring, use_keys
 
 PROJECT = "p"
 URL = "http://api.test:8004"
 LIMITS = Limits(slice_s=1e9)
+
+
+class Memory(Database):
+    """A database in memory. What one of them has compiled the next need not compile."""
+
+    first: Engine | None = None
+
+    def _connect(self, pool_size: int) -> Engine:
+        engine = super()._connect(pool_size)
+        first = Memory.first = Memory.first or engine
+        engine.dialect = first.dialect
+        engine.update_execution_options(compiled_cache=first._compiled_cache)
+        use_keys(engine.dialect, Keyring())
+        return engine
 
 
 class Service:
@@ -56,8 +72,9 @@ class Service:
         depth_max: int = DEPTH_MAX,
     ) -> None:
         self.clock = VirtualClock()
-        self.db = Database("sqlite://", self.clock.now)
-        schema.metadata.create_all(self.db.engine)
+        self.db = Memory("sqlite://", self.clock.now)
+        with self.db.engine.connect() as connection:
+            empty().backup(raw(connection))
         self.cloud = cloud(self.clock) if cloud is not None else SimulatedCloud(self.clock.now, weather)
         numbers = iter(range(1, 1_000_000))
         entropy = Entropy(lambda size: next(numbers).to_bytes(size, "big"))
