@@ -142,6 +142,7 @@ def wire(name: str, why: str = "building", **more: Any) -> dict[str, Any]:
         "due_at": None,
         "next": "",
         "next_at": None,
+        "fails_at": None,
         "blocks": [],
         "blocks_count": 0,
         "cause": None,
@@ -175,6 +176,7 @@ class TestExplained:
             due_at=stamp(NOW + 9),
             next="create",
             next_at=stamp(NOW + 8),
+            fails_at=stamp(NOW + 60),
             released_by="the time of the next attempt",
             blocks=["a", "b"],
             blocks_count=7,
@@ -184,6 +186,7 @@ class TestExplained:
             "  why          it will be tried again: quota exceeded\n"
             "  next         to be created, in 8.0s\n"
             "  by itself    in 9.0s\n"
+            "  fails        in 1m 00s, unless it is ready by then\n"
             "  released by  the time of the next attempt\n"
             "  blocks       a, b and 5 more"
         )

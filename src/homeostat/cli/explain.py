@@ -64,6 +64,7 @@ class Reason:
     due_at: float | None
     next: str
     next_at: float | None
+    fails_at: float | None
     blocks: tuple[str, ...]
     blocks_count: int
     cause: str
@@ -170,6 +171,7 @@ def read_reason(wire: Mapping[str, Any]) -> Reason:
         seconds(wire["due_at"]),
         wire["next"],
         seconds(wire["next_at"]),
+        seconds(wire["fails_at"]),
         tuple(wire["blocks"]),
         wire["blocks_count"],
         _cause(wire["cause"]),
@@ -218,6 +220,7 @@ def details(reason: Reason, now: float) -> list[tuple[str, str]]:
         ("because of", reason.cause),
         ("next", _next(reason, now)),
         ("by itself", "" if reason.due_at in (None, reason.next_at) else _within(reason.due_at, now)),
+        ("fails", "" if reason.fails_at is None else f"{_within(reason.fails_at, now)}, unless it is ready by then"),
         ("released by", reason.released_by),
         ("blocks", blocked),
     ]

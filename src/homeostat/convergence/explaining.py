@@ -4,6 +4,7 @@ What a worker knows and nobody else (the cloud) is taken from the rows. The cost
 rows are read and hardly more, and the answer says where to go on.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -83,10 +84,18 @@ class Outlook:
 
 
 class Explaining:
-    """One answer. Reads in the transaction given, each shard once. share — see `loading.load`."""
+    """One answer. Reads in the transaction given, each shard once. share, timeout_s — see `loading.load`."""
 
-    def __init__(self, tx: Connection, definitions: Definitions, now: float, share: float = HEAL_SHARE) -> None:
+    def __init__(
+        self,
+        tx: Connection,
+        definitions: Definitions,
+        now: float,
+        share: float = HEAL_SHARE,
+        timeout_s: float = math.inf,
+    ) -> None:
         self._share = share
+        self._timeout_s = timeout_s
         self._tx = tx
         self._definitions = definitions
         self._now = now
@@ -140,7 +149,7 @@ class Explaining:
     def _shard(self, stack: Row[Any], number: int) -> list[Explanation]:
         key = (stack.id, number)
         if key not in self._known:
-            loaded = load(self._tx, self._definitions, stack.id, number, self._now, self._share)
+            loaded = load(self._tx, self._definitions, stack.id, number, self._now, self._share, self._timeout_s)
             world = loaded.world
             self._left -= max(len(world.rows), len(world.definitions), 1)
             self._known[key] = explain(world, self._standing(stack, loaded.shard), self._now)

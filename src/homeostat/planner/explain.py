@@ -64,8 +64,8 @@ class Explanation:
     node — see `planner.frontier`; type — what it is made by; called — see `model.desired.Definition`; key, handle,
     action, status — of its row (INIT COMPLETE where there is none yet); on — names of those it waits for, after —
     their nodes; since, due_at — since when it waits, and when time alone would release it; next, next_at — the next
-    attempt (the word of a step, `look` or `compare`), and when, as far as that is known; blocks — names of those
-    that wait for it; cause — the node at the end of its chain of waiting.
+    attempt (the word of a step, `look` or `compare`), and when, as far as that is known; fails_at — when its time is
+    over; blocks — names of those that wait for it; cause — the node at the end of its chain of waiting.
     """
 
     node: Node
@@ -82,6 +82,7 @@ class Explanation:
     due_at: float | None
     next: str
     next_at: float | None
+    fails_at: float | None
     blocks: tuple[str, ...]
     after: tuple[Node, ...]
     cause: Node
@@ -309,6 +310,14 @@ class _Explainer:
         row = self._row(node)
         return (LOOK, self._standing.observe_at) if row is not None and is_outside(row.type) else ("", None)
 
+    def _fails_at(self, waiting: Waiting) -> float | None:
+        """When its time is over, as far as nothing else ends it before (see `planner.patience`)."""
+        stack = self._world.stack
+        row = self._rows.get(waiting.key)
+        if row is None or row.status != Status.IN_PROGRESS:
+            return None
+        return stack.deadline if stack.status == Status.IN_PROGRESS else waiting.ends_at
+
     # -- all of it ---------------------------------------------------------------------------------------------------
 
     def explanations(self) -> list[Explanation]:
@@ -338,6 +347,7 @@ class _Explainer:
             waiting.due_at,
             following,
             following_at,
+            self._fails_at(waiting),
             tuple(sorted(blocks)),
             self._after.get(node, ()),
             self._cause(node),

@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import pytest
 from tests.unit.convergence.running import LIMITS, Service, double, group, server, volume
+from tests.unit.convergence.test_convergence_explaining import told
 
 from homeostat.api.asks import Asks, Switches
 from homeostat.clouds.port import Sighting
 from homeostat.clouds.simulated import Faults, Weather
+from homeostat.model.plan import Why
 
 MINUTE = 60.0
 
@@ -52,6 +54,19 @@ def test_the_service_says_how_long_where_the_stack_does_not() -> None:
     assert healed_row(service, stack_id)[0] == "CREATE_IN_PROGRESS"
     service.live(2 * MINUTE)
     assert (healed_row(service, stack_id)[0], service.state(stack_id)) == ("CREATE_FAILED", "CHECK_FAILED")
+
+
+def test_explain_says_when_the_time_is_over() -> None:
+    service, stack_id = healing(1e6)
+    [fails_at] = [each.explanation.fails_at for each in told(service, stack_id) if each.explanation.why is Why.BUILDING]
+    acted_at = next(each.acted_at for each in service.rows(stack_id) if each.status == "IN_PROGRESS")
+    assert fails_at == acted_at + MINUTE
+    service = Service(Weather(build_s=30.0))
+    other_id = service.create({"b": server(), "c": {**server(), "depends_on": "b"}}, timeout_mins=2)
+    assert {each.explanation.name: each.explanation.fails_at for each in told(service, other_id)} == {
+        "b": service.stack(other_id).deadline,
+        "c": None,
+    }
 
 
 def test_what_gets_ready_after_its_time_was_over_is_well() -> None:

@@ -80,7 +80,8 @@ def explain_resource(
 
 
 def _explaining(ask: Asked, tx: Connection) -> Explaining:
-    return Explaining(tx, ask.service.definitions, ask.db.now_of(tx), ask.service.intake.quotas.heal_share)
+    quotas = ask.service.intake.quotas
+    return Explaining(tx, ask.service.definitions, ask.db.now_of(tx), quotas.heal_share, quotas.timeout_s)
 
 
 def _stack(ask: Asked, stack: Row[Any], query: ExplainQuery, page: Page, outlook: Outlook) -> Wire:
@@ -165,6 +166,7 @@ def _reason(ask: Asked, told: Told) -> Wire:
         "due_at": at(each.due_at),
         "next": each.next,
         "next_at": at(each.next_at),
+        "fails_at": at(each.fails_at),
         "blocks": list(each.blocks[:BLOCKS_MAX]),
         "blocks_count": len(each.blocks),
         "cause": _cause(told.cause),

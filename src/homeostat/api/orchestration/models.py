@@ -274,6 +274,7 @@ class Reason(BaseModel):
     due_at: str | None = Field(description="When time alone releases it.")
     next: str = Field(description="create, adopt, find, observe, update, operate, delete, record, look or compare.")
     next_at: str | None
+    fails_at: str | None = Field(description="When its time is over, where it is in progress.")
     blocks: list[str] = Field(description="Names of resources that wait for it, the first few.")
     blocks_count: int
     cause: Cause | None
