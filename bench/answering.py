@@ -12,10 +12,10 @@ from bench.databases import database_url, kind_of
 from bench.engine import Engine
 from bench.figures import Figure, quantiles
 from bench.shapes import SHAPES
-from homeostat.api.auth import NoAccess
-from homeostat.api.server import ApiSettings, run, server
-from homeostat.convergence.clock import AgreedClock, Entropy
-from homeostat.store import stacks, views
+from homeostat.api.access.auth import NoAccess
+from homeostat.api.http.server import ApiSettings, run, server
+from homeostat.clock import AgreedClock, Entropy
+from homeostat.store.stacks import stacks, views
 
 PROJECT = "bench"
 ASKED = 200

@@ -7,16 +7,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 from bench.databases import Statements, kind_of, opened, size_of
 from bench.figures import Measured, queued_s
-from homeostat.api.intake import Intake, Quotas
+from homeostat.api.services.stacks import Intake, Quotas
+from homeostat.clock import Entropy, SystemClock
 from homeostat.clouds.simulated import SimulatedCloud
-from homeostat.convergence.board import ShardBoard
-from homeostat.convergence.children import Children
-from homeostat.convergence.clock import Entropy, SystemClock
-from homeostat.convergence.conductor import run_pass
-from homeostat.convergence.kept import spare_the_collector
-from homeostat.convergence.pass_ import Limits, Passes
-from homeostat.convergence.performing import Performer
-from homeostat.store import stacks
+from homeostat.convergence.executor import Performer
+from homeostat.convergence.jobs.board import ShardBoard
+from homeostat.convergence.jobs.conductor import run_pass
+from homeostat.convergence.nested_stacks import Children
+from homeostat.convergence.reconciler import Limits, Passes
+from homeostat.desired.cache import spare_the_collector
+from homeostat.store.stacks import stacks
 
 
 class Engine:

@@ -15,14 +15,14 @@ from sqlalchemy import text
 from bench.databases import database_url, opened
 from bench.figures import Figure
 from bench.shapes import SHAPES
-from homeostat.api.intake import Intake, Quotas
+from homeostat.api.services.stacks import Intake, Quotas
+from homeostat.clock import AgreedClock, Entropy
 from homeostat.clouds.simulated import SimulatedCloud
-from homeostat.convergence.clock import AgreedClock, Entropy
-from homeostat.convergence.kept import spare_the_collector
-from homeostat.convergence.pass_ import Limits
+from homeostat.convergence.reconciler import Limits
 from homeostat.convergence.worker import Worker
-from homeostat.store import stacks
+from homeostat.desired.cache import spare_the_collector
 from homeostat.store.database import Database
+from homeostat.store.stacks import stacks
 
 STACKS = 8
 LOOK_S = 0.005

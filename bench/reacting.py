@@ -9,15 +9,15 @@ from bench.databases import database_url, opened
 from bench.figures import Figure, quantiles
 from bench.processes import complete, running_workers
 from bench.shapes import SHAPES, VERSION, Template
-from homeostat.api.intake import Intake, Intent, Quotas
+from homeostat.api.services.stacks import Intake, Intent, Quotas
+from homeostat.clock import AgreedClock, Entropy
 from homeostat.clouds.port import Answer
 from homeostat.clouds.port import Intent as Wanted
 from homeostat.clouds.simulated import SimulatedCloud
-from homeostat.convergence.clock import AgreedClock, Entropy
-from homeostat.convergence.pass_ import Limits
+from homeostat.convergence.reconciler import Limits
 from homeostat.convergence.worker import Worker
-from homeostat.store import stacks
 from homeostat.store.database import Database
+from homeostat.store.stacks import stacks
 
 BUILD_S = 0.5
 APART_S = 0.1

@@ -13,11 +13,11 @@ from typing import Any
 
 from bench.figures import Figure
 from bench.shapes import VERSION
-from homeostat.api.checking import check
+from homeostat.api.services.validation import check
 from homeostat.model.desired import Identity
 from homeostat.model.world import StackFacts, World
 from homeostat.planner import Frontier
-from homeostat.store.stacks import Desired
+from homeostat.store.stacks.stacks import Desired
 from homeostat.templates import compile_template, parse_template
 
 IDENTITY = Identity("00000000-0000-4000-8000-000000000001", "bench", "bench")

@@ -7,10 +7,10 @@ from bench.databases import database_url, opened
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Event
 from homeostat.model.world import Resource, Seen
-from homeostat.store import shards, worlds
 from homeostat.store.database import Database
-from homeostat.store.stacks import EMPTY, NewStack, add
-from homeostat.store.worlds import Writes
+from homeostat.store.shards import shard_state, shards
+from homeostat.store.shards.shard_state import Writes
+from homeostat.store.stacks.stacks import EMPTY, NewStack, add
 
 BATCH = 500
 
@@ -40,14 +40,14 @@ def _batch(db: Database, lease: shards.Lease, numbers: range) -> None:
         intended.insert(row)
     with db.write() as tx:
         shards.renew(tx, lease, time.time(), 600.0)
-        worlds.record(db, tx, "s", intended, time.time())
+        shard_state.record(db, tx, "s", intended, time.time())
     for row in rows:
         row.handle, row.status = row.key, "COMPLETE"
         outcome.conclude(row)
         outcome.seen[row.key] = (row, Seen(Observation(Presence.PRESENT, row.key, {"value": "v"}, 0.0), 1))
     with db.write() as tx:
         shards.renew(tx, lease, time.time(), 600.0)
-        worlds.record(db, tx, "s", outcome, time.time())
+        shard_state.record(db, tx, "s", outcome, time.time())
 
 
 def _event(row: Resource, status: str) -> Event:

@@ -9,8 +9,8 @@ from bench.databases import database_url
 from bench.engine import Engine
 from bench.figures import Figure
 from bench.shapes import SHAPES
-from homeostat.api.intake import Intent
-from homeostat.store.sealing import KEY_BYTES, Keyring
+from homeostat.api.services.stacks import Intent
+from homeostat.store.encryption.sealed_cells import KEY_BYTES, Keyring
 
 WAYS = ("plain", "harmless", "sealed")
 SEALED_SHAPES = ("independent", "clouded")

@@ -10,8 +10,8 @@ from bench.databases import database_url
 from bench.engine import Engine
 from bench.figures import Figure
 from bench.shapes import SHAPES
-from homeostat.api.asks import Asks
-from homeostat.api.snapshots import Snapshots
+from homeostat.api.services.actions import Asks
+from homeostat.api.services.snapshots import Snapshots
 from homeostat.store.database import Database
 
 SHAPE = "independent"

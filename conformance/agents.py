@@ -1,6 +1,6 @@
 """What runs in servers: agents that tell the service what it waits for."""
 
-from tests.unit.convergence.running import PROJECT, Service
+from tests.component.running import PROJECT, Service
 
 from homeostat.model.status import Status
 from homeostat.resources.families.deployments import DEPLOYMENT

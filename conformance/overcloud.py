@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from tests.component.running import PROJECT, Service
 from tests.overcloud import overcloud
-from tests.unit.convergence.running import PROJECT, Service
 
-from homeostat.api.intake import Intent
+from homeostat.api.services.stacks import Intent
 
 PASSES_MAX = 1_000_000
 

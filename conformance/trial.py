@@ -7,24 +7,24 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tests.unit.convergence.running import PROJECT, Service
+from tests.component.running import PROJECT, Service
 
 from conformance.agents import answer
 from conformance.corpus import Case
 from conformance.values import made_up
-from homeostat.api.foresight import Forecast, all_of
-from homeostat.api.graphs import Graphs
-from homeostat.api.intake import Intent
 from homeostat.api.orchestration import outputs
+from homeostat.api.services.graphs import Graphs
+from homeostat.api.services.preview import Forecast, all_of
+from homeostat.api.services.stacks import Intent
 from homeostat.clouds.port import Intent as Thing
 from homeostat.clouds.simulated import Faults, SimulatedCloud, Weather
 from homeostat.model.desired import Identity
 from homeostat.model.errors import FAULT_CODES, Rejected
 from homeostat.model.observed import Observation
 from homeostat.model.status import Status
-from homeostat.planner.foresight import Fate
+from homeostat.planner.report.preview import Fate
 from homeostat.resources.registry import kind_of
-from homeostat.store import stacks
+from homeostat.store.stacks import stacks
 
 CORE = ("OS::Nova::", "OS::Neutron::", "OS::Cinder::", "OS::Octavia::", "OS::Heat::")
 """Types that are deployed wherever a template has no others."""

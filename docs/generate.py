@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from docs.type_pages import row  # noqa: E402
 
 from docs import access_page, functions, policy_page, type_pages  # noqa: E402 - found from wherever this program is started
-from homeostat.api import policytexts  # noqa: E402 - the same
+from homeostat.api.access import policy_text  # noqa: E402 - the same
 from homeostat.cli.arguments import parser  # noqa: E402 - its defaults come from the environment
 
 GENERATED = "<!-- Written by docs/generate.py; change the code, then run `make docs`. -->\n"
@@ -110,7 +110,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "configuration.md": configuration_page,
     "access.md": lambda: GENERATED + access_page.page(),
     "policy.md": lambda: GENERATED + policy_page.page(),
-    "policy.yaml": policytexts.sample,
+    "policy.yaml": policy_text.sample,
     "resource-types.md": lambda: GENERATED + type_pages.index_page(),
     "template-functions.md": functions_page,
     **{f"{type_pages.FOLDER}/{page}.md": partial(family_page, page) for page in type_pages.shown()},

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from docs.type_pages import row
 from oslo_policy.policy import RuleDefault
 
-from homeostat.api import rules
-from homeostat.api.policy import list_rules
-from homeostat.api.policytexts import in_words
+from homeostat.api.access import rules
+from homeostat.api.access.policy import list_rules
+from homeostat.api.access.policy_text import in_words
 
 HEAD = """\
 # Rules

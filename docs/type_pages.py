@@ -10,9 +10,9 @@ from typing import Any
 import yaml
 
 from docs import examples
+from homeostat.builtin.cloud import KEEPERS
 from homeostat.clouds.heat_api import RemoteStacks
 from homeostat.clouds.local import LocalCloud
-from homeostat.convergence.records import KEEPERS
 from homeostat.resources import named
 from homeostat.resources.base import ResourceType
 from homeostat.resources.nested import NestedStack

@@ -9,10 +9,10 @@ from typing import Any
 import orjson
 import pytest
 
-from homeostat.convergence import definitions
+from homeostat.desired import graphs
 from homeostat.store import schema
 from homeostat.store.database import Database
-from homeostat.store.sealing import Keyring
+from homeostat.store.encryption.sealed_cells import Keyring
 
 WRITTEN_MAX = 8_000
 """Characters that may be written out, or sealed, in one turn: what is known only there is small."""
@@ -62,7 +62,7 @@ def watched(told: Callable[[str], None], written_max: int = WRITTEN_MAX) -> Iter
         patch.setattr(schema, "orjson", _Shim(watching(orjson.dumps, writes=True)))
         patch.setattr(Keyring, "seal", watching(Keyring.seal, writes=True))
         for name in ("compile_template", "parse_template"):
-            patch.setattr(definitions, name, watching(getattr(definitions, name), writes=False))
+            patch.setattr(graphs, name, watching(getattr(graphs, name), writes=False))
         yield
 
 

@@ -28,19 +28,18 @@ from homeostat.cli.settings import ServiceSettings, with_own_region
 from homeostat.cli.state import State
 
 if TYPE_CHECKING:
-    from homeostat.api.auth import Access
-    from homeostat.api.cloudformation.admission import Ec2
-    from homeostat.api.enforcing import Policy
+    from homeostat.api.access.auth import Access
+    from homeostat.api.access.enforcer import Policy
+    from homeostat.api.cloudformation.authentication import Ec2
     from homeostat.clouds.credentials import Credentials
     from homeostat.clouds.heat_api import Regions
     from homeostat.clouds.identity.keystone import Keystone
     from homeostat.clouds.local import LocalCloud
     from homeostat.clouds.outbound import Rules
-    from homeostat.clouds.port import Cloud
+    from homeostat.clouds.port import Cloud, Clouds
     from homeostat.clouds.simulated import SimulatedCloud
-    from homeostat.convergence.delegating import Delegations
-    from homeostat.convergence.performing import Clouds
-    from homeostat.convergence.stackusers import StackUsers
+    from homeostat.identity.stack_users import StackUsers
+    from homeostat.identity.trusts import Delegations
     from homeostat.store.database import Database
     from homeostat.templates.shared import Shared
 
@@ -48,7 +47,7 @@ LOG = logging.getLogger(__name__)
 ROOT = 0
 """Who may do everything anyway."""
 SERVICE = (
-    "homeostat.api.server",
+    "homeostat.api.http.server",
     "homeostat.clouds.installed",
     "homeostat.clouds.local",
     "homeostat.clouds.simulated",
@@ -99,18 +98,18 @@ def load_service() -> None:
     """
     for name in SERVICE:
         import_module(name)
-    from homeostat.convergence.kept import spare_the_collector
+    from homeostat.desired.cache import spare_the_collector
 
     spare_the_collector()
 
 
 def api(arguments: Namespace) -> int:
     """One API process, until SIGTERM or SIGINT."""
-    from homeostat.api.app import Limits
-    from homeostat.api.intake import Quotas
-    from homeostat.api.server import ApiSettings, run_api
-    from homeostat.convergence.clock import AgreedClock, Entropy
-    from homeostat.convergence.kept import spare_the_collector
+    from homeostat.api.http.app import Limits
+    from homeostat.api.http.server import ApiSettings, run_api
+    from homeostat.api.services.stacks import Quotas
+    from homeostat.clock import AgreedClock, Entropy
+    from homeostat.desired.cache import spare_the_collector
     from homeostat.model.rates import read_rate
 
     settings = ServiceSettings.of(arguments)
@@ -157,14 +156,14 @@ def api(arguments: Namespace) -> int:
 
 def worker(arguments: Namespace) -> int:
     """One worker, until SIGTERM or SIGINT; what it has begun it finishes, and gives its shards back."""
+    from homeostat.clock import AgreedClock, Entropy
     from homeostat.clouds.outbound import Outbound
-    from homeostat.convergence.clock import AgreedClock, Entropy
-    from homeostat.convergence.kept import spare_the_collector
-    from homeostat.convergence.memory import Memory
-    from homeostat.convergence.pass_ import Limits
-    from homeostat.convergence.sinks import Sinks, installed_sinks
+    from homeostat.convergence.reconciler import Limits
     from homeostat.convergence.worker import Worker
+    from homeostat.desired.cache import spare_the_collector
     from homeostat.model.errors import Transient
+    from homeostat.notifications.sinks import Sinks, installed_sinks
+    from homeostat.observability.memory import Memory
 
     settings = ServiceSettings.of(arguments)
     start_logging(settings.log_level, settings.log_json)
@@ -213,21 +212,21 @@ def traced(settings: ServiceSettings, process: str) -> Iterator[None]:
     if not settings.traces:
         yield
         return
-    from homeostat.convergence import traces
+    from homeostat.observability import tracing
 
-    traces.start(process)
+    tracing.start(process)
     try:
         yield
     finally:
-        traces.stop()
+        tracing.stop()
 
 
 def serve_metrics(db: "Database", host: str, port: int) -> None:
     """Fails: Problem when the port cannot be had."""
-    from homeostat.convergence import exposition
+    from homeostat.observability import prometheus
 
     try:
-        exposition.serve(db, host, port)
+        prometheus.serve(db, host, port)
     except OSError as error:
         raise Problem(f"cannot show metrics on {host}:{port}, choose another --metrics-port: {error}") from error
 
@@ -263,12 +262,12 @@ def types(arguments: Namespace) -> int:
 
 
 def policies(arguments: Namespace) -> int:
-    from homeostat.api import policytexts
-    from homeostat.api.enforcing import read_policy
+    from homeostat.api.access import policy_text
+    from homeostat.api.access.enforcer import read_policy
     from homeostat.cli import operating
 
     if arguments.what == "generate":
-        sys.stdout.write(policytexts.sample())
+        sys.stdout.write(policy_text.sample())
         return OK
     if arguments.what == "check" and arguments.file is None:
         raise Usage("policy check needs the FILE to check")
@@ -277,13 +276,13 @@ def policies(arguments: Namespace) -> int:
     except (OSError, ValueError) as error:
         raise Problem(str(error)) from error
     if arguments.what == "check":
-        return operating.policy_changes(policytexts.changes(said), as_json=arguments.json)
-    return operating.policy_rules(policytexts.rows(said), as_json=arguments.json)
+        return operating.policy_changes(policy_text.changes(said), as_json=arguments.json)
+    return operating.policy_rules(policy_text.rows(said), as_json=arguments.json)
 
 
 def purge(arguments: Namespace) -> int:
     from homeostat.cli import operating
-    from homeostat.store.purge import Rules
+    from homeostat.store.operation.purge import Rules
 
     with contextlib.closing(existing_database(arguments)) as db:
         rules = Rules(time.time() - arguments.older_than, arguments.events_per_stack)
@@ -300,7 +299,7 @@ def register(arguments: Namespace) -> int:
 
 def migrate_database(arguments: Namespace) -> int:
     from homeostat.cli import operating
-    from homeostat.store.migrating import Phase
+    from homeostat.store.sql.migration import Phase
 
     State(arguments.state_dir.expanduser().absolute()).make()
     with contextlib.closing(existing_database(arguments)) as db:
@@ -357,7 +356,7 @@ def migrate(settings: ServiceSettings) -> None:
     from sqlalchemy.exc import SQLAlchemyError
 
     from homeostat.model.errors import Transient
-    from homeostat.store.migrating import Outdated, Phase
+    from homeostat.store.sql.migration import Outdated, Phase
 
     try:
         with contextlib.closing(database(settings)) as db:
@@ -372,7 +371,7 @@ def check_board(settings: ServiceSettings) -> None:
     """Fails: Problem when Redis is to be used and does not answer."""
     if not settings.redis_url:
         return
-    from homeostat.convergence import redis_board
+    from homeostat.convergence.jobs import redis_board
     from homeostat.model.errors import Transient
 
     try:
@@ -413,10 +412,10 @@ def ready_database(settings: ServiceSettings) -> "Iterator[Database]":
 
 def access(settings: ServiceSettings) -> "Access":
     """Fails: Usage naming what is wrong with the file about users."""
-    from homeostat.api.auth import BasicAccess, NoAccess
+    from homeostat.api.access.auth import BasicAccess, NoAccess
 
     if settings.access == "keystone" and settings.keystone_config is not None:
-        from homeostat.api.keystone import KeystoneAccess
+        from homeostat.api.access.keystone import KeystoneAccess
 
         identity(settings)  # tells what is wrong with the file, and the middleware does not
         try:
@@ -460,9 +459,9 @@ def delegations(settings: ServiceSettings, db: "Database") -> "Delegations | Non
     keystone = identity(settings)
     if keystone is None:
         return None
+    from homeostat.clock import Entropy
     from homeostat.clouds.identity.trusts import Trusts
-    from homeostat.convergence.clock import Entropy
-    from homeostat.convergence.delegating import Delegations
+    from homeostat.identity.trusts import Delegations
 
     return Delegations(db, Trusts(keystone), Entropy(), frozenset(keystone.config.roles))
 
@@ -477,9 +476,9 @@ def stack_users(settings: ServiceSettings, db: "Database") -> "StackUsers | None
     keystone = identity(settings)
     if keystone is None or not keystone.config.has_users:
         return None
+    from homeostat.clock import Entropy
     from homeostat.clouds.identity.users import DomainUsers
-    from homeostat.convergence.clock import Entropy
-    from homeostat.convergence.stackusers import StackUsers
+    from homeostat.identity.stack_users import StackUsers
 
     return StackUsers(db, DomainUsers(keystone), Entropy())
 
@@ -503,7 +502,7 @@ def check_identity(settings: ServiceSettings) -> None:
 
 def policy(settings: ServiceSettings) -> "Policy":
     """Who may do what. Fails: Usage naming the line of the policy file that is wrong."""
-    from homeostat.api.enforcing import Policy
+    from homeostat.api.access.enforcer import Policy
 
     try:
         return Policy(settings.policy_file, old_defaults=settings.old_policy_defaults)
@@ -534,11 +533,11 @@ def shared(settings: ServiceSettings) -> "Shared":
 @contextlib.contextmanager
 def clouds(settings: ServiceSettings, db: "Database") -> "Iterator[tuple[Cloud, Clouds]]":
     """The cloud that all projects share, and what each project sees: that one and all others joined to it."""
+    from homeostat.builtin.cloud import Records
+    from homeostat.builtin.server_agents import Furnished
+    from homeostat.clock import Entropy
     from homeostat.clouds.installed import installed_clouds
     from homeostat.clouds.joined import JoinedCloud
-    from homeostat.convergence.clock import Entropy
-    from homeostat.convergence.furnishing import Furnished
-    from homeostat.convergence.records import Records
     from homeostat.plugins.cloud import HandledClouds
     from homeostat.plugins.loading import classes
 
@@ -576,11 +575,11 @@ def cloud(settings: ServiceSettings, db: "Database") -> "LocalCloud | SimulatedC
     from homeostat.clouds.heat_api import KIND
     from homeostat.clouds.local import LocalCloud
     from homeostat.clouds.simulated import KINDS, SimulatedCloud
-    from homeostat.store import identities
+    from homeostat.store.operation import cloud_identities
 
     adapters: Mapping[str, Callable[[], LocalCloud | SimulatedCloud]] = {
         "local": lambda: LocalCloud(
-            State(settings.state).cloud, identities.Ledger(db, "local"), private_paths(settings)
+            State(settings.state).cloud, cloud_identities.Ledger(db, "local"), private_paths(settings)
         ),
         "simulated": lambda: SimulatedCloud(time.time, kinds=KINDS - {KIND}),  # stacks are made by services
     }

@@ -12,7 +12,7 @@ import bcrypt
 import httpx
 import pytest
 
-from homeostat.api.auth import BasicAccess, NoAccess
+from homeostat.api.access.auth import BasicAccess, NoAccess
 from homeostat.model.errors import Rejected
 from homeostat.store import schema
 from homeostat.store.database import Database

@@ -14,7 +14,7 @@ from homeostat.cli.problems import Problem, Usage
 from homeostat.cli.tree import arrange
 from homeostat.cli.views import ResourceView, Snapshot, lasting, read_resource, stack_of
 from homeostat.model.plan import Verb, Why
-from homeostat.planner.explain import COMPARE, LOOK
+from homeostat.planner.report.explain import COMPARE, LOOK
 
 NOW = 1000.0
 

@@ -10,10 +10,12 @@ from sqlalchemy import Connection, update
 from homeostat.model.plan import Event
 from homeostat.model.status import Action
 from homeostat.model.world import Resource
-from homeostat.store import schema, shards, stacks
+from homeostat.store import schema
 from homeostat.store.database import Database
-from homeostat.store.shards import Lease
-from homeostat.store.stacks import Desired, NewStack
+from homeostat.store.shards import shards
+from homeostat.store.shards.shards import Lease
+from homeostat.store.stacks import stacks
+from homeostat.store.stacks.stacks import Desired, NewStack
 
 NOW = 1_800_000_000.0
 TIMEOUT_S = 3600.0

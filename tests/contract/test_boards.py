@@ -13,11 +13,12 @@ from tests.contract.store_cases import LONG_S, add_stack, shard_row
 from tests.redis_server import RedisServer
 from tests.waiting import until
 
-from homeostat.convergence.redis_board import connect
+from homeostat.convergence.jobs.redis_board import connect
 from homeostat.convergence.worker import fetch_board
-from homeostat.store import schema, shards
+from homeostat.store import schema
 from homeostat.store.database import Database
-from homeostat.store.shards import DRIFT, GARBAGE, HEAL, USER, Lease
+from homeostat.store.shards import shards
+from homeostat.store.shards.shards import DRIFT, GARBAGE, HEAL, USER, Lease
 
 SHORT_S = 1.0
 Boards = Callable[..., Any]

@@ -11,7 +11,7 @@ import pytest
 from tests.waiting import until
 from tests.wire.running import database, serving, working
 
-from homeostat.api.auth import NoAccess
+from homeostat.api.access.auth import NoAccess
 from homeostat.clouds.heat_api import OWN, REGION_KIND, Region, Regions
 from homeostat.clouds.joined import JoinedCloud
 from homeostat.clouds.local import LocalCloud

@@ -14,13 +14,17 @@ from homeostat.cli.doctor import Check, Level, examine
 from homeostat.clouds.local import LocalCloud
 from homeostat.clouds.port import Intent
 from homeostat.model.status import Action, Status
-from homeostat.store import locking, retained, schema, shards, sinks, workers, worlds
+from homeostat.store import schema
+from homeostat.store.builtin import event_sinks
 from homeostat.store.database import Database, sqlite_url
-from homeostat.store.forsaken import Forsaken, add
-from homeostat.store.retained import Retained
-from homeostat.store.sealing import NO_KEYS, Keyring, key_id
-from homeostat.store.workers import Worker
-from homeostat.store.worlds import Writes
+from homeostat.store.encryption.sealed_cells import NO_KEYS, Keyring, key_id
+from homeostat.store.operation import workers
+from homeostat.store.operation.workers import Worker
+from homeostat.store.shards import retained, shard_state, shards
+from homeostat.store.shards.orphans import Forsaken, add
+from homeostat.store.shards.retained import Retained
+from homeostat.store.shards.shard_state import Writes
+from homeostat.store.stacks import locks
 
 
 def checks(db: Database, cloud: Path | None = None) -> dict[str, Check]:
@@ -167,7 +171,7 @@ def test_a_shard_set_aside_is_shown_with_its_reason(database: Database) -> None:
 def test_a_sink_that_cannot_be_told(database: Database) -> None:
     stack_id = asleep(database)
     with database.write() as tx:
-        sinks.follow(tx, stack_id, [{"type": "webhook", "url": "https://hooks.example.com/", "secret": "word"}])
+        event_sinks.follow(tx, stack_id, [{"type": "webhook", "url": "https://hooks.example.com/", "secret": "word"}])
     assert troubles(database) == {}
     with database.write() as tx:
         tx.execute(update(schema.event_sink).values(failures=3, failing_since=time.time() - 60, reason="no answer"))
@@ -182,7 +186,7 @@ def test_locks(database: Database) -> None:
     stack_id = asleep(database)
     with database.write() as tx:
         come_to_rest(database, tx, stack_id, 0, 1)
-        locking.lock(database, tx, stack_id, {"level": "all", "owner": "ann", "reason": "disks"}, lambda _: True, 60.0)
+        locks.lock(database, tx, stack_id, {"level": "all", "owner": "ann", "reason": "disks"}, lambda _: True, 60.0)
     assert checks(database)["locks"].found == "web (p-web) is locked by ann (disks)"
     assert troubles(database) == {}
     with database.write() as tx:
@@ -219,7 +223,7 @@ def steady_row(db: Database, stack_id: str, handle: str, token: str = "key-1") -
     with db.write() as tx:
         writes = Writes()
         writes.insert(row)
-        worlds.record(db, tx, stack_id, writes, time.time())
+        shard_state.record(db, tx, stack_id, writes, time.time())
 
 
 def test_things_and_rows_that_lack_each_other(database: Database, tmp_path: Path) -> None:

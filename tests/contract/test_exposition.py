@@ -10,13 +10,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import update
 from tests.contract.store_cases import LEASE_S, LONG_S, add_stack, claim
 
-from homeostat.convergence import metrics
-from homeostat.convergence.exposition import exposed
 from homeostat.model.errors import Transient
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Verb
-from homeostat.store import schema, workers
+from homeostat.observability import metrics
+from homeostat.observability.prometheus import exposed
+from homeostat.store import schema
 from homeostat.store.database import Database
+from homeostat.store.operation import workers
 
 
 def numbers(db: Database, name: str) -> Mapping[tuple[str, ...], float]:

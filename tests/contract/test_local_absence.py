@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 from sqlalchemy import select
-from tests.unit.convergence.running import Service
+from tests.component.running import Service
 
 from homeostat.clouds.local import LocalCloud
 from homeostat.clouds.local import tree as trees

@@ -5,13 +5,14 @@ from functools import partial
 import pytest
 from tests.contract.store_cases import NOW, add_stack, at_once, claim, resource, shard_row
 
-from homeostat.api.marks import Marks, Said
+from homeostat.api.services.marks import Marks, Said
 from homeostat.model.errors import Rejected, Superseded
 from homeostat.model.status import Action, Status
-from homeostat.planner.unhealthy import mark_of
-from homeostat.store import shards, views, worlds
+from homeostat.planner.policies.unhealthy import mark_of
 from homeostat.store.database import Database
-from homeostat.store.worlds import Writes
+from homeostat.store.shards import shard_state, shards
+from homeostat.store.shards.shard_state import Writes
+from homeostat.store.stacks import views
 
 WRITERS = 8
 
@@ -27,7 +28,7 @@ def made(database: Database, count: int = 1) -> str:
             )
         )
     with database.write() as tx:
-        worlds.record(database, tx, stack_id, rows, NOW)
+        shard_state.record(database, tx, stack_id, rows, NOW)
     return stack_id
 
 
@@ -36,7 +37,7 @@ def say(database: Database, stack_id: str, said: Said, *targets: str) -> list[st
     return [each.state for each in found]
 
 
-def loaded(database: Database, stack_id: str, name: str = "r0") -> worlds.Resource:
+def loaded(database: Database, stack_id: str, name: str = "r0") -> shard_state.Resource:
     with database.read() as tx:
         (row,) = views.resources(tx, stack_id, [name])[0].values()
     return row
@@ -79,7 +80,7 @@ def test_a_pass_that_has_the_row_in_hand_stores_nothing(database: Database) -> N
     with database.write() as tx:
         assert shards.renew(tx, lease, NOW, 5.0) > lease.wakes
         with pytest.raises(Superseded):
-            worlds.record(database, tx, stack_id, intents, NOW)
+            shard_state.record(database, tx, stack_id, intents, NOW)
     assert loaded(database, stack_id).status == Status.FAILED
 
 
@@ -90,7 +91,7 @@ def test_what_a_pass_has_begun_is_not_marked(database: Database) -> None:
     with database.write() as tx:
         intents = Writes()
         intents.intend(mine)
-        worlds.record(database, tx, stack_id, intents, NOW)
+        shard_state.record(database, tx, stack_id, intents, NOW)
     with pytest.raises(Rejected, match="r0 is UPDATE_IN_PROGRESS") as caught:
         say(database, stack_id, Said(True), "r0")
     assert caught.value.fault == "ActionInProgress"

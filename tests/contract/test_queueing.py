@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from homeostat.model.errors import Transient
-from homeostat.store import queueing
-from homeostat.store.queueing import WriteQueue
+from homeostat.store.sql import write_queue
+from homeostat.store.sql.write_queue import WriteQueue
 
 HOLD = """
 import sys
-from homeostat.store.queueing import WriteQueue
+from homeostat.store.sql.write_queue import WriteQueue
 with WriteQueue(sys.argv[1]).turn():
     print("there", flush=True)
     sys.stdin.read()
@@ -59,13 +59,13 @@ def test_the_turn_of_a_process_that_dies_is_over(path: str) -> None:
 
 
 def test_nobody_waits_for_ever(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queueing, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(write_queue, "PATIENCE_S", 0.05)
     with holding(path) as process:
         with pytest.raises(Transient, match="it has been locked for"), WriteQueue(path).turn():
             pass
         process.kill()
         process.wait()
-    monkeypatch.setattr(queueing, "PATIENCE_S", 30.0)
+    monkeypatch.setattr(write_queue, "PATIENCE_S", 30.0)
     with WriteQueue(path).turn():
         """Whoever gave up does not hold it either."""
 

@@ -7,16 +7,18 @@ from typing import Any
 from sqlalchemy import update
 from tests.contract.store_cases import NOW, add_stack, resource
 
+from homeostat.builtin.cloud import Records
+from homeostat.builtin.signals import Signals
+from homeostat.clock import Entropy
 from homeostat.clouds.port import Change, Intent, Operation
-from homeostat.convergence.clock import Entropy
-from homeostat.convergence.records import Records
-from homeostat.convergence.signalling import Signals
 from homeostat.model.errors import Terminal
 from homeostat.model.observed import Observation, Presence
-from homeostat.store import records, schema, worlds
+from homeostat.store import schema
+from homeostat.store.builtin import records
+from homeostat.store.builtin.records import Record
 from homeostat.store.database import Database
-from homeostat.store.records import Record
-from homeostat.store.worlds import Writes
+from homeostat.store.shards import shard_state
+from homeostat.store.shards.shard_state import Writes
 
 URL = "http://api:8004"
 CONFIG = {"name": "c", "group": "g", "config": "x", "inputs": [], "outputs": [], "options": {}}
@@ -34,7 +36,7 @@ def owned(db: Database, *keys: str) -> None:
     for key in keys:
         writes.insert(resource(key, "p-web", key))
     with db.write() as tx:
-        worlds.record(db, tx, "p-web", writes, NOW)
+        shard_state.record(db, tx, "p-web", writes, NOW)
 
 
 def cloud(db: Database, project: str = "p") -> Any:

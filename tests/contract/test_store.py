@@ -29,10 +29,12 @@ from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Event
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Seen
-from homeostat.store import events, schema, shards, sightings, stacks, standing, worlds
+from homeostat.store import events, schema
 from homeostat.store.database import Database
-from homeostat.store.stacks import Desired
-from homeostat.store.worlds import Writes
+from homeostat.store.shards import observations, shard_state, shards
+from homeostat.store.shards.shard_state import Writes
+from homeostat.store.stacks import nested_status, stacks
+from homeostat.store.stacks.stacks import Desired
 
 # -- the schema --------------------------------------------------------------------------------------------------------
 
@@ -95,10 +97,10 @@ def test_how_stacks_stand_is_told_of_all_at_once(database: Database) -> None:
         come_to_rest(database, tx, gone, 0, revision)
         shards.count_failures(tx, web, 1, 3)
     with database.read() as tx:
-        found = standing.of(tx, [web, db, gone, "never was"])
+        found = nested_status.of(tx, [web, db, gone, "never was"])
     assert found.keys() == {web, db}
     woken = found[web].changes
-    assert found[web] == standing.Standing(
+    assert found[web] == nested_status.Standing(
         "web", "p", "UPDATE", "IN_PROGRESS", "Stack UPDATE started", ["0"], woken, 3, False
     )
     assert (found[db].action, found[db].skip, found[db].failures) == ("CREATE", [], 0)
@@ -109,7 +111,7 @@ def test_a_stack_has_changed_when_something_was_stored_or_it_was_woken(database:
 
     def changes() -> int:
         with database.read() as tx:
-            return standing.of(tx, [stack_id])[stack_id].changes
+            return nested_status.of(tx, [stack_id])[stack_id].changes
 
     before = changes()
     lease = claim(database, stack_id)
@@ -129,7 +131,7 @@ def test_more_stacks_are_asked_about_than_one_query_takes(database: Database, mo
     monkeypatch.setattr(stacks, "ASKED_MAX", 2)
     ids = [add_stack(database, name) for name in "abcde"]
     with database.read() as tx:
-        assert standing.of(tx, ids).keys() == set(ids)
+        assert nested_status.of(tx, ids).keys() == set(ids)
 
 
 def test_a_name_is_free_in_other_projects_and_after_deletion(database: Database) -> None:
@@ -280,12 +282,12 @@ def test_an_update_after_a_rollback_is_no_rollback(database: Database) -> None:
 
 def record(database: Database, stack_id: str, writes: Writes) -> None:
     with database.write() as tx:
-        worlds.record(database, tx, stack_id, writes, NOW)
+        shard_state.record(database, tx, stack_id, writes, NOW)
 
 
 def load(database: Database, stack_id: str) -> tuple[dict[str, Any], dict[str, Any]]:
     with database.read() as tx:
-        return worlds.load_rows(tx, stack_id, 0)
+        return shard_state.load_rows(tx, stack_id, 0)
 
 
 def test_rows_and_observations_come_back_as_they_were(database: Database) -> None:
@@ -432,7 +434,7 @@ def test_events_are_filtered_and_sorted(database: Database, chosen: dict[str, An
 # -- sightings ---------------------------------------------------------------------------------------------------------
 
 
-def observed(database: Database, stack_id: str, seen_at: float = NOW) -> sightings.Watched:
+def observed(database: Database, stack_id: str, seen_at: float = NOW) -> observations.Watched:
     """A server with handle `h`, seen active at `seen_at`."""
     row = resource("key1", stack_id, handle="h", properties={"name": "n"})
     writes = Writes()
@@ -440,9 +442,9 @@ def observed(database: Database, stack_id: str, seen_at: float = NOW) -> sightin
     writes.seen[row.key] = (row, Seen(Observation(Presence.PRESENT, "h", {"status": "active"}, seen_at), 1))
     record(database, stack_id, writes)
     with database.read() as tx:
-        (watched,) = sightings.by_handle(tx, ["h"], ["OS::Nova::Server"])
-        assert sightings.in_shards(tx, [(stack_id, 0)], ["OS::Nova::Server"]) == [watched]
-        assert sightings.by_handle(tx, ["h"], ["OS::Cinder::Volume"]) == []
+        (watched,) = observations.by_handle(tx, ["h"], ["OS::Nova::Server"])
+        assert observations.in_shards(tx, [(stack_id, 0)], ["OS::Nova::Server"]) == [watched]
+        assert observations.by_handle(tx, ["h"], ["OS::Cinder::Volume"]) == []
     return watched
 
 
@@ -459,7 +461,7 @@ def test_the_newest_look_stays(database: Database, seen_at: float, status: str, 
     watched = observed(database, stack_id)
     look = Observation(Presence.PRESENT, "h", {"status": "stopped"}, seen_at)
     with database.write() as tx:
-        sightings.record(tx, sightings.write_out(database, [(watched, look)]))
+        observations.record(tx, observations.write_out(database, [(watched, look)]))
     seen = load(database, stack_id)[1]["key1"]
     assert (seen.observation.properties, seen.number) == ({"status": status}, number)
 
@@ -474,8 +476,8 @@ def test_a_look_at_a_thing_that_was_replaced_meanwhile_is_dropped(database: Data
     writes.seen[row.key] = (row, Seen(Observation(Presence.PRESENT, "new", {"status": "active"}, NOW), 2))
     record(database, stack_id, writes)
     with database.write() as tx:
-        sightings.record(
-            tx, sightings.write_out(database, [(watched, Observation(Presence.ABSENT, "h", seen_at=NOW + 9))])
+        observations.record(
+            tx, observations.write_out(database, [(watched, Observation(Presence.ABSENT, "h", seen_at=NOW + 9))])
         )
     assert load(database, stack_id)[1]["key1"].observation.presence is Presence.PRESENT
 
@@ -484,9 +486,9 @@ def test_an_absent_thing_is_remembered_as_it_last_was(database: Database) -> Non
     stack_id = add_stack(database)
     watched = observed(database, stack_id)
     with database.write() as tx:
-        sightings.record(
+        observations.record(
             tx,
-            sightings.write_out(
+            observations.write_out(
                 database, [(watched, Observation(Presence.ABSENT, "h", seen_at=NOW + 1, reason="gone"))]
             ),
         )

@@ -5,13 +5,13 @@ from typing import Any
 from tests.contract.store_cases import NOW, add_stack, resource
 
 from homeostat.cli.doctor import Level, examine
-from homeostat.convergence.braking import doubts
+from homeostat.convergence.healing_brake import doubts
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.world import Resource, Seen
-from homeostat.store import looking, worlds
-from homeostat.store.brakes import PATIENCE_S
 from homeostat.store.database import Database
-from homeostat.store.worlds import Writes
+from homeostat.store.shards import look_schedule, shard_state
+from homeostat.store.shards.brakes import PATIENCE_S
+from homeostat.store.shards.shard_state import Writes
 
 ABSENT, PRESENT = Presence.ABSENT, Presence.PRESENT
 
@@ -27,8 +27,8 @@ def stack_of(db: Database, name: str, looked_at: float, *rows: tuple[str, Presen
         writes.insert(row)
         writes.seen[key] = (row, Seen(Observation(presence, row.handle, {}, NOW), 1))
     with db.write() as tx:
-        worlds.record(db, tx, stack_id, writes, NOW)
-        looking.looked(tx, [(stack_id, 0)], looked_at)
+        shard_state.record(db, tx, stack_id, writes, NOW)
+        look_schedule.looked(tx, [(stack_id, 0)], looked_at)
     return stack_id
 
 
@@ -71,7 +71,7 @@ def test_what_was_made_since_counts_once_there_was_patience(database: Database) 
     stack_of(database, "young", NOW + 60, ("OS::Cinder::Volume", PRESENT, NOW + 10))
     assert is_doubted(database)
     with database.write() as tx:
-        looking.looked(tx, [("p-young", 0)], NOW + PATIENCE_S)
+        look_schedule.looked(tx, [("p-young", 0)], NOW + PATIENCE_S)
     assert not is_doubted(database)
 
 

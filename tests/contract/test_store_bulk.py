@@ -7,8 +7,10 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from tests.contract.store_cases import NOW, add_stack, event, resource
 
-from homeostat.store import bulk, events, schema, worlds
+from homeostat.store import events, schema
 from homeostat.store.database import Database
+from homeostat.store.shards import shard_state
+from homeostat.store.sql import bulk
 
 TEXTS = [
     "",
@@ -28,7 +30,10 @@ TREES: list[Any] = [None, "text", "null", 5, 1.5, True, [], {}, {"a": [None, "é
 def written(database: Database, rows: list[Any]) -> dict[str, Any]:
     with database.write() as tx:
         bulk.insert(
-            tx, schema.resource, worlds.COLUMNS, [[getattr(row, name) for name in worlds.COLUMNS] for row in rows]
+            tx,
+            schema.resource,
+            shard_state.COLUMNS,
+            [[getattr(row, name) for name in shard_state.COLUMNS] for row in rows],
         )
     return stored(database)
 
@@ -58,7 +63,7 @@ def test_trees_numbers_and_nulls_come_back_as_they_were(database: Database) -> N
 
 def test_nothing_to_write_is_no_statement(database: Database) -> None:
     with database.write() as tx:
-        bulk.insert(tx, schema.resource, worlds.COLUMNS, [])
+        bulk.insert(tx, schema.resource, shard_state.COLUMNS, [])
         assert bulk.update(tx, schema.resource, ("reason", "version", "key"), []) == 0
 
 

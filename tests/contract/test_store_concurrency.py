@@ -20,17 +20,19 @@ from tests.contract.store_cases import (
     stack_row,
 )
 
+from homeostat.clock import SystemClock
 from homeostat.clouds.simulated import SimulatedCloud
-from homeostat.convergence.clock import SystemClock
-from homeostat.convergence.observing import Observer
+from homeostat.convergence.observer import Observer
 from homeostat.model.errors import Superseded
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Seen
-from homeostat.store import events, forsaken, looking, schema, shards, sightings, stacks, worlds
+from homeostat.store import events, schema
 from homeostat.store.database import Database
-from homeostat.store.forsaken import Forsaken
-from homeostat.store.worlds import Writes
+from homeostat.store.shards import look_schedule, observations, orphans, shard_state, shards
+from homeostat.store.shards.orphans import Forsaken
+from homeostat.store.shards.shard_state import Writes
+from homeostat.store.stacks import stacks
 
 ROUNDS = 15
 LATER = NOW + 1000
@@ -50,7 +52,7 @@ def middle_of_pass(database: Database, lease: shards.Lease, writes: Writes) -> N
     """A pass that stores outcomes: its shard only."""
     with database.write() as tx:
         shards.renew(tx, lease, NOW, LEASE_S)
-        worlds.record(database, tx, lease.stack_id, writes, NOW)
+        shard_state.record(database, tx, lease.stack_id, writes, NOW)
 
 
 def test_a_shard_is_claimed_by_one_of_many(database: Database) -> None:
@@ -84,32 +86,32 @@ def test_two_observers_never_take_the_same_shard(database: Database) -> None:
         taken: list[int] = []
         while True:
             with database.write() as tx:
-                found = looking.take_for_observation(tx, NOW, 4, 60.0)
+                found = look_schedule.take_for_observation(tx, NOW, 4, 60.0)
             if not found:
                 return taken
             taken += [number for _, number in found]
 
     with database.write() as tx:
         for number in range(60):
-            looking.observe_at(tx, stack_id, number, NOW - number)
+            look_schedule.observe_at(tx, stack_id, number, NOW - number)
     first, second = at_once([take_all, take_all])
     assert sorted(first + second) == list(range(60))
 
 
 def test_what_several_workers_look_for_late_is_watched_for_so_much_longer_once(database: Database) -> None:
-    late = NOW + forsaken.LOOK_S + 60.0
+    late = NOW + orphans.LOOK_S + 60.0
 
     def take() -> None:
         with database.write() as tx:
-            forsaken.take_due(tx, late, ROUNDS)
+            orphans.take_due(tx, late, ROUNDS)
 
     for number in range(ROUNDS):
         with database.write() as tx:
-            forsaken.add(database, tx, [Forsaken(f"key-{number}", "server", "p")], NOW)
+            orphans.add(database, tx, [Forsaken(f"key-{number}", "server", "p")], NOW)
         at_once([take, take, take, take])
     with database.read() as tx:
         untils = tx.execute(select(schema.forsaken.c.until)).scalars().all()
-    assert untils == [NOW + forsaken.PATIENCE_S + 60.0] * ROUNDS
+    assert untils == [NOW + orphans.PATIENCE_S + 60.0] * ROUNDS
 
 
 def test_users_and_passes_get_along(database: Database) -> None:
@@ -154,7 +156,7 @@ def test_users_and_passes_that_store_outcomes_get_along(database: Database) -> N
     at_once([store_outcomes, change_my_mind])
     assert stack_row(database, stack_id).revision == 1 + ROUNDS
     with database.read() as tx:
-        assert len(worlds.load_rows(tx, stack_id, 0)[0]) == ROUNDS
+        assert len(shard_state.load_rows(tx, stack_id, 0)[0]) == ROUNDS
 
 
 def test_observers_and_passes_get_along(database: Database) -> None:
@@ -167,7 +169,7 @@ def test_observers_and_passes_get_along(database: Database) -> None:
     first.seen[row.key] = (row, Seen(Observation(Presence.PRESENT, "h", {}, NOW), 1))
     middle_of_pass(database, lease, first)
     with database.read() as tx:
-        (watched,) = sightings.by_handle(tx, ["h"], [row.type])
+        (watched,) = observations.by_handle(tx, ["h"], [row.type])
     cloud = SimulatedCloud(lambda: NOW)
     observer = Observer(database, lambda _project: cloud, SystemClock(), 60.0, 1.0)
 
@@ -235,7 +237,7 @@ def test_a_stale_owner_and_a_new_one_do_not_both_write(database: Database) -> No
         assert write(lease, "new")
         assert not write(stale, "too-late")
         with database.read() as tx:
-            names = {row.name for row in worlds.load_rows(tx, stack_id, 0)[0].values()}
+            names = {row.name for row in shard_state.load_rows(tx, stack_id, 0)[0].values()}
         assert names == ({"old", "new"} if wrote else {"new"})
 
 

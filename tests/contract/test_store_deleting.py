@@ -6,9 +6,10 @@ from sqlalchemy import update
 from tests.contract.store_cases import NOW, TIMEOUT_S, add_stack, locked, shard_row, stack_row
 
 from homeostat.model.status import Action
-from homeostat.store import deleting, schema, stacks
+from homeostat.store import schema
 from homeostat.store.database import Database
-from homeostat.store.stacks import Desired
+from homeostat.store.stacks import deletion, stacks
+from homeostat.store.stacks.stacks import Desired
 
 SAID = Desired("template", {"resources": {}}, files={"inner.yaml": "new"})
 
@@ -22,8 +23,8 @@ def test_what_is_nested_is_woken_and_asks_for_the_newest_word(database: Database
         for each in (root, going, below):
             stacks.revise(database, tx, locked(database, tx, each), Action.DELETE, stacks.EMPTY, NOW, TIMEOUT_S)
         tx.execute(update(schema.shard).values(wake_at=None))
-        assert deleting.newest_policies(tx, root, below) is None
-        deleting.go_on(database, tx, locked(database, tx, root), SAID, {"a": "Retain"}, NOW + 1, TIMEOUT_S)
+        assert deletion.newest_policies(tx, root, below) is None
+        deletion.go_on(database, tx, locked(database, tx, root), SAID, {"a": "Retain"}, NOW + 1, TIMEOUT_S)
     assert [shard_row(database, each).wake_at for each in (root, going, below, still)] == [
         NOW + 1,
         NOW + 1,
@@ -32,12 +33,12 @@ def test_what_is_nested_is_woken_and_asks_for_the_newest_word(database: Database
     ]
     assert (stack_row(database, root).action, stack_row(database, root).revision) == (Action.DELETE, 4)
     with database.write() as tx:
-        assert [deleting.newest_policies(tx, root, each) for each in (going, below, still)] == [3, 3, 3]
-        assert deleting.file_of(tx, root, 3, "inner.yaml") == "new"
-        assert deleting.file_of(tx, root, 3, "other.yaml") is None
-        deleting.go_on(
+        assert [deletion.newest_policies(tx, root, each) for each in (going, below, still)] == [3, 3, 3]
+        assert deletion.file_of(tx, root, 3, "inner.yaml") == "new"
+        assert deletion.file_of(tx, root, 3, "other.yaml") is None
+        deletion.go_on(
             database, tx, locked(database, tx, going), replace(SAID, files={}), {"a": "Delete"}, NOW + 2, TIMEOUT_S
         )
-        assert [deleting.newest_policies(tx, root, each) for each in (going, below)] == [None, 3]
+        assert [deletion.newest_policies(tx, root, each) for each in (going, below)] == [None, 3]
         stacks.revise(database, tx, locked(database, tx, root), Action.UPDATE, SAID, NOW + 3, TIMEOUT_S)
-        assert deleting.newest_policies(tx, root, below) is None
+        assert deletion.newest_policies(tx, root, below) is None

@@ -8,10 +8,11 @@ import pytest
 from sqlalchemy import delete, event, func, select
 from tests.contract.store_cases import NOW, TIMEOUT_S
 
-from homeostat.store import files, schema, stacks
+from homeostat.store import schema
 from homeostat.store.database import Database
-from homeostat.store.sealing import Keyring, Unreadable
-from homeostat.store.stacks import Desired, NewStack
+from homeostat.store.encryption.sealed_cells import Keyring, Unreadable
+from homeostat.store.stacks import files, stacks
+from homeostat.store.stacks.stacks import Desired, NewStack
 
 TEXTS = {f"{number}.yaml": f"# {number % 3}" for number in range(6)}
 

@@ -4,17 +4,19 @@ from sqlalchemy import select
 from tests.contract.store_cases import add_stack
 
 from homeostat.model.status import Action
-from homeostat.store import delegations, records, schema, stacks, stackusers
+from homeostat.store import schema
+from homeostat.store.builtin import records, stack_users, stored_trusts
+from homeostat.store.builtin.records import Record
+from homeostat.store.builtin.stack_users import DEPARTED_PROJECT, DEPARTED_USER, STACK_USER, USER_PROJECT
+from homeostat.store.builtin.stored_trusts import ASKED, GONE, GOOD, LEAVING, Delegation
 from homeostat.store.database import Database
-from homeostat.store.delegations import ASKED, GONE, GOOD, LEAVING, Delegation
-from homeostat.store.records import Record
-from homeostat.store.stackusers import DEPARTED_PROJECT, DEPARTED_USER, STACK_USER, USER_PROJECT
+from homeostat.store.stacks import stacks
 
 
 def asked(db: Database, id: str, stack_id: str, created_at: float = 1.0) -> Delegation:
     row = Delegation(id, stack_id, "p", "alice", ASKED, object={"end": id}, created_at=created_at, due_at=100.0)
     with db.write() as tx:
-        delegations.add(tx, row)
+        stored_trusts.add(tx, row)
     return row
 
 
@@ -26,11 +28,11 @@ def states(db: Database) -> dict[str, str]:
 def test_a_stack_goes_by_the_last_one_that_was_accepted(database: Database) -> None:
     first, second = asked(database, "d1", "s"), asked(database, "d2", "s", 2.0)
     with database.write() as tx:
-        assert delegations.current(tx, "s") is None
-        delegations.accept(tx, first, "t1")
+        assert stored_trusts.current(tx, "s") is None
+        stored_trusts.accept(tx, first, "t1")
     with database.write() as tx:
-        delegations.accept(tx, second, "t2")
-        now = delegations.current(tx, "s")
+        stored_trusts.accept(tx, second, "t2")
+        now = stored_trusts.current(tx, "s")
     assert now is not None
     assert (now.id, now.trust_id, now.state) == ("d2", "t2", GOOD)
     assert states(database) == {"d1": LEAVING, "d2": GOOD}
@@ -40,35 +42,35 @@ def test_what_is_due_is_taken_once_in_a_while(database: Database) -> None:
     asked(database, "d1", "s")
     accepted = asked(database, "d2", "s")
     with database.write() as tx:
-        delegations.accept(tx, accepted, "t2")
-        assert not delegations.any_due(tx, 99.0)
-        assert delegations.any_due(tx, 100.0)
-        assert [each.id for each in delegations.take_due(tx, 100.0, 60.0, 10)] == ["d1"]
-        assert delegations.take_due(tx, 159.0, 60.0, 10) == []
-        delegations.leave(tx, "s")
-        assert [each.id for each in delegations.take_due(tx, 160.0, 60.0, 10)] == ["d2", "d1"]
+        stored_trusts.accept(tx, accepted, "t2")
+        assert not stored_trusts.any_due(tx, 99.0)
+        assert stored_trusts.any_due(tx, 100.0)
+        assert [each.id for each in stored_trusts.take_due(tx, 100.0, 60.0, 10)] == ["d1"]
+        assert stored_trusts.take_due(tx, 159.0, 60.0, 10) == []
+        stored_trusts.leave(tx, "s")
+        assert [each.id for each in stored_trusts.take_due(tx, 160.0, 60.0, 10)] == ["d2", "d1"]
 
 
 def test_a_trust_of_several_rows_is_known_to_each(database: Database) -> None:
     rows = [asked(database, id, stack) for id, stack in (("d1", "s1"), ("d2", "s2"))]
     with database.write() as tx:
         for row in rows:
-            delegations.accept(tx, row, "t")
-        assert delegations.known(tx, ["t", "u"], but="d1") == {"t"}
-        delegations.remove(tx, "d2")
-        assert delegations.known(tx, ["t"], but="d1") == set()
+            stored_trusts.accept(tx, row, "t")
+        assert stored_trusts.known(tx, ["t", "u"], but="d1") == {"t"}
+        stored_trusts.remove(tx, "d2")
+        assert stored_trusts.known(tx, ["t"], but="d1") == set()
 
 
 def test_one_that_is_gone_is_told_with_its_stack_and_serves_nobody(database: Database) -> None:
     stack_id = add_stack(database)
     row = asked(database, "d1", stack_id)
     with database.write() as tx:
-        delegations.accept(tx, row, "t")
-        assert [each.id for each in delegations.of_project(tx, "p", 5)] == ["d1"]
-        delegations.lose(tx, row, "no role")
-        assert delegations.of_project(tx, "p", 5) == []
-        now = delegations.current(tx, stack_id)
-        (told,) = delegations.gone(tx, 5)
+        stored_trusts.accept(tx, row, "t")
+        assert [each.id for each in stored_trusts.of_project(tx, "p", 5)] == ["d1"]
+        stored_trusts.lose(tx, row, "no role")
+        assert stored_trusts.of_project(tx, "p", 5) == []
+        now = stored_trusts.current(tx, stack_id)
+        (told,) = stored_trusts.gone(tx, 5)
     assert now is not None
     assert now.state == GONE
     assert (told.stack_id, told.object["reason"]) == (stack_id, "no role")
@@ -86,9 +88,9 @@ def test_the_end_of_a_stack_is_that_of_its_trust_its_users_and_their_project(dat
     user = Record("r2", STACK_USER, "there", "key-1", {"name": "u"}, link="u1")
     other = Record("r3", STACK_USER, "elsewhere", "key-2", {"name": "v"})
     with database.write() as tx:
-        delegations.accept(tx, row, "t")
+        stored_trusts.accept(tx, row, "t")
         records.add(database, tx, [project, user, other])
-        stackusers.keep_project(tx, project, stack_id, 1.0)
+        stack_users.keep_project(tx, project, stack_id, 1.0)
         found = stacks.get(tx, stack_id)
         assert found is not None
         assert found.user_project == "there"
@@ -100,17 +102,17 @@ def test_the_end_of_a_stack_is_that_of_its_trust_its_users_and_their_project(dat
     assert states(database) == {"d1": LEAVING}
     assert kinds(database) == {DEPARTED_PROJECT, DEPARTED_USER, STACK_USER}
     with database.write() as tx:
-        assert [each.id for each in stackusers.departed(tx, DEPARTED_USER, 5)] == ["r2"]
-        assert stackusers.departed(tx, DEPARTED_PROJECT, 5) == []  # it still has a user
+        assert [each.id for each in stack_users.departed(tx, DEPARTED_USER, 5)] == ["r2"]
+        assert stack_users.departed(tx, DEPARTED_PROJECT, 5) == []  # it still has a user
         records.remove(tx, ["r2"])
-        assert [each.id for each in stackusers.departed(tx, DEPARTED_PROJECT, 5)] == ["r1"]
+        assert [each.id for each in stack_users.departed(tx, DEPARTED_PROJECT, 5)] == ["r1"]
 
 
 def test_the_user_of_a_resource_departs_with_it(database: Database) -> None:
     with database.write() as tx:
         records.add(database, tx, [Record("r1", STACK_USER, "there", "key-1", {"name": "u"})])
-        stackusers.leave(tx, "key-2")
+        stack_users.leave(tx, "key-2")
     assert kinds(database) == {STACK_USER}
     with database.write() as tx:
-        stackusers.leave(tx, "key-1")
+        stack_users.leave(tx, "key-1")
     assert kinds(database) == {DEPARTED_USER}

@@ -7,8 +7,9 @@ from sqlalchemy import update
 from tests.contract.store_cases import add_stack
 
 from homeostat.model.errors import Rejected
-from homeostat.store import locking, schema
+from homeostat.store import schema
 from homeostat.store.database import Database
+from homeostat.store.stacks import locks
 
 LOCK = {"level": "all", "owner": "ann", "reason": "disks are changed", "expires_at": 1_800_000_600.0}
 
@@ -18,7 +19,7 @@ def set_columns(db: Database, stack_id: str, **values: Any) -> None:
         tx.execute(update(schema.stack).where(schema.stack.c.id == stack_id).values(**values))
 
 
-def refusal(db: Database, stack_id: str, writer: Any = locking.changeable) -> str:
+def refusal(db: Database, stack_id: str, writer: Any = locks.changeable) -> str:
     """Fault and message."""
     with db.write() as tx, pytest.raises(Rejected) as caught:
         writer(db, tx, stack_id)
@@ -28,8 +29,8 @@ def refusal(db: Database, stack_id: str, writer: Any = locking.changeable) -> st
 def test_an_unlocked_stack_may_be_changed(database: Database) -> None:
     stack_id = add_stack(database)
     with database.write() as tx:
-        assert locking.changeable(database, tx, stack_id).id == stack_id
-        assert locking.removable(database, tx, stack_id).id == stack_id
+        assert locks.changeable(database, tx, stack_id).id == stack_id
+        assert locks.removable(database, tx, stack_id).id == stack_id
 
 
 def test_the_refusal_names_owner_end_reason_and_remedy(database: Database) -> None:
@@ -54,10 +55,10 @@ def test_only_where_locking_failed_the_stack_may_be_deleted(database: Database, 
     stack_id = add_stack(database)
     set_columns(database, stack_id, lock=LOCK, action="LOCK", status=status)
     if refused:
-        assert "409 StackLocked" in refusal(database, stack_id, locking.removable)
+        assert "409 StackLocked" in refusal(database, stack_id, locks.removable)
     else:
         with database.write() as tx:
-            assert locking.removable(database, tx, stack_id).id == stack_id
+            assert locks.removable(database, tx, stack_id).id == stack_id
 
 
 def test_what_is_deleted_is_not_found_whatever_lock_it_had(database: Database) -> None:

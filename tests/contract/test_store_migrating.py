@@ -17,22 +17,24 @@ from sqlalchemy import Boolean, Column, Float, Integer, MetaData, Table, inspect
 from tests.contract.store_cases import LONG_S, add_stack, claim, stack_row
 from tests.waiting import until
 
-from homeostat.api.intake import Intake, Intent, Quotas
+from homeostat.api.services.stacks import Intake, Intent, Quotas
 from homeostat.cli import operating
 from homeostat.cli.doctor import Level, examine
 from homeostat.cli.problems import Problem
+from homeostat.clock import Entropy, SystemClock
 from homeostat.clouds.simulated import SimulatedCloud
-from homeostat.convergence.clock import Entropy, SystemClock
-from homeostat.convergence.pass_ import Limits
+from homeostat.convergence.reconciler import Limits
 from homeostat.convergence.worker import Worker
 from homeostat.model.status import Status
-from homeostat.store import migrating, shards, workers
 from homeostat.store.database import Database
-from homeostat.store.migrating import Outdated, Phase
+from homeostat.store.operation import workers
+from homeostat.store.shards import shards
+from homeostat.store.sql import migration
+from homeostat.store.sql.migration import Outdated, Phase
 
 EXPANDING = [
     revision.revision
-    for revision in reversed(list(ScriptDirectory.from_config(migrating.alembic_config()).walk_revisions()))
+    for revision in reversed(list(ScriptDirectory.from_config(migration.alembic_config()).walk_revisions()))
     if not revision.revision.startswith("c")
 ]
 CONTRACTING = """
@@ -62,8 +64,8 @@ def empty(database_url: str) -> Iterator[Database]:
 def migrations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the migrations, for revisions that tests add."""
     there = tmp_path / "migrations"
-    shutil.copytree(migrating.MIGRATIONS, there)
-    monkeypatch.setattr(migrating, "MIGRATIONS", there)
+    shutil.copytree(migration.MIGRATIONS, there)
+    monkeypatch.setattr(migration, "MIGRATIONS", there)
     return there
 
 
@@ -73,7 +75,7 @@ def add_revision(migrations: Path, name: str, text: str) -> None:
 
 def go_to(db: Database, revision: str) -> MetaData:
     """The schema as a program of that revision knows it."""
-    config = migrating.alembic_config()
+    config = migration.alembic_config()
     with db.engine.connect() as connection:
         config.attributes["connection"] = connection
         command.upgrade(config, revision)

@@ -5,15 +5,16 @@ from functools import partial
 import pytest
 from tests.contract.store_cases import NOW, TEMPLATE, TIMEOUT_S, add_stack, at_once, locked, resource, stack_row
 
-from homeostat.convergence import adopting
 from homeostat.model.errors import Terminal
 from homeostat.model.status import Action
 from homeostat.model.world import Spares
-from homeostat.store import forsaken, stacks, worlds
 from homeostat.store.database import Database
-from homeostat.store.forsaken import Forsaken
-from homeostat.store.stacks import NewStack
-from homeostat.store.worlds import Writes
+from homeostat.store.shards import orphans, shard_state
+from homeostat.store.shards.orphans import Forsaken
+from homeostat.store.shards.shard_state import Writes
+from homeostat.store.stacks import stacks
+from homeostat.store.stacks.stacks import NewStack
+from homeostat.transfer import adoption
 
 
 def adopt(db: Database, name: str, *handles: str, project: str = "p", type: str = "OS::Nova::Server") -> str:
@@ -24,7 +25,7 @@ def adopt(db: Database, name: str, *handles: str, project: str = "p", type: str 
     try:
         with db.write() as tx:
             stacks.add(db, tx, new, TEMPLATE, NOW, TIMEOUT_S)
-            adopting.add(db, tx, project, adopting.write_out(db, rows, secret=False))
+            adoption.add(db, tx, project, adoption.write_out(db, rows, secret=False))
     except Terminal as error:
         return str(error)
     return ""
@@ -63,7 +64,7 @@ def test_of_two_who_adopt_the_same_thing_at_once_one_gets_it(database: Database)
     assert len(refused) == 2
     assert all("server-1 is r0 of stack" in each for each in refused)
     with database.read() as tx:
-        assert len(worlds.held(tx, ["server-1", "server-2"])) == 2
+        assert len(shard_state.held(tx, ["server-1", "server-2"])) == 2
 
 
 def test_another_project_may_have_a_thing_of_that_name_but_not_the_thing_itself(database: Database) -> None:
@@ -89,10 +90,10 @@ def test_what_turned_up_late_goes_unless_somebody_has_it(database: Database, row
     writes = Writes()
     writes.insert(resource("a", stack_id, **row))
     with database.write() as tx:
-        worlds.record(database, tx, stack_id, writes, NOW)
-        forsaken.add(database, tx, [Forsaken("a-1", "server", "p")], NOW)
+        shard_state.record(database, tx, stack_id, writes, NOW)
+        orphans.add(database, tx, [Forsaken("a-1", "server", "p")], NOW)
     with database.read() as tx:
-        assert forsaken.removable(tx, "p", {"a-1": "server-1"}) == ({"a-1"} if gone else set())
+        assert orphans.removable(tx, "p", {"a-1": "server-1"}) == ({"a-1"} if gone else set())
 
 
 def test_what_is_spared_is_not_looked_for_any_more(database: Database) -> None:
@@ -104,8 +105,8 @@ def test_what_is_spared_is_not_looked_for_any_more(database: Database) -> None:
     then.remove(row)
     then.spared.append("a-1")
     with database.write() as tx:
-        worlds.record(database, tx, stack_id, first, NOW)
+        shard_state.record(database, tx, stack_id, first, NOW)
     with database.write() as tx:
-        worlds.record(database, tx, stack_id, then, NOW)
-        assert forsaken.take_due(tx, NOW + 1000.0, 10) == []
-        assert forsaken.removable(tx, "p", {"a-1": "server-1"}) == set()
+        shard_state.record(database, tx, stack_id, then, NOW)
+        assert orphans.take_due(tx, NOW + 1000.0, 10) == []
+        assert orphans.removable(tx, "p", {"a-1": "server-1"}) == set()

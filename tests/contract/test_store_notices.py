@@ -16,12 +16,14 @@ from sqlalchemy import event, text
 from tests.contract.store_cases import LEASE_S, NOW, add_stack, claim, stack_row
 from tests.waiting import until
 
+from homeostat.clock import AgreedClock, Entropy
 from homeostat.clouds.simulated import SimulatedCloud
-from homeostat.convergence.clock import AgreedClock, Entropy
-from homeostat.convergence.pass_ import Limits
+from homeostat.convergence.reconciler import Limits
 from homeostat.convergence.worker import Worker
-from homeostat.store import chores, looking, notices, shards
 from homeostat.store.database import Database
+from homeostat.store.operation import periodic
+from homeostat.store.shards import look_schedule, shards
+from homeostat.store.sql import notices
 
 WAKE = """
 import sys, time
@@ -105,11 +107,11 @@ def test_what_becomes_due_later_is_waited_for_until_then(database: Database) -> 
 def test_a_look_that_becomes_due_later_is_waited_for_until_then(database: Database) -> None:
     stack_id = add_stack(database)
     with database.read() as tx:
-        assert chores.due_in(tx, NOW, 20.0)[chores.LOOK] == 20.0
+        assert periodic.due_in(tx, NOW, 20.0)[periodic.LOOK] == 20.0
     with database.write() as tx:
-        looking.observe_at(tx, stack_id, 0, NOW + 30)
+        look_schedule.observe_at(tx, stack_id, 0, NOW + 30)
     with database.read() as tx:
-        waits = [chores.due_in(tx, now, 20.0)[chores.LOOK] for now in (NOW, NOW + 20, NOW + 40)]
+        waits = [periodic.due_in(tx, now, 20.0)[periodic.LOOK] for now in (NOW, NOW + 20, NOW + 40)]
     assert waits == [20.0, 10.0, 0.0]
 
 

@@ -12,9 +12,11 @@ from tests.contract.store_cases import LEASE_S, NOW, add_stack, claim, locked, s
 from tests.waiting import until
 
 from homeostat.model.errors import Transient
-from homeostat.store import looking, ordering, shards, stacks
 from homeostat.store.database import Database
-from homeostat.store.shards import HEAL
+from homeostat.store.shards import look_schedule, shards
+from homeostat.store.shards.shards import HEAL
+from homeostat.store.sql import lock_order
+from homeostat.store.stacks import stacks
 
 ROOT, CHILD = "p-a", "p-b"
 """In the order in which their shards lie in the table."""
@@ -24,16 +26,16 @@ BLOCKED = text("SELECT count(*) FROM pg_stat_activity WHERE datname = current_da
 def unlocking(db: Database, tx: Connection) -> None:
     """The end of a pass over a root stack that is unlocked."""
     locked(db, tx, ROOT)
-    ordering.take_tree(tx, stacks.below(ROOT))
+    lock_order.take_tree(tx, stacks.below(ROOT))
     tx.execute(text("UPDATE shard SET lease_until = lease_until WHERE stack_id = 'p-a'"))
     shards.wake_all(tx, stacks.below(ROOT), NOW, HEAL)
 
 
 ACTS: dict[str, Callable[[Database, Connection], None]] = {
     "waking a tree": lambda db, tx: shards.wake_all(tx, stacks.below(ROOT), NOW, HEAL),
-    "asking to look at a tree": lambda db, tx: looking.ask_to_look(tx, stacks.below(ROOT), NOW),
-    "having looked": lambda db, tx: looking.looked(tx, [(ROOT, 0), (CHILD, 0)], NOW),
-    "not having seen": lambda db, tx: looking.not_seen(tx, [(ROOT, 0), (CHILD, 0)], "away"),
+    "asking to look at a tree": lambda db, tx: look_schedule.ask_to_look(tx, stacks.below(ROOT), NOW),
+    "having looked": lambda db, tx: look_schedule.looked(tx, [(ROOT, 0), (CHILD, 0)], NOW),
+    "not having seen": lambda db, tx: look_schedule.not_seen(tx, [(ROOT, 0), (CHILD, 0)], "away"),
     "unlocking a tree": unlocking,
 }
 

@@ -9,7 +9,7 @@ from tests.contract.store_cases import add_stack
 
 from homeostat.store import schema
 from homeostat.store.database import Database
-from homeostat.store.prepared import prepared
+from homeostat.store.sql.prepared import prepared
 
 stack = schema.stack
 built: list[dict[str, bool]] = []

@@ -7,10 +7,12 @@ from sqlalchemy import update
 from tests.contract.store_cases import LEASE_S, NOW, add_stack, claim, revise, shard_row, stack_row
 
 from homeostat.model.plan import Event
-from homeostat.planner.estimate import Happened
-from homeostat.store import events, progress, schema, workers
+from homeostat.planner.report.estimate import Happened
+from homeostat.store import events, schema
 from homeostat.store.database import Database
-from homeostat.store.progress import Counted
+from homeostat.store.operation import workers
+from homeostat.store.stacks import progress
+from homeostat.store.stacks.progress import Counted
 
 SHARD = schema.shard
 

@@ -7,11 +7,14 @@ import pytest
 from sqlalchemy import func, insert, select, update
 from tests.contract.store_cases import NOW, TIMEOUT_S, add_stack, claim, event, resource, stack_row
 
-from homeostat.store import events, purge, schema, stacks, worlds
+from homeostat.store import events, schema
 from homeostat.store.database import Database
-from homeostat.store.purge import Removed, Rules
-from homeostat.store.stacks import Desired, NewStack
-from homeostat.store.worlds import Writes
+from homeostat.store.operation import purge
+from homeostat.store.operation.purge import Removed, Rules
+from homeostat.store.shards import shard_state
+from homeostat.store.shards.shard_state import Writes
+from homeostat.store.stacks import stacks
+from homeostat.store.stacks.stacks import Desired, NewStack
 
 DAY_S = 86_400.0
 RULES = Rules(deleted_before=NOW - 30 * DAY_S, events_max=1000)
@@ -87,7 +90,7 @@ def test_a_deleted_child_stays_while_its_owner_refers_to_it(database: Database) 
     with database.write() as tx:
         writes = Writes()
         writes.insert(row)
-        worlds.record(database, tx, parent, writes, NOW)
+        shard_state.record(database, tx, parent, writes, NOW)
     assert purge.purge(database, RULES).stacks == 0
     with database.write() as tx:
         tx.execute(schema.resource.delete())

@@ -15,8 +15,10 @@ from tests.contract.store_cases import (
 )
 
 from homeostat.model.status import Action, Status, joined
-from homeostat.store import cancelling, deleting, resting, schema, shards, worlds
+from homeostat.store import schema
 from homeostat.store.database import Database
+from homeostat.store.shards import shard_state, shards
+from homeostat.store.stacks import cancellation, deletion, status_at_rest
 
 
 def state(db: Database, stack_id: str) -> str:
@@ -38,14 +40,14 @@ def tell(db: Database, stack_id: str, failures: int, *, at_rest: bool = True) ->
     with db.write() as tx:
         locked(db, tx, stack_id)
         shards.count_failures(tx, stack_id, 0, 1 if failures else -1)
-        return resting.tell(db, tx, stack_id, 0, failures, NOW, at_rest=at_rest)
+        return status_at_rest.tell(db, tx, stack_id, 0, failures, NOW, at_rest=at_rest)
 
 
 def test_a_failure_is_told_and_that_it_is_over(database: Database) -> None:
     stack_id = well(database)
     with database.write() as tx:
         ill = resource("k1", stack_id, action=Action.CREATE, status=Status.FAILED, reason="no room")
-        worlds.encode_new(database, [ill]).store(tx)
+        shard_state.encode_new(database, [ill]).store(tx)
     assert tell(database, stack_id, 1) is None
     assert state(database, stack_id) == "CHECK_FAILED"
     assert stack_row(database, stack_id).reason == "Resource CHECK failed: a: no room"
@@ -66,7 +68,7 @@ def test_a_nested_stack_waits_until_its_parent_has_heard(database: Database) -> 
     parent = well(database)
     child = well(database, "child", parent_id=parent, parent_name="grp", parent_key="k", parent_shard=0, depth=1)
     revise(database, parent, action=Action.SNAPSHOT)
-    assert tell(database, child, 1) == NOW + resting.LATER_S
+    assert tell(database, child, 1) == NOW + status_at_rest.LATER_S
     assert state(database, child) == "CREATE_COMPLETE"
 
 
@@ -78,7 +80,7 @@ def test_cancelling_ends_the_whole_tree_and_wakes_it(database: Database) -> None
         revise(database, stack_id, action=action)
     with database.write() as tx:
         tx.execute(update(schema.shard).values(wake_at=None))
-        cancelling.cancel(database, tx, locked(database, tx, parent), NOW)
+        cancellation.cancel(database, tx, locked(database, tx, parent), NOW)
     assert [state(database, each) for each in (parent, child)] == ["UPDATE_FAILED", "UPDATE_FAILED"]
     assert state(database, going) == "DELETE_IN_PROGRESS"
     assert [shard_row(database, each).wake_at for each in (parent, child, going)] == [NOW, NOW, None]
@@ -87,13 +89,13 @@ def test_cancelling_ends_the_whole_tree_and_wakes_it(database: Database) -> None
 def test_a_deletion_goes_on_with_the_policies_it_is_given(database: Database) -> None:
     stack_id = well(database)
     with database.write() as tx:
-        worlds.encode_new(database, [resource("k1", stack_id), resource("k2", stack_id, "b")]).store(tx)
+        shard_state.encode_new(database, [resource("k1", stack_id), resource("k2", stack_id, "b")]).store(tx)
     revise(database, stack_id, action=Action.DELETE)
     with database.write() as tx:
-        number = deleting.go_on(database, tx, locked(database, tx, stack_id), TEMPLATE, {"a": "Retain"}, NOW, TIMEOUT_S)
+        number = deletion.go_on(database, tx, locked(database, tx, stack_id), TEMPLATE, {"a": "Retain"}, NOW, TIMEOUT_S)
     assert (state(database, stack_id), stack_row(database, stack_id).revision) == ("DELETE_IN_PROGRESS", number)
     with database.read() as tx:
-        rows, _ = worlds.load_rows(tx, stack_id, 0)
+        rows, _ = shard_state.load_rows(tx, stack_id, 0)
     assert {row.name: (row.deletion_policy, row.version) for row in rows.values()} == {
         "a": ("Retain", 1),
         "b": ("Delete", 0),

@@ -11,13 +11,17 @@ from tests.contract.store_cases import NOW, TIMEOUT_S, claim, resource
 
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.world import Resource, Seen
-from homeostat.store import keyfile, records, resealing, schema, sealing, sightings, stacks, worlds
+from homeostat.store import schema
+from homeostat.store.builtin import records
+from homeostat.store.builtin.records import Record
 from homeostat.store.database import Database
-from homeostat.store.keyfile import KeyFile
-from homeostat.store.records import Record
-from homeostat.store.sealing import Keyring, Lost, Unreadable, key_id
-from homeostat.store.stacks import Desired, NewStack
-from homeostat.store.worlds import Writes
+from homeostat.store.encryption import key_rotation, keyfile, sealed_cells
+from homeostat.store.encryption.keyfile import KeyFile
+from homeostat.store.encryption.sealed_cells import Keyring, Lost, Unreadable, key_id
+from homeostat.store.shards import observations, shard_state
+from homeostat.store.shards.shard_state import Writes
+from homeostat.store.stacks import stacks
+from homeostat.store.stacks.stacks import Desired, NewStack
 
 OLD, NEW = Keyring([b"o" * 64]), Keyring([b"n" * 64, b"o" * 64])
 SECRET = "correct horse battery staple"
@@ -39,7 +43,7 @@ def add(db: Database, name: str, *, secret: bool | None = None, value: str = SEC
     writes.properties.append((row, {"password": value}))
     with db.write() as tx:
         stacks.add(db, tx, NewStack(name, "p", name), desired, NOW, TIMEOUT_S)
-        worlds.record(db, tx, name, writes, NOW, secret=secret)
+        shard_state.record(db, tx, name, writes, NOW, secret=secret)
         records.add(db, tx, [Record(f"r-{name}", "config", "p", f"t-{name}", {"o": value}, secret={"key": value})])
     return name
 
@@ -56,14 +60,14 @@ def everything(db: Database) -> str:
 
 def read(db: Database, name: str) -> tuple[Desired, Resource, Seen, Record | None]:
     with db.read() as tx:
-        rows, seen = worlds.load_rows(tx, name, 0)
+        rows, seen = shard_state.load_rows(tx, name, 0)
         key = f"k-{name}"
         return stacks.desired_of(tx, name, 1), rows[key], seen[key], records.get(tx, f"r-{name}")
 
 
 def counts(db: Database) -> dict[str, int]:
     with db.read() as tx:
-        return resealing.counts(tx)
+        return key_rotation.counts(tx)
 
 
 def test_what_is_sealed_is_read_back_and_found_nowhere(db: Database) -> None:
@@ -84,7 +88,7 @@ def test_rows_of_stacks_without_secrets_are_plain(db: Database) -> None:
     with db.read() as tx:
         found = tx.execute(text("SELECT properties FROM resource")).scalar_one()
     assert found == '{"password":"harmless"}'
-    assert counts(db).get(resealing.PLAIN, 0) == 0
+    assert counts(db).get(key_rotation.PLAIN, 0) == 0
 
 
 def test_plain_rows_from_before_are_read_on(database: Database) -> None:
@@ -120,8 +124,8 @@ def test_a_lost_key_stops_only_who_needs_it(db: Database) -> None:
     add(db, "ours")
     assert read(db, "ours")[1].properties == {"password": SECRET}
     with db.read() as tx:
-        rows, _ = worlds.load_rows(tx, "theirs", 0)
-        watched = sightings.by_handle(tx, ["h-ours", "h-theirs"], ["OS::Nova::Server"])
+        rows, _ = shard_state.load_rows(tx, "theirs", 0)
+        watched = observations.by_handle(tx, ["h-ours", "h-theirs"], ["OS::Nova::Server"])
     lost: Any = rows["k-theirs"].properties
     assert [each.handle for each in watched] == ["h-ours"]
     assert isinstance(lost, Lost)
@@ -145,12 +149,12 @@ def test_what_cannot_be_read_is_never_written_over(db: Database) -> None:
     add(db, "web")
     db.use_keys(Keyring([b"x" * 64]))
     with db.read() as tx:
-        rows, _ = worlds.load_rows(tx, "web", 0)
+        rows, _ = shard_state.load_rows(tx, "web", 0)
     before = everything(db)
     writes = Writes()
     writes.intend(rows["k-web"])
     with pytest.raises((TypeError, Unreadable)), db.write() as tx:
-        worlds.record(db, tx, "web", writes, NOW)
+        shard_state.record(db, tx, "web", writes, NOW)
     assert everything(db) == before
 
 
@@ -158,7 +162,7 @@ def test_the_time_since_when_a_property_is_so_survives_sealing(db: Database) -> 
     add(db, "web")
     with db.write() as tx:
         seen = [("k-web", "a", {"password": SECRET, "x": 1})]
-        worlds.encode_properties(tx.dialect, "web", seen, NOW + 60, True).store(tx)
+        shard_state.encode_properties(tx.dialect, "web", seen, NOW + 60, True).store(tx)
     table = schema.resource_properties_observed
     with db.read() as tx:
         since = {row.prop_name: row.since for row in tx.execute(select(table.c.prop_name, table.c.since))}
@@ -169,17 +173,17 @@ def test_observers_seal_what_they_see_of_sealed_rows(db: Database) -> None:
     add(db, "web")
     add(db, "open", secret=False, value="harmless")
     with db.read() as tx:
-        watched = sightings.by_handle(tx, ["h-web", "h-open"], ["OS::Nova::Server"])
+        watched = observations.by_handle(tx, ["h-web", "h-open"], ["OS::Nova::Server"])
     looks = [
         (each, Observation(Presence.PRESENT, each.handle, {"value": f"other {SECRET}"}, NOW + 1)) for each in watched
     ]
     with db.write() as tx:
-        sightings.record(tx, sightings.write_out(db, looks))
+        observations.record(tx, observations.write_out(db, looks))
     with db.read() as tx:
         found = tx.execute(text("SELECT stack_id, object FROM resource_observed"))
         cells = {row.stack_id: row.object for row in found}
-    assert sealing.is_sealed(cells["web"])
-    assert not sealing.is_sealed(cells["open"])
+    assert sealed_cells.is_sealed(cells["web"])
+    assert not sealed_cells.is_sealed(cells["open"])
 
 
 # -- changing keys -----------------------------------------------------------------------------------------------------
@@ -194,18 +198,18 @@ def test_all_is_sealed_anew(database: Database) -> None:
     add(database, "new")
     add(database, "open", secret=False, value="harmless")
     before = counts(database)
-    assert set(before) == {OLD.newest, NEW.newest, resealing.PLAIN}
+    assert set(before) == {OLD.newest, NEW.newest, key_rotation.PLAIN}
 
-    done = resealing.reseal(database)
+    done = key_rotation.reseal(database)
     assert not done.lost
-    assert done.cells == before[OLD.newest] + before[resealing.PLAIN]
+    assert done.cells == before[OLD.newest] + before[key_rotation.PLAIN]
     assert counts(database) == {NEW.newest: sum(before.values())}
     assert SECRET not in everything(database)
     database.use_keys(Keyring([b"n" * 64]))
     for name in ("plain", "old0", "new"):
         assert read(database, name)[1].properties == {"password": SECRET}
         assert read(database, name)[0].files == {"f": SECRET}
-    assert resealing.reseal(database).cells == 0
+    assert key_rotation.reseal(database).cells == 0
 
 
 def test_all_is_opened_for_good(db: Database) -> None:
@@ -213,8 +217,8 @@ def test_all_is_opened_for_good(db: Database) -> None:
     add(db, "web")
     before = counts(db)
     db.use_keys(Keyring([b"o" * 64], sealing=False))
-    assert resealing.reseal(db).cells == sum(before.values())
-    assert counts(db) == {resealing.PLAIN: sum(before.values())}
+    assert key_rotation.reseal(db).cells == sum(before.values())
+    assert counts(db) == {key_rotation.PLAIN: sum(before.values())}
     db.use_keys(Keyring())
     assert read(db, "web")[1].properties == {"password": SECRET}
 
@@ -222,7 +226,7 @@ def test_all_is_opened_for_good(db: Database) -> None:
 def test_whoever_writes_meanwhile_wins(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     add(db, "web")
     db.use_keys(NEW)
-    batch = resealing._batch
+    batch = key_rotation._batch
 
     def written_behind(tx: Any, table: Any, *more: Any) -> Any:
         rows = batch(tx, table, *more)
@@ -236,8 +240,8 @@ def test_whoever_writes_meanwhile_wins(db: Database, monkeypatch: pytest.MonkeyP
         with db.write() as tx:
             tx.execute(update(schema.record).values(object={"o": "newer"}))
 
-    monkeypatch.setattr(resealing, "_batch", written_behind)
-    resealing.reseal(db)
+    monkeypatch.setattr(key_rotation, "_batch", written_behind)
+    key_rotation.reseal(db)
     found = read(db, "web")[3]
     assert found is not None
     assert (found.object, found.secret) == ({"o": "newer"}, {"key": SECRET})
@@ -248,14 +252,14 @@ def test_sealing_anew_does_not_disturb_who_works(db: Database) -> None:
     add(db, "web")
     lease = claim(db, "web", at=NOW + 1)
     with db.read() as tx:
-        rows, _ = worlds.load_rows(tx, "web", 0)
+        rows, _ = shard_state.load_rows(tx, "web", 0)
     db.use_keys(NEW)
-    resealing.reseal(db)
+    key_rotation.reseal(db)
     writes = Writes()
     rows["k-web"].properties = {"password": "changed"}
     writes.intend(rows["k-web"])
     with db.write() as tx:
-        worlds.record(db, tx, lease.stack_id, writes, NOW)
+        shard_state.record(db, tx, lease.stack_id, writes, NOW)
     assert read(db, "web")[1].properties == {"password": "changed"}
 
 
@@ -263,7 +267,7 @@ def test_what_is_lost_is_named_and_left_alone(db: Database) -> None:
     add(db, "web")
     before = counts(db)
     db.use_keys(Keyring([b"x" * 64]))
-    done = resealing.reseal(db)
+    done = key_rotation.reseal(db)
     assert done.cells == 0
     assert sum(done.lost.values()) == before[OLD.newest]
     assert any("record.secret" in why for why in done.lost)

@@ -7,12 +7,14 @@ from typing import Any
 from sqlalchemy import select, update
 from tests.contract.store_cases import NOW, TIMEOUT_S, add_stack, at_once, locked, resource, shard_row, stack_row
 
-from homeostat.convergence import series
+from homeostat.convergence import rollout
 from homeostat.model.status import Action, Status
-from homeostat.store import schema, stacks, worlds
+from homeostat.store import schema
 from homeostat.store.database import Database
-from homeostat.store.stacks import Desired
-from homeostat.store.worlds import Writes
+from homeostat.store.shards import shard_state
+from homeostat.store.shards.shard_state import Writes
+from homeostat.store.stacks import stacks
+from homeostat.store.stacks.stacks import Desired
 
 OLD, NEW = {"type": "T::Old"}, {"type": "T::New"}
 
@@ -44,8 +46,8 @@ def rest(db: Database, stack_id: str, numbers: Collection[int], at: float = NOW)
             stacks.for_update(db, tx, stack_id)
             mine = (table.c.stack_id == stack_id, table.c.number == number)
             tx.execute(update(table).where(*mine).values(settled_revision=revision, wake_at=None))
-            batch = series.next_batch(db, tx, stacks.facts(stack_row(db, stack_id)))
-            step_at = series.settle(db, tx, stack_id, revision, at, batch)
+            batch = rollout.next_batch(db, tx, stacks.facts(stack_row(db, stack_id)))
+            step_at = rollout.settle(db, tx, stack_id, revision, at, batch)
     return step_at
 
 
@@ -103,7 +105,7 @@ def test_a_newer_revision_ends_the_pause(database: Database) -> None:
         stacks.revise(database, tx, locked(database, tx, stack_id), Action.DELETE, stacks.EMPTY, NOW, TIMEOUT_S)
     assert stack_row(database, stack_id).step_at is None
     with database.write() as tx:
-        assert series.settle(database, tx, stack_id, 2, NOW + 60, None) is None, (
+        assert rollout.settle(database, tx, stack_id, 2, NOW + 60, None) is None, (
             "the old revision decides nothing any more"
         )
     assert stack_row(database, stack_id).revision == 3
@@ -142,6 +144,6 @@ def test_names_of_failed_resources(database: Database) -> None:
     for row in rows:
         writes.insert(row)
     with database.write() as tx:
-        worlds.record(database, tx, stack_id, writes, NOW)
+        shard_state.record(database, tx, stack_id, writes, NOW)
     with database.read() as tx:
-        assert worlds.failed_names(tx, stack_id) == {"bad"}
+        assert shard_state.failed_names(tx, stack_id) == {"bad"}

@@ -10,11 +10,12 @@ from tests.contract.store_cases import LEASE_S, NOW, add_stack, claim, revise, s
 from homeostat.model.errors import Superseded
 from homeostat.model.status import Action
 from homeostat.model.world import Resource
-from homeostat.store import looking, schema, shards, worlds
+from homeostat.store import schema
 from homeostat.store.database import Database
-from homeostat.store.looking import TAKEN_S
-from homeostat.store.shards import DRIFT, GARBAGE, HEAL, USER
-from homeostat.store.stacks import EMPTY
+from homeostat.store.shards import look_schedule, shard_state, shards
+from homeostat.store.shards.look_schedule import TAKEN_S
+from homeostat.store.shards.shards import DRIFT, GARBAGE, HEAL, USER
+from homeostat.store.stacks.stacks import EMPTY
 
 LATER = NOW + LEASE_S + 1
 
@@ -274,11 +275,11 @@ def test_a_shard_is_taken_for_observation_when_it_is_due_and_held_for_a_while(da
     """Whoever took it may die: then another one looks."""
     stack_id = add_stack(database)
     with database.write() as tx:
-        looking.observe_at(tx, stack_id, 0, NOW)
+        look_schedule.observe_at(tx, stack_id, 0, NOW)
         assert upcoming.next_observation(tx) == NOW
-        assert looking.take_for_observation(tx, NOW - 1, 10, 60.0) == {}
-        assert looking.take_for_observation(tx, NOW, 10, 60.0) == {(stack_id, 0): 60.0}
-        assert looking.take_for_observation(tx, NOW, 10, 60.0) == {}
+        assert look_schedule.take_for_observation(tx, NOW - 1, 10, 60.0) == {}
+        assert look_schedule.take_for_observation(tx, NOW, 10, 60.0) == {(stack_id, 0): 60.0}
+        assert look_schedule.take_for_observation(tx, NOW, 10, 60.0) == {}
         assert upcoming.next_observation(tx) == NOW + TAKEN_S
 
 
@@ -287,20 +288,20 @@ def test_whoever_looked_says_when_to_look_again(database: Database, again_at: fl
     stack_id = add_stack(database, shard_count=2)
     with database.write() as tx:
         for number in (0, 1):
-            looking.observe_at(tx, stack_id, number, NOW)
-        taken = looking.take_for_observation(tx, NOW, 10, 60.0)
-        looking.observe_at(tx, stack_id, 1, NOW + 1)  # asked for meanwhile
-        looking.look_again(tx, taken, NOW, again_at)
+            look_schedule.observe_at(tx, stack_id, number, NOW)
+        taken = look_schedule.take_for_observation(tx, NOW, 10, 60.0)
+        look_schedule.observe_at(tx, stack_id, 1, NOW + 1)  # asked for meanwhile
+        look_schedule.look_again(tx, taken, NOW, again_at)
     assert [shard_row(database, stack_id, number).observe_at for number in (0, 1)] == [again_at, NOW + 1]
 
 
 def test_who_comes_back_late_changes_no_look(database: Database) -> None:
     stack_id = add_stack(database)
     with database.write() as tx:
-        looking.observe_at(tx, stack_id, 0, NOW)
-        taken = looking.take_for_observation(tx, NOW, 10, 60.0)
-        assert looking.take_for_observation(tx, NOW + TAKEN_S, 10, 60.0) == taken
-        looking.look_again(tx, taken, NOW, NOW + 60)
+        look_schedule.observe_at(tx, stack_id, 0, NOW)
+        taken = look_schedule.take_for_observation(tx, NOW, 10, 60.0)
+        assert look_schedule.take_for_observation(tx, NOW + TAKEN_S, 10, 60.0) == taken
+        look_schedule.look_again(tx, taken, NOW, NOW + 60)
     assert shard_row(database, stack_id).observe_at == NOW + 2 * TAKEN_S
 
 
@@ -308,16 +309,16 @@ def test_the_longest_due_are_observed_first(database: Database) -> None:
     stack_id = add_stack(database, shard_count=3)
     with database.write() as tx:
         for number, at in enumerate((NOW - 1, NOW - 9, NOW - 5)):
-            looking.observe_at(tx, stack_id, number, at)
-        assert sorted(looking.take_for_observation(tx, NOW, 2, 60.0)) == [(stack_id, 1), (stack_id, 2)]
+            look_schedule.observe_at(tx, stack_id, number, at)
+        assert sorted(look_schedule.take_for_observation(tx, NOW, 2, 60.0)) == [(stack_id, 1), (stack_id, 2)]
 
 
 def test_what_has_nothing_to_look_at_is_not_observed(database: Database) -> None:
     stack_id = add_stack(database)
     with database.write() as tx:
-        looking.observe_at(tx, stack_id, 0, NOW)
-        looking.observe_at(tx, stack_id, 0, None)
-        assert looking.take_for_observation(tx, NOW, 10, 60.0) == {}
+        look_schedule.observe_at(tx, stack_id, 0, NOW)
+        look_schedule.observe_at(tx, stack_id, 0, None)
+        assert look_schedule.take_for_observation(tx, NOW, 10, 60.0) == {}
 
 
 def test_shards_go_with_their_stack(database: Database) -> None:
@@ -371,7 +372,7 @@ def test_shards_of_a_deleted_group_that_have_nothing_are_at_rest(database: Datab
     stack_id = add_stack(database, "group", shard_count=5)
     owned = claim(database, stack_id, 3)
     with database.write() as tx:
-        worlds.encode_new(database, [Resource("key0", stack_id, 2, "member", "OS::Heat::None")]).store(tx)
+        shard_state.encode_new(database, [Resource("key0", stack_id, 2, "member", "OS::Heat::None")]).store(tx)
     revise(database, stack_id, EMPTY, Action.DELETE, at=NOW + 1)
     assert sorted(due(database, NOW + 2)) == [(stack_id, 0), (stack_id, 2)]
     assert release(database, owned), "who owns one finds that out"

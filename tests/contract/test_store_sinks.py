@@ -9,10 +9,12 @@ from tests.contract.store_cases import NOW, TIMEOUT_S, add_stack, locked, revise
 
 from homeostat.model.plan import Event
 from homeostat.model.status import Action
-from homeostat.store import events, schema, sinks, stacks
+from homeostat.store import events, schema
+from homeostat.store.builtin import event_sinks
+from homeostat.store.builtin.event_sinks import TAKEN_S, Horizon, Sink
 from homeostat.store.database import Database
-from homeostat.store.sinks import TAKEN_S, Horizon, Sink
-from homeostat.store.stacks import Desired, NewStack
+from homeostat.store.stacks import stacks
+from homeostat.store.stacks.stacks import Desired, NewStack
 
 ONE = {"type": "webhook", "url": "https://one.example.com/"}
 TWO = {"type": "webhook", "url": "https://two.example.com/"}
@@ -36,21 +38,21 @@ def happen(db: Database, stack_id: str, name: str, at: float = NOW) -> None:
 
 def take(db: Database, at: float = NOW, horizon: int = FOR_EVER, limit: int = 10) -> list[Sink]:
     with db.read() as tx:
-        keys = sinks.due(tx, at, horizon, limit)
+        keys = event_sinks.due(tx, at, horizon, limit)
     with db.write() as tx:
-        return sinks.take(tx, keys, at)
+        return event_sinks.take(tx, keys, at)
 
 
 def untold(db: Database, sink: Sink) -> list[Any]:
     with db.read() as tx:
-        return sinks.untold(tx, sink, FOR_EVER, 100)
+        return event_sinks.untold(tx, sink, FOR_EVER, 100)
 
 
 def told(db: Database, sink: Sink) -> list[str]:
     """Tell it everything. Gives what was told."""
     rows = untold(db, sink)
     with db.write() as tx:
-        assert sinks.give_back(tx, replace(sink, cursor=rows[-1].seq, due_at=0.0))
+        assert event_sinks.give_back(tx, replace(sink, cursor=rows[-1].seq, due_at=0.0))
     return [row.name for row in rows]
 
 
@@ -80,7 +82,7 @@ def test_who_takes_a_sink_has_it_until_its_time_is_over(database: Database) -> N
     (second,) = take(database, NOW + TAKEN_S)
     assert [row.name for row in untold(database, second)] == ["web"], "what was not said to be told is told again"
     with database.write() as tx:
-        assert not sinks.give_back(tx, replace(first, cursor=99, due_at=0.0)), "somebody else has it"
+        assert not event_sinks.give_back(tx, replace(first, cursor=99, due_at=0.0)), "somebody else has it"
     assert [each.cursor for each in kept(database)] == [0]
     assert told(database, second) == ["web"]
 
@@ -89,10 +91,10 @@ def test_who_comes_second_takes_what_is_left(database: Database) -> None:
     for name in ("a", "b"):
         add(database, ONE, name=name)
     with database.read() as tx:
-        keys = sinks.due(tx, NOW, FOR_EVER, 10)
+        keys = event_sinks.due(tx, NOW, FOR_EVER, 10)
     assert [each.stack_id for each in take(database, limit=1)] == ["a"]
     with database.write() as tx:
-        assert [each.stack_id for each in sinks.take(tx, keys, NOW)] == ["b"]
+        assert [each.stack_id for each in event_sinks.take(tx, keys, NOW)] == ["b"]
 
 
 @pytest.mark.postgresql
@@ -101,9 +103,9 @@ def test_what_another_one_is_taking_is_passed_over(database: Database) -> None:
         pytest.skip("only one writes at a time")
     add(database, ONE)
     with database.read() as tx:
-        keys = sinks.due(tx, NOW, FOR_EVER, 10)
+        keys = event_sinks.due(tx, NOW, FOR_EVER, 10)
     with database.write() as tx:
-        assert len(sinks.take(tx, keys, NOW)) == 1
+        assert len(event_sinks.take(tx, keys, NOW)) == 1
         assert take(database) == [], "and not waited for"
 
 
@@ -112,10 +114,10 @@ def test_those_that_fail_come_last(database: Database) -> None:
         add(database, ONE, name=name)
     (first,) = take(database, limit=1)
     with database.write() as tx:
-        sinks.give_back(tx, replace(first, due_at=0.0, failures=1, failing_since=NOW, reason="no answer"))
+        event_sinks.give_back(tx, replace(first, due_at=0.0, failures=1, failing_since=NOW, reason="no answer"))
     assert [each.stack_id for each in take(database, limit=1)] == ["b"]
     with database.read() as tx:
-        (row,) = sinks.failing(tx)
+        (row,) = event_sinks.failing(tx)
     assert (row.stack, row.settings, row.failing_since, row.reason) == ("a", ONE, NOW, "no answer")
 
 
@@ -173,17 +175,17 @@ def test_what_is_too_old_is_counted(database: Database) -> None:
     (sink,) = take(database)
     rows = untold(database, sink)
     with database.read() as tx:
-        assert sinks.older(tx, sink, FOR_EVER, NOW + 15) == (2, rows[1].seq)
-        assert sinks.older(tx, sink, FOR_EVER, NOW) == (0, 0)
+        assert event_sinks.older(tx, sink, FOR_EVER, NOW + 15) == (2, rows[1].seq)
+        assert event_sinks.older(tx, sink, FOR_EVER, NOW) == (0, 0)
 
 
 def test_without_sinks_nothing_is_due(database: Database) -> None:
     add_stack(database)
     with database.read() as tx:
-        assert not sinks.any_due(tx, NOW)
+        assert not event_sinks.any_due(tx, NOW)
     add(database, ONE, name="told")
     with database.read() as tx:
-        assert sinks.any_due(tx, NOW)
+        assert event_sinks.any_due(tx, NOW)
 
 
 def test_an_event_that_turns_up_late_is_waited_for(database: Database) -> None:

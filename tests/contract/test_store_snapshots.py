@@ -7,9 +7,11 @@ from sqlalchemy import select
 from tests.contract.store_cases import NOW, TIMEOUT_S, add_stack, come_to_rest, locked, revise, stack_row
 
 from homeostat.model.plan import Part
-from homeostat.store import purge, schema, snapshots, stacks
+from homeostat.store import schema
 from homeostat.store.database import Database
-from homeostat.store.purge import Rules
+from homeostat.store.operation import purge
+from homeostat.store.operation.purge import Rules
+from homeostat.store.stacks import snapshots, stacks
 
 DAY_S = 86_400.0
 

@@ -9,10 +9,12 @@ from tests.contract.store_cases import NOW, add_stack, come_to_rest, event, reso
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.status import Action
 from homeostat.model.world import Seen
-from homeostat.store import events, stacks, views, worlds
+from homeostat.store import events
 from homeostat.store.database import Database
-from homeostat.store.views import Listing, Tags
-from homeostat.store.worlds import Writes
+from homeostat.store.shards import shard_state
+from homeostat.store.shards.shard_state import Writes
+from homeostat.store.stacks import stacks, views
+from homeostat.store.stacks.views import Listing, Tags
 
 TAGS = {"a": ["red"], "b": ["red", "blue"], "c": ["blue", "dark blue"], "d": None, "e": ['say "red"', "Red", "é"]}
 
@@ -106,7 +108,7 @@ def test_resources_of_some_names_and_shards(database: Database) -> None:
     writes.seen["k1"] = (row, Seen(Observation(Presence.PRESENT, "h", {"status": "active"}, NOW), 1))
     writes.properties.append((row, {"flavor": "small", "tags": [1]}))
     with database.write() as tx:
-        worlds.record(database, tx, "p-web", writes, NOW)
+        shard_state.record(database, tx, "p-web", writes, NOW)
     with database.read() as tx:
         rows, seen = views.resources(tx, "p-web")
         assert list(rows) == ["k1", "k2", "k4", "k3"], "by shard, in the order they were made"

@@ -5,9 +5,10 @@ from tests.contract.store_cases import NOW, add_stack, resource
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Event
 from homeostat.model.world import Seen
-from homeostat.store import stacks, views, worlds
 from homeostat.store.database import Database
-from homeostat.store.worlds import Writes
+from homeostat.store.shards import shard_state
+from homeostat.store.shards.shard_state import Writes
+from homeostat.store.stacks import stacks, views
 
 SAID = "no room\0 for it \\u0000"
 
@@ -19,7 +20,7 @@ def test_a_nul_character_in_what_a_cloud_says(database: Database) -> None:
     writes.insert(row)
     writes.seen["k1"] = (row, Seen(Observation(Presence.PRESENT, "h", {"fault": SAID}, NOW, SAID), 1))
     with database.write() as tx:
-        worlds.record(database, tx, "p-web", writes, NOW)
+        shard_state.record(database, tx, "p-web", writes, NOW)
         stacks.fail(database, tx, "p-web", 1, SAID, NOW)
     with database.read() as tx:
         rows, seen = views.resources(tx, "p-web")

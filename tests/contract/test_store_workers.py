@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from tests.contract.store_cases import NOW
 
-from homeostat.store import workers
 from homeostat.store.database import Database
-from homeostat.store.workers import FORGOTTEN_S, SILENT_S, Worker
+from homeostat.store.operation import workers
+from homeostat.store.operation.workers import FORGOTTEN_S, SILENT_S, Worker
 
 ONE = Worker("host:1:a", "host", 1, "1.0", "sql", NOW, NOW)
 TWO = Worker("host:2:b", "host", 2, "1.1", "redis", NOW + 1, NOW + 1)

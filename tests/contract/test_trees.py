@@ -7,10 +7,10 @@ from functools import partial
 from tests.contract.store_cases import NOW, TIMEOUT_S, add_stack, at_once, stack_row
 from tests.simulation.actors import VirtualClock
 
-from homeostat.convergence.trees import UNSEEN_SHARE, TooLarge, Trees
-from homeostat.store import stacks
+from homeostat.convergence.tree_size import UNSEEN_SHARE, TooLarge, Trees
 from homeostat.store.database import Database
-from homeostat.store.stacks import Desired, NewStack
+from homeostat.store.stacks import stacks
+from homeostat.store.stacks.stacks import Desired, NewStack
 
 QUOTA = 1000
 

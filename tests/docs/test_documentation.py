@@ -15,10 +15,10 @@ import yaml
 from bench import pictures, report
 
 from docs import examples, functions, generate, type_pages
-from homeostat.api.checking import check
+from homeostat.api.services.validation import check
 from homeostat.cli.state import State
 from homeostat.clouds.local import LocalCloud
-from homeostat.convergence.definitions import compile_desired
+from homeostat.desired.graphs import compile_desired
 from homeostat.model.desired import Identity
 from homeostat.model.plan import RELEASED_BY
 from homeostat.plugins import loading
@@ -26,7 +26,7 @@ from homeostat.resources import registry
 from homeostat.resources.base import ResourceType
 from homeostat.resources.registry import types
 from homeostat.resources.schema import Property
-from homeostat.store.stacks import Desired
+from homeostat.store.stacks.stacks import Desired
 from homeostat.templates import parse_environment, parse_template
 from tests.docs.pages import DOCS, Command, commands, files, templates
 

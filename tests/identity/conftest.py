@@ -11,8 +11,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from homeostat.api.keystone import KeystoneAccess
-from homeostat.api.server import ApiSettings
+from homeostat.api.access.keystone import KeystoneAccess
+from homeostat.api.http.server import ApiSettings
+from homeostat.builtin.cloud import Records
+from homeostat.builtin.server_agents import Furnished
+from homeostat.clock import Entropy
 from homeostat.clouds.heat_api import OWN, Region, Regions
 from homeostat.clouds.identity.config import read_config
 from homeostat.clouds.identity.keystone import Keystone
@@ -20,11 +23,8 @@ from homeostat.clouds.identity.trusts import Trusts
 from homeostat.clouds.identity.users import DomainUsers
 from homeostat.clouds.joined import JoinedCloud
 from homeostat.clouds.simulated import SimulatedCloud
-from homeostat.convergence.clock import Entropy
-from homeostat.convergence.delegating import Delegations
-from homeostat.convergence.furnishing import Furnished
-from homeostat.convergence.records import Records
-from homeostat.convergence.stackusers import StackUsers
+from homeostat.identity.stack_users import StackUsers
+from homeostat.identity.trusts import Delegations
 from homeostat.main import main
 from homeostat.store.database import Database
 from tests import keystone_server

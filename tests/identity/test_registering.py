@@ -15,7 +15,7 @@ from pathlib import Path
 import openstack
 import pytest
 
-from homeostat.api.keystone import KeystoneAccess
+from homeostat.api.access.keystone import KeystoneAccess
 from homeostat.cli.settings import ServiceSettings
 from homeostat.clouds.identity.config import read_config
 from homeostat.clouds.identity.keystone import Keystone

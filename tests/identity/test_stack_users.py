@@ -11,7 +11,7 @@ from sqlalchemy import func, select
 
 from homeostat.clouds.identity.users import DomainUsers
 from homeostat.store import schema
-from homeostat.store.stackusers import DEPARTED_PROJECT, DEPARTED_USER, STACK_USER, USER_PROJECT
+from homeostat.store.builtin.stack_users import DEPARTED_PROJECT, DEPARTED_USER, STACK_USER, USER_PROJECT
 from tests.identity.conftest import Entrusted, Person
 from tests.keystone_server import Admin, KeystoneServer
 from tests.waiting import until

@@ -6,8 +6,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from homeostat.api.enforcing import Policy
-from homeostat.api.keystone import KeystoneAccess
+from homeostat.api.access.enforcer import Policy
+from homeostat.api.access.keystone import KeystoneAccess
 from homeostat.model.errors import Rejected, Transient
 from tests.identity.conftest import Person, login
 from tests.keystone_server import Admin, KeystoneServer, token

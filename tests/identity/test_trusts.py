@@ -10,11 +10,12 @@ from sqlalchemy import select
 from homeostat.cli.doctor import Level, examine
 from homeostat.clouds.identity.errors import Denied
 from homeostat.clouds.identity.trusts import Trusts
-from homeostat.convergence import delegating
-from homeostat.convergence.delegating import Asker
-from homeostat.store import delegations, schema
+from homeostat.identity import trusts
+from homeostat.identity.trusts import Asker
+from homeostat.store import schema
+from homeostat.store.builtin import stored_trusts
+from homeostat.store.builtin.stored_trusts import ASKED, GONE, GOOD, Delegation
 from homeostat.store.database import Database
-from homeostat.store.delegations import ASKED, GONE, GOOD, Delegation
 from tests.identity.conftest import Entrusted, Person
 from tests.keystone_server import Admin, KeystoneServer
 from tests.waiting import until
@@ -173,7 +174,7 @@ def asked(service: Entrusted, person: Person, stack_id: str = "nowhere") -> Dele
     row = Delegation("d", stack_id, person.project_id, person.id, ASKED, object={"end": service.trusts.end_of(7)})
     row.due_at = 0.0
     with service.db.write() as tx:
-        delegations.add(tx, row)
+        stored_trusts.add(tx, row)
     return row
 
 
@@ -197,7 +198,7 @@ def test_a_stack_that_is_refused_leaves_no_trust(service: Entrusted, person: Per
 def test_while_keystone_is_down_nothing_is_begun_and_nothing_is_lost(
     service: Entrusted, person: Person, keystone: KeystoneServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delegating, "AGAIN_S", 0.5)
+    monkeypatch.setattr(trusts, "AGAIN_S", 0.5)
     with service.client(person) as http:
         stack_id = create(http, remote())
         settled(http, stack_id, status="CREATE_COMPLETE")

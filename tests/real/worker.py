@@ -5,8 +5,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from homeostat.convergence.clock import Entropy, SystemClock
-from homeostat.convergence.pass_ import Limits
+from homeostat.clock import Entropy, SystemClock
+from homeostat.convergence.reconciler import Limits
 from homeostat.convergence.worker import Worker
 from homeostat.store.database import Database
 from tests.real.cloud_server import SharedCloud

@@ -13,12 +13,13 @@ from typing import Any, cast
 
 from sqlalchemy import select, text
 
-from homeostat.api.intake import Intake, Intent, Quotas
-from homeostat.convergence.clock import Entropy
+from homeostat.api.services.stacks import Intake, Intent, Quotas
+from homeostat.clock import Entropy
 from homeostat.model.status import Status
-from homeostat.store import schema, workers
+from homeostat.store import schema
 from homeostat.store.database import Database
-from homeostat.store.workers import Worker
+from homeostat.store.operation import workers
+from homeostat.store.operation.workers import Worker
 from tests.real import cloud_server
 from tests.real.cloud_server import SharedCloud
 from tests.real.processes import CONTEXT

@@ -10,31 +10,31 @@ import greenlet
 from sqlalchemy import Connection
 from taskflow.exceptions import JobFailure, UnclaimableJob
 
-from homeostat.api.asks import Asks
-from homeostat.api.intake import Intake, Quotas
-from homeostat.api.marks import Marks
-from homeostat.api.moving import Moving
-from homeostat.api.snapshots import Snapshots
+from homeostat.api.services.actions import Asks
+from homeostat.api.services.marks import Marks
+from homeostat.api.services.snapshots import Snapshots
+from homeostat.api.services.stacks import Intake, Quotas
+from homeostat.api.services.transfer import Moving
+from homeostat.builtin.cloud import Records
+from homeostat.builtin.signals import Signals
+from homeostat.clock import AgreedClock, Entropy
 from homeostat.clouds.joined import JoinedCloud
 from homeostat.clouds.port import Sighting
 from homeostat.clouds.simulated import SimulatedCloud
-from homeostat.convergence.board import ShardBoard
-from homeostat.convergence.children import Children
-from homeostat.convergence.clock import AgreedClock, Entropy
-from homeostat.convergence.conductor import run_pass
-from homeostat.convergence.disposing import Disposer
-from homeostat.convergence.observing import Observer
-from homeostat.convergence.pass_ import Limits, Passes
-from homeostat.convergence.performing import Performer
-from homeostat.convergence.records import Records
-from homeostat.convergence.signalling import Signals
+from homeostat.convergence.executor import Performer
+from homeostat.convergence.jobs.board import ShardBoard
+from homeostat.convergence.jobs.conductor import run_pass
+from homeostat.convergence.nested_stacks import Children
+from homeostat.convergence.observer import Observer
+from homeostat.convergence.reconciler import Limits, Passes
+from homeostat.convergence.snapshot_gc import Disposer
 from homeostat.model.errors import Rejected, Superseded, Transient
 from homeostat.plugins.cloud import HandledClouds
 from homeostat.plugins.resource import Resource
-from homeostat.store import shards
 from homeostat.store.database import Database
-from homeostat.store.purge import Rules, purge
-from homeostat.store.shards import Lease
+from homeostat.store.operation.purge import Rules, purge
+from homeostat.store.shards import shards
+from homeostat.store.shards.shards import Lease
 
 URL = "http://api.test:8004"
 TIMEOUT_S = 900.0

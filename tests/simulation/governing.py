@@ -8,13 +8,13 @@ import random
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from homeostat.api.asks import Asks, Switches
-from homeostat.convergence.definitions import Graph
+from homeostat.api.services.actions import Asks, Switches
+from homeostat.desired.graphs import Graph
 from homeostat.model.status import Action, Status
 from homeostat.model.world import ASK, HEAL_SHARE
-from homeostat.planner.healing import CONSENT
+from homeostat.planner.policies.healing import CONSENT
 from homeostat.resources.registry import kind_of
-from homeostat.store.cancelling import MAKING
+from homeostat.store.stacks.cancellation import MAKING
 
 if TYPE_CHECKING:
     from tests.simulation.trouble import TroubledWorld

@@ -7,20 +7,22 @@ from typing import Any, Protocol
 
 from sqlalchemy import func, select
 
-from homeostat.convergence.definitions import Definitions, Graph
-from homeostat.convergence.loading import Loaded, load
+from homeostat.convergence.loader import Loaded, load
+from homeostat.desired.graphs import Definitions, Graph
 from homeostat.model.plan import Why
 from homeostat.model.status import MAINTENANCE, Action, Status
 from homeostat.model.world import Resource, Seen
 from homeostat.planner import Frontier
 from homeostat.planner.current import current_row
-from homeostat.planner.explain import Standing, explain
 from homeostat.planner.frontier import leftover_node
-from homeostat.planner.healing import CONSENT
-from homeostat.planner.patience import SEEN_TO_END
+from homeostat.planner.policies.healing import CONSENT
+from homeostat.planner.report.explain import Standing, explain
+from homeostat.planner.retry.deadlines import SEEN_TO_END
 from homeostat.resources.registry import kind_of
-from homeostat.store import schema, stacks, worlds
+from homeostat.store import schema
 from homeostat.store.database import Database
+from homeostat.store.shards import shard_state
+from homeostat.store.stacks import stacks
 
 READY = ("active", "available", "attached")
 COMPARED = ("flavor", "metadata", "description", "name", "size")
@@ -81,7 +83,7 @@ def _check_shard(world: Restable, stack: Any, number: int) -> set[str]:
     place = f"{stack.name}/{number}"
     with world.db.read() as tx:
         now = world.db.now_of(tx)
-        _, stored = worlds.load_rows(tx, stack.id, number)
+        _, stored = shard_state.load_rows(tx, stack.id, number)
         loaded, again = (load(tx, Definitions(), stack.id, number, now) for _ in range(2))
     shard, graph = loaded.shard, loaded.world.definitions
     assert not _news(loaded, stored), (
@@ -231,7 +233,7 @@ def reasons(world: Restable, stack: Any) -> list[Any]:
     with world.db.read() as tx:
         rows: dict[str, Resource] = {}
         for number in range(stack.shards):
-            rows |= worlds.load_rows(tx, stack.id, number)[0]
+            rows |= shard_state.load_rows(tx, stack.id, number)[0]
         facts = stacks.facts(stack)
     current = {row.name: current_row([r for r in rows.values() if r.name == row.name], facts) for row in rows.values()}
     return [

@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from homeostat.api.marks import Said
+from homeostat.api.services.marks import Said
 
 if TYPE_CHECKING:
     from tests.simulation.trouble import TroubledWorld

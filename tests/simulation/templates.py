@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-from homeostat.api.intake import Intent
+from homeostat.api.services.stacks import Intent
 from homeostat.templates.registry import HOOKS
 
 SIMPLE = (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from homeostat.api.intake import Intake
+from homeostat.api.services.stacks import Intake
 from homeostat.model.status import Status, joined
 from tests.simulation.templates import Wish
 from tests.simulation.world import SimulatedWorld

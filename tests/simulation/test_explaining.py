@@ -2,10 +2,10 @@
 
 import pytest
 
-from homeostat.convergence.definitions import Definitions
-from homeostat.convergence.explaining import Explaining
+from homeostat.convergence.explainer import Explaining
+from homeostat.desired.graphs import Definitions
 from homeostat.model.status import Status
-from homeostat.store import stacks
+from homeostat.store.stacks import stacks
 from tests.simulation.trouble import TroubledWorld
 
 EVERY = 40

@@ -9,7 +9,7 @@ import pytest
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Status
 from homeostat.resources.registry import kind_of
-from homeostat.store import records
+from homeostat.store.builtin import records
 from tests.simulation.templates import Gardener, Resources
 from tests.simulation.trouble import TroubledWorld
 

@@ -10,16 +10,17 @@ from unittest.mock import patch
 
 from sqlalchemy import select
 
-from homeostat.api.asks import Asks, Switches
-from homeostat.api.intake import Intake
-from homeostat.api.marks import Said
-from homeostat.api.moving import Moving
+from homeostat.api.services.actions import Asks, Switches
+from homeostat.api.services.marks import Said
+from homeostat.api.services.stacks import Intake
+from homeostat.api.services.transfer import Moving
 from homeostat.clouds.port import Sighting
 from homeostat.clouds.simulated import Faults, Weather
-from homeostat.convergence.braking import doubts
+from homeostat.convergence.healing_brake import doubts
 from homeostat.model.observed import Presence
 from homeostat.model.status import Status
-from homeostat.store import brakes, schema, shards
+from homeostat.store import schema
+from homeostat.store.shards import brakes, shards
 from tests.simulation.actors import Process
 from tests.simulation.governing import Governor
 from tests.simulation.losses import Losses

@@ -14,21 +14,22 @@ from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import Connection, Engine, NullPool, create_engine
 
+from homeostat.builtin.signals import SIGNAL
 from homeostat.clouds.port import Answer, Change, Intent, Operation
 from homeostat.clouds.simulated import SimulatedCloud
-from homeostat.convergence.conductor import DEADLY
-from homeostat.convergence.definitions import Graph, compile_graph
-from homeostat.convergence.signalling import SIGNAL
+from homeostat.convergence.jobs.conductor import DEADLY
+from homeostat.desired.graphs import Graph, compile_graph
 from homeostat.model.desired import Identity
 from homeostat.model.errors import NotFound
 from homeostat.model.observed import Observation
 from homeostat.model.status import MAINTENANCE, Action, DeletionPolicy, State, Status, joined, resource_may, stack_may
 from homeostat.model.world import Spares
+from homeostat.planner.actions.snapshot_state import TOO_LATE
 from homeostat.planner.current import current_row
-from homeostat.planner.depart import GONE, LET_GO
-from homeostat.planner.snapshots import TOO_LATE
-from homeostat.store import schema, stacks, views
+from homeostat.planner.lifecycle.deletion import GONE, LET_GO
+from homeostat.store import schema
 from homeostat.store.database import Database
+from homeostat.store.stacks import stacks, views
 from tests.simulation.governing import HealingLaws, is_asking
 
 BORN: State = (Action.INIT, Status.COMPLETE)

@@ -8,12 +8,14 @@ from unittest.mock import patch
 
 from sqlalchemy import Table, select
 
+from homeostat.clock import Entropy
 from homeostat.clouds.simulated import Faults, Weather
-from homeostat.convergence import definitions
-from homeostat.convergence.clock import Entropy
+from homeostat.desired import graphs
 from homeostat.model.status import Status
 from homeostat.plugins.resource import Resource
-from homeostat.store import brakes, forsaken, records, schema
+from homeostat.store import schema
+from homeostat.store.builtin import records
+from homeostat.store.shards import brakes, orphans
 from tests.simulation.actors import Actor, Api, Process, VirtualClock, Worker
 from tests.simulation.invariants import check_rest, reasons
 from tests.simulation.watching import WatchedCloud, WatchedDatabase, Watcher
@@ -59,7 +61,7 @@ class SimulatedWorld:
         *,
         projects: tuple[str, ...] = ("p",),
         workers: int = 1,
-        members_per_shard: int = definitions.MEMBERS_PER_SHARD,
+        members_per_shard: int = graphs.MEMBERS_PER_SHARD,
         few: int = brakes.FEW,
     ) -> None:
         self.seed = seed
@@ -216,8 +218,8 @@ class SimulatedWorld:
 
     def run(self) -> None:
         with (
-            patch.object(definitions, "MEMBERS_PER_SHARD", self.members_per_shard),
-            patch.object(forsaken, "PATIENCE_S", PATIENCE_S),
+            patch.object(graphs, "MEMBERS_PER_SHARD", self.members_per_shard),
+            patch.object(orphans, "PATIENCE_S", PATIENCE_S),
             patch.object(brakes, "FEW", self.few),
         ):
             self.happen()

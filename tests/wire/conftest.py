@@ -11,7 +11,7 @@ from heatclient.v1.client import Client as HeatClient
 from keystoneauth1.noauth import NoAuth
 from keystoneauth1.session import Session
 
-from homeostat.api.auth import NoAccess
+from homeostat.api.access.auth import NoAccess
 from homeostat.clouds.simulated import SimulatedCloud
 from tests.wire import templates
 from tests.wire.commands import OpenStack

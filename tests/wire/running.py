@@ -11,20 +11,19 @@ from typing import Any
 
 import httpx
 
-from homeostat.api.auth import Access
-from homeostat.api.server import ApiSettings, run, server
+from homeostat.api.access.auth import Access
+from homeostat.api.http.server import ApiSettings, run, server
+from homeostat.builtin.cloud import Records
+from homeostat.builtin.server_agents import Furnished
+from homeostat.clock import Entropy, SystemClock
 from homeostat.clouds.joined import JoinedCloud
 from homeostat.clouds.outbound import Outbound, Rules
-from homeostat.clouds.port import Cloud
+from homeostat.clouds.port import Cloud, Clouds
 from homeostat.clouds.simulated import SimulatedCloud
-from homeostat.convergence.clock import Entropy, SystemClock
-from homeostat.convergence.delegating import Delegations
-from homeostat.convergence.furnishing import Furnished
-from homeostat.convergence.pass_ import Limits
-from homeostat.convergence.performing import Clouds
-from homeostat.convergence.records import Records
-from homeostat.convergence.sinks import Sinks
+from homeostat.convergence.reconciler import Limits
 from homeostat.convergence.worker import Worker
+from homeostat.identity.trusts import Delegations
+from homeostat.notifications.sinks import Sinks
 from homeostat.store.database import Database, sqlite_url
 from tests.waiting import until
 

@@ -15,11 +15,11 @@ from heatclient import exc
 from keystoneauth1.http_basic import HTTPBasicAuth
 from keystoneauth1.session import Session
 
-from homeostat.api.auth import BasicAccess, NoAccess, read_accounts
-from homeostat.api.enforcing import Policy
-from homeostat.api.server import ApiSettings, run_api
+from homeostat.api.access.auth import BasicAccess, NoAccess, read_accounts
+from homeostat.api.access.enforcer import Policy
+from homeostat.api.http.server import ApiSettings, run_api
+from homeostat.clock import Entropy, SystemClock
 from homeostat.clouds.simulated import SimulatedCloud
-from homeostat.convergence.clock import Entropy, SystemClock
 from homeostat.model.errors import Rejected
 from homeostat.store.database import Database
 from tests.wire import templates

@@ -9,7 +9,8 @@ from heatclient import exc
 from heatclient.v1.client import Client as HeatClient
 from sqlalchemy import select, update
 
-from homeostat.store import schema, shards
+from homeostat.store import schema
+from homeostat.store.shards import shards
 from tests.waiting import until
 from tests.wire.running import Running, settled
 

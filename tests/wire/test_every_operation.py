@@ -14,10 +14,10 @@ import schemathesis
 from hypothesis import HealthCheck, settings
 from schemathesis.checks import CHECKS
 
-from homeostat.api.app import create_app
-from homeostat.api.auth import NoAccess
-from homeostat.api.intake import Intake, Quotas
-from homeostat.convergence.clock import Entropy, SystemClock
+from homeostat.api.access.auth import NoAccess
+from homeostat.api.http.app import create_app
+from homeostat.api.services.stacks import Intake, Quotas
+from homeostat.clock import Entropy, SystemClock
 from homeostat.store.database import Database
 from tests.wire import templates
 from tests.wire.running import Running, settled

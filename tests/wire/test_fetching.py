@@ -10,8 +10,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from homeostat.api.auth import NoAccess
-from homeostat.api.server import ApiSettings
+from homeostat.api.access.auth import NoAccess
+from homeostat.api.http.server import ApiSettings
 from homeostat.clouds.outbound import Rules
 from tests.wire import templates
 from tests.wire.running import database, serving

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from homeostat.api.auth import NoAccess
+from homeostat.api.access.auth import NoAccess
 from tests.wire import templates
 from tests.wire.running import database, serving, settled
 

@@ -9,7 +9,7 @@ import pytest
 from heatclient import exc
 from heatclient.v1.client import Client
 
-from homeostat.store import workers
+from homeostat.store.operation import workers
 from tests.waiting import until
 from tests.wire import templates
 from tests.wire.running import Running, settled

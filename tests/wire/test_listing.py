@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from homeostat.api.auth import NoAccess
-from homeostat.api.server import ApiSettings, Limits
+from homeostat.api.access.auth import NoAccess
+from homeostat.api.http.server import ApiSettings, Limits
 from tests.wire import templates
 from tests.wire.running import Running, serving, settled
 

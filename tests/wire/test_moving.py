@@ -10,9 +10,9 @@ import pytest
 from heatclient.exc import HTTPBadRequest, HTTPNotFound
 from heatclient.v1.client import Client as HeatClient
 
-from homeostat.api.auth import NoAccess
-from homeostat.api.intake import Quotas
-from homeostat.api.server import ApiSettings
+from homeostat.api.access.auth import NoAccess
+from homeostat.api.http.server import ApiSettings
+from homeostat.api.services.stacks import Quotas
 from homeostat.clouds.port import Intent
 from homeostat.clouds.simulated import SimulatedCloud
 from tests.waiting import until

@@ -19,7 +19,7 @@ from heatclient.v1.client import Client as HeatClient
 from keystoneauth1.noauth import NoAuth
 from keystoneauth1.session import Session
 
-from homeostat.api.auth import BasicAccess, NoAccess
+from homeostat.api.access.auth import BasicAccess, NoAccess
 from homeostat.clouds import heat_api
 from homeostat.clouds.heat_api import (
     KIND,

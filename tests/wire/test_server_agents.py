@@ -24,7 +24,7 @@ from botocore.config import Config
 from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 
-from homeostat.api.auth import BasicAccess
+from homeostat.api.access.auth import BasicAccess
 from homeostat.clouds.simulated import SimulatedCloud
 from tests.waiting import until
 from tests.wire.running import database, serving, settled, working

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from homeostat.api.app import Limits
-from homeostat.api.auth import NoAccess
-from homeostat.api.connections import Patience
-from homeostat.api.server import ApiSettings
+from homeostat.api.access.auth import NoAccess
+from homeostat.api.http.app import Limits
+from homeostat.api.http.connections import Patience
+from homeostat.api.http.server import ApiSettings
 from homeostat.clouds.simulated import SimulatedCloud
 from tests.waiting import PATIENCE_S
 from tests.wire import templates

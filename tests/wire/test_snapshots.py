@@ -13,7 +13,7 @@ from heatclient.v1.client import Client as HeatClient
 from keystoneauth1.noauth import NoAuth
 from keystoneauth1.session import Session
 
-from homeostat.api.auth import NoAccess
+from homeostat.api.access.auth import NoAccess
 from homeostat.clouds.local import LocalCloud
 from tests.waiting import until
 from tests.wire import templates

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from sqlalchemy import text
 
-from homeostat.api.auth import NoAccess
+from homeostat.api.access.auth import NoAccess
 from homeostat.store.database import Database, sqlite_url
 from tests.waiting import until
 from tests.wire import templates
@@ -20,9 +20,9 @@ from tests.wire.running import database, serving
 
 SCRIPT = """
 import sys, time
-from homeostat.api.auth import NoAccess
-from homeostat.api.server import ApiSettings, run_api
-from homeostat.convergence.clock import Entropy, SystemClock
+from homeostat.api.access.auth import NoAccess
+from homeostat.api.http.server import ApiSettings, run_api
+from homeostat.clock import Entropy, SystemClock
 from homeostat.store.database import Database
 run_api(Database(sys.argv[1], time.time), SystemClock(), Entropy(), NoAccess(), ApiSettings(port=int(sys.argv[2])))
 """

@@ -1,6 +1,8 @@
-"""HTTP, translation only.
+"""The HTTP APIs: translate requests into calls, and results into responses.
 
-`intake` the single write path of desired states, `asks` what else users ask · `graphs` what stored revisions mean ·
-`orchestration` the Orchestration API v1 · `auth` who may ask · `middleware`, `asking`, `answers`, `faults` around
-every request · `app`, `server` the whole.
+- `http`: the application, its middleware, the request context and error responses
+- `access`: authentication, authorization, signed URLs
+- `services`: what requests ask for, independent of the wire format; `services.stacks` is the single write path
+- `orchestration`: the Orchestration API v1
+- `cloudformation`: the CloudFormation API
 """

@@ -14,15 +14,20 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from homeostat.clouds.installed import installed_clouds
 from homeostat.clouds.local import inventory, landlock
-from homeostat.convergence.braking import doubts
-from homeostat.convergence.sinks import installed_sinks
+from homeostat.convergence.healing_brake import doubts
 from homeostat.model.errors import Transient
 from homeostat.model.status import Status
+from homeostat.notifications.sinks import installed_sinks
 from homeostat.resources.discovery import BUILT_IN
 from homeostat.resources.registry import of_kind, register, type_of
-from homeostat.store import delegations, health, identities, locking, resealing, retained, schema, sinks, workers
+from homeostat.store import schema
+from homeostat.store.builtin import event_sinks, stored_trusts
 from homeostat.store.database import Database
-from homeostat.store.sealing import Unreadable
+from homeostat.store.encryption import key_rotation
+from homeostat.store.encryption.sealed_cells import Unreadable
+from homeostat.store.operation import cloud_identities, health, workers
+from homeostat.store.shards import retained
+from homeostat.store.stacks import locks
 
 LAG_S = 10.0
 """Work that waits longer than this for a worker is a sign of trouble."""
@@ -194,7 +199,7 @@ def _locks(_: Database, tx: Connection) -> Check:
         f"{row.name} ({row.id}), {row.action}_{row.status}: {row.reason}" for row in rows if row.status == Status.FAILED
     ]
     if not half:
-        held = _listed([f"{row.name} ({row.id}) is locked{locking.told(row.lock)}" for row in rows])
+        held = _listed([f"{row.name} ({row.id}) is locked{locks.told(row.lock)}" for row in rows])
         return Check("locks", Level.OK, held)
     remedy = "mend what the reasons name, then lock or unlock these stacks once more"
     return Check("locks", Level.WARN, f"half done: {_listed(half)}", remedy)
@@ -212,7 +217,7 @@ def _looks(_: Database, tx: Connection) -> Check:
 
 def _sinks(db: Database, tx: Connection) -> Check:
     now = db.now_of(tx)
-    rows = sinks.failing(tx)
+    rows = event_sinks.failing(tx)
     if not rows:
         return Check("event sinks", Level.OK, "none fails")
     found = _listed(
@@ -226,7 +231,7 @@ def _sinks(db: Database, tx: Connection) -> Check:
 
 
 def _delegations(db: Database, tx: Connection) -> Check:
-    rows = delegations.gone(tx, _SHOWN + 1)
+    rows = stored_trusts.gone(tx, _SHOWN + 1)
     if not rows:
         return Check("trusts", Level.OK, "none is gone that a stack goes by")
     found = _listed([f"{row.stack} ({row.stack_id}), of {row.object['user']}: {row.object['reason']}" for row in rows])
@@ -235,13 +240,13 @@ def _delegations(db: Database, tx: Connection) -> Check:
 
 
 def _secrets(db: Database, tx: Connection) -> Check:
-    cells = resealing.counts(tx)
+    cells = key_rotation.counts(tx)
     newest, ids = db.keys.newest, db.keys.ids
-    lost = {key: count for key, count in cells.items() if key not in (*ids, resealing.PLAIN)}
+    lost = {key: count for key, count in cells.items() if key not in (*ids, key_rotation.PLAIN)}
     if lost:
         found = _listed([f"{count} cells need key {key}" for key, count in sorted(lost.items())])
         return Check("secrets", Level.FAIL, f"cannot be read: {found}", "put these keys back into the file of keys")
-    plain, old = cells.get(resealing.PLAIN, 0), sum(cells.get(key, 0) for key in ids if key != newest)
+    plain, old = cells.get(key_rotation.PLAIN, 0), sum(cells.get(key, 0) for key in ids if key != newest)
     if not newest and not plain:
         return Check("secrets", Level.OK, "none is stored")
     if not newest:
@@ -285,7 +290,7 @@ LOOKS: tuple[Callable[[Database, Connection], Check], ...] = (
 def _local_cloud(db: Database, root: Path) -> Iterator[Check]:
     """What is made and removed while we look is seen on one side only: things are read before and after the rows."""
     with db.read() as tx:
-        known = identities.identity(tx, "local")
+        known = cloud_identities.identity(tx, "local")
     if not known and not root.exists():
         yield Check("local cloud", Level.OK, "nothing was made in it yet")
         return

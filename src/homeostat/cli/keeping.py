@@ -13,9 +13,9 @@ from homeostat.cli.problems import FAILED, OK, Problem, Usage
 from homeostat.cli.settings import NO_KEYS
 from homeostat.cli.state import State
 from homeostat.model.errors import Transient
-from homeostat.store import keyfile, resealing
 from homeostat.store.database import Database
-from homeostat.store.keyfile import KeyFile
+from homeostat.store.encryption import key_rotation, keyfile
+from homeostat.store.encryption.keyfile import KeyFile
 
 LOG = logging.getLogger(__name__)
 
@@ -77,7 +77,7 @@ def _key_in_use(db: Database) -> str:
     """A database that does not answer now is waited for later."""
     try:
         with db.read() as tx:
-            return resealing.key_in_use(tx)
+            return key_rotation.key_in_use(tx)
     except Transient as error:
         LOG.warning("starting all the same: %s", error)
         return ""
@@ -122,17 +122,17 @@ def status(db: Database, path: Path, *, as_json: bool) -> int:
     """Gives the exit code: 1 when some cells are sealed with keys that are not there."""
     cells = _counts(db)
     ids = db.keys.ids
-    lost = sorted(set(cells) - set(ids) - {resealing.PLAIN})
+    lost = sorted(set(cells) - set(ids) - {key_rotation.PLAIN})
     if as_json:
         write_json({"file": str(path), "keys": list(ids), "sealing": db.keys.newest, "cells": cells, "lost": lost})
     else:
-        rows = [[each, str(cells.get(each, 0)), _role(each, db)] for each in [*ids, *lost, resealing.PLAIN]]
+        rows = [[each, str(cells.get(each, 0)), _role(each, db)] for each in [*ids, *lost, key_rotation.PLAIN]]
         console().print(picture.table(("key", "cells", ""), rows))
     return FAILED if lost else OK
 
 
 def _role(key: str, db: Database) -> str:
-    if key == resealing.PLAIN:
+    if key == key_rotation.PLAIN:
         return "not sealed"
     if key not in db.keys.ids:
         return "lost: put it back into the file of keys, or nobody can read these"
@@ -154,7 +154,7 @@ def rotate(db: Database, path: Path, *, same_key: bool, as_json: bool) -> int:
     keys = _read(path)
     db.use_keys(keys)
     try:
-        done = resealing.reseal(db, lambda table, rows: LOG.info("%s: %d rows looked at", table, rows))
+        done = key_rotation.reseal(db, lambda table, rows: LOG.info("%s: %d rows looked at", table, rows))
     except (Transient, SQLAlchemyError) as error:
         raise Problem(f"it stopped; go on with: homeostat keys rotate --same-key ({error})") from error
     cells = _counts(db)
@@ -180,6 +180,6 @@ def _counts(db: Database) -> dict[str, int]:
         if not db.standing().usable:
             raise Problem("the database is of another version: `homeostat doctor` says more")
         with db.read() as tx:
-            return resealing.counts(tx)
+            return key_rotation.counts(tx)
     except (Transient, SQLAlchemyError) as error:
         raise Problem(f"the database cannot be used, look at --database: {error}") from error

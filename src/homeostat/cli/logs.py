@@ -4,7 +4,7 @@ import json
 import logging
 import time
 
-from homeostat.convergence import log_context
+from homeostat.observability import log_context
 
 
 class JsonLines(logging.Formatter):

@@ -14,11 +14,11 @@ from homeostat.cli.following import write_json
 from homeostat.cli.problems import FAILED, OK, Problem
 from homeostat.model.errors import Transient
 from homeostat.resources.registry import listed, register
-from homeostat.store import purge as purging
-from homeostat.store import workers
 from homeostat.store.database import Database
-from homeostat.store.migrating import Outdated, Phase
-from homeostat.store.purge import Removed, Rules
+from homeostat.store.operation import purge as purging
+from homeostat.store.operation import workers
+from homeostat.store.operation.purge import Removed, Rules
+from homeostat.store.sql.migration import Outdated, Phase
 
 _STYLES = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "red"}
 

@@ -323,6 +323,6 @@ def is_loopback(host: str) -> bool:
 
 
 def _can_trace() -> bool:
-    from homeostat.convergence import traces
+    from homeostat.observability import tracing
 
-    return traces.available()
+    return tracing.available()

@@ -145,7 +145,7 @@ Objects by kind (fields beyond these are allowed; `status` words in lower case)
 Operations by kind: server — start, stop, reboot, pause, unpause, suspend, resume, lock, unlock, rebuild, snapshot;
 remote_stack and external_resource — suspend, resume (the field `action` tells the last one); remote_stack — validate
 with {region, template, parameters, files}, which makes nothing, and is Rejected where it is refused; volume — snapshot;
-what the service keeps itself — adopt with {token, spec, id, status, metadata, data}, see `convergence.records`; queue —
+what the service keeps itself — adopt with {token, spec, id, status, metadata, data}, see `builtin.cloud`; queue —
 post with {messages: [{body, ttl (seconds)}]}; app_container — start, unpause; load_balancer and floating_ip — start
 (where a process of theirs can die: their status is then `stopped`). A locked server takes no change and no operation
 but lock, unlock and snapshot, and is not deleted. Locked or suspended once more, it stays as it is.
@@ -246,3 +246,7 @@ class Cloud(Protocol):
 
     def close(self) -> None:
         """Let go of connections and threads; things that were created stay."""
+
+
+Clouds = Callable[[str], Cloud]
+"""Project -> the cloud as that project sees it."""

@@ -1,10 +1,15 @@
-"""The loop: the only package with concurrency.
+"""The reconciliation loop, and the only package with threads of its own.
 
-`pass_` one run of claim, load, plan, act, record for a shard · `loading` its world · `definitions` what should be in
-it · `performing` steps become calls of a cloud · `children` nested stacks as the reality of resources, `series`
-groups that change batch by batch · `observing` looks at the world in bulk · `board`, `redis_board` and `conductor`
-TaskFlow's job boards and conductor · `worker` all of it in one process · `explaining` why a stack does not move ·
-`clock` time · `metrics`, `exposition`, `traces`, `log_context` what is told about all that
+- `reconciler`: one pass over a shard: load, decide, store intents, act, record; `loader` reads its state
+- `executor`: turns steps into calls of a cloud
+- `observer`: looks at the clouds in bulk
+- `nested_stacks`: nested stacks as the things behind resources; `tree_size` limits them
+- `rollout`: updates groups in batches
+- `healing_brake`: the facts that hold healing back
+- `jobs`: which worker works on which shard
+- `periodic`: work beside the passes; `snapshot_end` and `snapshot_gc` complete and delete snapshots
+- `explainer`: explains why a stack does not move
+- `worker`: all of it in one process
 """
 
 import warnings

@@ -13,22 +13,23 @@ from sqlalchemy import Connection
 from taskflow.exceptions import JobFailure
 from taskflow.jobs import backends
 
-from homeostat.clouds.port import Cloud
-from homeostat.convergence.children import Children
-from homeostat.convergence.chores import Chore, Chores
-from homeostat.convergence.clock import Clock, Entropy
-from homeostat.convergence.conductor import ShardConductor
-from homeostat.convergence.delivering import IDLE_S as TELL_S
-from homeostat.convergence.delivering import SINKS_MAX, Deliverer
-from homeostat.convergence.disposing import Disposer
-from homeostat.convergence.lost_shards import LostShards
-from homeostat.convergence.observing import IDLE_S, SWEEP_S, CloudNotices, Observer
-from homeostat.convergence.pass_ import Limits, Passes
-from homeostat.convergence.performing import Clouds, Performer
-from homeostat.convergence.sinks import Sinks
+from homeostat.clock import Clock, Entropy
+from homeostat.clouds.port import Cloud, Clouds
+from homeostat.convergence.executor import Performer
+from homeostat.convergence.jobs.conductor import ShardConductor
+from homeostat.convergence.jobs.lost_shards import LostShards
+from homeostat.convergence.nested_stacks import Children
+from homeostat.convergence.observer import IDLE_S, SWEEP_S, CloudNotices, Observer
+from homeostat.convergence.periodic import Chore, Chores
+from homeostat.convergence.reconciler import Limits, Passes
+from homeostat.convergence.snapshot_gc import Disposer
 from homeostat.model.errors import Transient
-from homeostat.store import chores, shards, workers
+from homeostat.notifications.delivery import IDLE_S as TELL_S
+from homeostat.notifications.delivery import SINKS_MAX, Deliverer
+from homeostat.notifications.sinks import Sinks
 from homeostat.store.database import Database
+from homeostat.store.operation import periodic, workers
+from homeostat.store.shards import shards
 
 LOG = logging.getLogger(__name__)
 SQL_BOARD = "homeostat"
@@ -88,10 +89,10 @@ class Worker:
         self._chores = Chores(
             db,
             [
-                Chore(chores.LOOK, observer.round, IDLE_S),
-                Chore(chores.LATE, observer.sweep, SWEEP_S),
-                Chore(chores.DISPOSE, Disposer(db, clouds).round, SWEEP_S),
-                Chore(chores.TELL, deliverer.round, TELL_S),
+                Chore(periodic.LOOK, observer.round, IDLE_S),
+                Chore(periodic.LATE, observer.sweep, SWEEP_S),
+                Chore(periodic.DISPOSE, Disposer(db, clouds).round, SWEEP_S),
+                Chore(periodic.TELL, deliverer.round, TELL_S),
             ],
         )
         self._stop = threading.Event()

@@ -26,8 +26,8 @@ class Resource:
     born, changed, resolved — stamps of the shard: when the row was made, when its reference or attributes last
     changed, when its inputs were last read; judged — number of the observation last judged; called — its type as the
     template calls it, None where that is `type`; external_id — of the thing that it stands for, which is somebody
-    else's; hooks — see `planner.hooks`; marks — what people and locks have put on it. Times are seconds since the
-    epoch.
+    else's; hooks — see `planner.lifecycle.hooks`; marks — what people and locks have put on it. Times are seconds
+    since the epoch.
     """
 
     key: str

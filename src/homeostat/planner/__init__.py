@@ -1,12 +1,14 @@
-"""Deciding, pure: `(world, now) -> steps and waitings`. No I/O, no clock, no randomness (law 2).
+"""Decides, and does nothing else: `(world, now) -> steps and waiting reasons`. No I/O, no clock, no randomness.
 
-`frontier` the moving edge of what may be done in a shard · `decide` what one resource needs · `intend` how that is
-put down before anything acts · `hooks` where it stops · `external` what is somebody else's · `asked` what users ask
-besides a new desired state · `depart` how one goes, `snapshots` what stays of it · `rolling` the batches of a group ·
-`outcome` what an answer of the cloud means ·
-`current` which row is the resource · `scope` what functions of a template see · `explain` why things do not move,
-`estimate` for how long · `urgency` which shard goes first · `naming` names for the cloud · `backoff` when to try
-again
+- `frontier`: what may be done in a shard now, in the order of its dependencies
+- `decide`: what one resource needs now
+- `outcome`: what an answer of a cloud means for a row
+- `lifecycle`: create, update, replace, delete, adopt, and where a resource stops for a hook
+- `actions`: check, suspend and resume, lock and unlock, snapshot and restore
+- `policies`: what limits a decision: healing, rolling updates, unhealthy marks
+- `retry`: when something that failed is tried again, and when it has failed for good
+- `report`: explain, estimate and preview
+- `current`, `scope`, `evaluation_weight`, `priority`: facts that several of these need
 """
 
 from homeostat.planner.frontier import Frontier

@@ -8,15 +8,19 @@ from homeostat.model.observed import Condition, Remedy, Verdict
 from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb, Waiting, Why
 from homeostat.model.status import MAINTENANCE, Action, Status
 from homeostat.model.world import Resource
-from homeostat.planner import asked, given, hooks, outcome, restoring, retrying, taking, treating, unhealthy
-from homeostat.planner.backoff import delay_s
-from homeostat.planner.depart import may_exist
-from homeostat.planner.healing import Healing, was_never_well
-from homeostat.planner.intend import CALM_S
-from homeostat.planner.maintenance import Maintenance, held
+from homeostat.planner import outcome
+from homeostat.planner.actions import check, maintenance_state, restore, snapshot
+from homeostat.planner.actions.maintenance import Maintenance, held
+from homeostat.planner.lifecycle import adoption_data, hooks
+from homeostat.planner.lifecycle.adoption import Takeovers
+from homeostat.planner.lifecycle.deletion import may_exist
+from homeostat.planner.lifecycle.intents import CALM_S
+from homeostat.planner.policies import unhealthy
+from homeostat.planner.policies.healing import Healing, was_never_well
+from homeostat.planner.policies.unhealthy import Mark
+from homeostat.planner.retry import conditions
+from homeostat.planner.retry.backoff import delay_s
 from homeostat.planner.scope import thing_of
-from homeostat.planner.takeover import Takeovers
-from homeostat.planner.unhealthy import Mark
 from homeostat.resources.registry import is_renamed, type_of
 from homeostat.templates.registry import PRE_CREATE, PRE_UPDATE
 
@@ -37,7 +41,7 @@ class Decider(Healing, Maintenance, Takeovers):
         unchanged = self._unchanged(definition, row, now)
         if unchanged is not None:
             return unchanged
-        if row is not None and asked.only_finishes(self.world):
+        if row is not None and check.only_finishes(self.world):
             return self._finish(definition, row, now)
         stopped = self.came_back(definition, row, now) or self._before(definition, row, now) or self._after(row, now)
         if stopped is not None:
@@ -48,7 +52,7 @@ class Decider(Healing, Maintenance, Takeovers):
             return self._halt(definition.name) or self._absent_requirements(definition) or self._create(definition, now)
         if row.action == Action.INIT:
             halted = self._halt(row.name) if row.replaces is None else None
-            if given.of(row) is not None:
+            if adoption_data.of(row) is not None:
                 return halted or self.take_over(definition, row, now)
             halted = halted or self._waiting_for_predecessor(row) or self._absent_requirements(definition)
             return halted or self._begin(definition, row, now)
@@ -67,15 +71,15 @@ class Decider(Healing, Maintenance, Takeovers):
         if row is not None and row.busy and row.action in MAINTENANCE:
             return self.under_treatment(row, now)
         if row is not None and row.busy and row.action == Action.SNAPSHOT:
-            return taking.go_on(self.world, row, now)
+            return snapshot.go_on(self.world, row, now)
         if row is not None and row.busy:
             return self._finish(definition, row, now) if stack.maintained or stack.held else None
         if stack.maintained:
             return self.maintain(row, now)
         if stack.checking:
-            return asked.check(self.world, row, now)
+            return check.check(self.world, row, now)
         if stack.snapshotting:
-            return taking.take(self.world, row, now)
+            return snapshot.take(self.world, row, now)
         return self._held(definition, row) if stack.held else None
 
     def _held(self, definition: Definition, row: Resource | None) -> Waiting | None:
@@ -229,7 +233,7 @@ class Decider(Healing, Maintenance, Takeovers):
         stack = self.world.stack
         updated = stack.status == Status.IN_PROGRESS or (self.unsettled and row.revision != stack.revision)
         restricted = "replace" in definition.restricted and row.asked_at is None
-        if not updated and (restricted or not asked.heals(self.world, row)):
+        if not updated and (restricted or not check.heals(self.world, row)):
             return Waiting(row.name, Why.UNHEALTHY, (), mark.reason, mark.since, mark.expires_at, row.key)
         halted = self._halt(row.name)
         if halted is not None and row.asked_at is None:
@@ -250,7 +254,7 @@ class Decider(Healing, Maintenance, Takeovers):
     # -- after a failure ---------------------------------------------------------------------------------------------
 
     def _after_failure(self, definition: Definition, row: Resource, now: float) -> Decision:
-        unseen = asked.look_first(self.world, row)
+        unseen = check.look_first(self.world, row)
         if unseen is not None:
             return unseen
         if row.asked_at is None and (row.revision == self.world.stack.revision or not self.unsettled):
@@ -262,12 +266,12 @@ class Decider(Healing, Maintenance, Takeovers):
         return self._came_to_be(row, now) or self._try_again(definition, row, now)
 
     def _try_again(self, definition: Definition, row: Resource, now: float) -> Decision:
-        if given.of(row) is not None:
+        if adoption_data.of(row) is not None:
             return self.take_over(definition, row, now)
         same = definition.type == row.type
         if row.handle == "" and (same or not may_exist(row)):
             return self._begin(definition, row, now)
-        gone = row.action == Action.CHECK and retrying.is_gone(self.world, row)
+        gone = row.action == Action.CHECK and conditions.is_gone(self.world, row)
         if same and type_of(row.type).mends_itself and not gone:
             return self._update_again(definition, row, now)
         if row.action == Action.CREATE:
@@ -289,18 +293,18 @@ class Decider(Healing, Maintenance, Takeovers):
             verdict = type_of(row.type).judge(thing_of(self.world, row), now)
             if verdict.condition in (Condition.READY, Condition.DRIFTED):
                 return waiting if row.action == Action.SNAPSHOT else self._passes_again(row, verdict, now)
-            if outcome.unfit(verdict) and verdict.remedy is not Remedy.ASK and asked.heals(self.world, row):
+            if outcome.unfit(verdict) and verdict.remedy is not Remedy.ASK and check.heals(self.world, row):
                 return self._bring_back(definition, row, verdict, now)
-        late = self._came_to_be(row, now) if retrying.is_at_rest(self.world.stack) else None
+        late = self._came_to_be(row, now) if conditions.is_at_rest(self.world.stack) else None
         if late is not None:
             return late
-        if not retrying.may_succeed(self.world, row, now, changed=self.stale(definition, row)):
+        if not conditions.may_succeed(self.world, row, now, changed=self.stale(definition, row)):
             return waiting
         return self._absent_requirements(definition) or self._retry(definition, row, now)
 
     def _came_to_be(self, row: Resource, now: float) -> Step | None:
         """What could not be made in its time, and is there by now, is not made once more."""
-        verdict = asked.came_to_be(self.world, row, now) if row.action == Action.CREATE else None
+        verdict = check.came_to_be(self.world, row, now) if row.action == Action.CREATE else None
         return self._passes_again(row, verdict, now) if verdict is not None else None
 
     def _passes_again(self, row: Resource, verdict: Verdict, now: float) -> Step:
@@ -311,11 +315,11 @@ class Decider(Healing, Maintenance, Takeovers):
 
     def _retry(self, definition: Definition, row: Resource, now: float) -> Decision:
         """Try again by ourselves: at once, and then at growing intervals."""
-        attempts, due_at = row.attempts, retrying.due_at(row)
+        attempts, due_at = row.attempts, conditions.due_at(row)
         if due_at > now:
             return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, due_at, row.key)
-        if retrying.is_gone(self.world, row):
-            return self._recreate(definition, row, retrying.absence(self.world, row), now)
+        if conditions.is_gone(self.world, row):
+            return self._recreate(definition, row, conditions.absence(self.world, row), now)
         decision = self._try_again(definition, row, now)
         row.attempts = max(row.attempts, attempts + 1)
         return decision
@@ -470,13 +474,13 @@ class Decider(Healing, Maintenance, Takeovers):
     # -- at rest -----------------------------------------------------------------------------------------------------
 
     def _at_rest(self, definition: Definition, row: Resource, now: float) -> Decision:
-        unseen = asked.look_first(self.world, row)
+        unseen = check.look_first(self.world, row)
         if unseen is not None:
             return unseen
         seen = self.world.seen.get(row.key)
         news = seen is not None and seen.number != row.judged
         before = (row.intent, row.asked_at)
-        if news or asked.left_alone(row) or row.asked_at is not None or treating.unresumed(self.world, row):
+        if news or check.left_alone(row) or row.asked_at is not None or maintenance_state.unresumed(self.world, row):
             healing = self._judge(definition, row, now)
             if healing is not None:
                 return healing
@@ -498,17 +502,17 @@ class Decider(Healing, Maintenance, Takeovers):
 
     def _judge(self, definition: Definition, row: Resource, now: float) -> Decision | None:
         """Is it as it should be? If not, bring it back, or leave it alone where that is switched off (CV8)."""
-        verdict = treating.at_rest(self.world, row, now)
+        verdict = maintenance_state.at_rest(self.world, row, now)
         if outcome.unfit(verdict):
             newer = self.unsettled and row.revision != self.world.stack.revision
             if self._is_told(row, verdict):  # a newer revision mends it: see `_has_failed_parts`
                 return None if newer else self._failed_step(row, verdict.reason, now, Action.CHECK)
-            if verdict is treating.ASLEEP and newer and not self.halted:  # so does it here: see `_compare`
+            if verdict is maintenance_state.ASLEEP and newer and not self.halted:  # so does it here: see `_compare`
                 return None
-            if asked.heals(self.world, row) and not _forbidden(definition, verdict):
+            if check.heals(self.world, row) and not _forbidden(definition, verdict):
                 return self._bring_back(definition, row, verdict, now)
-            asked.leave_alone(row, verdict)
-        elif asked.left_alone(row):
+            check.leave_alone(row, verdict)
+        elif check.left_alone(row):
             row.intent = None
         row.asked_at = None
         return None
@@ -533,10 +537,14 @@ class Decider(Healing, Maintenance, Takeovers):
                 return self._halt(row.name) or self._replace(definition, row, now)
             if want.kind.is_restless(want.values):
                 return self._halt(row.name) or self._update(want, row, {}, now)
-        operation = asked.passed_on(self.world, row)
+        operation = check.passed_on(self.world, row)
         if operation:
-            return self._halt(row.name) or asked.pass_on(self.world, row, operation, now)
-        if self._has_failed_parts(row) or restoring.goes_down(self.world, row) or treating.sleeps_on(self.world, row):
+            return self._halt(row.name) or check.pass_on(self.world, row, operation, now)
+        if (
+            self._has_failed_parts(row)
+            or restore.goes_down(self.world, row)
+            or maintenance_state.sleeps_on(self.world, row)
+        ):
             return self._halt(row.name) or self._update(want, row, {}, now)
         called, remembered = definition.called or None, hooks.with_leaving(row.hooks, definition.hooks)
         moved = row.requires != want.requires or row.metadata != want.metadata

@@ -11,10 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from homeostat.model.plan import Record, Settled, Step, Verb, Waiting, Why
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, World
-from homeostat.planner import hooks, outcome, patience
+from homeostat.planner import outcome
+from homeostat.planner.actions.maintenance import held
 from homeostat.planner.current import current_row
 from homeostat.planner.decide import Decider
-from homeostat.planner.maintenance import held
+from homeostat.planner.lifecycle import hooks
+from homeostat.planner.retry import deadlines
 from homeostat.resources.registry import kind_of
 
 Node = str
@@ -136,7 +138,7 @@ class Frontier:
         else:
             decision = self._decider.keep(self.world.definitions[node], now)
         if isinstance(decision, Waiting):
-            decision = patience.in_time(self.world, decision, now)
+            decision = deadlines.in_time(self.world, decision, now)
         if isinstance(decision, Waiting):
             self.waiting[node] = decision
             if decision.why is Why.BRAKE:
@@ -255,7 +257,7 @@ class Frontier:
         steps = []
         for row in self.world.rows.values():
             if row.busy:
-                step = patience.time_out(self.world, row, now)
+                step = deadlines.time_out(self.world, row, now)
                 if row.handle == "" and kind_of(row.type) != "stack":  # a child stack is found by its row at any time
                     step.forsaken, row.token = row.token, ""
                 steps.append(step)

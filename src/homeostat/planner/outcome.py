@@ -8,8 +8,9 @@ from homeostat.model.observed import Condition, Observation, Presence, Remedy, V
 from homeostat.model.plan import Event, Record, Step, Verb
 from homeostat.model.status import MAINTENANCE, Action, Status
 from homeostat.model.world import Resource, Seen, World, next_own_look
-from homeostat.planner import given, snapshots, treating
-from homeostat.planner.backoff import delay_s
+from homeostat.planner.actions import maintenance_state, snapshot_state
+from homeostat.planner.lifecycle import adoption_data
+from homeostat.planner.retry.backoff import delay_s
 from homeostat.planner.scope import HEALING, thing_of
 from homeostat.resources import own
 from homeostat.resources.registry import is_outside, kind_of, type_of
@@ -68,13 +69,13 @@ def conclude(world: World, step: Step, answer: Observation | HomeostatError, now
     if isinstance(answer, Transient | Uncertain):
         return _try_again(row, answer, now)
     if isinstance(answer, HomeostatError):
-        way_out = f". {snapshots.WAY_OUT}" if snapshots.asked(row) else ""
+        way_out = f". {snapshot_state.WAY_OUT}" if snapshot_state.asked(row) else ""
         return fail(world, row, failure_text(row, answer) + way_out, now)
     if row.action == Action.ADOPT and step.verb is not Verb.FIND:
         return _seen_there(world, row, answer, now)
-    if snapshots.asked(row) or snapshots.taken(row):
+    if snapshot_state.asked(row) or snapshot_state.taken(row):
         return _snapshot_asked(world, row, answer, now)
-    if treating.unlocking(row):
+    if maintenance_state.unlocking(row):
         return _unlocked(world, row, answer, now)
     if step.verb is Verb.OBSERVE:
         return _taken(world, row, answer, now)
@@ -108,7 +109,7 @@ def judge_at_rest(world: World, row: Resource, verdict: Verdict) -> None:
 
 def judged(world: World, row: Resource, now: float) -> Record:
     """COMPLETE or FAIL a row in progress if what was seen of it says so; otherwise it goes on."""
-    verdict = treating.verdict(world, row, now)
+    verdict = maintenance_state.verdict(world, row, now)
     if verdict.condition in (Condition.READY, Condition.DRIFTED):
         judge_at_rest(world, row, verdict)
         return complete(world, row, now)
@@ -126,9 +127,9 @@ def complete(world: World, row: Resource, now: float) -> Record:
     row.due_at = None
     row.updated_at = now
     row.changed = world.next_stamp()
-    undone = row.action in treating.UNDOES and row.marks is not None
+    undone = row.action in maintenance_state.UNDOES and row.marks is not None
     if undone:
-        row.marks = treating.without_mark(row, row.action)
+        row.marks = maintenance_state.without_mark(row, row.action)
     return Record(row, [event_of(row, Status.COMPLETE, CHANGED)], whole=no_longer_healed(row) or undone)
 
 
@@ -148,7 +149,7 @@ def is_being_healed(row: Resource) -> bool:
 
 def fail(world: World, row: Resource, reason: str, now: float) -> Record:
     """The row needs a change of the desired state: it is left alone until there is a newer revision."""
-    reason = snapshots.farewell(row, reason)
+    reason = snapshot_state.farewell(row, reason)
     row.status = Status.FAILED
     row.revision = world.stack.revision
     row.reason = reason
@@ -220,7 +221,7 @@ def _seen_there(world: World, row: Resource, answer: Observation, now: float) ->
     row.retries = 0
     row.handle = answer.handle or row.handle
     kind = type_of(row.type)
-    known = (given.of(row) or {}).get("data") or {}
+    known = (adoption_data.of(row) or {}).get("data") or {}
     once = {name: known[name] for name in kind.told_once if name in known and name not in answer.properties}
     if once:
         answer = replace(answer, properties={**answer.properties, **once})
@@ -235,7 +236,7 @@ TO_BE_MADE = "Update the stack, or ask it to converge, to have it made; abandon 
 
 def _not_there(world: World, row: Resource, reason: str, now: float) -> Record:
     row.handle = row.token = ""
-    given.forget(row)
+    adoption_data.forget(row)
     record = fail(world, row, reason, now)
     record.whole = True
     return record
@@ -248,10 +249,10 @@ def taken_over(world: World, row: Resource, verdict: Verdict, now: float) -> Rec
         return _not_there(world, row, failure_text(row, f"{verdict.reason}. {TO_BE_MADE}"), now)
     broken = verdict.condition is Condition.BROKEN
     if broken and (not is_outside(row.type) or kind_of(row.type) in own.KINDS):
-        given.forget(row)
+        adoption_data.forget(row)
         record = fail(world, row, failure_text(row, verdict.reason), now)
     elif broken or verdict.condition in (Condition.READY, Condition.DRIFTED):
-        given.forget(row)
+        adoption_data.forget(row)
         judge_at_rest(world, row, verdict)
         record = complete(world, row, now)
     else:
@@ -264,7 +265,7 @@ def taken_over(world: World, row: Resource, verdict: Verdict, now: float) -> Rec
 def _deleted(world: World, row: Resource, answer: Observation, now: float) -> Record:
     if answer.presence is Presence.ABSENT:
         doubted = answer.not_found and is_looked_for(row)
-        record = removed(world, row, snapshots.farewell(row, CHANGED))
+        record = removed(world, row, snapshot_state.farewell(row, CHANGED))
         if doubted:  # the cloud may be wrong: should it turn up again, it is removed, also while its row lingers
             record.forsaken, row.token = row.token, ""
         return record
@@ -278,7 +279,7 @@ def _deleted(world: World, row: Resource, answer: Observation, now: float) -> Re
 def _snapshot_asked(world: World, row: Resource, answer: Observation, now: float) -> Record:
     """The row goes on once its snapshot is seen complete."""
     if answer.presence is Presence.ABSENT and row.leaving:
-        return removed(world, row, snapshots.TOO_LATE)
+        return removed(world, row, snapshot_state.TOO_LATE)
     row.acted_at = now
     row.due_at = None
     row.retries = 0
@@ -290,7 +291,7 @@ def _unlocked(world: World, row: Resource, answer: Observation, now: float) -> R
     """Now it may be deleted."""
     if answer.presence is Presence.ABSENT:
         return removed(world, row)
-    row.marks, row.intent = treating.without_mark(row, Action.UNLOCK), None
+    row.marks, row.intent = maintenance_state.without_mark(row, Action.UNLOCK), None
     row.due_at = None
     row.retries = 0
     look(world, row, answer)
@@ -308,7 +309,7 @@ def removed(world: World, row: Resource, reason: str = CHANGED) -> Record:
 
 
 def _lingers(world: World, row: Resource) -> bool:
-    """Is there a hook at the end of its deletion (see `planner.hooks`)? What was never made goes by."""
+    """Is there a hook at the end of its deletion (see `planner.lifecycle.hooks`)? What was never made goes by."""
     if world.stack.abandoned or row.action == Action.INIT:
         return False
     deleting = world.stack.action == Action.DELETE and world.stack.status == Status.IN_PROGRESS

@@ -7,7 +7,7 @@ from homeostat.model.errors import invalid
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.status import Action
 from homeostat.model.world import Resource, World
-from homeostat.planner.naming import physical_name
+from homeostat.planner.lifecycle.names import physical_name
 from homeostat.resources.base import ResourceType, Thing
 from homeostat.resources.registry import type_of
 

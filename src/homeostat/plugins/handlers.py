@@ -17,7 +17,7 @@ from homeostat.plugins.things import BEGUN, DONE, GONE, POLLED, Inner, Made, Tur
 from homeostat.plugins.translation import TranslationRule, resolved
 from homeostat.plugins.types import AGAIN, COMPLETE, FAILED, REPLACE, SPOILT
 from homeostat.resources import comparison
-from homeostat.store.records import Owner
+from homeostat.store.builtin.records import Owner
 from homeostat.store.schema import as_stored
 
 LOG = logging.getLogger(__name__)

@@ -17,11 +17,13 @@ from homeostat.model.errors import Superseded
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Event
 from homeostat.plugins.types import WORKING
-from homeostat.store import events, forsaken, handled, records
+from homeostat.store import events
+from homeostat.store.builtin import plugin_records, records
+from homeostat.store.builtin.records import Owner
 from homeostat.store.database import Database
-from homeostat.store.forsaken import Forsaken
-from homeostat.store.records import Owner
 from homeostat.store.schema import as_stored
+from homeostat.store.shards import orphans
+from homeostat.store.shards.orphans import Forsaken
 
 LOG = logging.getLogger(__name__)
 LEASE_S = 15.0
@@ -181,20 +183,20 @@ class Things:
     def by_handle(self, kind: str, handles: list[str]) -> tuple[dict[str, Made], float]:
         """Handle -> thing, and what time it is."""
         with self.db.read() as tx:
-            rows = handled.by_handle(tx, kind, self.project, handles)
+            rows = plugin_records.by_handle(tx, kind, self.project, handles)
             now = self.db.now_of(tx)
         return {handle: Made.of(row) for handle, row in rows.items()}, now
 
     def by_token(self, kind: str, tokens: list[str]) -> tuple[dict[str, Made], float]:
         with self.db.read() as tx:
-            rows = handled.by_token(tx, kind, tokens)
+            rows = plugin_records.by_token(tx, kind, tokens)
             now = self.db.now_of(tx)
         return {token: Made.of(row) for token, row in rows.items()}, now
 
     def in_stack(self, stack_id: str, kinds: Collection[str]) -> list[tuple[Owner, Made]]:
         """Things of these kinds that are the resources of a stack."""
         with self.db.read() as tx:
-            found = [Made.of(row) for row in handled.in_stack(tx, stack_id, kinds)]
+            found = [Made.of(row) for row in plugin_records.in_stack(tx, stack_id, kinds)]
             owners = records.owners(tx, [records.key_of(made.token) for made in found])
         return [(owners[key], made) for made in found if (key := records.key_of(made.token)) in owners]
 
@@ -203,7 +205,7 @@ class Things:
     def begin(self, kind: str, token: str, spec: Mapping[str, Any]) -> Turn | None:
         """A new thing, its handler not called yet, with the first turn. None when the token has one already."""
         with self.db.write() as tx:
-            if handled.by_token(tx, kind, [token]):
+            if plugin_records.by_token(tx, kind, [token]):
                 return None
             now = self.db.now_of(tx)
             key, _, attempt = token.rpartition("-")
@@ -212,19 +214,19 @@ class Things:
             name = str(spec["physical_name"])
             inner = Inner(
                 owner.name if owner is not None else name,
-                f"{name}-{attempt}" if forsaken.has_given_up(tx, key) else name,
+                f"{name}-{attempt}" if orphans.has_given_up(tx, key) else name,
                 dict(spec["properties"]),
                 held_until=now + LEASE_S,
             )
             made = Made(str(uuid.uuid5(uuid.NAMESPACE_OID, f"{kind} {token}")), kind, token, "", {"id": None}, inner)
             made.begin("CREATE", WORKING)
-            handled.add(tx, made.record_id, kind, self.project, token, made.seen, asdict(inner), now)
+            plugin_records.add(tx, made.record_id, kind, self.project, token, made.seen, asdict(inner), now)
         return Turn(self, made, inner.turn, owner)
 
     def take(self, record_id: str, may: Callable[[Made, float], bool], change: Callable[[Made], None]) -> Turn | None:
         """The turn, with a change made; None when it is gone, somebody has the turn, or `may(thing, now)` says no."""
         with self.db.write() as tx:
-            row = handled.locked(self.db, tx, record_id)
+            row = plugin_records.locked(self.db, tx, record_id)
             now = self.db.now_of(tx)
             if row is None:
                 return None
@@ -234,7 +236,7 @@ class Things:
             made.inner.turn += 1
             made.inner.held_until = now + LEASE_S
             change(made)
-            handled.save(tx, made.record_id, made.seen, asdict(made.inner), now)
+            plugin_records.save(tx, made.record_id, made.seen, asdict(made.inner), now)
             key = records.key_of(made.token)
             owner = records.owners(tx, [key]).get(key)
         return Turn(self, made, made.inner.turn, owner)
@@ -253,7 +255,7 @@ class Things:
         at_any_time — change it then, too; name — its physical id becomes its handle, unless another one has that.
         """
         with self.db.write() as tx:
-            row = handled.locked(self.db, tx, turn.made.record_id)
+            row = plugin_records.locked(self.db, tx, turn.made.record_id)
             if row is None:
                 turn.lost = True
                 return False
@@ -263,16 +265,20 @@ class Things:
                 turn.lost = True
                 if at_any_time:
                     mutate(made)
-                    handled.save(tx, made.record_id, made.seen, asdict(made.inner), now)
+                    plugin_records.save(tx, made.record_id, made.seen, asdict(made.inner), now)
                 return at_any_time
             if turn.unsaved is not None:
                 made.seen["id"] = turn.unsaved
             mutate(made)
             physical_id = str(made.seen.get("id") or "")
-            if name and physical_id and handled.claim_handle(self.db, tx, made.record_id, made.kind, physical_id):
+            if (
+                name
+                and physical_id
+                and plugin_records.claim_handle(self.db, tx, made.record_id, made.kind, physical_id)
+            ):
                 made.link = physical_id
             made.inner.held_until = 0.0 if give_back else now + LEASE_S
-            handled.save(tx, made.record_id, made.seen, asdict(made.inner), now)
+            plugin_records.save(tx, made.record_id, made.seen, asdict(made.inner), now)
         turn.made = made
         return True
 
@@ -290,7 +296,7 @@ class Things:
             return made.look(now)
         if made.inner.buried_until <= now:
             with self.db.write() as tx:
-                handled.remove(tx, made.record_id)
+                plugin_records.remove(tx, made.record_id)
         elif made.inner.due_at <= now:
             return Observation(Presence.PRESENT, made.handle, dict(made.seen), now)
         return made.look(now)
@@ -300,12 +306,12 @@ class Things:
     def signalled(self, record_ids: list[str]) -> dict[str, list[Any]]:
         """Signals, (seq, object, at), that these things have not taken yet."""
         with self.db.read() as tx:
-            return handled.signals(tx, record_ids)
+            return plugin_records.signals(tx, record_ids)
 
     def took(self, turn: Turn, seq: int, at: float, reason: str) -> None:
         """A signal, which came at this time, is taken. reason — for the event that tells of it, "" for none."""
         with self.db.write() as tx:
-            handled.forget_signal(tx, seq, at)
+            plugin_records.forget_signal(tx, seq, at)
             if reason:
                 self._event(tx, turn.owner, SIGNAL, reason)
 
@@ -324,7 +330,7 @@ class Things:
     def remove(self, turn: Turn) -> bool:
         """Forget a deleted thing. False when it is not over: an id came late, or the turn was lost."""
         with self.db.write() as tx:
-            row = handled.locked(self.db, tx, turn.made.record_id)
+            row = plugin_records.locked(self.db, tx, turn.made.record_id)
             now = self.db.now_of(tx)
             if row is None:
                 return True
@@ -335,23 +341,23 @@ class Things:
             if made.inner.late:
                 made.inner.late, made.inner.held_until = False, 0.0
                 made.begin("DELETE", made.status)
-                handled.save(tx, made.record_id, made.seen, asdict(made.inner), now)
+                plugin_records.save(tx, made.record_id, made.seen, asdict(made.inner), now)
                 return False
             if made.inner.interrupted:
                 self._bury(tx, made, now)
             else:
-                handled.remove(tx, made.record_id)
+                plugin_records.remove(tx, made.record_id)
         return True
 
     def _bury(self, tx: Connection, made: Made, now: float) -> None:
         """It is looked for by its token, as what other clouds were asked to make, and deleted again and again."""
         inner = made.inner
         if not inner.buried_until:
-            inner.buried_until, inner.tries = now + forsaken.PATIENCE_S, 0
-            forsaken.add(self.db, tx, [Forsaken(made.token, made.kind, self.project)], now)
+            inner.buried_until, inner.tries = now + orphans.PATIENCE_S, 0
+            orphans.add(self.db, tx, [Forsaken(made.token, made.kind, self.project)], now)
         inner.phase, inner.progress, inner.held_until = DONE, None, 0.0
         inner.due_at = now + min(SWEEP_S * 2**inner.tries, SWEEP_MAX_S)
         inner.tries += 1
         made.seen["id"] = None
         made.tell(BURIED, "it was deleted")
-        handled.save(tx, made.record_id, made.seen, asdict(inner), now)
+        plugin_records.save(tx, made.record_id, made.seen, asdict(inner), now)

@@ -2,7 +2,7 @@
 
 What a group's stack should be is a map: `{resource_def, index_var, count, skip[, earlier, rollout]}`. earlier — what
 some members still are in the middle of a rolling update: `[{resource_def, numbers: [[low, high]]}]`, high not included;
-rollout — how to go on from there, see `planner.rolling`.
+rollout — how to go on from there, see `planner.policies.rolling_update`.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Kinds of things that the service keeps itself, see `convergence.records`."""
+"""Kinds of things that the service keeps itself, see `builtin.cloud`."""
 
 from homeostat.resources.families.access import DEPLOYED, KEY, USER
 from homeostat.resources.families.configs import CONFIG

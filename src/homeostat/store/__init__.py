@@ -1,9 +1,11 @@
-"""The memory of the service: SQL behind functions that work inside the caller's transaction.
+"""The database: SQL behind functions that work inside the caller's transaction.
 
-`database` connections and dialects · `schema` the tables · `stacks` what users asked for · `shards` who owns what ·
-`looking` when things are looked at · `standing` how nested stacks stand · `prepared` statements that are built once ·
-`worlds` rows of one shard · `sightings` what observers see · `events` what happened · `views` reading for the API ·
-`progress` how far stacks are · `chores` what is due beside the passes · `forsaken` creations given up ·
-`workers` who runs · `health` how the service fares · `bulk` many rows in one statement · `queueing` the queue of
-SQLite's writers · `migrating` the schema's versions · `purge` removing what nobody needs any more.
+- `schema`: the tables; `database`: connections and dialects; `events`: what happened
+- `stacks`: stacks, their revisions, locks, snapshots, and what the APIs read of them
+- `shards`: who owns a shard, its rows, and what was observed of them
+- `builtin`: records of the resources that the service provides itself
+- `operation`: workers, health, periodic work, purging
+- `encryption`: sealed cells and their keys
+- `sql`: what SQLite and PostgreSQL need apart
+- `migrations`: the schema, version by version
 """

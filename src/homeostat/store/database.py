@@ -12,11 +12,11 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import StaticPool
 
 from homeostat.model.errors import Transient
-from homeostat.store import migrating, notices
-from homeostat.store.migrating import Phase, Standing
-from homeostat.store.notices import Channel, Notices, Notifications, Pipes
-from homeostat.store.queueing import WriteQueue
-from homeostat.store.sealing import NO_KEYS, Keyring, keys_of, use_keys
+from homeostat.store.encryption.sealed_cells import NO_KEYS, Keyring, keys_of, use_keys
+from homeostat.store.sql import migration, notices
+from homeostat.store.sql.migration import Phase, Standing
+from homeostat.store.sql.notices import Channel, Notices, Notifications, Pipes
+from homeostat.store.sql.write_queue import WriteQueue
 
 APPLICATION = "homeostat"
 END_FROZEN = text(
@@ -87,12 +87,12 @@ class Database:
         with self.engine.connect() as connection:
             lock = contextlib.nullcontext() if self.is_sqlite else _advisory_lock(connection)
             with lock:
-                return migrating.migrate(connection, phase)
+                return migration.migrate(connection, phase)
 
     def standing(self) -> Standing:
         """How far the schema is. Fails: Transient when the database does not answer."""
         with self.read() as tx:
-            return migrating.standing(tx)
+            return migration.standing(tx)
 
     @property
     def missing_file(self) -> str:

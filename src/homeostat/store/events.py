@@ -6,7 +6,8 @@ from typing import Any
 from sqlalchemy import Connection, Row, func, select, tuple_
 
 from homeostat.model.plan import Event
-from homeostat.store import bulk, schema
+from homeostat.store import schema
+from homeostat.store.sql import bulk
 
 COLUMNS = ("stack_id", "name", "key", "handle", "type", "action", "status", "reason", "at")
 

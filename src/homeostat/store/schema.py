@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine.interfaces import Dialect
 
-from homeostat.store.sealing import MARK, Lost, Unreadable, keys_of, open_text, seal_text
+from homeostat.store.encryption.sealed_cells import MARK, Lost, Unreadable, keys_of, open_text, seal_text
 
 metadata = MetaData(
     naming_convention={
@@ -99,7 +99,8 @@ def _from_json(cell: str | None) -> Any:
 
 
 class Sealed(Json):
-    """The same, for secrets: sealed where the database has keys (see `sealing`). What cannot be read is `Lost`.
+    """The same, for secrets: sealed where the database has keys (see `encryption.sealed_cells`). What cannot be
+    read is `Lost`.
 
     Takes: place — `table.column`; always — False: `bulk` seals only rows of which it is told that they hold secrets.
     """
@@ -222,7 +223,7 @@ stack = Table(
 `{"converge": bool, "observe_s": seconds, "healing": policy}`, where it differs from the stack's; look_from — nothing is
 at rest until it was looked at after this time; step_at — not before this the group goes on to its next batch;
 lock — while it is locked, `{"level": "all" | "stacks", "owner", "owner_id", "reason", "at", "expires_at", "before"}`,
-times in seconds since the epoch, before — see `store.stacks.BEFORE`;
+times in seconds since the epoch, before — see `store.stacks.stacks.BEFORE`;
 suspended — it was suspended and not resumed since; user_project — where the users that its
 servers are live, in the identity service; spares — what of its things stays when it goes, see `model.world.Spares`;
 snapshot — the one that is taken of it or of a stack around it, or that it goes back to: `{"id", "place": [names of the
@@ -494,7 +495,7 @@ snapshot = Table(
     Index("ix_snapshot_due_at", "due_at"),
 )
 """Snapshots of stacks. action — `CREATE` or `DELETE`; revision — of the stack, that it was taken at; data — how the
-resources of the stack were, see `convergence.taking`; due_at — when its deletion goes on."""
+resources of the stack were, see `convergence.snapshot_end`; due_at — when its deletion goes on."""
 
 snapshot_part = Table(
     "snapshot_part",

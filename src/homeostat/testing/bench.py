@@ -6,23 +6,25 @@ from typing import Any
 
 from sqlalchemy import case, func, select
 
-from homeostat.api.intake import Intake, Intent, Quotas
+from homeostat.api.services.stacks import Intake, Intent, Quotas
+from homeostat.clock import Entropy
 from homeostat.clouds import port
 from homeostat.clouds.port import Answer, Change, Cloud, Operation, Sighting
-from homeostat.convergence.board import ShardBoard, ShardJob
-from homeostat.convergence.children import Children
-from homeostat.convergence.clock import Entropy
-from homeostat.convergence.conductor import run_pass
-from homeostat.convergence.observing import Observer
-from homeostat.convergence.pass_ import Limits, Passes
-from homeostat.convergence.performing import Performer
+from homeostat.convergence.executor import Performer
+from homeostat.convergence.jobs.board import ShardBoard, ShardJob
+from homeostat.convergence.jobs.conductor import run_pass
+from homeostat.convergence.nested_stacks import Children
+from homeostat.convergence.observer import Observer
+from homeostat.convergence.reconciler import Limits, Passes
 from homeostat.model.errors import Uncertain
 from homeostat.model.observed import Observation
 from homeostat.model.status import Status, joined
 from homeostat.resources.base import Thing
 from homeostat.resources.registry import resource_type
-from homeostat.store import schema, stacks, worlds
+from homeostat.store import schema
 from homeostat.store.database import Database
+from homeostat.store.shards import shard_state
+from homeostat.store.stacks import stacks
 
 PROJECT = "project"
 LEASE_S = 5.0
@@ -240,7 +242,7 @@ class Bench:
     def things(self, stack_id: str) -> dict[str, Thing]:
         """The resources of a stack, by name, as their types see them."""
         with self.db.read() as tx:
-            rows, seen = worlds.load_rows(tx, stack_id, 0)
+            rows, seen = shard_state.load_rows(tx, stack_id, 0)
         found = {}
         for row in rows.values():
             kind = resource_type(row.type)

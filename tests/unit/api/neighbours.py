@@ -6,18 +6,19 @@ from typing import Any
 
 from sqlalchemy import Connection, select, update
 from starlette.testclient import TestClient
-from tests.unit.convergence.running import Service
+from tests.component.running import Service
 
-from homeostat.api.app import create_app
-from homeostat.api.auth import STACK_USER, Caller, with_implied
-from homeostat.api.enforcing import Policy
-from homeostat.api.intake import Intent
-from homeostat.convergence import access_keys
+from homeostat.api.access.auth import STACK_USER, Caller, with_implied
+from homeostat.api.access.enforcer import Policy
+from homeostat.api.http.app import create_app
+from homeostat.api.services.stacks import Intent
+from homeostat.builtin import access_keys
 from homeostat.model.errors import Rejected
 from homeostat.resources.families.configs import CONFIG
 from homeostat.resources.families.deployments import DEPLOYMENT
-from homeostat.store import records, schema
-from homeostat.store.records import Record
+from homeostat.store import schema
+from homeostat.store.builtin import records
+from homeostat.store.builtin.records import Record
 
 OWN, OTHER = "own", "other"
 TEMPLATE: Mapping[str, Any] = {

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.api.neighbours import OTHER, OWN, Neighbours
 
-from homeostat.api import rules
-from homeostat.api.cloudformation.problems import CODES
+from homeostat.api.access import rules
+from homeostat.api.cloudformation.errors import CODES
 from homeostat.api.cloudformation.routes import ACTIONS
 
 MEMBER, READER = f"member@{OWN}", f"reader@{OWN}"

@@ -12,8 +12,8 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from keystoneclient.contrib.ec2.utils import Ec2Signer
 
+from homeostat.api.cloudformation.errors import Refused
 from homeostat.api.cloudformation.parameters import Parameters, read_pairs
-from homeostat.api.cloudformation.problems import Refused
 from homeostat.api.cloudformation.signatures import SKEW_S, Claim, Sent, claim_of
 
 KEY, SECRET = "0123456789abcdef0123456789abcdef", "s3cret/with+odd=signs"

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from homeostat.api import checking, fetching
-from homeostat.api.checking import Bounds, Expansion, check
-from homeostat.api.existing import Needs
-from homeostat.api.fetching import with_fetched
-from homeostat.convergence.definitions import compile_desired
+from homeostat.api.services import remote_templates, validation
+from homeostat.api.services.prerequisites import Needs
+from homeostat.api.services.remote_templates import with_fetched
+from homeostat.api.services.validation import Bounds, Expansion, check
+from homeostat.desired.graphs import compile_desired
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
-from homeostat.store.stacks import Desired
+from homeostat.store.stacks.stacks import Desired
 
 LEAF = "OS::Heat::RandomString"
 ME = Identity("None", "stack", "project")
@@ -45,7 +45,7 @@ def expansions(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, Any]]:
         seen.append(desired.parameters)
         return compile_desired(desired, *arguments, **options)
 
-    monkeypatch.setattr(checking, "compile_desired", counting)
+    monkeypatch.setattr(validation, "compile_desired", counting)
     return seen
 
 
@@ -147,7 +147,7 @@ def test_a_registry_whose_templates_name_all_others_ends(monkeypatch: pytest.Mon
     template = {"heat_template_version": "2018-08-31", "resources": {kind: {"type": kind} for kind in kinds}}
     files = {name: str(template) for name in kinds.values()}
     desired = Desired("template", template, environment={"resource_registry": kinds}, files=files)
-    monkeypatch.setattr(fetching, "PLACES_MAX", 1000)
+    monkeypatch.setattr(remote_templates, "PLACES_MAX", 1000)
     with pytest.raises(Rejected, match="names others in more than 1000 ways"):
         with_fetched(desired, lambda url: "")
 

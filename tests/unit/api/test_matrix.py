@@ -13,7 +13,7 @@ import yaml
 from fastapi.routing import APIRoute
 from tests.unit.api.neighbours import OTHER, OWN, TEMPLATE, Neighbours, Things
 
-from homeostat.api.convertors import ANY_PATH
+from homeostat.api.http.path_convertors import ANY_PATH
 from homeostat.api.orchestration import ROUTERS
 
 TABLE: Mapping[str, Mapping[str, Any]] = yaml.safe_load(Path("docs/access.yaml").read_text())

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from fastapi.routing import APIRoute
 
-from homeostat.api.asking import HEAVY
+from homeostat.api.http.context import HEAVY
+from homeostat.api.http.heavy_requests import TURN_S, Attention, Gone, Places
 from homeostat.api.orchestration import snapshots
-from homeostat.api.places import TURN_S, Attention, Gone, Places
 from homeostat.model.errors import TooManyRequests, Transient
 
 

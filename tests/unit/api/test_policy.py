@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from fastapi.routing import APIRoute
 
-from homeostat.api import rules
-from homeostat.api.auth import STACK_USER as SERVER_ROLE
-from homeostat.api.auth import Caller, with_implied
-from homeostat.api.enforcing import Policy, read_policy
+from homeostat.api.access import rules
+from homeostat.api.access.auth import STACK_USER as SERVER_ROLE
+from homeostat.api.access.auth import Caller, with_implied
+from homeostat.api.access.enforcer import Policy, read_policy
+from homeostat.api.access.policy import list_rules, rule_of
 from homeostat.api.orchestration import ROUTERS
-from homeostat.api.policy import list_rules, rule_of
 from homeostat.model.errors import Rejected
 
 
@@ -33,7 +33,7 @@ def test_every_route_names_a_rule_that_there_is() -> None:
     without = [f"{sorted(route.methods or ())} {route.path}" for route in routes if rule_of(route) is None]
     assert not without, f"these routes need dependencies=[may('family:name')]: {without}"
     unknown = {str(rule_of(route)) for route in routes} - rules.NAMES
-    assert not unknown, f"these rules need a default in api/rules.py: {sorted(unknown)}"
+    assert not unknown, f"these rules need a default in api/access/rules.py: {sorted(unknown)}"
 
 
 def test_every_rule_tells_which_requests_it_guards() -> None:

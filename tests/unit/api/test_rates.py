@@ -1,7 +1,7 @@
 import pytest
 
-from homeostat.api import rates
-from homeostat.api.rates import Buckets
+from homeostat.api.http import rate_limits
+from homeostat.api.http.rate_limits import Buckets
 from homeostat.model.errors import TooManyRequests
 from homeostat.model.rates import Rate, read_rate
 
@@ -51,7 +51,7 @@ def test_no_rate_no_limit() -> None:
 
 def test_buckets_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither where they are full again, nor where everybody asks at once."""
-    monkeypatch.setattr(rates, "BUCKETS_MAX", 8)
+    monkeypatch.setattr(rate_limits, "BUCKETS_MAX", 8)
     clock = Clock()
     buckets = Buckets(Rate(1.0, 5), clock)
     for number in range(100):

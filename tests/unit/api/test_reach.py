@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from tests.unit.api.neighbours import OTHER, OWN, TEMPLATE, Neighbours
 
-from homeostat.api.enforcing import Policy
-from homeostat.api.intake import Quotas
+from homeostat.api.access.enforcer import Policy
+from homeostat.api.services.stacks import Quotas
 
 MEMBER, READER, ADMIN = f"member@{OWN}", f"reader@{OWN}", f"admin@{OWN}"
 FLAVOR = {"type": "OS::Nova::Flavor", "properties": {"ram": 512, "vcpus": 1, "disk": 1}}

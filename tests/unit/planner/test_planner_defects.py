@@ -27,8 +27,9 @@ from homeostat.model.errors import Rejected, Transient
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Record, Step, Verb
 from homeostat.model.world import World
-from homeostat.planner import Frontier, given, outcome
-from homeostat.planner.asked import pass_on
+from homeostat.planner import Frontier, outcome
+from homeostat.planner.actions.check import pass_on
+from homeostat.planner.lifecycle import adoption_data
 
 GROUP = "OS::Heat::ResourceGroup"
 UPDATED: dict[str, Any] = {"revision": 2, "action": "UPDATE", "settled_revision": 1}
@@ -318,14 +319,14 @@ def test_what_was_never_there_is_begun_by_standing_for_something_of_others(state
 def test_a_nested_stack_that_timed_out_while_it_was_adopted_is_what_it_is_once_it_may_not_be_somebody_elses() -> None:
     adopted = row("a", GROUP, "ADOPT_FAILED", intent={"given": {"document": {}}})
     decision = keep(world([], [adopted], **UPDATED), replace(wanted("a", VOLUME), external_id="v"))
-    assert (told(decision), given.of(adopted)) == ("record UPDATE_FAILED", None)
+    assert (told(decision), adoption_data.of(adopted)) == ("record UPDATE_FAILED", None)
 
 
 def test_a_snapshot_of_its_stack_does_not_forget_what_is_still_to_be_taken_over() -> None:
     mine = row("a", VOLUME, "ADOPT_FAILED", intent={"given": {"data": {}}})
     taking = {"action": "SNAPSHOT", "revision": 2, "settled_revision": 1, "snapshot": {"id": "s", "place": ""}}
     assert first_steps(world([wanted("a", VOLUME)], [mine], **taking)) == {}
-    assert given.of(mine) is not None
+    assert adoption_data.of(mine) is not None
 
 
 def test_what_an_unanswered_creation_has_made_is_found_whatever_it_requires_by_now() -> None:

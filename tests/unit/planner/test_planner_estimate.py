@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from tests.unit.planner.worlds import NOW, SERVER, TEST, VOLUME, row, seen, unanswered, wanted, world
 
-from homeostat.planner.estimate import By, Chain, Estimate, Happened, critical_path, medians, time_left
-from homeostat.planner.explain import Standing, explain
+from homeostat.planner.report.estimate import By, Chain, Estimate, Happened, critical_path, medians, time_left
+from homeostat.planner.report.explain import Standing, explain
 
 DUE = Standing(NOW - 60.0, wake_at=NOW - 1.0)
 TOOK = {(SERVER, "CREATE"): 30.0, (VOLUME, "CREATE"): 10.0, (SERVER, "DELETE"): 4.0}

@@ -23,8 +23,8 @@ from tests.unit.planner.worlds import (
 
 from homeostat.model.plan import RELEASED_BY, Why
 from homeostat.model.world import Brake, World
-from homeostat.planner.explain import Explanation, Standing, explain, explain_stack, with_pause
-from homeostat.planner.healing import ALL_GONE, CONSENT
+from homeostat.planner.policies.healing import ALL_GONE, CONSENT
+from homeostat.planner.report.explain import Explanation, Standing, explain, explain_stack, with_pause
 
 BEGUN = NOW - 60.0
 DUE = Standing(BEGUN, wake_at=NOW - 2.0, observe_at=NOW + 1.0)

@@ -9,7 +9,7 @@ from homeostat.model.desired import Definition
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, Seen, StackFacts, World
-from homeostat.planner.foresight import Fate, Foresight
+from homeostat.planner.report.preview import Fate, Foresight
 from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import types
 from homeostat.templates import UNKNOWN

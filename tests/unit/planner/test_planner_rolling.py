@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.planner import rolling
+from homeostat.planner.policies import rolling_update
 from homeostat.resources import groups
 
 OLD, NEW, THIRD = ({"type": f"T::{name}"} for name in ("Old", "New", "Third"))
@@ -27,7 +27,7 @@ TABLE: list[tuple[tuple[int, int, int, int], Batches]] = [
 @pytest.mark.parametrize(("case", "wanted"), TABLE, ids=[str(case[0]) for case in TABLE])
 def test_sizes_of_batches(case: tuple[int, int, int, int], wanted: Batches) -> None:
     target, current, size, in_service = case
-    assert list(rolling.batches(target, current, 0, size, in_service)) == wanted
+    assert list(rolling_update.batches(target, current, 0, size, in_service)) == wanted
 
 
 def group(count: int, one: dict[str, Any] = OLD, skip: Sequence[str] = (), **more: Any) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def creating(size: int, pause: float = 0) -> dict[str, Any]:
 
 def series(first: groups.Group) -> list[groups.Group]:
     found = [first]
-    while (after := rolling.following(found[-1])) is not None:
+    while (after := rolling_update.following(found[-1])) is not None:
         found.append(after)
         assert len(found) < 100, "a series without an end"
     return found
@@ -58,16 +58,16 @@ def letters(one: groups.Group) -> str:
 
 
 def rolled(before: groups.Group, wanted: groups.Group, chosen: dict[str, Any], **more: Any) -> list[str]:
-    first = rolling.begin(before, wanted, chosen, more.get("failed", ()), more.get("new", False))
+    first = rolling_update.begin(before, wanted, chosen, more.get("failed", ()), more.get("new", False))
     return [letters(each) for each in series(first)]
 
 
 def test_what_is_still_to_come() -> None:
-    first = rolling.begin(group(3), group(5, NEW), policy(2), (), False)
-    assert [rolling.to_come(each) for each in series(first)] == [(3, 0), (1, 0), (0, 0)]
-    first = rolling.begin({}, group(5, NEW), creating(2), (), True)
-    assert [rolling.to_come(each) for each in series(first)] == [(0, 3), (0, 1), (0, 0)]
-    assert rolling.to_come(group(3)) == (0, 0)
+    first = rolling_update.begin(group(3), group(5, NEW), policy(2), (), False)
+    assert [rolling_update.to_come(each) for each in series(first)] == [(3, 0), (1, 0), (0, 0)]
+    first = rolling_update.begin({}, group(5, NEW), creating(2), (), True)
+    assert [rolling_update.to_come(each) for each in series(first)] == [(0, 3), (0, 1), (0, 0)]
+    assert rolling_update.to_come(group(3)) == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -92,19 +92,19 @@ def test_a_rolling_update(before: int, target: int, chosen: dict[str, Any], want
 
 def test_every_batch_of_the_table_is_what_the_members_show() -> None:
     for (target, current, size, in_service), wanted in TABLE[:-2]:
-        first = rolling.begin(group(current), group(target, NEW), policy(size, in_service), (), False)
+        first = rolling_update.begin(group(current), group(target, NEW), policy(size, in_service), (), False)
         assert [each["count"] for each in series(first)] == [total for total, _ in wanted]
 
 
 def test_members_that_were_removed_by_name_do_not_count() -> None:
     before, wanted = group(4, OLD, ["1"]), group(3, NEW, ["1", "3"])
     assert rolled(before, wanted, policy(1)) == ["oon", "onn", "nnn"]
-    first = rolling.begin(before, wanted, policy(1), (), False)
+    first = rolling_update.begin(before, wanted, policy(1), (), False)
     assert dict(groups.definitions_between(first, 0, 9)) == {"0": OLD, "2": OLD, "4": NEW}
 
 
 def test_a_name_that_is_in_use_again_gets_the_new_definition() -> None:
-    first = rolling.begin(group(2, OLD, ["0"]), group(3, NEW), policy(1), (), False)
+    first = rolling_update.begin(group(2, OLD, ["0"]), group(3, NEW), policy(1), (), False)
     assert dict(groups.definitions_between(first, 0, 9)) == {"0": NEW, "1": OLD, "2": NEW}
 
 
@@ -118,7 +118,7 @@ def test_only_a_new_definition_is_rolled_out() -> None:
 
 def interrupted(batches: int) -> groups.Group:
     """A rolling update of five members, one after the other, after so many of them."""
-    return series(rolling.begin(group(5), group(5, NEW), policy(1), (), False))[batches - 1]
+    return series(rolling_update.begin(group(5), group(5, NEW), policy(1), (), False))[batches - 1]
 
 
 def test_a_change_of_mind_goes_on_from_what_there_is() -> None:
@@ -132,7 +132,7 @@ def test_a_change_of_mind_goes_on_from_what_there_is() -> None:
 
 def test_interrupted_again_and_again() -> None:
     one = interrupted(2)
-    other = rolling.begin(one, group(5, THIRD), policy(1), (), False)
+    other = rolling_update.begin(one, group(5, THIRD), policy(1), (), False)
     assert letters(other) == "ooont"
     assert rolled(other, group(6, NEW), policy(2)) == ["ooonnn", "onnnnn", "nnnnnn"]
 
@@ -152,7 +152,7 @@ def test_members_are_created_in_batches() -> None:
 
 
 def test_a_creation_that_failed_goes_on_in_batches() -> None:
-    before = rolling.begin({}, group(5), creating(2), (), True)
+    before = rolling_update.begin({}, group(5), creating(2), (), True)
     assert rolled(before, group(5), creating(2), failed={"1"}, new=True) == ["oo", "oooo", "ooooo"]
     assert rolled(before, group(5, NEW), creating(2), failed={"1"}, new=True) == ["nn", "nnnn", "nnnnn"]
 
@@ -162,20 +162,20 @@ def test_a_group_that_was_complete_grows_at_once() -> None:
 
 
 def test_pauses_are_between_batches() -> None:
-    first = rolling.begin(group(3), group(3, NEW), policy(1, pause=10), (), False)
-    assert list(rolling.pauses_s(first)) == [10.0, 10.0]
+    first = rolling_update.begin(group(3), group(3, NEW), policy(1, pause=10), (), False)
+    assert list(rolling_update.pauses_s(first)) == [10.0, 10.0]
 
 
 def test_a_large_group_takes_little_room() -> None:
     before = group(1_000_000)
-    now = rolling.begin(before, group(1_000_000, NEW), policy(10), (), False)
+    now = rolling_update.begin(before, group(1_000_000, NEW), policy(10), (), False)
     assert now["earlier"] == [{"resource_def": OLD, "numbers": [[0, 999_990]]}]
-    after = rolling.following(now)
+    after = rolling_update.following(now)
     assert after is not None
     assert groups.differences(now, after) == [(999_980, 999_990)]
 
 
 def test_at_the_end_nothing_is_left_of_earlier_definitions() -> None:
-    last = series(rolling.begin(group(3), group(3, NEW), policy(2, 2), (), False))[-1]
+    last = series(rolling_update.begin(group(3), group(3, NEW), policy(2, 2), (), False))[-1]
     assert "earlier" not in last
     assert groups.all_runs(last) == [(0, 3, NEW)]

@@ -6,7 +6,7 @@ import pytest
 
 from homeostat.model.plan import Priority
 from homeostat.model.world import Resource, StackFacts, World
-from homeostat.planner.urgency import urgency
+from homeostat.planner.priority import urgency
 
 AT_REST: dict[str, Any] = {"action": "CREATE", "status": "COMPLETE"}
 AT_WORK: dict[str, Any] = {"action": "UPDATE", "status": "IN_PROGRESS"}

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from tests.unit.planner.worlds import row, world
 
-from homeostat.planner.backoff import delay_s
 from homeostat.planner.current import current_row
-from homeostat.planner.naming import NAME_LIMIT, physical_name, token
+from homeostat.planner.lifecycle.names import NAME_LIMIT, physical_name, token
+from homeostat.planner.retry.backoff import delay_s
 
 CURRENT: dict[str, Any] = {
     "nothing is there": ([], {}, None),

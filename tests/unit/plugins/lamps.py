@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tests.unit.convergence.running import PROJECT, Service
+from tests.component.running import PROJECT, Service
 
 from homeostat.clouds.joined import JoinedCloud
 from homeostat.plugins import attributes, constraints, exception, properties, resource, support

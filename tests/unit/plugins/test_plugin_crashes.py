@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from sqlalchemy import select
+from tests.component.running import PROJECT, Service
 from tests.simulation.actors import Killed
-from tests.unit.convergence.running import PROJECT, Service
 from tests.unit.plugins.lamps import SHOP, known, lamp
 
 from homeostat.clouds.joined import JoinedCloud

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 from sqlalchemy import select
-from tests.unit.convergence.running import Service
+from tests.component.running import Service
 from tests.unit.plugins import lamps
 from tests.unit.plugins.lamps import SHOP, Shop, known, lamp, service
 
-from homeostat.api.asks import Asks
+from homeostat.api.services.actions import Asks
 from homeostat.model.errors import Rejected
 from homeostat.plugins import exception, resource
 from homeostat.store import schema
@@ -28,10 +28,10 @@ def there(shop: Shop) -> Service:
 
 
 def attributes(there: Service, stack_id: str, name: str = "lamp") -> Any:
-    from homeostat.store import worlds
+    from homeostat.store.shards import shard_state
 
     with there.db.read() as tx:
-        rows, seen = worlds.load_rows(tx, stack_id, 0)
+        rows, seen = shard_state.load_rows(tx, stack_id, 0)
     (key,) = [row.key for row in rows.values() if row.name == name]
     return seen[key].observation.properties
 

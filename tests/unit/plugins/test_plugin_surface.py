@@ -6,16 +6,17 @@ from typing import Any
 
 import pytest
 from sqlalchemy import select
-from tests.unit.convergence.running import PROJECT, Service
+from tests.component.running import PROJECT, Service
 from tests.unit.plugins.lamps import known, service
 
-from homeostat.api.graphs import Graphs
-from homeostat.api.intake import Intent
 from homeostat.api.orchestration import outputs
+from homeostat.api.services.graphs import Graphs
+from homeostat.api.services.stacks import Intent
 from homeostat.model.errors import Rejected
 from homeostat.plugins import attributes, clients, exception, neutron, properties, resource, scheduler, stack_types
 from homeostat.plugins.types import handled_type
-from homeostat.store import schema, stacks
+from homeostat.store import schema
+from homeostat.store.stacks import stacks
 
 
 class Gone(Exception):

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.unit.convergence.running import Service
+from tests.component.running import Service
 from tests.unit.plugins.lamps import known, service
 
 from homeostat.model.errors import Rejected

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from resource_cases import thing
-from tests.unit.convergence.running import PROJECT, Service
+from tests.component.running import PROJECT, Service
 
 from docs import examples, type_pages
+from homeostat.builtin.server_agents import OWN
 from homeostat.clouds.port import Answer, Change, Intent
 from homeostat.clouds.simulated import SimulatedCloud, Weather
-from homeostat.convergence.furnishing import OWN
 from homeostat.model.errors import Rejected
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.status import Status

@@ -10,8 +10,8 @@ from homeostat.clouds.installed import installed_clouds
 from homeostat.clouds.joined import JoinedCloud
 from homeostat.clouds.port import Intent
 from homeostat.clouds.simulated import SimulatedCloud
-from homeostat.convergence.sinks import Sinks, installed_sinks
 from homeostat.model.errors import Rejected, Transient
+from homeostat.notifications.sinks import Sinks, installed_sinks
 from homeostat.resources import registry
 from homeostat.resources.base import ResourceType
 from homeostat.resources.discovery import BUILT_IN, Offer, registered

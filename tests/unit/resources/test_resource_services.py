@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from resource_cases import MINIMAL, thing
-from tests.unit.convergence.running import Service
+from tests.component.running import Service
 
 from homeostat.clouds.port import Answer, Change
 from homeostat.clouds.simulated import SimulatedCloud

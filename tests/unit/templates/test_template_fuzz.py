@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from template_cases import IDENTITY, Built
 
-from homeostat.api.checking import check
+from homeostat.api.services.validation import check
 from homeostat.model.errors import Rejected
-from homeostat.store.stacks import Desired
+from homeostat.store.stacks.stacks import Desired
 from homeostat.templates import (
     UNKNOWN,
     Compiled,

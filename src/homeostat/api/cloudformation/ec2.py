@@ -5,8 +5,8 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from homeostat.api.auth import Caller
-from homeostat.api.cloudformation.problems import Refused
+from homeostat.api.access.auth import Caller
+from homeostat.api.cloudformation.errors import Refused
 from homeostat.api.cloudformation.signatures import Sent
 from homeostat.clouds.identity.keystone import Keystone
 from homeostat.model.errors import Transient

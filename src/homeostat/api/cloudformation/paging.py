@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from homeostat.api.cloudformation.asking import Asking
+from homeostat.api.cloudformation.context import Asking
 
 PAGE = 5_000
 """Items of one answer at most: more than callers who know of no pages have, and what memory can bear."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
-from homeostat.api.cloudformation.problems import Refused
+from homeostat.api.cloudformation.errors import Refused
 
 FIELDS_MAX = 10_000
 FORM = "application/x-www-form-urlencoded"

@@ -6,17 +6,19 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from homeostat.api.cloudformation.asking import Action, Asking, arn_of
+from homeostat.api.cloudformation.context import Action, Asking, arn_of
+from homeostat.api.cloudformation.errors import Refused
 from homeostat.api.cloudformation.paging import page_of
-from homeostat.api.cloudformation.problems import Refused
 from homeostat.api.orchestration.inventory import Entry, Inventory
-from homeostat.api.orchestration.renderings import event_detail, event_seq
-from homeostat.convergence import access_keys
-from homeostat.convergence.signalling import metadata_of
+from homeostat.api.orchestration.views import event_detail, event_seq
+from homeostat.builtin import access_keys
+from homeostat.builtin.signals import metadata_of
 from homeostat.model.errors import Rejected
 from homeostat.model.world import Resource
-from homeostat.store import events, records, stacks, views
+from homeostat.store import events
+from homeostat.store.builtin import records
 from homeostat.store.events import event_id
+from homeostat.store.stacks import stacks, views
 
 Shown = dict[str, Any]
 

@@ -8,16 +8,16 @@ from anyio import to_thread
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from homeostat.api.answers import Json
-from homeostat.api.asking import Asked, Service
-from homeostat.api.cloudformation import answers, resources, stacks
-from homeostat.api.cloudformation.admission import Admission
-from homeostat.api.cloudformation.answers import Xml
-from homeostat.api.cloudformation.asking import Action, Asking
+from homeostat.api.cloudformation import resources, responses, stacks
+from homeostat.api.cloudformation.authentication import Admission
+from homeostat.api.cloudformation.context import Action, Asking
+from homeostat.api.cloudformation.errors import Refused, refused
 from homeostat.api.cloudformation.parameters import FORM, Parameters, read_pairs
-from homeostat.api.cloudformation.problems import Refused, refused
+from homeostat.api.cloudformation.responses import Xml
 from homeostat.api.cloudformation.signatures import Sent
-from homeostat.api.middleware import version_of
+from homeostat.api.http.context import Asked, Service
+from homeostat.api.http.middleware import version_of
+from homeostat.api.http.responses import Json
 from homeostat.model.errors import Rejected, Transient
 
 LOG = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ async def show_version_or_act(request: Request) -> Response:
     "/v1",
     summary="Act as the CloudFormation API",
     response_class=Xml,
-    responses=answers.documented("Done."),
+    responses=responses.documented("Done."),
     openapi_extra={"parameters": QUERY, **FORM_BODY},
 )
 @ROUTER.post("/v1/", include_in_schema=False)
@@ -83,7 +83,7 @@ async def _answered(request: Request) -> Response:
         problem = refused(error)
         if isinstance(error, Transient):
             LOG.warning("%s %s put off (%s): %s", request.method, request.url.path, request.state.request_id, error)
-    return answers.error(problem, as_json=as_json)
+    return responses.error(problem, as_json=as_json)
 
 
 async def _sent(request: Request) -> Sent:
@@ -120,4 +120,4 @@ def _admitted(request: Request, sent: Sent, parameters: Parameters) -> Asking:
 
 
 def _act(asking: Asking, name: str, as_json: bool) -> Response:
-    return answers.answer(name, ACTIONS[name](asking), as_json=as_json)
+    return responses.answer(name, ACTIONS[name](asking), as_json=as_json)

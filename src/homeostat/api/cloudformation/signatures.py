@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from urllib.parse import quote
 
+from homeostat.api.cloudformation.errors import Refused
 from homeostat.api.cloudformation.parameters import Pairs
-from homeostat.api.cloudformation.problems import Refused
 from homeostat.resources import signing
 
 SKEW_S = 900.0

@@ -3,18 +3,18 @@
 from collections.abc import Mapping
 from typing import Any
 
-from homeostat.api.cloudformation.answers import without_colons
-from homeostat.api.cloudformation.asking import Action, Asking, arn_of
+from homeostat.api.cloudformation.context import Action, Asking, arn_of
+from homeostat.api.cloudformation.errors import Refused
 from homeostat.api.cloudformation.paging import page_of
-from homeostat.api.cloudformation.problems import Refused
-from homeostat.api.intake import Intent
+from homeostat.api.cloudformation.responses import without_colons
 from homeostat.api.orchestration import outputs
 from homeostat.api.orchestration.bodies import read_intent, read_name
-from homeostat.api.orchestration.renderings import is_deleted, stack_detail, stack_summary
-from homeostat.api.orchestration.texts import shown_template, template_of
+from homeostat.api.orchestration.revision_text import shown_template, template_of
+from homeostat.api.orchestration.views import is_deleted, stack_detail, stack_summary
+from homeostat.api.services.stacks import Intent
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
-from homeostat.store import views
+from homeostat.store.stacks import views
 from homeostat.templates import declared_in, parse_template, validate_shape
 
 ROLLS_BACK = {"DO_NOTHING": False, "ROLLBACK": True, "DELETE": True}

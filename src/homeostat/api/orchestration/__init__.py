@@ -1,9 +1,10 @@
 """The Orchestration API v1: a router for each part of it, in the order in which addresses are matched.
 
 `stacks`, `previews`, `resources`, `marks`, `explanations`, `events`, `actions`, `snapshots`, `revisions`,
-`convergence`, `moving` work on stacks · `lookup` finds them by name · `signals` takes what servers tell, `configs`
+`convergence`, `transfer` work on stacks · `lookup` finds them by name · `signals` takes what servers tell, `configs`
 keeps what is deployed to them · `types`, `validation` are for writers of templates · `about` the service. `inventory`,
-`outputs`, `renderings` and `texts` make the answers, `bodies` and `listing` read the requests, `models` documents both.
+`outputs`, `views` and `revision_text` make the answers, `bodies` and `listing` read the requests, `models` documents
+both.
 """
 
 from homeostat.api.orchestration import (
@@ -15,13 +16,13 @@ from homeostat.api.orchestration import (
     explanations,
     lookup,
     marks,
-    moving,
     previews,
     resources,
     revisions,
     signals,
     snapshots,
     stacks,
+    transfer,
     types,
     validation,
 )
@@ -29,7 +30,7 @@ from homeostat.api.orchestration import (
 ROUTERS = (
     previews.ROUTER,
     lookup.BELOW,
-    moving.ROUTER,
+    transfer.ROUTER,
     stacks.ROUTER,
     lookup.ROUTER,
     resources.ROUTER,

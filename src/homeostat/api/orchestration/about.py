@@ -5,13 +5,13 @@ from typing import Any
 
 from starlette.responses import Response
 
-from homeostat.api.answers import Json
-from homeostat.api.asking import Ask
+from homeostat.api.access.policy import may
+from homeostat.api.http.context import Ask
+from homeostat.api.http.responses import Json
 from homeostat.api.orchestration import models
-from homeostat.api.orchestration.routing import answers, router
-from homeostat.api.policy import may
-from homeostat.store import workers
-from homeostat.store.workers import VERSION, Worker
+from homeostat.api.orchestration.routes import answers, router
+from homeostat.store.operation import workers
+from homeostat.store.operation.workers import VERSION, Worker
 
 ROUTER = router("service")
 REPORT_INTERVAL_S = 2

@@ -5,13 +5,13 @@ from typing import Any
 
 from starlette.responses import Response
 
-from homeostat.api.answers import Json
-from homeostat.api.asking import Ask, Asked, Body, ResourceName, StackId, StackName
-from homeostat.api.faults import documented
+from homeostat.api.access.policy import may_act
+from homeostat.api.http.context import Ask, Asked, Body, ResourceName, StackId, StackName
+from homeostat.api.http.faults import documented
+from homeostat.api.http.responses import Json
 from homeostat.api.orchestration import locks
-from homeostat.api.orchestration.renderings import precisely
-from homeostat.api.orchestration.routing import STACK, answers, router
-from homeostat.api.policy import may_act
+from homeostat.api.orchestration.routes import STACK, answers, router
+from homeostat.api.orchestration.views import precisely
 from homeostat.model.errors import Rejected
 
 ROUTER = router("actions")

@@ -6,9 +6,9 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from homeostat.api.asking import COUNT_MAX, Asked, flag
-from homeostat.api.intake import Intent
-from homeostat.api.tags import check_tags
+from homeostat.api.http.context import COUNT_MAX, Asked, flag
+from homeostat.api.services.stacks import Intent
+from homeostat.api.services.tags import check_tags
 from homeostat.clouds.outbound import Outbound
 from homeostat.model.errors import Rejected
 from homeostat.templates import parse_environment, parse_template

@@ -9,23 +9,23 @@ from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 from starlette.responses import Response
 
-from homeostat.api.answers import Json, nothing
-from homeostat.api.asking import COUNT_MAX, Ask, Asked, Body, Flag, described_body
-from homeostat.api.enforcing import forbidden
+from homeostat.api.access.enforcer import forbidden
+from homeostat.api.access.policy import may
+from homeostat.api.http.context import COUNT_MAX, Ask, Asked, Body, Flag, described_body
+from homeostat.api.http.responses import Json, nothing
 from homeostat.api.orchestration import models
-from homeostat.api.orchestration.renderings import Wire, at
-from homeostat.api.orchestration.routing import answers, router
-from homeostat.api.policy import may
-from homeostat.convergence import access_keys
-from homeostat.convergence.records import deployed, end_deployment
-from homeostat.convergence.signalling import wire_config
+from homeostat.api.orchestration.routes import answers, router
+from homeostat.api.orchestration.views import Wire, at
+from homeostat.builtin import access_keys
+from homeostat.builtin.cloud import deployed, end_deployment
+from homeostat.builtin.signals import wire_config
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Status
 from homeostat.resources.families import deployments
 from homeostat.resources.families.configs import CONFIG, from_request
 from homeostat.resources.families.deployments import DEPLOYMENT
-from homeostat.store import records
-from homeostat.store.records import Owner, Record
+from homeostat.store.builtin import records
+from homeostat.store.builtin.records import Owner, Record
 
 ROUTER = router("software configs")
 KEPT_MAX = 4096

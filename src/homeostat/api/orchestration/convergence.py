@@ -7,14 +7,14 @@ from fastapi import Query
 from sqlalchemy import Connection, Row
 from starlette.responses import Response
 
-from homeostat.api.answers import Json
-from homeostat.api.asking import Ask, Asked, Body, StackId, StackName, described_body, flag
-from homeostat.api.asks import Switches
+from homeostat.api.access.policy import may
+from homeostat.api.http.context import Ask, Asked, Body, StackId, StackName, described_body, flag
+from homeostat.api.http.responses import Json
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.actions import known
-from homeostat.api.orchestration.renderings import Wire, precisely
-from homeostat.api.orchestration.routing import STACK, answers, router
-from homeostat.api.policy import may
+from homeostat.api.orchestration.routes import STACK, answers, router
+from homeostat.api.orchestration.views import Wire, precisely
+from homeostat.api.services.actions import Switches
 from homeostat.model.errors import Rejected
 from homeostat.model.world import ASK, REPLACE
 

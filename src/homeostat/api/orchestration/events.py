@@ -8,16 +8,17 @@ from pydantic import BaseModel, Field
 from sqlalchemy import Connection, Row
 from starlette.responses import Response, StreamingResponse
 
-from homeostat.api.answers import Json, nothing
-from homeostat.api.asking import COUNT_MAX, Ask, Asked, ResourceName, StackId, StackName
+from homeostat.api.access.policy import may
+from homeostat.api.http.context import COUNT_MAX, Ask, Asked, ResourceName, StackId, StackName
+from homeostat.api.http.event_streams import MEDIA_TYPE, PAGE, Page
+from homeostat.api.http.responses import Json, nothing
 from homeostat.api.orchestration import models
-from homeostat.api.orchestration.renderings import Wire, event_detail, event_item, event_seq
-from homeostat.api.orchestration.routing import STACK, answers, router
-from homeostat.api.policy import may
-from homeostat.api.streaming import MEDIA_TYPE, PAGE, Page
-from homeostat.convergence.veil import Veil
+from homeostat.api.orchestration.routes import STACK, answers, router
+from homeostat.api.orchestration.views import Wire, event_detail, event_item, event_seq
+from homeostat.desired.redaction import Veil
 from homeostat.model.errors import Rejected
-from homeostat.store import events, stacks, views
+from homeostat.store import events
+from homeostat.store.stacks import stacks, views
 
 ROUTER = router("events")
 SORTABLE = {"event_time": "seq", "resource_type": "type"}

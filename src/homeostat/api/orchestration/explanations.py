@@ -9,21 +9,21 @@ from pydantic import BaseModel, Field
 from sqlalchemy import Connection, Row
 from starlette.responses import Response
 
-from homeostat.api.answers import Json
-from homeostat.api.asking import COUNT_MAX, Ask, Asked, ResourceName, StackId, StackName
+from homeostat.api.access.policy import may
+from homeostat.api.http.context import COUNT_MAX, Ask, Asked, ResourceName, StackId, StackName
+from homeostat.api.http.responses import Json
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.inventory import Inventory
-from homeostat.api.orchestration.renderings import Wire, at, is_deleted, link, stack_identity
-from homeostat.api.orchestration.routing import STACK, answers, router
-from homeostat.api.policy import may
-from homeostat.convergence.explaining import BEFORE_ALL, Cause, Explaining, Outlook, Page, Place, Told
+from homeostat.api.orchestration.routes import STACK, answers, router
+from homeostat.api.orchestration.views import Wire, at, is_deleted, link, stack_identity
+from homeostat.convergence.explainer import BEFORE_ALL, Cause, Explaining, Outlook, Page, Place, Told
 from homeostat.model.errors import Rejected
 from homeostat.model.plan import Waiting
 from homeostat.model.status import joined
-from homeostat.planner.estimate import Chain
-from homeostat.planner.explain import LAST
+from homeostat.planner.report.estimate import Chain
+from homeostat.planner.report.explain import LAST
 from homeostat.resources.registry import shown_id
-from homeostat.store.progress import Unseen
+from homeostat.store.stacks.progress import Unseen
 
 ROUTER = router("explanations")
 PAGE, PAGE_MAX = 100, 1000

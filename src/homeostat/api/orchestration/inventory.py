@@ -7,23 +7,23 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from homeostat.api.asking import Asked, quoted
-from homeostat.api.graphs import Graph
-from homeostat.api.orchestration.renderings import Wire, at, link
-from homeostat.convergence.children import STACK, show_members
-from homeostat.convergence.veil import Veil
+from homeostat.api.http.context import Asked, quoted
+from homeostat.api.orchestration.views import Wire, at, link
+from homeostat.api.services.graphs import Graph
+from homeostat.convergence.nested_stacks import STACK, show_members
+from homeostat.desired.redaction import Veil
 from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected
 from homeostat.model.observed import Observation
 from homeostat.model.status import Action, Status, joined
 from homeostat.model.world import Resource, World
-from homeostat.planner.asked import left_alone
+from homeostat.planner.actions.check import left_alone
 from homeostat.planner.current import current_row
+from homeostat.planner.policies.unhealthy import Mark, mark_of
 from homeostat.planner.scope import RowScope, thing_of
-from homeostat.planner.unhealthy import Mark, mark_of
 from homeostat.resources.base import ResourceType
 from homeostat.resources.registry import shown_id, type_of
-from homeostat.store import stacks, views
+from homeostat.store.stacks import stacks, views
 
 SHARDS_SHOWN = 1
 """A group with more shards of members than this is large: its members are read for its attributes when asked for."""

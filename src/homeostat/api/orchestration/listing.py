@@ -5,11 +5,11 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from homeostat.api.asking import COUNT_MAX, Flag, flag
+from homeostat.api.http.context import COUNT_MAX, Flag, flag
 from homeostat.api.orchestration.bodies import minutes
-from homeostat.api.tags import check_tags
+from homeostat.api.services.tags import check_tags
 from homeostat.model.errors import Rejected
-from homeostat.store.views import Listing, Tags
+from homeostat.store.stacks.views import Listing, Tags
 
 SORTABLE = {
     "stack_name": "name",

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from homeostat.api.asking import Asked
+from homeostat.api.http.context import Asked
 from homeostat.model.errors import Rejected
-from homeostat.store.locking import Lock
+from homeostat.store.stacks.locks import Lock
 
 LEVELS = ("all", "stacks")
 REASON_MAX = 1000

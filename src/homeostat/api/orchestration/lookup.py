@@ -9,13 +9,13 @@ from fastapi import APIRouter, Path, Request
 from sqlalchemy import Row
 from starlette.responses import Response
 
-from homeostat.api.answers import nothing
-from homeostat.api.asking import Ask, Asked, quoted
-from homeostat.api.convertors import ANY_PATH
-from homeostat.api.orchestration.routing import answers, router
-from homeostat.api.policy import may
+from homeostat.api.access.policy import may
+from homeostat.api.http.context import Ask, Asked, quoted
+from homeostat.api.http.path_convertors import ANY_PATH
+from homeostat.api.http.responses import nothing
+from homeostat.api.orchestration.routes import answers, router
 from homeostat.model.errors import stack_not_found
-from homeostat.store import stacks
+from homeostat.store.stacks import stacks
 
 ROUTER = router("stacks")
 BELOW = router("stacks")

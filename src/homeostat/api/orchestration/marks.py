@@ -5,14 +5,14 @@ from typing import Any
 
 from starlette.responses import Response
 
-from homeostat.api.answers import Json
-from homeostat.api.asking import Ask, Asked, Body, ResourceName, StackId, StackName, described_body
-from homeostat.api.faults import documented
-from homeostat.api.marks import Marks, Outcome, Said
+from homeostat.api.access.policy import may
+from homeostat.api.http.context import Ask, Asked, Body, ResourceName, StackId, StackName, described_body
+from homeostat.api.http.faults import documented
+from homeostat.api.http.responses import Json
 from homeostat.api.orchestration import models
-from homeostat.api.orchestration.renderings import Wire
-from homeostat.api.orchestration.routing import STACK, answers, router
-from homeostat.api.policy import may
+from homeostat.api.orchestration.routes import STACK, answers, router
+from homeostat.api.orchestration.views import Wire
+from homeostat.api.services.marks import Marks, Outcome, Said
 from homeostat.model.errors import Rejected
 
 ROUTER = router("resources")

@@ -5,9 +5,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from homeostat.api.graphs import Graph
 from homeostat.api.orchestration.inventory import Inventory
-from homeostat.api.orchestration.renderings import Wire
+from homeostat.api.orchestration.views import Wire
+from homeostat.api.services.graphs import Graph
 from homeostat.model.desired import Output
 from homeostat.model.errors import HomeostatError, Rejected
 from homeostat.planner.scope import RowScope

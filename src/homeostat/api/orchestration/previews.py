@@ -6,10 +6,20 @@ from typing import Annotated, Any
 from fastapi import Query
 from starlette.responses import Response
 
-from homeostat.api.answers import Json
-from homeostat.api.asking import HEAVY, Ask, Asked, Body, Flag, StackId, StackName, described_body, quoted
-from homeostat.api.faults import documented
-from homeostat.api.foresight import UNBORN, Forecast, all_of
+from homeostat.api.access.policy import may
+from homeostat.api.http.context import (
+    HEAVY,
+    Ask,
+    Asked,
+    Body,
+    Flag,
+    StackId,
+    StackName,
+    described_body,
+    quoted,
+)
+from homeostat.api.http.faults import documented
+from homeostat.api.http.responses import Json
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.bodies import (
     CreateRequest,
@@ -19,12 +29,12 @@ from homeostat.api.orchestration.bodies import (
     refuse_converge,
     refuse_revision,
 )
-from homeostat.api.orchestration.renderings import Wire, at, link
-from homeostat.api.orchestration.routing import STACK, answers, router
-from homeostat.api.policy import may
-from homeostat.convergence.veil import NOT_YET
+from homeostat.api.orchestration.routes import STACK, answers, router
+from homeostat.api.orchestration.views import Wire, at, link
+from homeostat.api.services.preview import UNBORN, Forecast, all_of
+from homeostat.desired.redaction import NOT_YET
 from homeostat.model.status import Action, Status, joined
-from homeostat.planner.foresight import Fate, Foreseen, as_changed
+from homeostat.planner.report.preview import Fate, Foreseen, as_changed
 from homeostat.resources.nested import as_given
 from homeostat.resources.registry import shown_id
 from homeostat.templates import HIDDEN

@@ -9,18 +9,18 @@ from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 from starlette.responses import Response
 
-from homeostat.api.answers import Json
-from homeostat.api.asking import COUNT_MAX, Ask, Asked, Flag, ResourceName, StackId, StackName
+from homeostat.api.access.policy import may
+from homeostat.api.http.context import COUNT_MAX, Ask, Asked, Flag, ResourceName, StackId, StackName
+from homeostat.api.http.responses import Json
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.inventory import Entry, Inventory
-from homeostat.api.orchestration.renderings import Wire
-from homeostat.api.orchestration.routing import STACK, answers, router
-from homeostat.api.policy import may
-from homeostat.convergence.signalling import metadata_of
+from homeostat.api.orchestration.routes import STACK, answers, router
+from homeostat.api.orchestration.views import Wire
+from homeostat.builtin.signals import metadata_of
 from homeostat.model.errors import Rejected
 from homeostat.model.status import joined
 from homeostat.resources.registry import shown_id
-from homeostat.store import views
+from homeostat.store.stacks import views
 
 ROUTER = router("resources")
 

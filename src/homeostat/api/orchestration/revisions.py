@@ -6,14 +6,14 @@ from fastapi import Path, Query
 from sqlalchemy import Row
 from starlette.responses import Response
 
-from homeostat.api.answers import Json
-from homeostat.api.asking import Ask, Asked, StackId, StackName
+from homeostat.api.access.policy import may
+from homeostat.api.http.context import Ask, Asked, StackId, StackName
+from homeostat.api.http.responses import Json
 from homeostat.api.orchestration import models
-from homeostat.api.orchestration.renderings import Wire, at
-from homeostat.api.orchestration.routing import STACK, answers, router
-from homeostat.api.orchestration.texts import environment_of, shown_template
-from homeostat.api.policy import may
-from homeostat.store import revisions
+from homeostat.api.orchestration.revision_text import environment_of, shown_template
+from homeostat.api.orchestration.routes import STACK, answers, router
+from homeostat.api.orchestration.views import Wire, at
+from homeostat.store.stacks import revisions
 
 ROUTER = router("revisions")
 NUMBER_MAX = 2**31 - 2

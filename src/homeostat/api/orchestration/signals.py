@@ -4,11 +4,11 @@ from typing import Any
 
 from starlette.responses import Response
 
-from homeostat.api.answers import Json
-from homeostat.api.asking import Ask, ResourceName, SignalBody, StackId, StackName
+from homeostat.api.access.policy import UNSET_HOOK, may_signal
+from homeostat.api.http.context import Ask, ResourceName, SignalBody, StackId, StackName
+from homeostat.api.http.responses import Json
 from homeostat.api.orchestration.inventory import Inventory
-from homeostat.api.orchestration.routing import STACK, answers, router
-from homeostat.api.policy import UNSET_HOOK, may_signal
+from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action
 from homeostat.resources.families.deployments import DEPLOYMENT

@@ -7,18 +7,18 @@ from pydantic import BaseModel, Field
 from sqlalchemy import Connection, Row
 from starlette.responses import Response
 
-from homeostat.api.answers import Json, nothing
-from homeostat.api.asking import HEAVY, Ask, Asked, Body, StackId, StackName, described_body
-from homeostat.api.faults import documented
+from homeostat.api.access.policy import may
+from homeostat.api.http.context import HEAVY, Ask, Asked, Body, StackId, StackName, described_body
+from homeostat.api.http.faults import documented
+from homeostat.api.http.responses import Json, nothing
 from homeostat.api.orchestration import models
-from homeostat.api.orchestration.renderings import Wire, at
-from homeostat.api.orchestration.routing import STACK, answers, router
-from homeostat.api.orchestration.texts import environment_of, template_of
-from homeostat.api.policy import may
-from homeostat.api.snapshots import not_found
+from homeostat.api.orchestration.revision_text import environment_of, template_of
+from homeostat.api.orchestration.routes import STACK, answers, router
+from homeostat.api.orchestration.views import Wire, at
+from homeostat.api.services.snapshots import not_found
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action, Status
-from homeostat.store import snapshots
+from homeostat.store.stacks import snapshots
 
 ROUTER = router("snapshots")
 SnapshotId = Annotated[str, Path(description="Id of the snapshot.")]

@@ -8,9 +8,10 @@ from sqlalchemy import Row
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
-from homeostat.api.answers import Json, nothing
-from homeostat.api.asking import HEAVY, Ask, Asked, Body, Flag, StackId, StackName, described_body
-from homeostat.api.faults import documented
+from homeostat.api.access.policy import may
+from homeostat.api.http.context import HEAVY, Ask, Asked, Body, Flag, StackId, StackName, described_body
+from homeostat.api.http.faults import documented
+from homeostat.api.http.responses import Json, nothing
 from homeostat.api.orchestration import models, outputs
 from homeostat.api.orchestration.bodies import (
     CreateRequest,
@@ -21,11 +22,10 @@ from homeostat.api.orchestration.bodies import (
     refuse_revision,
 )
 from homeostat.api.orchestration.listing import StackQuery
-from homeostat.api.orchestration.renderings import is_deleted, link, stack_detail, stack_identity, stack_summary
-from homeostat.api.orchestration.routing import STACK, answers, router
-from homeostat.api.orchestration.texts import environment_of, shown_template
-from homeostat.api.policy import may
-from homeostat.store import stacks, views
+from homeostat.api.orchestration.revision_text import environment_of, shown_template
+from homeostat.api.orchestration.routes import STACK, answers, router
+from homeostat.api.orchestration.views import is_deleted, link, stack_detail, stack_identity, stack_summary
+from homeostat.store.stacks import stacks, views
 
 ROUTER = router("stacks")
 

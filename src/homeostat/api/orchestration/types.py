@@ -6,12 +6,12 @@ from typing import Annotated, Any
 from fastapi import Path, Query
 from starlette.responses import Response
 
-from homeostat.api.answers import Json
-from homeostat.api.asking import Ask, Asked, Flag
+from homeostat.api.access.policy import may
+from homeostat.api.http.context import Ask, Asked, Flag
+from homeostat.api.http.responses import Json
 from homeostat.api.orchestration import models
-from homeostat.api.orchestration.routing import answers, router
-from homeostat.api.orchestration.typetemplates import type_template
-from homeostat.api.policy import may
+from homeostat.api.orchestration.routes import answers, router
+from homeostat.api.orchestration.type_templates import type_template
 from homeostat.model.errors import Rejected
 from homeostat.resources.base import ResourceType
 from homeostat.resources.registry import listed, resource_type

@@ -6,15 +6,15 @@ from typing import Annotated, Any
 from fastapi import Query
 from starlette.responses import Response
 
-from homeostat.api.answers import Json
-from homeostat.api.asking import HEAVY, Ask, Body, Flag, described_body
-from homeostat.api.existing import UNAVAILABLE, Nested
+from homeostat.api.access.policy import may
+from homeostat.api.http.context import HEAVY, Ask, Body, Flag, described_body
+from homeostat.api.http.responses import Json
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.bodies import TemplateRequest, read_intent
-from homeostat.api.orchestration.renderings import NO_DESCRIPTION
-from homeostat.api.orchestration.routing import answers, router
-from homeostat.api.policy import may
-from homeostat.convergence.veil import Veil
+from homeostat.api.orchestration.routes import answers, router
+from homeostat.api.orchestration.views import NO_DESCRIPTION
+from homeostat.api.services.prerequisites import UNAVAILABLE, Nested
+from homeostat.desired.redaction import Veil
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
 from homeostat.templates import validate_shape

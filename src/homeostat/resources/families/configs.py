@@ -147,7 +147,7 @@ class CloudConfig(Config):
 
 
 class MultipartMime(Config):
-    """The parts are put together where the configs that they name can be read, see `convergence.records`."""
+    """The parts are put together where the configs that they name can be read, see `builtin.cloud`."""
 
     name = "OS::Heat::MultipartMime"
     description = "Several configs as the parts of one MIME document."

@@ -147,7 +147,7 @@ class ResourceGroup(Membership):
 
 
 class ResourceChain(Membership):
-    """The members live in a child stack, each requiring the one before; see `convergence.definitions`."""
+    """The members live in a child stack, each requiring the one before; see `desired.graphs`."""
 
     name = "OS::Heat::ResourceChain"
     description = "Resources of the types listed, all with the same properties, made one after the other."

@@ -57,7 +57,7 @@ class ScalingGroup(Membership):
         raise NotImplementedError
 
     def rollout(self, values: Props) -> Mapping[str, Any]:
-        """In the words of `planner.rolling`: how members change and are made."""
+        """In the words of `planner.policies.rolling_update`: how members change and are made."""
         return {}
 
     def resolve(self, thing: Thing, name: str, path: Sequence[str | int] = ()) -> Any:

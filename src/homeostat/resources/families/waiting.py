@@ -1,6 +1,6 @@
 """Types that wait for what is told from outside: wait conditions and the handles that take their signals.
 
-The signals are kept by the service itself (`convergence.records`); what they mean is decided in `resources.signals`.
+The signals are kept by the service itself (`builtin.cloud`); what they mean is decided in `resources.signals`.
 """
 
 import json

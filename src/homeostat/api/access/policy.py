@@ -1,0 +1,73 @@
+"""Who may do what: each route names the rule that guards it.
+
+The rules and their defaults are in `rules`; whom they allow, `enforcer` says.
+"""
+
+from typing import Any
+
+from fastapi import Depends, Request
+from fastapi.routing import APIRoute
+from oslo_policy.policy import RuleDefault
+from starlette.routing import BaseRoute
+
+from homeostat.api.access import rules
+from homeostat.api.access.enforcer import Policy
+from homeostat.api.http.context import Body, SignalBody
+
+UNSET_HOOK = "unset_hook"
+"""What a signal says that clears a hook."""
+
+
+def may(rule: str) -> Any:
+    """For a route's `dependencies`: only for callers that this rule allows, `stacks:show` for one."""
+
+    async def check(request: Request) -> None:
+        _checked(request, rule)
+
+    check.rule = rule  # type: ignore[attr-defined]
+    return Depends(check)
+
+
+def may_act(family: str) -> Any:
+    """For a route whose body has one key, the action: only for callers that the rule `family:action` allows."""
+
+    async def check(request: Request, body: Body) -> None:
+        named = f"{family}:{next(iter(body), '')}"
+        known = len(body) == 1 and named in rules.NAMES
+        _checked(request, named if known else f"{family}:action")
+
+    check.rule = f"{family}:action"  # type: ignore[attr-defined]
+    return Depends(check)
+
+
+def may_signal() -> Any:
+    """For the route of signals: one that clears a hook is not for whoever may only tell how a server fares."""
+
+    async def check(request: Request, body: SignalBody) -> None:
+        _checked(request, "resource:clear_hook" if body is not None and UNSET_HOOK in body else "resource:signal")
+
+    check.rule = "resource:signal"  # type: ignore[attr-defined]
+    return Depends(check)
+
+
+def _checked(request: Request, rule: str) -> None:
+    policy: Policy = request.app.state.service.policy
+    policy.check(rule, request.state.caller, request.path_params["project"])
+
+
+def rule_of(route: BaseRoute) -> str | None:
+    """The rule that guards a route; None when it names none."""
+    found = [getattr(each.dependency, "rule", None) for each in getattr(route, "dependencies", ())]
+    return next((rule for rule in found if rule), None)
+
+
+def list_rules() -> list[RuleDefault]:
+    """All rules with their defaults (entry point `oslo.policy.policies`)."""
+    from homeostat.api.orchestration import ROUTERS
+
+    named: dict[str, list[tuple[str, str]]] = {}
+    for route in (route for router in ROUTERS for route in router.routes):
+        rule = rule_of(route)
+        if isinstance(route, APIRoute) and rule is not None:
+            named.setdefault(rule, []).extend((method, route.path_format) for method in sorted(route.methods or ()))
+    return rules.defaults(named)

@@ -1,0 +1,49 @@
+"""Rules as people read them: the sample of a policy file, and what a file changes."""
+
+import textwrap
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from oslo_policy.policy import RuleDefault
+
+from homeostat.api.access import rules
+from homeostat.api.access.policy import list_rules
+
+HEAD = """\
+# Who may do what. Every line shows a default; take the comment away to change it.
+# A check is made of role:NAME, project_id:%(project_id)s, user_id:ID, rule:NAME, @ (everybody), ! (nobody),
+# and, or, not, brackets. The file is read again when it changes.
+"""
+
+
+def sample() -> str:
+    """A policy file that changes nothing: every rule with its default, as a comment."""
+    return "\n".join([HEAD, *(line for each in list_rules() for line in _entry(each))])
+
+
+def _entry(rule: RuleDefault) -> Iterator[str]:
+    yield from textwrap.wrap(rule.description or "", 110, initial_indent="# ", subsequent_indent="# ")
+    for operation in getattr(rule, "operations", ()):
+        yield f"# {operation['method']} {operation['path']}"
+    yield f'#"{rule.name}": "{rule.check_str}"'
+    yield ""
+
+
+def rows(said: Mapping[str, str] = MappingProxyType({})) -> list[tuple[str, str, str]]:
+    """Of each rule that guards something: its name, who is allowed, in words where there are any, and what it is
+    about. said — rules of a file."""
+    return [
+        (each.name, in_words(said.get(each.name, each.check_str)), each.description or "")
+        for each in list_rules()
+        if ":" in each.name
+    ]
+
+
+def in_words(check: str) -> str:
+    return rules.WORDS.get(check, check)
+
+
+def changes(said: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """What a file changes: rule, its default ("" for a rule of the file's own) and what the file says instead."""
+    known = {each.name: each.check_str for each in list_rules()}
+    return [(name, known.get(name, ""), text) for name, text in said.items() if known.get(name) != text]

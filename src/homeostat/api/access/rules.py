@@ -1,0 +1,293 @@
+"""The rules that say who may do what: their names and defaults, as the clients and policy files of OpenStack know them.
+
+Rules of our own guard what is an addition of this service. A rule that guards routes is named there (`policy.may`);
+which requests it is about follows from the routes.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from oslo_policy.policy import DeprecatedRule, DocumentedRuleDefault, RuleDefault
+
+from homeostat.api.access.auth import STACK_USER
+
+NOBODY = "rule:deny_everybody"
+ADMIN = "rule:project_admin"
+PROJECT_ADMIN = "role:admin and project_id:%(project_id)s"
+MEMBER = "role:member and project_id:%(project_id)s"
+READER = "role:reader and project_id:%(project_id)s"
+READER_OR_STACK_USER = f"({READER}) or (role:{STACK_USER} and project_id:%(project_id)s)"
+NO_STACK_USER = "rule:deny_stack_user"
+ANYBODY = "rule:allow_everybody"
+WORDS: Mapping[str, str] = {
+    NOBODY: "nobody",
+    ADMIN: "admins",
+    PROJECT_ADMIN: "admins of the project",
+    MEMBER: "members",
+    READER: "readers",
+    READER_OR_STACK_USER: "readers and stack users",
+}
+"""What a default means, for people."""
+SINCE = "It was made before there were readers and members."
+RESOURCE_TYPES = "resource_types:"
+
+BASE = (
+    RuleDefault(
+        "context_is_admin",
+        "(role:admin and is_admin_project:True) or (role:admin and system_scope:all)",
+        "Who is an admin of the whole cloud: sees the stacks of all projects.",
+    ),
+    RuleDefault("project_admin", "role:admin", "Who is an admin of a project."),
+    RuleDefault("deny_stack_user", f"not role:{STACK_USER}", "Everybody but the users made for servers."),
+    RuleDefault("deny_everybody", "!", "Nobody."),
+    RuleDefault("allow_everybody", "", "Everybody."),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule. allows — its default; old — what the default was before there were readers and members, None for a rule
+    without such a past; ours — an addition of this service; on — requests it is about that no route names:
+    method and path below the project."""
+
+    name: str
+    allows: str
+    description: str
+    old: str | None = NO_STACK_USER
+    ours: bool = False
+    on: tuple[str, str] | None = None
+
+    def default(self, operations: Iterable[tuple[str, str]]) -> RuleDefault:
+        """As the library takes it: for tokens of projects. operations — methods and paths."""
+        deprecated = None
+        if self.old is not None:
+            deprecated = DeprecatedRule(self.name, self.old, deprecated_reason=SINCE, deprecated_since="0.1")
+        listed: Any = [{"method": method, "path": path} for method, path in operations]
+        more: Any = {"deprecated_rule": deprecated, "scope_types": None if self.allows == NOBODY else ["project"]}
+        if not listed:
+            return RuleDefault(self.name, self.allows, self.description, **more)
+        return DocumentedRuleDefault(self.name, self.allows, self.description, listed, **more)
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Rules whose names begin alike."""
+
+    prefix: str
+    readers: Mapping[str, str] = field(default_factory=dict)
+    members: Mapping[str, str] = field(default_factory=dict)
+    ours: bool = False
+    on: tuple[str, str] | None = None
+
+    def rules(self) -> list[Rule]:
+        old = None if self.ours else NO_STACK_USER
+        return [
+            Rule(f"{self.prefix}:{name}", allows, description, old, self.ours, self.on)
+            for allows, named in ((READER, self.readers), (MEMBER, self.members))
+            for name, description in named.items()
+        ]
+
+
+ACTIONS = ("POST", "/stacks/{stack_name}/{stack_id}/actions")
+RESOURCE_ACTIONS = ("POST", "/stacks/{stack_name}/{stack_id}/resources/{resource_name}/actions")
+CFN = ("POST", "/v1/?Action=")
+FAMILIES = (
+    Family(
+        "stacks",
+        readers={
+            "detail": "List stacks, as shown one by one.",
+            "index": "List stacks.",
+            "list_resource_types": "List resource types.",
+            "list_template_versions": "List template versions.",
+            "list_template_functions": "List the functions of a template version.",
+            "preview": "Preview a stack.",
+            "resource_schema": "Show a resource type.",
+            "show": "Show a stack.",
+            "template": "Show the template of a stack.",
+            "environment": "Show the environment of a stack.",
+            "files": "Show the files of a stack.",
+            "show_snapshot": "Show a snapshot.",
+            "list_snapshots": "List the snapshots of a stack.",
+            "list_outputs": "List the outputs of a stack.",
+            "show_output": "Show an output.",
+        },
+        members={
+            "abandon": "Let go of a stack without touching what is in it.",
+            "create": "Create or adopt a stack.",
+            "delete": "Delete a stack.",
+            "export": "Export a stack.",
+            "generate_template": "Make a template that has one resource of a type.",
+            "update": "Update a stack.",
+            "update_patch": "Update parts of a stack.",
+            "preview_update": "Preview an update.",
+            "preview_update_patch": "Preview an update of parts.",
+            "validate_template": "Validate a template.",
+            "snapshot": "Take a snapshot of a stack.",
+            "delete_snapshot": "Delete a snapshot.",
+            "restore_snapshot": "Restore a snapshot.",
+        },
+    ),
+    Family(
+        "stacks",
+        readers={
+            "list_revisions": "List the revisions of a stack.",
+            "show_revision": "Show a revision of a stack.",
+            "explain": "Explain why a stack is not at rest.",
+            "show_convergence": "Show whether a stack is brought back by itself.",
+        },
+        members={"switch_convergence": "Switch continuous convergence."},
+        ours=True,
+    ),
+    Family(
+        "actions",
+        readers={"check": "Tell what is not as it should be; change nothing."},
+        members={
+            "action": "Any action on a stack that has no rule of its own.",
+            "snapshot": "Take a snapshot by an action.",
+            "suspend": "Suspend a stack.",
+            "resume": "Resume a stack.",
+            "cancel_update": "Stop what is going on and go back.",
+            "cancel_without_rollback": "Stop what is going on and stay.",
+        },
+        on=ACTIONS,
+    ),
+    Family(
+        "actions",
+        readers={"observe": "Look at everything in a stack now."},
+        members={
+            "converge": "Bring a stack to what it should be now.",
+            "lock": "Lock a stack.",
+            "unlock": "Unlock a stack that oneself has locked.",
+        },
+        ours=True,
+        on=ACTIONS,
+    ),
+    Family(
+        "resource",
+        readers={"index": "List the resources of a stack.", "show": "Show a resource."},
+        members={"mark_unhealthy": "Mark resources unhealthy or healthy."},
+    ),
+    Family("resource", readers={"explain": "Explain why a resource is not at rest."}, ours=True),
+    Family(
+        "resource_actions",
+        readers={"observe": "Look at a resource now."},
+        members={
+            "action": "Any action on a resource that has no rule of its own.",
+            "converge": "Bring a resource to what it should be now.",
+        },
+        ours=True,
+        on=RESOURCE_ACTIONS,
+    ),
+    Family("events", readers={"index": "List events.", "show": "Show an event."}),
+    Family("build_info", readers={"build_info": "Show what is running."}),
+    Family(
+        "software_configs",
+        readers={"index": "List software configs.", "show": "Show a software config."},
+        members={"create": "Create a software config.", "delete": "Delete a software config."},
+    ),
+    Family(
+        "software_deployments",
+        readers={"index": "List software deployments.", "show": "Show a software deployment."},
+        members={
+            "create": "Create a software deployment.",
+            "update": "Update a software deployment.",
+            "delete": "Delete a software deployment.",
+        },
+    ),
+    Family(
+        "cloudformation",
+        readers={
+            "ListStacks": "List stacks.",
+            "DescribeStacks": "Show stacks.",
+            "DescribeStackEvents": "List events.",
+            "ValidateTemplate": "Validate a template.",
+            "GetTemplate": "Show the template of a stack.",
+            "EstimateTemplateCost": "Estimate the cost of a template.",
+            "DescribeStackResources": "Show resources.",
+            "ListStackResources": "List the resources of a stack.",
+        },
+        members={
+            "CreateStack": "Create a stack.",
+            "UpdateStack": "Update a stack.",
+            "DeleteStack": "Delete a stack.",
+            "CancelUpdateStack": "Stop an update and go back.",
+        },
+    ),
+)
+SINGLE = (
+    Rule("stacks:lookup", READER_OR_STACK_USER, "Find a stack by its name or id.", ANYBODY),
+    Rule("stacks:update_no_change", "rule:stacks:update_patch", "Update parts of a stack, changing nothing.", None),
+    Rule("stacks:global_index", NOBODY, "List the stacks of all projects.", None, on=("GET", "/stacks")),
+    Rule(
+        "software_configs:global_index",
+        NOBODY,
+        "List the software configs of all projects.",
+        None,
+        on=("GET", "/software_configs"),
+    ),
+    Rule("actions:break_lock", PROJECT_ADMIN, "Unlock what others have locked.", None, ours=True, on=ACTIONS),
+    Rule("resource:metadata", READER_OR_STACK_USER, "Show the metadata of a resource.", ANYBODY),
+    Rule("resource:signal", READER_OR_STACK_USER, "Signal a resource.", ANYBODY),
+    Rule(
+        "resource:clear_hook",
+        MEMBER,
+        "Let a resource go on that waits at a hook (a signal with `unset_hook`).",
+        ours=True,
+        on=("POST", "/stacks/{stack_name}/{stack_id}/resources/{resource_name}/signal"),
+    ),
+    Rule("software_deployments:metadata", READER_OR_STACK_USER, "List the configs that a server is to apply.", None),
+    Rule("cloudformation:DescribeStackResource", READER_OR_STACK_USER, "Show a resource with its metadata.", ANYBODY),
+    Rule("service:index", PROJECT_ADMIN, "List the workers.", "rule:context_is_admin"),
+)
+RULES = tuple(rule for family in FAMILIES for rule in family.rules()) + SINGLE
+"""All that guard requests."""
+
+FOR_ADMINS = (
+    "OS::Blazar::Host",
+    "OS::Cinder::EncryptedVolumeType",
+    "OS::Cinder::QoSAssociation",
+    "OS::Cinder::QoSSpecs",
+    "OS::Cinder::Quota",
+    "OS::Cinder::VolumeType",
+    "OS::Keystone::*",
+    "OS::Manila::ShareType",
+    "OS::Neutron::ProviderNet",
+    "OS::Neutron::QoSBandwidthLimitRule",
+    "OS::Neutron::QoSDscpMarkingRule",
+    "OS::Neutron::QoSMinimumBandwidthRule",
+    "OS::Neutron::QoSMinimumPacketRateRule",
+    "OS::Neutron::QoSPolicy",
+    "OS::Neutron::Quota",
+    "OS::Neutron::Segment",
+    "OS::Nova::Flavor",
+    "OS::Nova::HostAggregate",
+    "OS::Nova::Quota",
+    "OS::Octavia::AvailabilityZone",
+    "OS::Octavia::AvailabilityZoneProfile",
+    "OS::Octavia::Flavor",
+    "OS::Octavia::FlavorProfile",
+    "OS::Octavia::Quota",
+)
+"""Resource types that only admins may have in their stacks. `*` is for all types of a service."""
+
+
+def type_rules() -> list[RuleDefault]:
+    """A rule without operations for each type that not everybody may have."""
+    return [RuleDefault(f"{RESOURCE_TYPES}{each}", ADMIN, f"Have stacks with {each}.") for each in FOR_ADMINS]
+
+
+def defaults(operations: Mapping[str, Iterable[tuple[str, str]]] | None = None) -> list[RuleDefault]:
+    """All rules with their defaults. operations — rule -> methods and paths of the requests that it guards."""
+    known = operations or {}
+    return [*BASE, *(each.default(_operations(each, known)) for each in RULES), *type_rules()]
+
+
+def _operations(rule: Rule, known: Mapping[str, Iterable[tuple[str, str]]]) -> Iterable[tuple[str, str]]:
+    if rule.on is None:
+        return known.get(rule.name, ())
+    method, path = rule.on
+    return [(method, f"/v1/{{project}}{path}")]
+
+
+NAMES = frozenset(each.name for each in defaults())

@@ -1,0 +1,56 @@
+"""Signed addresses: whoever has one may use it, without an account (cfn-api.md section 4)."""
+
+from typing import Annotated, Any
+from xml.etree import ElementTree
+
+from fastapi import APIRouter, Path, Request
+from starlette.responses import Response
+
+from homeostat.api.cloudformation import responses
+from homeostat.api.cloudformation.responses import Xml
+from homeostat.api.http.context import Service, SignalBody
+from homeostat.api.http.faults import documented
+from homeostat.api.http.path_convertors import ANY_PATH
+from homeostat.api.http.responses import Json
+from homeostat.builtin.signals import Told
+
+ROUTER = APIRouter(prefix="/v1", tags=["signals"], responses=documented(400, 401, 403, 404, 405, 429, 500, 503))
+SIGNALS: dict[str, Any] = {"response_class": Xml, "responses": responses.documented("Taken.")}
+"""These addresses are of the CloudFormation API, and so are their errors."""
+SIGNED = f"{{arn:{ANY_PATH}}}"
+Arn = Annotated[str, Path(description="`arn:openstack:heat::<project>:stacks/<name>/<id>/resources/<name>`.")]
+
+
+@ROUTER.put(f"/waitcondition/{SIGNED}", summary="Signal a wait condition's handle at its signed address", **SIGNALS)
+def put_signal(request: Request, arn: Arn, body: SignalBody) -> Response:
+    """Answered as soon as the signal is kept; with `ContentType=JSON` the answer has the metadata of the handle."""
+    told = _told(request, body)
+    if request.query_params.get("ContentType") == "JSON":
+        return Json({"resource": told.name, "metadata": told.metadata})
+    element = ElementTree.Element("resource")
+    element.text = told.name
+    return Xml(element)
+
+
+@ROUTER.post(f"/signal/{SIGNED}", summary="Signal a resource at its signed address", **SIGNALS)
+def post_signal(request: Request, arn: Arn, body: SignalBody) -> Response:
+    _told(request, body)
+    return Response(media_type="text/plain")
+
+
+@ROUTER.get(
+    f"/metadata/{SIGNED}",
+    summary="Show the metadata of a server at its signed address",
+    responses={200: {"model": dict[str, Any], "description": "The metadata."}},
+)
+@ROUTER.head(f"/metadata/{SIGNED}", include_in_schema=False)
+def show_metadata(request: Request, arn: Arn) -> Response:
+    """What the agent of a server reads: the configs to apply, and what the template says."""
+    service: Service = request.app.state.service
+    return Json(service.signals.metadata("GET", request.scope["path"], dict(request.query_params)))
+
+
+def _told(request: Request, body: SignalBody) -> Told:
+    service: Service = request.app.state.service
+    query = dict(request.query_params)
+    return service.signals.signed(request.method, request.scope["path"], query, body)

@@ -1,0 +1,93 @@
+"""Answers of the CloudFormation API: the same structure as XML or as JSON (cfn-api.md section 1)."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+from xml.etree import ElementTree
+
+from starlette.responses import Response
+
+from homeostat.api.cloudformation.errors import Refused
+from homeostat.api.http.responses import Json
+
+TEXTS = ("Metadata", "TemplateBody")
+"""Elements that hold JSON text."""
+_NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NO_NAME = re.compile(r"[^\w.-]")
+_NO_FIRST = re.compile(r"[^A-Za-z_]")
+
+
+class Xml(Response):
+    """In ASCII, and so without a declaration of its encoding: agents give the text to readers that take none."""
+
+    media_type = "text/xml"
+
+    def render(self, content: ElementTree.Element) -> bytes:
+        return ElementTree.tostring(content)
+
+
+ERRORS = (400, 403, 404, 429, 500, 503)
+
+
+def documented(description: str) -> dict[int | str, dict[str, Any]]:
+    """For a route's `responses`: this answer, and the errors."""
+    content: dict[str, Any] = {Xml.media_type: {}, Json.media_type: {}}
+    failed = {"description": "An `ErrorResponse` with the code of AWS.", "content": content}
+    done = {"description": f"{description} As JSON with `ContentType=JSON`.", "content": content}
+    return {200: done, **dict.fromkeys(ERRORS, failed)}
+
+
+def answer(action: str, result: Any, *, as_json: bool) -> Response:
+    """What an action gives. result — maps and lists of plain values; a text stands for itself."""
+    return _response({f"{action}Response": {f"{action}Result": result}}, as_json=as_json)
+
+
+def error(problem: Refused, *, as_json: bool = False) -> Response:
+    told = {"Type": problem.type, "Code": problem.code, "Message": problem.message}
+    return _response({"ErrorResponse": {"Error": told}}, problem.status, as_json=as_json)
+
+
+def _response(tree: Mapping[str, Any], status: int = 200, *, as_json: bool) -> Response:
+    if as_json:
+        return Json(tree, status)
+    ((name, content),) = tree.items()
+    element = ElementTree.Element(name)
+    _fill(element, content)
+    return Xml(element, status)
+
+
+def _fill(element: ElementTree.Element, content: Any) -> None:
+    """Lists become `<member>`; what is None is left out, since readers take its name for a value."""
+    if isinstance(content, Mapping):
+        for name, value in content.items():
+            if value is not None:
+                _fill(ElementTree.SubElement(element, _name(str(name))), _content(str(name), value))
+    elif isinstance(content, list | tuple):
+        for value in content:
+            _fill(ElementTree.SubElement(element, "member"), value)
+    elif content is not None:
+        element.text = _text(content)
+
+
+def _content(name: str, value: Any) -> Any:
+    return json.dumps(value) if name in TEXTS and not isinstance(value, str) else value
+
+
+def _text(value: Any) -> str:
+    """Clients know `true` and `false` in small letters only. What XML cannot hold is replaced."""
+    plain = str(value).lower() if isinstance(value, bool) else str(value)
+    return _NO_XML.sub("\ufffd", plain)
+
+
+def _name(key: str) -> str:
+    """A key of a user's map, as the name of an element."""
+    name = _NO_NAME.sub("_", key)
+    return f"_{name}" if not name or _NO_FIRST.match(name) else name
+
+
+def without_colons(value: Any) -> Any:
+    """`:` in the keys of maps becomes `.`: readers of XML would take what stands before it for a namespace."""
+    if isinstance(value, Mapping):
+        return {str(key).replace(":", "."): without_colons(item) for key, item in value.items()}
+    return [without_colons(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,222 @@
+"""The application: routes, what surrounds them, and how errors become answers."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from sqlalchemy import text
+from starlette.exceptions import HTTPException
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import BaseRoute, Match, Route
+
+from homeostat.api.access import signed_urls
+from homeostat.api.access.auth import Access
+from homeostat.api.access.enforcer import Policy
+from homeostat.api.cloudformation import routes as cloudformation
+from homeostat.api.cloudformation.authentication import Admission, Ec2
+from homeostat.api.http import errors, faults
+from homeostat.api.http.context import Service
+from homeostat.api.http.event_streams import Tail
+from homeostat.api.http.heavy_requests import PLACES, Gone, Places
+from homeostat.api.http.middleware import (
+    METRICS,
+    BodyLimit,
+    Faults,
+    Guard,
+    HeadLimit,
+    RequestId,
+    Traced,
+    Versions,
+    Ways,
+    versions_answer,
+)
+from homeostat.api.http.rate_limits import Buckets
+from homeostat.api.http.responses import Json, nothing
+from homeostat.api.orchestration import ROUTERS
+from homeostat.api.services.actions import Asks
+from homeostat.api.services.graphs import Graphs
+from homeostat.api.services.snapshots import Snapshots
+from homeostat.api.services.stacks import Intake
+from homeostat.api.services.transfer import Moving
+from homeostat.builtin.signals import Signals
+from homeostat.clock import Clock
+from homeostat.model.errors import Rejected, Transient
+from homeostat.model.rates import Rate
+from homeostat.store.database import Database
+from homeostat.store.encryption.sealed_cells import Unreadable
+from homeostat.store.operation.workers import VERSION
+
+LOG = logging.getLogger(__name__)
+DESCRIPTION = """The OpenStack Orchestration API, version 1.
+
+Every error is answered with a fault (see its schema): `error.type` names the kind of mistake, `error.message` the place
+and the remedy. Creating, updating and deleting are accepted at once; `stack_status` tells how far it has come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """body_bytes_max, head_bytes_max — of a request's body, and of its address and headers; rate — of the requests of
+    one caller in one project, None: any; places — for requests that check templates; hidden_tags — stacks with one of
+    these are listed only on demand."""
+
+    body_bytes_max: int = 1_048_576
+    head_bytes_max: int = 32_768
+    rate: Rate | None = None
+    places: int = PLACES
+    hidden_tags: tuple[str, ...] = ()
+
+
+def create_app(
+    db: Database,
+    intake: Intake,
+    clock: Clock,
+    *,
+    access: Access,
+    limits: Limits = Limits(),
+    access_log: bool = False,
+    metrics: bool = False,
+    policy: Policy | None = None,
+    ec2: Ec2 | None = None,
+    body_s: float = 60.0,
+) -> FastAPI:
+    """An ASGI application that answers from this database. It starts no threads of its own.
+
+    policy — who may do what; None: as the defaults say; body_s — in which a body has to arrive.
+    """
+    app = FastAPI(
+        title="Homeostat",
+        version=VERSION,
+        description=DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        default_response_class=Json,
+    )
+    signals = Signals(db)
+    policy = Policy() if policy is None else policy
+    asks = Asks(db, intake.quotas.timeout_s)
+    moving, snapshots = Moving(db, intake), Snapshots(db, intake)
+    graphs, tail, buckets = Graphs(), Tail(db), Buckets(limits.rate)
+    app.state.service = Service(
+        db,
+        intake,
+        asks,
+        moving,
+        snapshots,
+        clock,
+        graphs,
+        signals,
+        tail,
+        policy,
+        buckets,
+        limits.hidden_tags,
+        places=Places(limits.places),
+    )
+    app.state.admission = Admission(db, clock, access, ec2)
+    for router in ROUTERS:
+        app.include_router(router)
+    app.include_router(signed_urls.ROUTER)
+    app.include_router(cloudformation.ROUTER)
+    _add_service_routes(app)
+    if metrics:
+        _add_metrics(app)
+    _add_error_handlers(app)
+    # The one added last is the outermost.
+    app.add_middleware(BodyLimit, bytes_max=limits.body_bytes_max, patience_s=body_s)
+    app.add_middleware(Guard, access=access, policy=policy, may_signal=signals.token, buckets=buckets)
+    app.add_middleware(Ways, access=access)
+    app.add_middleware(Versions)
+    app.add_middleware(HeadLimit, bytes_max=limits.head_bytes_max)
+    app.add_middleware(Faults)
+    app.add_middleware(Traced)
+    app.add_middleware(RequestId, access_log=access_log)
+    return app
+
+
+def _add_service_routes(app: FastAPI) -> None:
+    @app.get("/", summary="List API versions", status_code=300, tags=["service"])
+    @app.get("/versions", summary="List API versions (also at the root)", status_code=300, tags=["service"])
+    async def list_versions(request: Request) -> Response:
+        return versions_answer(request)
+
+    @app.get(
+        "/healthcheck",
+        summary="Does the service answer, and its database?",
+        tags=["service"],
+        response_class=PlainTextResponse,
+    )
+    def check_health() -> Response:
+        service: Service = app.state.service
+        with service.db.read() as tx:
+            tx.execute(text("SELECT 1"))
+        return PlainTextResponse("OK")
+
+
+def _add_metrics(app: FastAPI) -> None:
+    from homeostat.observability import prometheus
+
+    @app.get(METRICS, include_in_schema=False)
+    def show_metrics() -> Response:
+        service: Service = app.state.service
+        return Response(prometheus.exposed(service.db), media_type=prometheus.CONTENT_TYPE)
+
+
+def _add_error_handlers(app: FastAPI) -> None:
+    @app.exception_handler(Rejected)
+    async def refuse(request: Request, error: Rejected) -> Response:
+        return errors.rejected(request.scope, error)
+
+    @app.exception_handler(Transient)
+    async def put_off(request: Request, error: Transient) -> Response:
+        LOG.warning("%s %s put off (%s): %s", request.method, request.url.path, request.state.request_id, error)
+        return errors.transient(request.scope, error)
+
+    @app.exception_handler(Gone)
+    async def stop_work(request: Request, error: Gone) -> Response:
+        LOG.info("%s %s stopped (%s): %s", request.method, request.url.path, request.state.request_id, error)
+        return nothing(503)
+
+    @app.exception_handler(Unreadable)
+    async def tell_what_is_lost(request: Request, error: Unreadable) -> Response:
+        LOG.error("%s %s failed (%s): %s", request.method, request.url.path, request.state.request_id, error)
+        return faults.fault(500, "Unreadable", f"The operator has to bring back a key: {error}")
+
+    @app.exception_handler(RequestValidationError)
+    async def refuse_parameter(request: Request, error: RequestValidationError) -> Response:
+        return errors.rejected(request.scope, Rejected("HTTPBadRequest", _parameter_error(error.errors()[0])))
+
+    @app.exception_handler(HTTPException)
+    async def refuse_address(request: Request, error: HTTPException) -> Response:
+        if error.status_code == 405:
+            return _other_method(request)
+        if error.status_code == 404:
+            return PlainTextResponse("404 Not Found: there is nothing at this address.\n", 404)
+        return errors.rejected(request.scope, Rejected("HTTPBadRequest", str(error.detail)))
+
+
+def _parameter_error(error: Any) -> str:
+    """The first thing wrong with the query, in one sentence."""
+    message = error["msg"].removeprefix("Value error, ")
+    return f"Invalid value {error['input']!r} for {error['loc'][-1]}: {message}"
+
+
+def _other_method(request: Request) -> Response:
+    routes = [*request.app.routes, *(route for router in (*ROUTERS, signed_urls.ROUTER) for route in router.routes)]
+    allowed = ", ".join(sorted(_methods(routes, request)))
+    if request.method == "OPTIONS":
+        return nothing(204, {"Allow": allowed})
+    message = f"The method {request.method} is not allowed here; allowed are: {allowed}"
+    return faults.fault(405, "HTTPMethodNotAllowed", message, {"Allow": allowed})
+
+
+def _methods(routes: Sequence[BaseRoute], request: Request) -> set[str]:
+    """What the routes of this address understand."""
+    return {
+        method
+        for route in routes
+        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE
+        for method in route.methods or ()
+    }

@@ -1,0 +1,136 @@
+"""One connection of a client, from its first byte to its last: who takes too long, or cannot be understood, is let go.
+
+A body is limited by the application (`api.http.middleware`); here is what it cannot see. Streams last as long as they
+are read.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from functools import partial
+from http import HTTPStatus
+from typing import Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from homeostat.api.access.peers import uid_of_peer
+from homeostat.api.http import faults
+
+PEER = "peer_uid"
+"""In the state of a request: user id of the process at the other end of its connection, or None."""
+NOT_YET_ANSWERED = (h11.IDLE, h11.SEND_RESPONSE)
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """head_s — from the first byte of a request, or the begin of a connection, to the end of its head; body_s — to the
+    end of its body; stalled_s — in which a client that is sent something must have taken some of it; connections_max —
+    of one API process."""
+
+    head_s: float = 30.0
+    body_s: float = 60.0
+    stalled_s: float = 60.0
+    connections_max: int = 2000
+
+
+def protocol(patience: Patience, *, asks_for_peers: bool = False) -> Any:
+    """For `http` of uvicorn's settings. asks_for_peers — the state of a request tells `PEER`, where it is known."""
+    return partial(Connection, patience, asks_for_peers)
+
+
+class Connection(H11Protocol):
+    def __init__(self, patience: Patience, asks_for_peers: bool, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._patience = patience
+        self._asks_for_peers = asks_for_peers
+        self._awaiting: asyncio.TimerHandle | None = None
+        self._stalled: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > self._patience.connections_max:
+            self._refuse(503, "ServiceUnavailable", "Too many connections; try again later.")
+            return
+        if self._asks_for_peers:
+            self.app_state = {**self.app_state, PEER: uid_of_peer(transport.get_extra_info("socket"))}
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_awaiting()
+        self._stop_looking()
+        self._unset_keepalive_if_required()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._look_later(self.transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        self._stop_looking()
+        super().resume_writing()
+
+    def timeout_keep_alive_handler(self) -> None:
+        if self.transport.get_write_buffer_size():  # an answer that nobody reads; it would be kept for ever
+            self.transport.abort()
+        else:
+            self.transport.close()
+
+    def send_400_response(self, msg: str) -> None:
+        """Who waits for the rest of the request is told that it will not come."""
+        self._refuse(400, "HTTPBadRequest", "This is no HTTP request, or not its whole body, or its head is too long.")
+
+    def _watch(self) -> None:
+        """Is the client to send the head of a request, or a body that nobody waits for?"""
+        theirs = self.conn.their_state
+        unread = theirs is h11.SEND_BODY and self.conn.our_state not in (*NOT_YET_ANSWERED, h11.SEND_BODY)
+        if theirs is not h11.IDLE and not unread:
+            self._stop_awaiting()
+        elif self._awaiting is None:
+            self._awaiting = self.loop.call_later(self._patience.head_s, self._give_up)
+
+    def _give_up(self) -> None:
+        self._awaiting = None
+        limit = f"{self._patience.head_s:g} s"
+        self._refuse(408, "RequestTimeout", f"The head of a request has to arrive within {limit}.")
+
+    def _refuse(self, code: int, kind: str, message: str) -> None:
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if not self.transport.is_closing() and self.conn.our_state in NOT_YET_ANSWERED:
+            retry = {"Retry-After": str(faults.RETRY_AFTER_S)} if code == HTTPStatus.SERVICE_UNAVAILABLE else None
+            answer = faults.fault(code, kind, message, retry)
+            headers = [*answer.raw_headers, (b"connection", b"close")]
+            reason = HTTPStatus(code).phrase.encode()
+            for event in (
+                h11.Response(status_code=code, headers=headers, reason=reason),
+                h11.Data(data=bytes(answer.body)),
+                h11.EndOfMessage(),
+            ):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+    def _look_later(self, waiting: int) -> None:
+        """waiting — bytes that the client has not taken."""
+        self._stalled = self.loop.call_later(self._patience.stalled_s, self._look, waiting)
+
+    def _look(self, before: int) -> None:
+        waiting = self.transport.get_write_buffer_size()
+        if waiting >= before:
+            self.transport.abort()
+        else:
+            self._look_later(waiting)
+
+    def _stop_awaiting(self) -> None:
+        if self._awaiting is not None:
+            self._awaiting.cancel()
+            self._awaiting = None
+
+    def _stop_looking(self) -> None:
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None

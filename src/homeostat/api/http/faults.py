@@ -1,0 +1,69 @@
+"""Errors as answers: the fault bodies that clients parse (one place for them all)."""
+
+from http import HTTPStatus
+from typing import Any
+
+from pydantic import BaseModel
+
+from homeostat.api.http.responses import Json
+from homeostat.model.errors import Rejected, Transient
+
+EXPLANATIONS = {
+    400: "The server could not comply with the request since it is either malformed or otherwise incorrect.",
+    401: "The caller did not say who it is, or the password is wrong.",
+    403: "Access was denied to this resource.",
+    404: "The resource could not be found.",
+    405: "The method is not allowed for this resource.",
+    408: "The server timed out waiting for the request.",
+    409: "There was a conflict when trying to complete your request.",
+    429: "The caller has sent too many requests in a given amount of time.",
+    500: "The server has either erred or is incapable of performing the requested operation.",
+    503: "The server is currently unavailable. Please try again at a later time.",
+}
+"""The general sentence for each code; what went wrong here is in `error.message`."""
+
+RETRY_AFTER_S = 5
+
+
+class FaultError(BaseModel):
+    type: str
+    traceback: str | None = None
+    message: str | None = None
+
+
+class Fault(BaseModel):
+    """What every error is answered with."""
+
+    code: int
+    title: str
+    explanation: str
+    error: FaultError
+
+
+def documented(*codes: int) -> dict[int | str, dict[str, Any]]:
+    """For a route's `responses`: these faults."""
+    return {code: {"model": Fault, "description": EXPLANATIONS[code]} for code in codes}
+
+
+def fault(code: int, kind: str, message: str | None = None, headers: dict[str, str] | None = None) -> Json:
+    """A fault answer. kind — `error.type`; message — None for unexpected errors, whose texts are ours alone."""
+    error: dict[str, Any] = {"type": kind, "traceback": None}
+    if message is not None:
+        error["message"] = message
+    body = {"code": code, "title": HTTPStatus(code).phrase, "explanation": EXPLANATIONS[code], "error": error}
+    return Json(body, code, headers)
+
+
+def rejected(error: Rejected, challenge: str = "") -> Json:
+    """challenge — value of WWW-Authenticate that goes with a 401."""
+    headers = {"WWW-Authenticate": challenge} if error.code == 401 and challenge else None
+    return fault(error.code, error.fault, error.on_wire, headers)
+
+
+def transient(error: Transient) -> Json:
+    after_s = RETRY_AFTER_S if error.retry_after_s is None else max(1, round(error.retry_after_s))
+    return fault(503, "ServiceUnavailable", f"Try again in {after_s} s: {error}", {"Retry-After": str(after_s)})
+
+
+def unexpected() -> Json:
+    return fault(500, "InternalError")

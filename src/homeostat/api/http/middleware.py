@@ -1,0 +1,327 @@
+"""What happens to every request before a route sees it: request id, version, access, size of the body."""
+
+import asyncio
+import logging
+import re
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from anyio import to_thread
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from homeostat.api.access.auth import STACK_USER, Access, Caller
+from homeostat.api.access.enforcer import Policy
+from homeostat.api.http import errors
+from homeostat.api.http.connections import PEER
+from homeostat.api.http.errors import CLOUDFORMATION
+from homeostat.api.http.rate_limits import Buckets
+from homeostat.api.http.responses import Json
+from homeostat.model.errors import Rejected, Transient
+from homeostat.observability import tracing
+
+LOG = logging.getLogger(__name__)
+ACCESS_LOG = logging.getLogger("homeostat.api.access")
+MEDIA_TYPE = re.compile(r"application/vnd\.openstack\.orchestration-v1(\.0)?\b")
+METRICS = "/metrics"
+SIGNED = re.compile(r"/v1/(waitcondition|signal|metadata)/arn:openstack:heat::")
+"""Addresses below this need no account. No project has addresses of this form."""
+SIGNAL_TOKEN = re.compile(r"[0-9a-f]{32}\.[\w-]+\Z")
+MaySignal = Callable[[str, str, Sequence[str]], bool]
+_STACK_ID = re.compile(r"/stacks/(?:[^/]+/)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?=/|$)")
+_VERSION = re.compile(r"/(v\d+(?:\.\d+)?)(?=/|$)")
+DRAINED_FACTOR = 4
+"""A body up to so many times the limit is read to its end and thrown away, so that the client sees the answer."""
+FORM_FACTOR = 3
+"""A form may be so much larger: what its encoding makes of a template that is no longer than others may be."""
+
+
+class RequestId:
+    """Gives every request an id, in the answer and in what is logged. access_log — one line a request."""
+
+    def __init__(self, app: ASGIApp, *, access_log: bool) -> None:
+        self._app = app
+        self._access_log = access_log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = f"req-{uuid.uuid4()}"
+        started = time.monotonic()
+        code = 500
+
+        async def tagged(message: Message) -> None:
+            nonlocal code
+            if message["type"] == "http.response.start":
+                code = message["status"]
+                MutableHeaders(scope=message)["x-openstack-request-id"] = request_id
+            await send(message)
+
+        scope.setdefault("state", {})["request_id"] = request_id
+        await self._app(scope, receive, tagged)
+        if self._access_log:
+            spent_ms = round((time.monotonic() - started) * 1000, 1)
+            line = {"request_id": request_id, "method": scope["method"], "path": scope["path"], "code": code}
+            ACCESS_LOG.info(
+                "%(method)s %(path)s %(code)s in %(spent_ms)s ms (%(request_id)s)", line | {"spent_ms": spent_ms}
+            )
+
+
+class Traced:
+    """Makes every request a span; the stack it names is told, so that its passes are found beside it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not tracing.on():
+            await self._app(scope, receive, send)
+            return
+        code = 500
+
+        async def watched(message: Message) -> None:
+            nonlocal code
+            code = message.get("status", code)
+            await send(message)
+
+        with tracing.request(scope["method"], scope["path"], scope["headers"]):
+            named = _STACK_ID.search(scope["path"])
+            known = {"stack_id": named[1]} if named else {}
+            try:
+                await self._app(scope, receive, watched)
+            finally:
+                route = getattr(scope.get("route"), "path", "")
+                tracing.responded(scope["method"], code, route, request_id=scope["state"]["request_id"], **known)
+
+
+class Versions:
+    """Brings every request to `/v1/…`, and answers those that name no version we speak with the list of ours."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        path = scope["path"]
+        version = _VERSION.match(path)
+        if version is not None and version[1] not in ("v1", "v1.0"):
+            await versions_answer(Request(scope))(scope, receive, send)
+            return
+        if path in ("", "/", "/versions"):
+            scope = {**scope, "path": path or "/"}
+        elif version is None and MEDIA_TYPE.search(Headers(scope=scope).get("accept", "")):
+            scope = {**scope, "path": f"/v1{path}"}
+        elif version is not None and version[1] == "v1.0":
+            scope = {**scope, "path": f"/v1{path[version.end() :]}"}
+        await self._app(scope, receive, send)
+
+
+def version_of(request: Request) -> dict[str, Any]:
+    """The one version there is, as discovery shows it."""
+    href = f"{str(request.base_url).rstrip('/')}/v1/"
+    return {"id": "v1.0", "status": "CURRENT", "links": [{"rel": "self", "href": href}]}
+
+
+def versions_answer(request: Request) -> Json:
+    return Json({"versions": [version_of(request)]}, 300)
+
+
+class Ways:
+    """Refuses what the access mode cannot trust to be meant: see `Access.check_way`. Only signed addresses, which prove
+    that by themselves, and what tells nothing are open whichever way one comes."""
+
+    def __init__(self, app: ASGIApp, *, access: Access) -> None:
+        self._app = app
+        self._access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and _is_guarded(scope["path"]) and not SIGNED.match(scope["path"]):
+            try:
+                self._access.check_way(Headers(scope=scope), scope["state"].get(PEER))
+            except Rejected as error:
+                await errors.rejected(scope, error)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+def _is_guarded(path: str) -> bool:
+    return path == METRICS or path.startswith("/v1/") or path in CLOUDFORMATION
+
+
+class Guard:
+    """Lets requests to `/v1/{project}/…` pass for callers that may act in that project, and any caller read metrics.
+
+    Signed addresses are guarded by their signature, and the CloudFormation API by its own rules, where they are served;
+    nothing else is guarded. may_signal — is this the token of a handle, for this project and just this
+    address? buckets — of what each caller may still ask in a project, and of what may be asked at a signed address.
+    """
+
+    def __init__(
+        self, app: ASGIApp, *, access: Access, policy: Policy, may_signal: MaySignal, buckets: Buckets
+    ) -> None:
+        self._app = app
+        self._access = access
+        self._policy = policy
+        self._may_signal = may_signal
+        self._buckets = buckets
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        guarded = scope["type"] == "http" and _is_guarded(scope["path"])
+        if guarded and scope["path"] not in CLOUDFORMATION:
+            if SIGNED.match(scope["path"]):
+                await self._signed(scope, receive, send)
+                return
+            try:
+                if "\0" in scope["path"] or b"%00" in scope["query_string"]:
+                    raise Rejected("HTTPBadRequest", "No address and no parameter may hold a NUL character.")
+                caller = self._policy.known(await self._caller(scope["method"], scope["path"], Headers(scope=scope)))
+                if scope["path"] != METRICS:
+                    project = scope["path"].split("/")[2]
+                    caller.check_project(project)
+                    self._buckets.take(project, caller.user_id or caller.user)
+            except Rejected as error:
+                await errors.rejected(scope, error, self._access.challenge)(scope, receive, send)
+                return
+            except Transient as error:
+                LOG.warning("%s %s put off: %s", scope["method"], scope["path"], error)
+                await errors.transient(scope, error)(scope, receive, send)
+                return
+            scope["state"]["caller"] = caller
+        await self._app(scope, receive, send)
+
+    async def _signed(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            self._buckets.take(scope["path"])
+        except Rejected as error:
+            await errors.rejected(scope, error)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    async def _caller(self, method: str, path: str, headers: Headers) -> Caller:
+        token = headers.get("x-auth-token", "")
+        if method == "POST" and path.endswith("/signal") and SIGNAL_TOKEN.match(token):
+            parts = path.split("/")[2:]
+            if await to_thread.run_sync(self._may_signal, token, parts[0], parts):
+                return Caller(project=parts[0], roles=frozenset({STACK_USER}), only_here=True)
+        known = self._access.known(headers)
+        if known is not None:
+            return known
+        return await to_thread.run_sync(self._access.caller, headers, method, path)
+
+
+class HeadLimit:
+    """Refuses requests whose address and headers are larger than `bytes_max` together."""
+
+    def __init__(self, app: ASGIApp, *, bytes_max: int) -> None:
+        self._app = app
+        self._bytes_max = bytes_max
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and _head_bytes(scope) > self._bytes_max:
+            message = f"Request limit exceeded: address and headers are larger than {self._bytes_max} bytes together."
+            answer = errors.rejected(scope, Rejected("RequestLimitExceeded", message))
+            await _hung_up(answer, scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+
+def _head_bytes(scope: Scope) -> int:
+    headers = sum(len(name) + len(value) for name, value in scope["headers"])
+    return headers + len(scope["path"]) + len(scope["query_string"])
+
+
+class BodyLimit:
+    """Reads the body before the route does, and refuses one of more than `bytes_max` bytes without keeping it, and one
+    that has not arrived within `patience_s` seconds. What breaks off is not acted upon."""
+
+    def __init__(self, app: ASGIApp, *, bytes_max: int, patience_s: float) -> None:
+        self._app = app
+        self._bytes_max = bytes_max
+        self._patience_s = patience_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        if "content-length" not in headers and "transfer-encoding" not in headers:
+            await self._app(scope, receive, send)
+            return
+        bytes_max = self._bytes_max * (FORM_FACTOR if scope["path"] in CLOUDFORMATION else 1)
+        try:
+            async with asyncio.timeout(self._patience_s):
+                body = await self._read(int(headers.get("content-length") or 0), receive, bytes_max)
+        except BrokenOff:
+            return
+        except TimeoutError:
+            message = f"The body has to arrive within {self._patience_s:g} s."
+            await _hung_up(errors.rejected(scope, Rejected("RequestTimeout", message)), scope, receive, send)
+            return
+        if body is None:
+            message = f"Request limit exceeded: JSON body size exceeds maximum allowed size ({self._bytes_max} bytes)."
+            await errors.rejected(scope, Rejected("RequestLimitExceeded", message))(scope, receive, send)
+            return
+        replay = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def replayed() -> Message:
+            return replay.pop() if replay else await receive()
+
+        await self._app(scope, replayed, send)
+
+    async def _read(self, announced: int, receive: Receive, bytes_max: int) -> bytes | None:
+        """The body; None if it is too large. Fails: BrokenOff."""
+        if announced > bytes_max * DRAINED_FACTOR:
+            return None
+        parts: list[bytes] = []
+        size = 0
+        more = True
+        while more and size <= bytes_max * DRAINED_FACTOR:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise BrokenOff
+            chunk = message.get("body", b"")
+            size += len(chunk)
+            if size <= bytes_max:
+                parts.append(chunk)
+            more = message.get("more_body", False)
+        return b"".join(parts) if size <= bytes_max else None
+
+
+class BrokenOff(Exception):
+    """The client has gone before its request was whole."""
+
+
+async def _hung_up(answer: Response, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer, and close the connection: nobody reads what else comes on it."""
+    answer.headers["Connection"] = "close"
+    await answer(scope, receive, send)
+
+
+class Faults:
+    """The last resort: what no handler expected is logged and answered with a 500; the service goes on."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        begun = False
+
+        async def watched(message: Message) -> None:
+            nonlocal begun
+            begun = begun or message["type"] == "http.response.start"
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        except Exception:
+            if scope["type"] != "http" or begun:
+                raise
+            LOG.exception("%s %s failed (%s)", scope["method"], scope["path"], scope["state"]["request_id"])
+            await errors.unexpected(scope)(scope, receive, send)

@@ -1,0 +1,150 @@
+"""Serves the API with uvicorn in this process."""
+
+import logging
+import socket
+from dataclasses import dataclass, field
+
+import uvicorn
+
+from homeostat.api.access.auth import Access
+from homeostat.api.access.enforcer import Policy
+from homeostat.api.cloudformation.authentication import Ec2
+from homeostat.api.http.app import Limits, create_app
+from homeostat.api.http.connections import Patience, protocol
+from homeostat.api.http.context import Service
+from homeostat.api.services.prerequisites import Existing
+from homeostat.api.services.stacks import Intake, Quotas
+from homeostat.clock import Clock, Entropy
+from homeostat.clouds.outbound import Outbound, Rules
+from homeostat.clouds.port import Clouds
+from homeostat.identity.trusts import Delegations
+from homeostat.notifications.sinks import Sinks, installed_sinks
+from homeostat.store.database import Database
+from homeostat.templates.shared import Shared
+
+KEEP_ALIVE_S = 75
+"""Longer than clients wait between two polls: a connection that ends just then is an error to them."""
+BACKLOG = 2048
+"""Callers that may wait to be accepted."""
+GRACE_S = 10
+"""How long running requests may take to finish when the process is told to stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiSettings:
+    """host, port — where to listen, unless a socket is handed over; patience — with clients; access_log — one line a
+    request; metrics — shown at `/metrics`, which needs `prometheus_client`; fetching — what may be fetched by URL;
+    shared — environment of all stacks; policy — who may do what, None: as the defaults say; makes_users — for servers
+    that log in; ec2 — verifies what is signed with keys of users, None: there are none."""
+
+    host: str = "127.0.0.1"
+    port: int = 8004
+    limits: Limits = field(default_factory=Limits)
+    patience: Patience = field(default_factory=Patience)
+    quotas: Quotas = field(default_factory=Quotas)
+    access_log: bool = False
+    metrics: bool = False
+    fetching: Rules = field(default_factory=Rules)
+    shared: Shared = field(default_factory=Shared)
+    policy: Policy | None = None
+    makes_users: bool = False
+    ec2: Ec2 | None = None
+
+
+def run_api(
+    db: Database,
+    clock: Clock,
+    entropy: Entropy,
+    access: Access,
+    settings: ApiSettings = ApiSettings(),
+    listening: socket.socket | None = None,
+    clouds: Clouds | None = None,
+    delegations: Delegations | None = None,
+) -> None:
+    """Answer until SIGTERM or SIGINT; running requests are finished then.
+
+    Takes: db — migrated; listening — a bound socket to serve instead of host and port; clouds — where things that
+    templates name are looked for, None for nowhere; delegations — of users to the service, None where it needs none.
+    Fails: ValueError when the access mode does not allow this address.
+    """
+    access.check_host(listening.getsockname()[0] if listening is not None else settings.host)
+    run(server(db, clock, entropy, access, settings, clouds, delegations), listening)
+
+
+def server(
+    db: Database,
+    clock: Clock,
+    entropy: Entropy,
+    access: Access,
+    settings: ApiSettings,
+    clouds: Clouds | None = None,
+    delegations: Delegations | None = None,
+) -> uvicorn.Server:
+    """The server, not yet running."""
+    existing = Existing(clouds, clock.now, makes_users=settings.makes_users)
+    outbound = Outbound(settings.fetching)
+    app = create_app(
+        db,
+        Intake(
+            db,
+            entropy,
+            settings.quotas,
+            outbound=outbound,
+            existing=existing,
+            sinks=Sinks(clouds, outbound, installed_sinks().kinds),
+            shared=settings.shared,
+            delegations=delegations,
+        ),
+        clock,
+        access=access,
+        limits=settings.limits,
+        access_log=settings.access_log,
+        metrics=settings.metrics,
+        policy=settings.policy,
+        ec2=settings.ec2,
+        body_s=settings.patience.body_s,
+    )
+    config = uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        http=protocol(settings.patience, asks_for_peers=access.asks_for_peers),
+        backlog=BACKLOG,
+        ws="none",
+        h11_max_incomplete_event_size=settings.limits.head_bytes_max,
+        lifespan="off",
+        log_config=None,
+        log_level=logging.WARNING,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=GRACE_S,
+    )
+    return Server(config)
+
+
+class Server(uvicorn.Server):
+    """Leaves callers to the other processes at its socket, and ends what would stay open for ever when it is told to
+    stop."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        if sockets:
+            self.config.backlog = 1  # for the event loop, this is also how many callers it takes at once
+        await super().startup(sockets)
+        for each in sockets or ():
+            each.listen(BACKLOG)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        service: Service = self.config.app.state.service  # type: ignore[union-attr]
+        service.tail.close()
+        await super().shutdown(sockets)
+
+
+def run(one: uvicorn.Server, listening: socket.socket | None = None) -> None:
+    """Run it until it is told to stop."""
+    if listening is None:
+        one.run()
+        return
+    # The event loop does this only for sockets it knows to be TCP; without it, each answer waits 40 ms for an ACK.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    one.run([listening])

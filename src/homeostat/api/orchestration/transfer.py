@@ -1,0 +1,37 @@
+"""Stacks as documents: given out, and let go of, for another service to adopt."""
+
+from starlette.responses import Response
+
+from homeostat.api.access.policy import may
+from homeostat.api.http.context import Ask, StackId, StackName
+from homeostat.api.http.responses import Json
+from homeostat.api.orchestration import models
+from homeostat.api.orchestration.routes import STACK, answers, router
+
+ROUTER = router("stacks")
+
+
+@ROUTER.get(
+    f"{STACK}/export",
+    summary="Export a stack as a document",
+    responses=answers(models.Exported),
+    dependencies=[may("stacks:export")],
+)
+def export_stack(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response:
+    """All that another service needs to adopt it, secrets too. Nothing changes."""
+    with ask.db.read() as tx:
+        ask.live_stack(tx, stack_name, stack_id)
+    return Json(ask.service.moving.export(stack_id))
+
+
+@ROUTER.delete(
+    f"{STACK}/abandon",
+    summary="Abandon a stack",
+    responses=answers(models.Exported, "The document; the stack is being let go of."),
+    dependencies=[may("stacks:abandon")],
+)
+def abandon_stack(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response:
+    """Let go of everything that it has, without touching it. The answer is the only copy of the document."""
+    with ask.db.read() as tx:
+        ask.live_stack(tx, stack_name, stack_id)
+    return Json(ask.service.moving.abandon(stack_id))

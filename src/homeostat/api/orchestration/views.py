@@ -1,0 +1,139 @@
+"""Stacks and events as the wire shows them."""
+
+import datetime
+import uuid
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from homeostat.api.http.context import Asked
+from homeostat.api.services.graphs import Graph
+from homeostat.model.status import Action, joined
+from homeostat.resources.nested import as_given
+from homeostat.resources.registry import shown_id
+from homeostat.store.events import event_id
+from homeostat.store.stacks import stacks
+
+Wire = dict[str, Any]
+NO_DESCRIPTION = "No description"
+
+
+def at(seconds: float | None) -> str | None:
+    """Seconds since the epoch -> `YYYY-MM-DDTHH:MM:SSZ`."""
+    return None if seconds is None else _second(int(seconds))
+
+
+@lru_cache(maxsize=4096)
+def _second(seconds: int) -> str:
+    """What was made together has the same times."""
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def precisely(seconds: float) -> str:
+    """The same with microseconds: times that are compared."""
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def link(rel: str, href: str) -> Wire:
+    return {"href": href, "rel": rel}
+
+
+def stack_identity(ask: Asked, stack: Any) -> Wire:
+    return {"id": stack.id, "links": [link("self", ask.stack_url(stack))]}
+
+
+def stack_summary(ask: Asked, stack: Row[Any]) -> Wire:
+    """An item of the stack list. The description is always empty there: it would need each template."""
+    return {
+        **stack_identity(ask, stack),
+        "stack_name": stack.name,
+        "description": "",
+        "stack_status": joined(stack.action, stack.status),
+        "stack_status_reason": stack.reason,
+        "creation_time": at(stack.created_at),
+        "updated_time": at(stack.updated_at),
+        "deletion_time": at(stack.deleted_at),
+        "stack_owner": stack.owner,
+        "parent": stack.parent_id,
+        "stack_user_project_id": stack.user_project or stack.project,
+        "tags": stack.tags or None,
+    }
+
+
+def stack_detail(ask: Asked, tx: Connection, stack: Row[Any], graph: Graph) -> Wire:
+    """A stack without its outputs. graph — what the user last said."""
+    compiled = graph.compiled
+    description = compiled.description if compiled is not None else NO_DESCRIPTION
+    return {
+        **stack_summary(ask, stack),
+        "description": description,
+        "template_description": description,
+        "parameters": stack_parameters(stack, graph),
+        "capabilities": [],
+        "notification_topics": [],
+        "disable_rollback": stack.disable_rollback,
+        "timeout_mins": stacks.timeout_mins_of(tx, stack),
+        "tags": stack.tags or [],
+        "lock": lock_shown(stack),
+    }
+
+
+def lock_shown(stack: Any) -> Wire | None:
+    """The lock of a stack, None where it has none."""
+    if stack.lock is None:
+        return None
+    told = {name: stack.lock.get(name) for name in ("level", "owner", "reason")}
+    return {**told, "locked_at": at(stack.lock.get("at")), "expires_at": at(stack.lock.get("expires_at"))}
+
+
+def stack_parameters(stack: Row[Any], graph: Graph) -> dict[str, str]:
+    if graph.compiled is not None:
+        return {name: parameter.shown for name, parameter in graph.compiled.parameters.items()}
+    return {"OS::project_id": stack.project, "OS::stack_id": stack.id, "OS::stack_name": stack.name}
+
+
+def event_seq(text: str) -> int | None:
+    """Number of the event with this id; None when it cannot be one."""
+    try:
+        return int(str(uuid.UUID(text))[-12:], 16)
+    except ValueError:
+        return None
+
+
+def event_item(ask: Asked, event: Row[Any], stack: Row[Any], root: Row[Any] | None = None) -> Wire:
+    """An item of an event list. root — the stack at the top, when events of several stacks are listed."""
+    links = [
+        link("self", f"{_of_resource(ask, stack, event.name)}/events/{event_id(stack.id, event.seq)}"),
+        link("resource", _of_resource(ask, stack, event.name)),
+        link("stack", ask.stack_url(stack)),
+    ]
+    if root is not None:
+        links.append(link("root_stack", ask.stack_url(root)))
+    return {
+        "id": event_id(stack.id, event.seq),
+        "event_time": at(event.at),
+        "resource_name": event.name,
+        "logical_resource_id": event.name,
+        "physical_resource_id": shown_id(event.type, event.handle or "") or None,
+        "resource_status": joined(event.action, event.status),
+        "resource_status_reason": event.reason,
+        "links": links,
+    }
+
+
+def event_detail(ask: Asked, event: Row[Any], stack: Row[Any], properties: Mapping[str, Any]) -> Wire:
+    return {
+        **event_item(ask, event, stack),
+        "resource_type": event.type,
+        "resource_properties": as_given(properties),
+    }
+
+
+def _of_resource(ask: Asked, stack: Row[Any], name: str) -> str:
+    return ask.url(stack.project, "stacks", stack.name, stack.id, "resources", name)
+
+
+def is_deleted(stack: Row[Any]) -> bool:
+    return stack.deleted_at is not None and stack.action == Action.DELETE

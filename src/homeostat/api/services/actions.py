@@ -1,0 +1,252 @@
+"""What users ask of a stack besides a new desired state: to look, to converge, to check, to go on from a hook, and the
+switches of continuous convergence (CV8, CV9). Never waits for the engine."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, Row, update
+
+from homeostat.identity.trusts import Accept, nobodys
+from homeostat.model.errors import Rejected
+from homeostat.model.status import MAINTENANCE, Action, Status
+from homeostat.model.world import Resource
+from homeostat.planner import outcome
+from homeostat.planner.current import current_row
+from homeostat.planner.lifecycle import hooks
+from homeostat.planner.policies import unhealthy
+from homeostat.planner.policies.healing import is_asking
+from homeostat.resources.nested import NestedStack
+from homeostat.resources.registry import is_outside, kind_of
+from homeostat.store import events, schema
+from homeostat.store.database import Database
+from homeostat.store.shards import look_schedule, shards
+from homeostat.store.stacks import locks, stacks, views
+from homeostat.templates.registry import HOOKS
+
+EXCEPTIONS_MAX = 1000
+"""Resources of one stack that may have switches of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Switches:
+    """Of continuous convergence. Only what is given changes.
+
+    Keys: `converge` — bring back what drifts or dies; `observe_s` — seconds between looks at what is at rest, 0: never,
+    None: the service's own interval. exceptions — resource -> the same keys and `healing`, where it differs; empty: no
+    more. healing — `policy` (`replace` or `ask`) and `share`; None: the service's own.
+    """
+
+    stack: Mapping[str, Any] = field(default_factory=dict)
+    exceptions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    healing: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Asks:
+    """timeout_s — deadline of a check or convergence, where the stack has none of its own."""
+
+    def __init__(self, db: Database, timeout_s: float) -> None:
+        self._db = db
+        self._timeout_s = timeout_s
+
+    def observe(self, stack_id: str, resource: str | None = None) -> float:
+        """Have the stack and all that is nested in it looked at now, or one resource (with it, its shard).
+
+        Gives the time from which looks count, in seconds since the epoch. Fails: Rejected — EntityNotFound;
+        ResourceNotAvailable for a resource that has not been begun.
+        """
+        with self._db.write() as tx:
+            stack = stacks.live(self._db, tx, stack_id)
+            now = self._db.now_of(tx)
+            where, numbers = self._extent(tx, stack, resource)
+            look_schedule.ask_to_look(tx, where, now, numbers)
+            return now
+
+    def looked_at(self, tx: Connection, stack: Row[Any], resource: str | None = None) -> tuple[float | None, str]:
+        """Since when all that `observe` has looked at was looked at, None: some of it never was; and why some of it
+        cannot be.
+
+        Fails: Rejected — ResourceNotAvailable for a resource that has not been begun.
+        """
+        return look_schedule.looked_at(tx, *self._extent(tx, stack, resource))
+
+    def _extent(self, tx: Connection, stack: Row[Any], resource: str | None) -> tuple[Any, Sequence[int] | None]:
+        """Stacks, and which of their shards (None: all), that a look at the stack or at the resource takes in."""
+        row = self._resource(tx, stack, resource)
+        if row is None:
+            return stacks.below(stack.id), None
+        if _child(row):
+            return stacks.below(row.handle), None
+        return [stack.id], [row.shard]
+
+    def converge(self, stack_id: str, resource: str | None = None) -> None:
+        """Look at the stack or the resource, and bring it to what it should be, whatever the switches say; what has
+        failed is tried again. A nested stack that is marked unhealthy, or waits for somebody to agree, is replaced as a
+        whole; otherwise what is in it is looked at.
+
+        Fails: Rejected — EntityNotFound; ResourceNotAvailable for a resource that has not been begun; NotSupported for
+        a suspended stack; StackLocked.
+        """
+        with self._db.write() as tx:
+            stack = locks.changeable(self._db, tx, stack_id)
+            if stack.suspended:
+                raise Rejected("NotSupported", "Converging a stack when it is suspended is not supported: resume it.")
+            row = self._resource(tx, stack, resource)
+            if row is not None and (not _child(row) or is_asking(row) or unhealthy.mark_of(row) is not None):
+                self._converge_one(tx, stack, row)
+                return
+            whole = stack if row is None else stacks.for_update(self._db, tx, row.handle)
+            if whole is not None and whole.deleted_at is None:
+                stacks.converge(self._db, tx, whole, self._db.now_of(tx), self._timeout_s)
+
+    def _converge_one(self, tx: Connection, stack: Row[Any], row: Resource) -> None:
+        """The shard before its rows, as a pass takes them; the pass that has the row loaded begins anew."""
+        now = self._db.now_of(tx)
+        shards.wake(tx, stack.id, now, shards.USER, [row.shard])
+        if is_outside(row.type):
+            look_schedule.ask_to_look(tx, [stack.id], now, [row.shard])
+        table = schema.resource
+        asked = update(table).where(table.c.key == row.key).values(asked_at=now, version=table.c.version + 1)
+        tx.execute(asked)
+
+    def clear_hook(self, stack_id: str, resource: str, hook: Any) -> None:
+        """Let a resource go on that waits at a hook.
+
+        Fails: Rejected — EntityNotFound; StackLocked; InvalidBreakPointHook for what is none, and where it does not
+        wait.
+        """
+        if hook not in HOOKS:
+            message = f"Invalid hook type {hook!r}: one of {', '.join(HOOKS)} is needed"
+            raise Rejected("InvalidBreakPointHook", message)
+        with self._db.write() as tx:
+            stack = locks.changeable(self._db, tx, stack_id)
+            now = self._db.now_of(tx)
+            row = self._waiting_at(tx, stack, resource, hook)
+            shards.wake(tx, stack.id, now, shards.USER, [row.shard])  # before the row, as a pass takes them
+            row = self._waiting_at(tx, stack, resource, hook)
+            table = schema.resource
+            memory = hooks.cleared(row.hooks or {})
+            tx.execute(update(table).where(table.c.key == row.key).values(hooks=memory, version=table.c.version + 1))
+            events.append(tx, stack.id, [outcome.event_of(row, row.status, f"Hook {hook} is cleared")], now)
+
+    def _waiting_at(self, tx: Connection, stack: Row[Any], name: str, hook: str) -> Resource:
+        rows, _ = views.resources(tx, stack.id, [name])
+        for row in rows.values():
+            if hooks.waits_at(row) == hook:
+                return row
+        raise Rejected("InvalidBreakPointHook", f'The "{hook}" hook is not defined on {name}: it does not wait there')
+
+    def check(self, stack_id: str) -> None:
+        """Have every resource looked at, and told whether it is as it should be; nothing is changed.
+
+        Fails: Rejected — EntityNotFound; ActionInProgress while something else goes on; NotSupported for a stack whose
+        deletion has failed: nothing of it should exist; StackLocked.
+        """
+        with self._db.write() as tx:
+            stack = locks.changeable(self._db, tx, stack_id)
+            if stack.status == Status.IN_PROGRESS:
+                message = f"Stack {stack.name} already has an action ({stack.action}) in progress."
+                raise Rejected("ActionInProgress", message)
+            if stack.action == Action.DELETE:
+                message = f"Checking stack {stack.name} after its deletion has failed is not supported"
+                raise Rejected("NotSupported", f"{message}: delete it once more, or update it.")
+            stacks.check(self._db, tx, stack, self._db.now_of(tx), self._timeout_s)
+
+    def suspend(self, stack_id: str, accept: Accept = nobodys) -> None:
+        """Suspend everything in the stack, what requires others first; again it does nothing.
+
+        accept — stores on whose behalf that is done. Fails: Rejected — see `_maintain`.
+        """
+        self._maintain(stack_id, Action.SUSPEND, accept)
+
+    def resume(self, stack_id: str, accept: Accept = nobodys) -> None:
+        """Resume everything in the stack, and keep it as it should be again. Like `suspend`."""
+        self._maintain(stack_id, Action.RESUME, accept)
+
+    def _maintain(self, stack_id: str, action: Action, accept: Accept) -> None:
+        """Fails: Rejected — EntityNotFound; StackLocked; ActionInProgress while something else goes on; NotSupported
+        for a nested stack, and for one whose deletion has failed."""
+        with self._db.write() as tx:
+            stack = locks.changeable(self._db, tx, stack_id)
+            if stack.action == action and stack.status != Status.FAILED:
+                return
+            if stack.status == Status.IN_PROGRESS and stack.action not in MAINTENANCE:
+                message = f"Stack {stack.name} already has an action ({stack.action}) in progress."
+                raise Rejected("ActionInProgress", message)
+            if stack.parent_id is not None:
+                message = (
+                    f"A nested stack is suspended and resumed with the stack {stack.root_id} that it is nested in."
+                )
+                raise Rejected("NotSupported", message)
+            if stack.action == Action.DELETE:
+                message = f"{action.title()} of stack {stack.name} after its deletion has failed is not supported"
+                raise Rejected("NotSupported", f"{message}: delete it once more, or update it.")
+            accept(tx)
+            stacks.maintain(self._db, tx, stack, action, self._db.now_of(tx), self._timeout_s)
+
+    def lock(self, stack_id: str, wanted: locks.Lock, breaks: Callable[[locks.Lock], bool]) -> None:
+        """See `store.stacks.locks.lock`."""
+        with self._db.write() as tx:
+            locks.lock(self._db, tx, stack_id, wanted, breaks, self._timeout_s)
+
+    def unlock(self, stack_id: str, breaks: Callable[[locks.Lock], bool]) -> None:
+        """See `store.stacks.locks.unlock`."""
+        with self._db.write() as tx:
+            locks.unlock(self._db, tx, stack_id, breaks, self._timeout_s)
+
+    def switch(self, stack_id: str, switches: Switches) -> Row[Any]:
+        """Change the switches of a stack and of all that is nested in it; gives its row as it is then.
+
+        Fails: Rejected — EntityNotFound; RequestLimitExceeded; StackLocked.
+        """
+        with self._db.write() as tx:
+            stack = locks.changeable(self._db, tx, stack_id)
+            exceptions = {**(stack.exceptions or {}), **switches.exceptions}
+            kept = {name: exception for name, exception in exceptions.items() if exception}
+            if len(kept) > EXCEPTIONS_MAX:
+                message = f"at most {EXCEPTIONS_MAX} resources of a stack can have switches of their own"
+                raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
+            healing = _changed(stack.healing, switches.healing)
+            of_stack = {**switches.stack, **({"healing": healing} if switches.healing else {})}
+            if of_stack:
+                self._set(tx, stack_id, of_stack)
+            tx.execute(update(schema.stack).where(schema.stack.c.id == stack_id).values(exceptions=kept or None))
+            whole = {"converge": stack.converge, "observe_s": stack.observe_s, **switches.stack}
+            for child, name in self._children(tx, stack, kept.keys() | switches.exceptions.keys()):
+                mine = dict(exceptions[name])
+                policy = mine.pop("healing", None)
+                inside = _changed(healing, {"policy": policy} if policy else {})
+                self._set(tx, child, {**whole, **mine, "healing": inside})
+            # What was left alone may be healed now: the look wakes the shards, and begins the new rhythm.
+            look_schedule.ask_to_look(tx, stacks.below(stack_id), self._db.now_of(tx))
+            return stacks.live(self._db, tx, stack_id)
+
+    def _children(self, tx: Connection, stack: Row[Any], names: Collection[str]) -> list[tuple[str, str]]:
+        """Nested stacks among these resources, which are switched as a whole: (id, name of the resource)."""
+        if not names:
+            return []
+        rows, _ = views.resources(tx, stack.id, names)
+        return [(row.handle, row.name) for row in rows.values() if _child(row) and not row.leaving]
+
+    def _set(self, tx: Connection, stack_id: str, values: Mapping[str, Any]) -> None:
+        tree = stacks.below(stack_id)
+        tx.execute(update(schema.stack).where(schema.stack.c.id.in_(tree)).values(**values))
+
+    def _resource(self, tx: Connection, stack: Row[Any], name: str | None) -> Resource | None:
+        if name is None:
+            return None
+        rows, _ = views.resources(tx, stack.id, [name])
+        row = current_row(rows.values(), stacks.facts(stack))
+        if row is None:
+            raise Rejected("ResourceNotAvailable", f"The Resource ({name}) is not available: it has not been made yet.")
+        return row
+
+
+def _changed(healing: Mapping[str, Any] | None, given: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Column `healing` with what is given; what is None goes back to the service's own."""
+    return {key: value for key, value in {**(healing or {}), **given}.items() if value is not None} or None
+
+
+def _child(row: Resource) -> bool:
+    """Is its reality a nested stack?"""
+    return kind_of(row.type) == NestedStack.kind and row.handle != ""

@@ -1,0 +1,92 @@
+"""Updates of a stack that is being deleted: one that touches only deletion policies says how (ADR 0048)."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+from homeostat.desired.deletion_policies import policies_of
+from homeostat.model.desired import Identity
+from homeostat.model.errors import Rejected
+from homeostat.model.status import Action
+from homeostat.store.stacks.stacks import Desired
+from homeostat.templates import parse_template
+
+_POLICIES = ("deletion_policy", "DeletionPolicy")
+_RESOURCES = ("resources", "Resources")
+_GET_FILE = "get_file"
+
+
+def new_policies(stack: Any, before: Desired, after: Desired) -> dict[str, str] | None:
+    """Name of a resource -> the deletion policy that an update gives it, where it changes nothing but policies.
+
+    Takes: stack — its row; before — what was last asked for, apart from its deletion; after — what the update asks for.
+    Those of nested templates are in the files of `after`, which is that of a root stack then. None where the stack is
+    not being deleted, and where anything else is changed, or nothing.
+    """
+    nested = stack.parent_id is not None and before.files != after.files
+    if stack.action != Action.DELETE or nested or not _differ_in_policies_alone(before, after):
+        return None
+    identity = Identity(stack.id, stack.name, stack.project)
+    old, new = (policies_of(each, identity) for each in (before, after))
+    return {name: policy for name, policy in new.items() if old.get(name) != policy}
+
+
+def _differ_in_policies_alone(before: Desired, after: Desired) -> bool:
+    if _rest(before) != _rest(after):
+        return False
+    edited = [name for name, text in after.files.items() if before.files[name] != text]
+    pairs = [(_as_template(before.files[name]), _as_template(after.files[name])) for name in edited]
+    pairs.append((before.template, after.template))
+    if any(_without_policies(old) != _without_policies(new) for old, new in pairs):
+        return False
+    return any(old != new for old, new in pairs) and not _are_read(edited, after)
+
+
+def _rest(desired: Desired) -> tuple[Desired, Collection[str]]:
+    """All but templates, and the texts of files."""
+    return replace(desired, template={}, files={}, intent="", secret=None), desired.files.keys()
+
+
+def _as_template(text: str) -> Any:
+    """A file as a template; as its text where it is none."""
+    try:
+        template = parse_template(text)
+    except Rejected:
+        return text
+    return template if any(section in template for section in _RESOURCES) else text
+
+
+def _without_policies(template: Any) -> Any:
+    if not isinstance(template, Mapping):
+        return template
+    return {section: _stripped_section(section, value) for section, value in template.items()}
+
+
+def _stripped_section(section: str, value: Any) -> Any:
+    if section not in _RESOURCES or not isinstance(value, Mapping):
+        return value
+    return {name: _stripped(each) for name, each in value.items()}
+
+
+def _stripped(resource: Any) -> Any:
+    if not isinstance(resource, Mapping):
+        return resource
+    return {key: value for key, value in resource.items() if key not in _POLICIES}
+
+
+def _are_read(names: Collection[str], desired: Desired) -> bool:
+    """Are any of these files values of properties, somewhere in the tree of the stack?"""
+    if not names:
+        return False
+    texts = [text for text in desired.files.values() if _GET_FILE in text]
+    todo: list[Any] = [desired.template, *map(_as_template, texts)]
+    while todo:
+        each = todo.pop()
+        if isinstance(each, Mapping):
+            named = each.get(_GET_FILE, "")
+            if not isinstance(named, str) or named in names:
+                return True
+            todo += each.values()
+        elif isinstance(each, list | tuple):
+            todo += each
+    return False

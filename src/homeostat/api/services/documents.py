@@ -1,0 +1,107 @@
+"""Documents from which stacks are adopted, as they come from outside: checked, and what they say of the stack."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from homeostat.api.services.stacks import Intent
+from homeostat.api.services.tags import check_tags
+from homeostat.convergence.nested_stacks import too_deep
+from homeostat.model.errors import Rejected
+from homeostat.templates import parse_document, parse_environment
+from homeostat.templates.registry import check_registry
+from homeostat.transfer.adoption import is_document
+
+Document = dict[str, Any]
+ID_MAX = 1024
+"""Characters of an id."""
+MAPS = ("environment", "files", "template", "resources")
+
+
+def read_document(given: Any, resources_max: int, depth_max: int) -> Document:
+    """The document as plain data, every part of it of the right sort. given — JSON or YAML text, or an object.
+
+    resources_max — with all that is nested; depth_max — levels of nested stacks. Fails: Rejected naming the place.
+    """
+    if not isinstance(given, str | dict):
+        raise _wrong(f"it must be a map, or the text of one, not {type(given).__name__}")
+    document = parse_document(given, "Adopt data")
+    count = _check_stack(document, (), 0, depth_max)
+    if count > resources_max:
+        message = f"Request limit exceeded: the document has more than {resources_max} resources"
+        raise Rejected("RequestLimitExceeded", message)
+    return document
+
+
+def _check_stack(document: Document, path: tuple[str, ...], depth: int, depth_max: int) -> int:
+    """Gives how many resources it has."""
+    if depth > depth_max:
+        raise too_deep(depth_max).at(*path)
+    for name in MAPS:
+        _check_map(document, name, path)
+    for name, text in (document.get("files") or {}).items():
+        if not isinstance(text, str):
+            raise _wrong("it must be text", *path, "files", name)
+    resources = document.get("resources") or {}
+    return sum(
+        _check_entry(entry, (*path, "resources", str(name)), depth, depth_max) for name, entry in resources.items()
+    )
+
+
+def _check_entry(entry: Any, path: tuple[str, ...], depth: int, depth_max: int) -> int:
+    if not isinstance(entry, dict):
+        raise _wrong("it must be a map", *path)
+    for name in ("resource_id", "type", "action", "status"):
+        value = entry.get(name)
+        if value is not None and not isinstance(value, str):
+            raise _wrong(f"it must be text, not {type(value).__name__}", *path, name)
+    if len(entry.get("resource_id") or "") > ID_MAX:
+        raise _wrong(f"an id has at most {ID_MAX} characters", *path, "resource_id")
+    for name in ("metadata", "resource_data"):
+        _check_map(entry, name, path)
+    return 1 + (_check_stack(entry, path, depth + 1, depth_max) if is_document(entry) else 0)
+
+
+def _check_map(among: Document, name: str, path: tuple[str, ...]) -> None:
+    value = among.get(name)
+    if value is not None and not isinstance(value, dict):
+        raise _wrong("it must be a map", *path, name)
+
+
+def _wrong(message: str, *path: str) -> Rejected:
+    return Rejected("HTTPBadRequest", message, error="Invalid adopt data", path=path)
+
+
+def completed(intent: Intent, document: Mapping[str, Any]) -> Intent:
+    """What the user asks for besides the document, and what that says where he says nothing.
+
+    Parameters of the document stay unless they are given anew (engine-semantics.md section 4).
+    """
+    told = _environment(document)
+    parameters = {**(told.pop("parameters", None) or {}), **(intent.environment.get("parameters") or {})}
+    environment = {name: each for name, each in intent.environment.items() if each and name != "parameters"}
+    return replace(
+        intent,
+        template=intent.template if intent.template is not None else document.get("template"),
+        environment={**told, **environment},
+        parameters={**parameters, **intent.parameters},
+        files={**(document.get("files") or {}), **intent.files},
+        tags=intent.tags if intent.tags is not None else _tags(document),
+    )
+
+
+def _environment(document: Mapping[str, Any]) -> Document:
+    """Sections that are empty (null) say nothing."""
+    given = {name: each for name, each in (document.get("environment") or {}).items() if each is not None}
+    environment = parse_environment(given)
+    check_registry(environment.get("resource_registry", {}))
+    return {name: each for name, each in environment.items() if name != "encrypted_param_names"}
+
+
+def _tags(document: Mapping[str, Any]) -> list[str] | None:
+    """Fails: Rejected."""
+    tags = document.get("tags")
+    try:
+        return check_tags([str(tag) for tag in tags]) if isinstance(tags, list) and tags else None
+    except ValueError as error:
+        raise Rejected("HTTPBadRequest", f"adopt_stack_data.tags: {error}") from error

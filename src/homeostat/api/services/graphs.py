@@ -1,0 +1,115 @@
+"""Desired graphs of stored revisions, kept in memory: revisions never change, and most requests ask for the newest."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from homeostat.desired.cache import Kept
+from homeostat.desired.graphs import MEMBERS_PER_SHARD, compile_desired, compile_graph, graph_of
+from homeostat.model.desired import Definition, Identity
+from homeostat.resources import groups
+from homeostat.store.stacks import stacks, views
+from homeostat.store.stacks.stacks import Desired
+from homeostat.templates import Compiled
+
+KEPT_MAX = 20_000
+"""Definitions kept in memory, one to three KiB each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A revision as a whole.
+
+    compiled — None for groups and chains, whose stacks have no template text, and for the empty revision;
+    definitions — what should exist; required_by — names of those that need a resource first, by its name.
+    """
+
+    desired: Desired
+    compiled: Compiled | None = None
+    definitions: Mapping[str, Definition] = field(default_factory=dict)
+    required_by: Mapping[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """Definitions in memory, and one for itself: those of a group's members are made when asked for."""
+        return 1 if isinstance(self.definitions, Members) else 1 + len(self.definitions)
+
+    def shards_of(self, names: Collection[str]) -> frozenset[int] | None:
+        """Shards in which resources of these names can be; None for any."""
+        if self.desired.kind != "group" or not all(name.isdecimal() for name in names):
+            return None
+        return frozenset(int(name) // MEMBERS_PER_SHARD for name in names)
+
+
+class Graphs:
+    """Graphs by stack and revision. Safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._kept: Kept[tuple[str, int], Graph] = Kept(KEPT_MAX, lambda graph: graph.size)
+
+    def wanted(self, tx: Connection, stack: Row[Any]) -> Graph:
+        """What should exist by the newest revision."""
+        return self._get(tx, stack, int(stack.revision))
+
+    def described(self, tx: Connection, stack: Row[Any]) -> Graph:
+        """What the user last said: also for a stack that is being deleted, of which nothing should exist."""
+        wanted = self.wanted(tx, stack)
+        if wanted.desired.kind != "empty":
+            return wanted
+        number = views.described_revision(tx, stack.id)
+        return self._get(tx, stack, number) if number else wanted
+
+    def of_revision(self, tx: Connection, stack: Row[Any], number: int) -> Graph:
+        """What was wanted by an earlier one. Fails: LookupError when there is none."""
+        return self._get(tx, stack, number)
+
+    def _get(self, tx: Connection, stack: Row[Any], number: int) -> Graph:
+        def made() -> Graph:
+            return _graph(stacks.desired_of(tx, stack.id, number), Identity(stack.id, stack.name, stack.project))
+
+        return self._kept.get((stack.id, number), made)
+
+
+def _graph(desired: Desired, identity: Identity) -> Graph:
+    if desired.kind == "empty":
+        return Graph(desired)
+    if desired.kind == "group":
+        return Graph(desired, definitions=Members(desired.template))
+    compiled = None if desired.kind == "chain" else compile_desired(desired, identity)
+    definitions = compile_graph(desired, identity, 0) if compiled is None else graph_of(compiled, desired)
+    required_by: dict[str, list[str]] = {}
+    for name, definition in definitions.items():
+        for required in definition.requires:
+            required_by.setdefault(required, []).append(name)
+    return Graph(desired, compiled, definitions, required_by)
+
+
+class Members(Mapping[str, Definition]):
+    """Definitions of a group's members, names and types alone: made when asked for, since there may be a million.
+
+    Takes: template — of a group's revision.
+    """
+
+    def __init__(self, template: Mapping[str, Any]) -> None:
+        self._group = template
+        self._count: int = template["count"]
+        self._skip = frozenset(template["skip"])
+        self._end = groups.names_end(self._count, self._skip)
+
+    def __getitem__(self, name: str) -> Definition:
+        if name not in self:
+            raise KeyError(name)
+        return Definition(name, groups.definition_of(self._group, name)["type"])
+
+    def __contains__(self, name: object) -> bool:
+        if not isinstance(name, str) or not name.isdecimal() or name in self._skip:
+            return False
+        return int(name) < self._end and str(int(name)) == name
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(groups.member_names(self._count, self._skip))
+
+    def __len__(self) -> int:
+        return self._count

@@ -1,0 +1,246 @@
+"""Does what a template needs exist in the project's cloud: the services of its types, the things that it names?"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from cachetools import TTLCache
+
+from homeostat.api.services.remote_stacks import Remote, check_remotes
+from homeostat.clouds.port import Cloud, Clouds
+from homeostat.convergence.nested_stacks import STACK
+from homeostat.identity.stack_users import TRANSPORTS
+from homeostat.model.errors import Rejected, Transient, invalid
+from homeostat.resources.base import ResourceType
+from homeostat.resources.constraints import RULES
+from homeostat.resources.named import KINDS, Mention, Path, mentions, of_parameter
+from homeostat.resources.registry import kind_of
+from homeostat.templates import Compiled, Parameter
+
+LOG = logging.getLogger(__name__)
+KEPT_S = 60.0
+KEPT_MAX = 10_000
+WITHOUT_LOGIN = {
+    "signal_transport": "use CFN_SIGNAL or TEMP_URL_SIGNAL",
+    "software_config_transport": "use POLL_SERVER_CFN or POLL_TEMP_URL",
+}
+"""Properties that tell how a server speaks to the service, and what works there without users for servers."""
+UNAVAILABLE = "99001"
+"""Code of the error that a cloud has no such service, which users may ask to be ignored."""
+Thing = tuple[str, str]
+"""Kind and name or id."""
+
+
+@dataclass(slots=True)
+class Needs:
+    """What a template and all nested in it need from outside, collected while it is checked.
+
+    Of equal mentions, types and logins the first place counts: nothing grows with how often something is repeated.
+
+    types — each with the first place where it stands; made — things that the template makes under names it gives;
+    nested — stacks in it by the names of their resources, as far as they are known; logins — transports by which a
+    server logs in, and where they stand; resources — in the whole tree, as far as it is known; stacks — nested ones;
+    remotes — stacks that it makes here or in other regions; secret — does a template of the tree hold a secret?
+    """
+
+    mentions: dict[Hashable, Mention] = field(default_factory=dict)
+    types: dict[str, Path] = field(default_factory=dict)
+    made: set[Thing] = field(default_factory=set)
+    nested: "dict[str, Nested]" = field(default_factory=dict)
+    logins: dict[str, Path] = field(default_factory=dict)
+    remotes: dict[Hashable, Remote] = field(default_factory=dict)
+    resources: int = 0
+    stacks: int = 0
+    secret: bool = False
+
+    def of_parameters(self, parameters: Mapping[str, Parameter]) -> None:
+        for name, each in parameters.items():
+            for constraint in each.schema.constraints:
+                if constraint.custom:
+                    self._mention(of_parameter(name, constraint.custom, each.value, constraint.description))
+
+    def _mention(self, found: Iterable[Mention]) -> None:
+        for each in found:
+            self.mentions.setdefault((each.constraint, repr(each.value), each.parameter, each.instead), each)
+
+    def add(self, nested: "Needs", path: Path) -> None:
+        """Also what a nested template needs. path — of the resource that it is."""
+        for key, each in nested.mentions.items():
+            if key not in self.mentions:
+                self.mentions[key] = replace(each, path=(*path, *each.path))
+        for type_name, place in nested.types.items():
+            self.types.setdefault(type_name, (*path, *place))
+        self.made |= nested.made
+        for transport, place in nested.logins.items():
+            self.logins.setdefault(transport, (*path, *place))
+        for key, remote in nested.remotes.items():
+            if key not in self.remotes:
+                self.remotes[key] = replace(remote, path=(*path, *remote.path))
+        self.resources += nested.resources
+        self.stacks += 1 + nested.stacks
+
+    def of_remote(self, found: Remote) -> None:
+        self.remotes.setdefault((found.region, found.template, repr(found.parameters)), found)
+
+    def of_resource(self, kind: ResourceType, values: Mapping[str, Any], path: Path) -> None:
+        """values — coerced; path — of the resource."""
+        self.types.setdefault(kind.name, path)
+        self._mention(mentions(kind.properties, values, (*path, "properties")))
+        for each in WITHOUT_LOGIN:
+            if values.get(each) in TRANSPORTS:
+                self.logins.setdefault(values[each], (*path, "properties", each))
+        name = values.get("name")
+        if isinstance(name, str) and name:
+            self.made.add((kind.kind, name))
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """A stack inside another one. type — as the template calls it; compiled — None for a group or chain, which has no
+    template of its own; needs — of what is in it."""
+
+    type: str
+    compiled: Compiled | None
+    needs: Needs
+
+
+class Existing:
+    """Asks clouds. Safe to share between threads.
+
+    Takes: clouds — None: nothing is looked for in any; now, monotonic — seconds. What exists is believed for `KEPT_S`;
+    what does not is asked for again each time, since people make it and try again. makes_users — servers may log in.
+    """
+
+    def __init__(
+        self,
+        clouds: Clouds | None,
+        now: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+        *,
+        makes_users: bool = False,
+    ) -> None:
+        self._makes_users = makes_users
+        self._clouds = clouds
+        self._now = now
+        self._kept: TTLCache[tuple[str, str, str], bool] = TTLCache(KEPT_MAX, KEPT_S, monotonic)
+        self._lock = threading.Lock()
+
+    def has(self, project: str, type_name: str) -> bool:
+        """Can resources of this type be had there?"""
+        kind = kind_of(type_name)
+        return self._clouds is None or kind in ("", STACK) or kind in self._clouds(project).kinds
+
+    def check_types(self, project: str, types: Mapping[str, Path]) -> None:
+        """Fails: Rejected (ResourceTypeUnavailable) naming the first type whose service is not there."""
+        for type_name, path in types.items():
+            if not self.has(project, type_name):
+                raise self.unavailable(project, type_name).at(*path)
+
+    def unavailable(self, project: str, type_name: str) -> Rejected:
+        cloud, kind = self._cloud(project), kind_of(type_name)
+        message = (
+            f"HEAT-E{UNAVAILABLE} Service {service_of(type_name)} is not available for resource type {type_name}, "
+            f"reason: the cloud {cloud.name} has no {kind.replace('_', ' ')}. Map the type to another one in the "
+            "resource_registry of an environment, or leave it out."
+        )
+        return Rejected("ResourceTypeUnavailable", message)
+
+    def check_logins(self, needs: Needs) -> None:
+        """Fails: Rejected naming the first transport that needs users, where there can be none."""
+        if needs.logins and not self._makes_users:
+            transport, path = next(iter(needs.logins.items()))
+            remedy = WITHOUT_LOGIN[str(path[-1])]
+            message = f"{transport} needs Keystone, to make users for servers: it is not supported here; {remedy}"
+            raise invalid(message, *path, error="Property error")
+
+    def check_forms(self, needs: Needs) -> None:
+        """Fails: Rejected naming the first value that does not fit a constraint that needs no cloud."""
+        for each in needs.mentions.values():
+            self._check_form(each)
+
+    def check_mentions(self, project: str, needs: Needs) -> None:
+        """Fails: Rejected naming the first value that does not fit its named constraint.
+
+        A cloud that does not answer keeps nobody from saying what should exist: what is missing there, the engine
+        finds when it comes to it.
+        """
+        self.check_forms(needs)
+        if self._clouds is None:
+            return
+        sought: dict[str, list[str]] = {}
+        for each in needs.mentions.values():
+            thing = _thing(each)
+            if thing is not None and thing not in needs.made and not self._known(project, thing):
+                sought.setdefault(thing[0], []).append(thing[1])
+        missing = {thing for kind, names in sought.items() for thing in self._missing(project, kind, names)}
+        for each in needs.mentions.values():
+            if _thing(each) in missing:
+                problem = KINDS[each.constraint].missing(str(each.value))
+                raise each.wrong(f"Error validating value {each.value!r}: {problem}")
+
+    def check_remotes(self, project: str, needs: Needs, here: Callable[[Remote], None], *, asks: bool) -> None:
+        """Fails: Rejected naming the first stack that cannot be made where it is to be. See `check_remotes`."""
+        if needs.remotes:
+            cloud = None if self._clouds is None else self._clouds(project)
+            check_remotes(cloud, list(needs.remotes.values()), here, asks=asks)
+
+    def _check_form(self, each: Mention) -> None:
+        """Rules that need no cloud."""
+        if each.constraint in RULES:
+            problem = RULES[each.constraint](each.value)
+            if problem is None and each.constraint == "expiration" and _seconds(each.value) <= self._now():
+                problem = f"Error validating value {each.value!r}: the time is over"
+            if problem is not None:
+                raise each.wrong(problem)
+        elif each.constraint not in KINDS and each.parameter:
+            raise each.wrong(f'"{each.value}" does not validate {each.constraint} (constraint not found)')
+
+    def _missing(self, project: str, kind: str, names: Iterable[str]) -> list[Thing]:
+        """Those that are not there; the others are remembered."""
+        asked = list(dict.fromkeys(names))
+        try:
+            found = self._cloud(project).resolve(kind, asked)
+        except Transient as error:
+            LOG.warning(
+                "project %s: nobody knows yet whether each of %d %s exists: %s", project, len(asked), kind, error
+            )
+            return []
+        missing = []
+        for name, id in zip(asked, found, strict=True):
+            if id is None:
+                missing.append((kind, name))
+            else:
+                self._keep(project, (kind, name))
+        return missing
+
+    def _known(self, project: str, thing: Thing) -> bool:
+        with self._lock:
+            return (project, *thing) in self._kept
+
+    def _keep(self, project: str, thing: Thing) -> None:
+        with self._lock:
+            self._kept[project, *thing] = True
+
+    def _cloud(self, project: str) -> Cloud:
+        if self._clouds is None:
+            raise LookupError("there is no cloud to ask")
+        return self._clouds(project)
+
+
+def service_of(type_name: str) -> str:
+    """`OS::Nova::Server` -> `nova`."""
+    parts = type_name.split("::")
+    return parts[1].lower() if len(parts) > 2 else type_name
+
+
+def _thing(each: Mention) -> Thing | None:
+    return (KINDS[each.constraint].kind, str(each.value)) if each.constraint in KINDS else None
+
+
+def _seconds(value: Any) -> float:
+    found = datetime.fromisoformat(str(value))
+    return found.replace(tzinfo=found.tzinfo or UTC).timestamp()

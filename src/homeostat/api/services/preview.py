@@ -1,0 +1,323 @@
+"""What a stack would become by a new desired state, with all that is nested in it. Reads, and changes nothing."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from homeostat.api.http.heavy_requests import GoOn, go_on
+from homeostat.convergence.nested_stacks import DEPTH_MAX, STACK, environment_inside, show_members, wanted_group
+from homeostat.desired.deletion_policies import inside
+from homeostat.desired.graphs import (
+    Graph,
+    chain_desired,
+    compile_desired,
+    compile_graph,
+    graph_of,
+    group_desired,
+    member_property,
+    named_desired,
+    template_of,
+    touched_shards,
+)
+from homeostat.desired.redaction import Veil
+from homeostat.model.desired import Identity
+from homeostat.model.errors import Rejected, Terminal
+from homeostat.model.status import Action, DeletionPolicy, Status
+from homeostat.model.world import StackFacts, World
+from homeostat.planner.report.preview import Fate, Foreseen, Foresight
+from homeostat.resources.composed import Composed
+from homeostat.resources.families.deploymentgroups import SoftwareDeploymentGroup
+from homeostat.resources.nested import FACADE, FromTemplate, NestedStack, parameters_of
+from homeostat.resources.registry import kind_of, type_of
+from homeostat.resources.schema import UNKNOWN
+from homeostat.store.shards import shard_state, shards
+from homeostat.store.stacks import stacks
+from homeostat.store.stacks.stacks import Desired
+from homeostat.templates import Compiled, declared_in, environments, requires
+from homeostat.templates.tree import holds
+
+SHARDS_MAX = 2
+"""Shards of one group that are looked at: the other members are alike, and only counted."""
+UNBORN = "None"
+"""Id of a stack that is not there."""
+
+
+@dataclass(slots=True)
+class Forecast:
+    """Of one stack. id — `UNBORN` where there is none; path — names of the resources above it, from the root;
+    inside — forecasts of the stacks that resources are, by name; gone — of those that they would be no more; more —
+    members that were not looked at: fate -> count; required_by — as in the new template."""
+
+    id: str
+    name: str
+    project: str
+    path: tuple[str, ...]
+    veil: Veil
+    compiled: Compiled | None = None
+    resources: list[Foreseen] = field(default_factory=list)
+    inside: dict[str, "Forecast"] = field(default_factory=dict)
+    gone: dict[str, "Forecast"] = field(default_factory=dict)
+    more: dict[Fate, int] = field(default_factory=dict)
+    required_by: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def moves(self) -> bool:
+        """Would anything in it be another afterwards?"""
+        counts = sum(count for fate, count in self.more.items() if fate is not Fate.UNCHANGED)
+        return counts > 0 or any(each.fate is not Fate.UNCHANGED for each in self.resources)
+
+    def all(self) -> Iterator["Forecast"]:
+        """This one and those inside, each before what is in it."""
+        yield self
+        for each in (*self.inside.values(), *self.gone.values()):
+            yield from each.all()
+
+
+@dataclass(frozen=True, slots=True)
+class Horizon:
+    """How far a preview looks. depth_max — levels of nested stacks; resources_max — that it tells of; go_on — called
+    before each stack."""
+
+    depth_max: int = DEPTH_MAX
+    resources_max: int = 10_000
+    go_on: GoOn = go_on
+
+
+class Forecaster:
+    """Looks at stored stacks. Takes: looks — what is not as it should be by the last look counts, too."""
+
+    def __init__(self, tx: Connection, now: float, horizon: Horizon = Horizon(), *, looks: bool = False) -> None:
+        self._tx = tx
+        self._now = now
+        self._horizon = horizon
+        self._told = 0
+        self._looks = looks
+        self._policies: dict[str, Mapping[str, str]] = {}
+        self._files: Mapping[str, str] = {}
+
+    def of_new(self, name: str, project: str, desired: Desired, compiled: Compiled) -> Forecast:
+        """Of a stack that would be created."""
+        forecast = Forecast(UNBORN, name, project, (), Veil().of(compiled), compiled)
+        return self._filled(forecast, None, stacks.EMPTY, desired)
+
+    def of_update(self, stack: Row[Any], desired: Desired, compiled: Compiled) -> Forecast:
+        """Of a stack that would be updated."""
+        before = stacks.desired_of(self._tx, stack.id, stack.revision)
+        veil = Veil().of(compiled)
+        if before.kind == "template":
+            identity = Identity(stack.id, stack.name, stack.project)
+            veil = veil.of(compile_desired(before, identity, strict=False))
+        forecast = Forecast(stack.id, stack.name, stack.project, (), veil, compiled)
+        return self._filled(forecast, stack, before, desired)
+
+    def of_deletion(
+        self, stack: Row[Any], before: Desired, after: Desired, compiled: Compiled, policies: Mapping[str, str]
+    ) -> Forecast:
+        """Of a stack whose deletion would go on with these policies, and those in the files of `after`. before — what
+        was last asked for apart from it."""
+        self._policies, self._files = {stack.id: policies}, after.files
+        forecast = Forecast(stack.id, stack.name, stack.project, (), Veil().of(compiled), compiled)
+        return self._filled(forecast, stack, before, stacks.EMPTY)
+
+    # -- one stack ---------------------------------------------------------------------------------------------------
+
+    def _filled(self, forecast: Forecast, stack: Row[Any] | None, before: Desired, after: Desired) -> Forecast:
+        """Look at its shards. stack — None for one that is not there."""
+        self._horizon.go_on()
+        facts = _facts(forecast, stack)
+        numbers = _numbers(before, after, stack)
+        for number in numbers[:SHARDS_MAX]:
+            graph = self._graph(forecast, after, number)
+            self._count(len(graph))
+            world = self._world(facts, stack, number, graph)
+            foresight = Foresight(world, lambda note: self._inside(forecast, note, after), looks=self._looks)
+            found = foresight.foresee(self._now)
+            forecast.resources += found
+            for note in found:
+                if note.fate in (Fate.DELETED, Fate.REPLACED):
+                    self._going(forecast, note)
+            for name, definition in graph.items():
+                for required in definition.requires:
+                    forecast.required_by.setdefault(required, []).append(name)
+        self._count_others(forecast, before, after, numbers)
+        return forecast
+
+    def _count(self, resources: int) -> None:
+        """Fails: Rejected when the preview would tell of too many."""
+        self._told += resources
+        if self._told > self._horizon.resources_max:
+            message = (
+                f"Request limit exceeded: the preview would tell of more than {self._horizon.resources_max} resources: "
+                "preview a part of the template, or raise --previewed-max of the service"
+            )
+            raise Rejected("RequestLimitExceeded", message)
+
+    def _count_others(self, forecast: Forecast, before: Desired, after: Desired, numbers: list[int]) -> None:
+        """Of the members of a group that were not looked at: as far as their definitions tell."""
+        if "group" not in (before.kind, after.kind):
+            return
+        old, new = _count(before), _count(after)
+        seen = {fate: sum(each.fate is fate for each in forecast.resources) for fate in Fate}
+        added = max(new - old, 0) - seen[Fate.ADDED]
+        deleted = max(old - new, 0) - seen[Fate.DELETED]
+        kept = min(old, new) - seen[Fate.UNCHANGED] - seen[Fate.UPDATED] - seen[Fate.REPLACED]
+        changing = len(numbers) > SHARDS_MAX and seen[Fate.UPDATED] + seen[Fate.REPLACED] > 0
+        fate = max((Fate.UPDATED, Fate.REPLACED), key=seen.__getitem__) if changing else Fate.UNCHANGED
+        counts = {Fate.ADDED: added, Fate.DELETED: deleted, fate: kept}
+        forecast.more = {each: count for each, count in counts.items() if count > 0}
+
+    def _graph(self, forecast: Forecast, desired: Desired, number: int) -> Graph:
+        """What should exist of one shard. Parameters of nested templates may not be known yet."""
+        identity = Identity(forecast.id, forecast.name, forecast.project)
+        if desired.kind != "template":
+            return compile_graph(desired, identity, number)
+        forecast.compiled = compile_desired(desired, identity, strict=False)
+        forecast.veil = forecast.veil.of(forecast.compiled)
+        return graph_of(forecast.compiled, desired) if number == 0 else {}
+
+    def _world(self, facts: StackFacts, stack: Row[Any] | None, number: int, graph: Graph) -> World:
+        if stack is None:
+            return World(facts, number, graph)
+        rows, seen = shard_state.load_rows(self._tx, stack.id, number)
+        policies = self._policies.get(stack.id)
+        if policies is None:
+            policies = inside(self._tx, facts, self._files.get) if self._files else {}
+        for each in rows.values():
+            each.deletion_policy = policies.get(each.name, each.deletion_policy)
+        row = shards.get(self._tx, stack.id, number)
+        settled = row.settled_revision if row is not None else 0
+        world = World(facts, number, graph, rows, seen, settled)
+        show_members(self._tx, world, {name for each in graph.values() for name in requires(each.properties)})
+        return world
+
+    # -- what is nested in it ----------------------------------------------------------------------------------------
+
+    def _inside(self, outer: Forecast, note: Foreseen, parent: Desired) -> bool:
+        """Look into the stack that is the reality of a resource; says whether anything would change there.
+
+        parent — the desired state of the outer stack.
+        """
+        child = stacks.get(self._tx, note.row.handle) if note.row is not None and note.row.handle else None
+        if note.fate is Fate.UNCHANGED:
+            if child is not None:
+                outer.inside[note.name] = self._still(outer, note.name, child)
+            return False
+        if note.fate in (Fate.ADDED, Fate.REPLACED):
+            child = None
+        before = stacks.desired_of(self._tx, child.id, child.revision) if child is not None else stacks.EMPTY
+        after = self._desired(note, parent, child, before)
+        path = (*outer.path, note.name)
+        if after is None or len(path) > self._horizon.depth_max:
+            return True
+        if child is not None:
+            forecast = Forecast(child.id, child.name, child.project, path, outer.veil)
+        else:
+            forecast = Forecast(UNBORN, f"{outer.name}-{note.name}", outer.project, path, outer.veil)
+        outer.inside[note.name] = self._filled(forecast, child, before, after)
+        return forecast.moves
+
+    def _going(self, outer: Forecast, note: Foreseen) -> None:
+        """Of a stack that goes with its resource."""
+        row = note.row
+        if row is None or kind_of(row.type) != STACK or row.deletion_policy == DeletionPolicy.RETAIN:
+            return
+        child = stacks.get(self._tx, row.handle)
+        if child is not None:
+            before = stacks.desired_of(self._tx, child.id, child.revision)
+            forecast = Forecast(child.id, child.name, child.project, (*outer.path, note.name), outer.veil)
+            outer.gone[note.name] = self._filled(forecast, child, before, stacks.EMPTY)
+
+    def _still(self, outer: Forecast, name: str, stack: Row[Any]) -> Forecast:
+        """Of a nested stack that stays as it is."""
+        forecast = Forecast(stack.id, stack.name, stack.project, (*outer.path, name), outer.veil)
+        self._horizon.go_on()
+        for number in range(min(stack.shards, SHARDS_MAX)):
+            rows, _ = shard_state.load_rows(self._tx, stack.id, number)
+            self._count(len(rows))
+            for row in rows.values():
+                if row.leaving or row.replaced_by is not None:
+                    continue
+                note = Foreseen(row.name, row.shown_type, row=row, before=row.properties, after=row.properties)
+                forecast.resources.append(note)
+                if kind_of(row.type) == STACK:
+                    self._inside(forecast, note, stacks.EMPTY)
+        group = stacks.group_of(self._tx, stack.id, stack.revision)
+        others = int(group["count"]) - len(forecast.resources) if group is not None else 0
+        if others > 0:
+            forecast.more = {Fate.UNCHANGED: others}
+        return forecast
+
+    def _desired(self, note: Foreseen, parent: Desired, child: Row[Any] | None, before: Desired) -> Desired | None:
+        """What the stack inside should be; None where that depends on what is not known yet."""
+        definition = note.definition
+        if definition is None:
+            return None
+        kind = type_of(definition.type)
+        contents = kind.contents if isinstance(kind, NestedStack) else ""
+        environment = environment_inside(parent, note.name, definition.called or definition.type)
+        if isinstance(kind, FromTemplate):
+            source, given = kind.source(note.after), kind.given(note.after)
+            if not isinstance(source, str) or not isinstance(given, Mapping):
+                return None
+            template = template_of(source, parent.files)
+            parameters = parameters_of(given, declared_in(template, "parameters"))
+            if FACADE in note.after:
+                environment = {**environment, environments.FACADE: note.after[FACADE]}
+            return Desired("template", template, parameters, environment, parent.files)
+        values = kind.complete(note.after)
+        if isinstance(kind, Composed):
+            return (
+                None if holds(values, UNKNOWN) else Desired("template", kind.template(values), environment=environment)
+            )
+        if any(values.get(name) is UNKNOWN for name in ("count", member_property(definition), "resources")):
+            return None
+        if isinstance(kind, SoftwareDeploymentGroup):
+            if holds(values, UNKNOWN):
+                return None
+            made = named_desired(kind, values, new=child is None)
+        elif contents == "chain":
+            made = chain_desired(values)
+        else:
+            try:
+                made = group_desired(wanted_group(self._tx, kind, values, child, before, lambda _: None, ""))
+            except (TypeError, Rejected, Terminal):  # which members go, or what they are made from, is not known yet
+                return None
+        return replace(made, environment=environment, files=parent.files)
+
+
+def _facts(forecast: Forecast, stack: Row[Any] | None) -> StackFacts:
+    """Of the stack with one more revision, which is being updated."""
+    if stack is None:
+        return StackFacts(UNBORN, forecast.name, forecast.project, 1, Action.CREATE, Status.IN_PROGRESS)
+    facts = stacks.facts(stack)
+    return replace(
+        facts,
+        revision=facts.revision + 1,
+        action=Action.UPDATE,
+        status=Status.IN_PROGRESS,
+        look_from=None,
+        rollback_to=None,
+        step_at=None,
+        lock=None,
+    )
+
+
+def _numbers(before: Desired, after: Desired, stack: Row[Any] | None) -> list[int]:
+    """Shards in which anything may differ. A stack that goes has all that it had."""
+    count = max(int(stack.shards) if stack is not None else 1, after.shards)
+    touched = touched_shards(before, after)
+    return sorted(number for number in touched if number < count) if touched is not None else list(range(count))
+
+
+def _count(desired: Desired) -> int:
+    return int(desired.template["count"]) if desired.kind == "group" else 0
+
+
+def all_of(forecast: Forecast, fates: Collection[Fate] = tuple(Fate)) -> Iterator[tuple[Forecast, Foreseen]]:
+    """Every resource with its stack, nested ones after those that they are nested in."""
+    for each in forecast.all():
+        for note in each.resources:
+            if note.fate in fates:
+                yield each, note

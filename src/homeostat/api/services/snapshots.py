@@ -1,0 +1,124 @@
+"""Snapshots of stacks: to take them, to go back to them, to be rid of them. Never waits for the engine (law 5)."""
+
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from homeostat.api.services.stacks import CheckTypes, Intake
+from homeostat.identity.trusts import Accept, nobodys
+from homeostat.model.desired import Identity
+from homeostat.model.errors import Rejected
+from homeostat.model.status import Action, Status, joined
+from homeostat.model.world import Spares
+from homeostat.store.database import Database
+from homeostat.store.stacks import locks, snapshots, stacks
+
+
+def not_found(id: str) -> Rejected:
+    return Rejected("EntityNotFound", f"The Snapshot ({id}) could not be found.")
+
+
+class Snapshots:
+    """What users ask for snapshots of stacks."""
+
+    def __init__(self, db: Database, intake: Intake) -> None:
+        self._db = db
+        self._intake = intake
+
+    def take(self, stack_id: str, name: str | None, *, unlimited: bool = False) -> Row[Any]:
+        """Have a snapshot taken of a stack that is at rest. Gives its row.
+
+        Fails: Rejected — EntityNotFound; StackLocked; ActionInProgress; RequestLimitExceeded, unless unlimited;
+        NotSupported for a stack of which nothing complete can be kept.
+        """
+        quotas = self._intake.quotas
+        with self._db.write() as tx:
+            stack = locks.changeable(self._db, tx, stack_id)
+            _check_at_rest(stack)
+            if not unlimited and snapshots.count(tx, stack_id) >= quotas.snapshots_max:
+                message = (
+                    f"You have reached the maximum snapshots per stack, {quotas.snapshots_max}. Delete some first."
+                )
+                raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
+            id, now = self._intake.entropy.stack_id(), self._db.now_of(tx)
+            number = stacks.take_snapshot(self._db, tx, stack, {"id": id, "place": []}, now, quotas.timeout_s)
+            snapshots.add(tx, id, stack_id, number, name, now)
+            return self._get(tx, stack_id, id)
+
+    def restore(self, stack_id: str, id: str, check_types: CheckTypes | None = None, accept: Accept = nobodys) -> None:
+        """Make what the snapshot has kept the newest revision, whatever is going on. check_types — see `stacks.Intent`;
+        accept — stores on whose behalf that is done.
+
+        Fails: Rejected — EntityNotFound; StackLocked; NotSupported for one that is not complete, and for a suspended
+        stack; like `Intake.compile` where what it says cannot be had any more.
+        """
+        with self._db.read() as tx:
+            seen = stacks.get(tx, stack_id)
+            snapshot = self._get(tx, stack_id, id)
+            desired = stacks.desired_of(tx, stack_id, snapshot.revision)
+        if seen is not None:
+            _check_complete(snapshot)
+            self._intake.compile(Identity(seen.id, seen.name, seen.project), desired, check_types)
+        with self._db.write() as tx:
+            stack = locks.changeable(self._db, tx, stack_id)
+            if stack.suspended:
+                raise Rejected("NotSupported", "Restoring a stack when it is suspended is not supported: resume it.")
+            if stack.spares == Spares.ALL:
+                raise Rejected("NotSupported", f"Restoring stack {stack.name} is not supported: it is being abandoned.")
+            _check_complete(self._get(tx, stack_id, id))
+            going_back = {"id": id, "place": [], "run": f"{id}/{stack.revision + 1}"}
+            now, timeout_s = self._db.now_of(tx), self._intake.quotas.timeout_s
+            accept(tx)
+            kept = stacks.said_again(tx, stack, snapshot.revision)
+            stacks.revise(self._db, tx, stack, Action.RESTORE, kept, now, timeout_s, {"snapshot": going_back})
+
+    def delete(self, stack_id: str, id: str) -> None:
+        """Have it deleted, with all that clouds keep for it.
+
+        Fails: Rejected — EntityNotFound; StackLocked; NotSupported while it is taken, or while a stack goes back to it.
+        """
+        with self._db.write() as tx:
+            stack = locks.changeable(self._db, tx, stack_id)
+            self._get(tx, stack_id, id)
+            snapshot = snapshots.for_update(self._db, tx, id)
+            if snapshot is None:
+                raise not_found(id)
+            if snapshot.status == Status.IN_PROGRESS:
+                if snapshot.action == Action.DELETE:
+                    return
+                raise Rejected("NotSupported", f"Deleting in-progress snapshot {id} is not supported.")
+            busy = stack.status == Status.IN_PROGRESS and stack.snapshot is not None
+            if busy and stack.snapshot["id"] == id:
+                raise Rejected("NotSupported", f"Deleting snapshot {id} while it is restored is not supported.")
+            now = self._db.now_of(tx)
+            if snapshots.parts(tx, id):
+                snapshots.begin_deletion(tx, id, now)
+            else:
+                snapshots.remove(self._db, tx, id, stack.project, now)
+
+    def _get(self, tx: Connection, stack_id: str, id: str) -> Row[Any]:
+        found = snapshots.get(tx, stack_id, id)
+        if found is None:
+            raise not_found(id)
+        return found
+
+
+def _check_at_rest(stack: Row[Any]) -> None:
+    if stack.status == Status.IN_PROGRESS:
+        message = f"Stack {stack.name} already has an action ({stack.action}) in progress."
+        raise Rejected("ActionInProgress", message)
+    feature = f"Taking a snapshot of stack {stack.name}"
+    if stack.suspended:
+        raise Rejected("NotSupported", f"{feature} when it is suspended is not supported: resume it.")
+    if stack.complete_revision != stack.revision:
+        state = joined(stack.action, stack.status)
+        raise Rejected("NotSupported", f"{feature}, which is {state}, is not supported: update or converge it first.")
+    if stack.parent_id is not None:
+        raise Rejected("NotSupported", f"{feature}, which is a part of another one, is not supported: take the whole.")
+
+
+def _check_complete(snapshot: Row[Any]) -> None:
+    if (snapshot.action, snapshot.status) != (Action.CREATE, Status.COMPLETE):
+        state = joined(snapshot.action, snapshot.status)
+        message = f"Restoring snapshot {snapshot.id}, which is {state}, is not supported: only a complete one can be."
+        raise Rejected("NotSupported", message)

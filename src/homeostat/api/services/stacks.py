@@ -1,0 +1,475 @@
+"""The single write path of the APIs: load -> check -> commit a revision. Never waits for the engine (law 5)."""
+
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from homeostat.api.access.auth import Caller
+from homeostat.api.http.heavy_requests import GoOn, go_on
+from homeostat.api.services.deletion_update import new_policies
+from homeostat.api.services.prerequisites import UNAVAILABLE, Existing, Needs, Nested
+from homeostat.api.services.preview import UNBORN, Forecast, Forecaster, Horizon
+from homeostat.api.services.remote_stacks import Remote
+from homeostat.api.services.remote_templates import with_fetched
+from homeostat.api.services.validation import Bounds, Expansion, check, check_storable, is_secret, missing
+from homeostat.clock import Entropy
+from homeostat.clouds.outbound import Outbound
+from homeostat.convergence.nested_stacks import DEPTH_MAX
+from homeostat.desired.graphs import compile_desired, graph_of
+from homeostat.identity.trusts import Accept, Asker, Delegations, nobodys
+from homeostat.model.desired import Identity
+from homeostat.model.errors import Rejected, Terminal, stack_not_found
+from homeostat.model.status import Action, Status, joined
+from homeostat.model.world import HEAL_SHARE, Resource, Spares
+from homeostat.notifications.sinks import Sinks
+from homeostat.observability import tracing
+from homeostat.resources.named import Path
+from homeostat.resources.schema import UNKNOWN
+from homeostat.store.database import Database
+from homeostat.store.stacks import cancellation, deletion, locks, revisions, stacks, views
+from homeostat.store.stacks.stacks import Desired, NewStack, write_out
+from homeostat.templates import (
+    Compiled,
+    check_immutable,
+    declared_in,
+    parse_template,
+)
+from homeostat.templates.environments import as_said
+from homeostat.templates.hiding import Hidden
+from homeostat.templates.registry import without_nulls
+from homeostat.templates.shared import Shared
+from homeostat.transfer import adoption
+
+CheckTypes = Callable[[Mapping[str, Path]], None]
+"""Fails: Rejected (Forbidden) naming the first of the types that is not for somebody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What a user asks of a stack. Options that are None stay as they are (or take their default on create).
+
+    clear_parameters — names whose stored values are dropped (PATCH only); revision — number of the one that is kept
+    where this leaves something out, None for the newest (PATCH only); look_first — nothing is at rest until it was
+    looked at, however little the template changes; check_types — refuses types that are not
+    for this user; None: all are for everybody; go_on — called between steps of the work, fails when nobody waits for
+    the answer any more.
+    """
+
+    template: Mapping[str, Any] | str | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    disable_rollback: bool | None = None
+    timeout_mins: int | None = None
+    tags: list[str] | None = None
+    clear_parameters: Collection[str] = ()
+    revision: int | None = None
+    look_first: bool = False
+    check_types: CheckTypes | None = None
+    go_on: GoOn = go_on
+
+
+@dataclass(frozen=True, slots=True)
+class Quotas:
+    """stacks_max — live root stacks of a project, but for admins; resources_max — of a stack with all that is nested in
+    it; expanded_max, depth_max — see `Bounds`; previewed_max — resources that a preview tells of; snapshots_max — of
+    one stack; timeout_s — default deadline; heal_share — of a stack's things that is healed at a time, as workers have
+    it; adopt, abandon — may stacks be adopted, and exported and abandoned?"""
+
+    stacks_max: int = 512
+    resources_max: int = 1_000_000
+    expanded_max: int = 50_000
+    depth_max: int = DEPTH_MAX
+    previewed_max: int = 10_000
+    snapshots_max: int = 32
+    timeout_s: float = 3600.0
+    heal_share: float = HEAL_SHARE
+    adopt: bool = True
+    abandon: bool = True
+
+    @property
+    def bounds(self) -> Bounds:
+        return Bounds(self.resources_max, self.expanded_max, self.depth_max)
+
+
+class Intake:
+    """Accepts what users want.
+
+    outbound — the way to texts that they name by URL; shared — what the operator gives all stacks; existing — knows
+    what there is in their clouds; None: every type can be had, and no thing that they name is looked for.
+    """
+
+    def __init__(
+        self,
+        db: Database,
+        entropy: Entropy,
+        quotas: Quotas,
+        *,
+        outbound: Outbound = Outbound(),
+        existing: Existing | None = None,
+        shared: Shared = Shared(),
+        sinks: Sinks | None = None,
+        delegations: Delegations | None = None,
+    ) -> None:
+        self._delegations = delegations
+        self._sinks = Sinks(outbound=outbound) if sinks is None else sinks
+        self._shared = shared
+        self.existing = Existing(None) if existing is None else existing
+        self.outbound = outbound
+        self._db = db
+        self.entropy = entropy
+        self.quotas = quotas
+
+    def compile(self, identity: Identity, desired: Desired, check_types: CheckTypes | None = None) -> Compiled:
+        """The desired graph of a revision, checked. check_types — see `Intent`.
+
+        Fails: Rejected naming the place and the remedy; Transient when the cloud does not answer.
+        """
+        return self._checked(identity, desired, Intent(check_types=check_types))[0]
+
+    def _checked(
+        self,
+        identity: Identity,
+        desired: Desired,
+        intent: Intent,
+        *,
+        strict: bool = True,
+        ignored: Collection[str] = (),
+    ) -> tuple[Compiled, Needs]:
+        """The same, and what it needs. intent — that asks for it; strict — parameters must have values, and what the
+        template names must exist; ignored — codes of errors that are none. Fails: Gone, too."""
+        check_storable(desired.template, "template")
+        check_storable([desired.parameters, desired.environment], "parameters")
+        self._sinks.check(identity.project, desired.sinks)
+        expansion, needs = Expansion(self.quotas.bounds, intent.go_on), Needs()
+        compiled = compile_desired(desired, identity, strict=strict, allowance=expansion.allowance)
+        check(compiled, desired, needs=needs, expansion=expansion)
+        expansion.close()
+        if intent.check_types is not None:
+            intent.check_types(needs.types)
+        try:
+            with Hidden.of(compiled.parameters).refusals():
+                self._check_outside(identity.project, needs, strict=strict, ignored=ignored)
+                self._check_remotes(identity.project, needs, intent.go_on, asks=strict)
+        except Rejected as error:
+            raise compiled.version.dialect.worded(error) from error
+        return compiled, needs
+
+    def _check_outside(self, project: str, needs: Needs, *, strict: bool, ignored: Collection[str]) -> None:
+        """Check what is needed from the cloud. Fails: Rejected."""
+        if UNAVAILABLE not in ignored:
+            self.existing.check_types(project, needs.types)
+        self.existing.check_logins(needs)
+        if strict:
+            self.existing.check_mentions(project, needs)
+        else:
+            self.existing.check_forms(needs)
+
+    def _check_remotes(self, project: str, needs: Needs, go_on: GoOn, *, asks: bool) -> None:
+        """Check stacks that the template makes by themselves. Fails: Rejected."""
+        expansion = Expansion(self.quotas.bounds, go_on)
+
+        def here(remote: Remote) -> None:
+            go_on()
+            given = {name: value for name, value in remote.parameters.items() if value is not UNKNOWN}
+            template = parse_template(remote.template or "")
+            desired = self._completed(Desired("template", template, given, files=remote.files))
+            compiled = compile_desired(
+                desired, Identity(UNBORN, UNBORN, project), strict=False, allowance=expansion.allowance
+            )
+            expansion.expanding(compiled)
+            lacking = [each.name for each in compiled.parameters.values() if missing(each, remote.parameters)]
+            if lacking:
+                raise Rejected("UserParameterMissing", f"The Parameter ({lacking[0]}) was not provided.")
+            inside = Needs()
+            check(compiled, desired, needs=inside, expansion=expansion)
+            self.existing.check_types(project, inside.types)
+
+        self.existing.check_remotes(project, needs, here, asks=asks)
+
+    def validate(
+        self, identity: Identity, intent: Intent, ignored: Collection[str] = ()
+    ) -> tuple[Compiled, Mapping[str, Nested]]:
+        """Check a template without storing anything; parameters may lack values. Gives the stacks in it, too.
+
+        ignored — codes of errors that are none. Fails: like `compile`.
+        """
+        compiled, needs = self._checked(identity, self._replacing(intent), intent, strict=False, ignored=ignored)
+        return compiled, needs.nested
+
+    def create(
+        self,
+        project: str,
+        owner: str | None,
+        name: str,
+        intent: Intent,
+        document: adoption.Document | None = None,
+        by: Caller | None = None,
+    ) -> str:
+        """Store a new stack and set the engine to work. Gives its id.
+
+        document — what there is already, to be taken over; by — on whose behalf the service acts then. Fails: Rejected
+        naming the place, also where another stack has a thing of the document.
+        """
+        if intent.template is None:
+            raise Rejected("HTTPBadRequest", "No template specified")
+        stack_id = self.entropy.stack_id()
+        tracing.note(stack_id=stack_id)
+        desired = self._desired(intent.template, intent)
+        compiled, needs = self._checked(Identity(stack_id, name, project), desired, intent)
+        desired = replace(desired, template=compiled.raw, secret=is_secret(needs), size=len(compiled.definitions))
+        new = NewStack(
+            stack_id,
+            project,
+            name,
+            owner,
+            disable_rollback=intent.disable_rollback is not False,
+            timeout_mins=intent.timeout_mins,
+            tags=intent.tags,
+            action=Action.CREATE if document is None else Action.ADOPT,
+        )
+        desired = write_out(self._db, desired)
+        rows = [] if document is None else self._rows(new, desired, compiled, document, self._db.agreed_now())
+        adopted = adoption.write_out(self._db, rows, secret=desired.secret is not False)
+        with self.entrusted(stack_id, project, by) as accept, self._db.write() as tx:
+            limited = by is None or not by.is_admin
+            if limited and stacks.count_live(tx, project) >= self.quotas.stacks_max:
+                message = (
+                    f"You have reached the maximum stacks per project, {self.quotas.stacks_max}. Delete some first."
+                )
+                raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
+            now = self._db.now_of(tx)
+            stacks.add(self._db, tx, new, desired, now, self.quotas.timeout_s)
+            try:
+                adoption.add(self._db, tx, project, adopted)
+            except Terminal as error:
+                raise Rejected("StackValidationFailed", str(error)) from error
+            accept(tx)
+        return stack_id
+
+    def _rows(
+        self, new: NewStack, desired: Desired, compiled: Compiled, document: adoption.Document, now: float
+    ) -> list[Resource]:
+        """What the stack is to take over. Fails: Rejected for a resource that the template does not have."""
+        entries, graph = adoption.entries_of(document), graph_of(compiled, desired)
+        strange = sorted(entries.keys() - graph.keys())
+        if strange:
+            message = f"the template has no such resource: {adoption.REMEDY}"
+            raise Rejected("StackValidationFailed", message, path=("resources", strange[0]))
+        return adoption.rows_among(graph, entries, new.id, 0, self.entropy.keys(), now)
+
+    def entrusted(self, root_id: str, project: str, by: Caller | None) -> AbstractContextManager[Accept]:
+        """With the trust of who asks, where the service needs any, and they can give it: not of one who asks from
+        another project. Fails: Rejected (Forbidden), Transient."""
+        if self._delegations is None or by is None or not by.token or not by.user_id or by.project != project:
+            return nullcontext(nobodys)
+        asker = Asker(by.user_id, by.user or "", project, by.roles, by.token, by.trust)
+        return self._delegations.entrusted(root_id, asker)
+
+    def update(self, stack_id: str, intent: Intent, *, patch: bool = False, by: Caller | None = None) -> int:
+        """Store a new revision; the newest intent wins, whatever is going on, deleting too (CV2). Gives its number.
+        One that touches only deletion policies says how a stack is deleted that is being deleted (CV14).
+
+        patch — keep what `intent` leaves out; otherwise it replaces everything.
+        """
+        while True:
+            number = self._try_update(stack_id, intent, patch=patch, by=by)
+            if number is not None:
+                return number
+
+    def _try_update(self, stack_id: str, intent: Intent, *, patch: bool, by: Caller | None) -> int | None:
+        """One try; None when somebody else's revision came in between, on which this one must build."""
+        with self._db.read() as tx:
+            locks.check_unlocked(self._live(tx, stack_id))
+        row, desired, _ = self._proposed(stack_id, intent, patch=patch)
+        policies = self._new_policies(row, desired)
+        desired = write_out(self._db, desired)
+        with self.entrusted(row.root_id, row.project, by) as accept:
+            changes = _changes(intent, patch=patch)
+            return self._revise(row, desired, changes, accept, look_first=intent.look_first, policies=policies)
+
+    def _new_policies(self, row: Row[Any], desired: Desired) -> dict[str, str] | None:
+        if row.action != Action.DELETE:
+            return None
+        with self._db.read() as tx:
+            before = stacks.desired_of(tx, row.id, views.described_revision(tx, row.id))
+        return new_policies(row, before, desired)
+
+    def _proposed(self, stack_id: str, intent: Intent, *, patch: bool) -> tuple[Row[Any], Desired, Compiled]:
+        """The stack as it is, and what an update would make of it, checked."""
+        with self._db.read() as tx:
+            row = self._live(tx, stack_id)
+            said = views.described_revision(tx, stack_id)
+            before = stacks.desired_of(tx, stack_id, said)
+            base = before if intent.revision is None else revisions.desired(tx, stack_id, intent.revision)
+        if row.spares == Spares.ALL:
+            raise _abandoned(row.name)
+        if row.suspended:
+            raise Rejected("NotSupported", "Updating a stack when it is suspended is not supported.")
+        if before.kind != "template":
+            raise Rejected("NotSupported", "Updating the stack of a group is not supported: update the group instead.")
+        desired = self._completed(_patched(base, intent)) if patch else self._replacing(intent)
+        identity = Identity(row.id, row.name, row.project)
+        compiled, needs = self._checked(identity, desired, intent)
+        if said == row.revision and any(each.schema.immutable for each in compiled.parameters.values()):
+            check_immutable(compile_desired(before, identity, strict=False).parameters, compiled.parameters)
+        return (
+            row,
+            replace(desired, template=compiled.raw, secret=is_secret(needs), size=len(compiled.definitions)),
+            compiled,
+        )
+
+    def foresee_new(self, project: str, name: str, intent: Intent) -> Forecast:
+        """What would be created. Fails: like `create`."""
+        desired = self._replacing(intent)
+        compiled, _ = self._checked(Identity(UNBORN, name, project), desired, intent)
+        with self._db.read() as tx:
+            there = stacks.find(tx, project, name)
+            if there is not None and there.deleted_at is None:
+                raise Rejected("StackExists", f"The Stack ({name}) already exists.")
+            return self._forecaster(tx, intent).of_new(name, project, desired, compiled)
+
+    def foresee_update(self, stack_id: str, intent: Intent, *, patch: bool = False) -> Forecast:
+        """What an update would do; of a locked stack, once it is unlocked. Fails: like `update`."""
+        row, desired, compiled = self._proposed(stack_id, intent, patch=patch)
+        with self._db.read() as tx:
+            before = stacks.desired_of(tx, row.id, views.described_revision(tx, row.id))
+            policies = new_policies(row, before, desired)
+            forecaster = self._forecaster(tx, intent)
+            if policies is not None:
+                return forecaster.of_deletion(row, before, desired, compiled, policies)
+            return forecaster.of_update(row, desired, compiled)
+
+    def _forecaster(self, tx: Connection, intent: Intent) -> Forecaster:
+        quotas = self.quotas
+        limits = Horizon(quotas.depth_max, quotas.previewed_max, intent.go_on)
+        return Forecaster(tx, self._db.now_of(tx), limits, looks=intent.look_first)
+
+    def delete(self, stack_id: str, by: Caller | None = None) -> None:
+        """The stack should not exist (CV12). Fails: Rejected — EntityNotFound once it does not; StackLocked."""
+        with self._db.read() as tx:
+            seen = self._live(tx, stack_id)
+        with self.entrusted(seen.root_id, seen.project, by) as accept, self._db.write() as tx:
+            row = locks.removable(self._db, tx, stack_id)
+            accept(tx)
+            if row.action == Action.DELETE and row.status == Status.IN_PROGRESS:
+                return
+            now, timeout_s = self._db.now_of(tx), self.quotas.timeout_s
+            stacks.revise(self._db, tx, row, Action.DELETE, stacks.EMPTY, now, timeout_s, stacks.FREE)
+
+    def cancel(self, stack_id: str, *, roll_back: bool) -> None:
+        """Stop what is going on: go back to the last COMPLETE revision, or stay as it is and be FAILED, with
+        all that is nested in it.
+
+        Fails: Rejected — NotSupported where nothing can be cancelled; StackLocked.
+        """
+        cancellable = (Action.UPDATE,) if roll_back else (Action.UPDATE, Action.CREATE)
+        with self._db.write() as tx:
+            row = locks.changeable(self._db, tx, stack_id)
+            if row.action not in cancellable or row.status != Status.IN_PROGRESS:
+                state = joined(row.action, row.status)
+                raise Rejected("NotSupported", f"Cancelling update when stack is {state} is not supported.")
+            now = self._db.now_of(tx)
+            if roll_back:
+                stacks.roll_back(self._db, tx, row, now, self.quotas.timeout_s)
+            else:
+                cancellation.cancel(self._db, tx, row, now)
+
+    def _revise(
+        self,
+        seen: Row[Any],
+        desired: Desired,
+        changes: Mapping[str, Any],
+        accept: Accept,
+        *,
+        look_first: bool,
+        policies: Mapping[str, str] | None,
+    ) -> int | None:
+        """Store it; None when the stack is not at the revision any more at which it was seen."""
+        with self._db.write() as tx:
+            row = locks.changeable(self._db, tx, seen.id)
+            if row.revision != seen.revision:
+                return None
+            if row.spares == Spares.ALL:
+                raise _abandoned(row.name)
+            now = self._db.now_of(tx)
+            if look_first:
+                changes = {**changes, "look_from": now}
+            accept(tx)
+            if policies is not None:
+                timeout_s = self.quotas.timeout_s
+                return deletion.go_on(self._db, tx, row, desired, policies, now, timeout_s, changes)
+            return stacks.revise(self._db, tx, row, Action.UPDATE, desired, now, self.quotas.timeout_s, changes)
+
+    def _live(self, tx: Connection, stack_id: str) -> Row[Any]:
+        row = stacks.get(tx, stack_id)
+        if row is None or row.deleted_at is not None:
+            raise stack_not_found(stack_id)
+        return row
+
+    def _replacing(self, intent: Intent) -> Desired:
+        if intent.template is None:
+            raise Rejected("HTTPBadRequest", "No template specified")
+        return self._desired(intent.template, intent)
+
+    def _desired(self, template: Mapping[str, Any] | str, intent: Intent) -> Desired:
+        parsed = template if isinstance(template, Mapping) else parse_template(template)
+        given = Desired("template", parsed, intent.parameters, _plain(intent.environment), intent.files)
+        return self._completed(given)
+
+    def _completed(self, given: Desired) -> Desired:
+        """With what the operator gives all stacks, and the templates that are named by URL."""
+        shared = self._shared
+        environment = {**as_said(given.environment), **shared.section()}
+        completed = replace(given, environment=environment, files={**shared.files, **given.files})
+        return with_fetched(completed, self.outbound.fetch)
+
+
+def _abandoned(name: str) -> Rejected:
+    return Rejected("NotSupported", f"Updating stack {name} is not supported: it is being abandoned.")
+
+
+def _changes(intent: Intent, *, patch: bool) -> dict[str, Any]:
+    """Columns of the stack that change with an update: tags that are left out are cleared, except by a patch."""
+    changes: dict[str, Any] = {"tags": intent.tags} if intent.tags is not None or not patch else {}
+    if intent.disable_rollback is not None:
+        changes["disable_rollback"] = intent.disable_rollback
+    if intent.timeout_mins is not None:
+        changes["timeout_mins"] = intent.timeout_mins
+    return changes
+
+
+def _patched(before: Desired, intent: Intent) -> Desired:
+    """`before` with what `intent` brings on top; stored parameters that the new template lacks are dropped."""
+    template = before.template if intent.template is None else intent.template
+    parsed = template if isinstance(template, Mapping) else parse_template(template)
+    stored = _given(before.environment, before.parameters)
+    declared = declared_in(parsed, "parameters")
+    kept = {name: value for name, value in stored.items() if name not in intent.clear_parameters and name in declared}
+    environment = {
+        section: _merged(before.environment.get(section), intent.environment.get(section))
+        for section in {*before.environment, *intent.environment} - {"parameters"}
+    }
+    parameters = kept | _given(intent.environment, intent.parameters)
+    return Desired("template", parsed, parameters, _plain(environment), {**before.files, **intent.files})
+
+
+def _merged(before: Any, said: Any) -> Any:
+    """A section of the environment: a map grows, a list is said anew or stays."""
+    if isinstance(before, Mapping) and isinstance(said, Mapping):
+        return {**before, **said}
+    return before if said is None else said
+
+
+def _plain(environment: Mapping[str, Any]) -> dict[str, Any]:
+    """The environment without the entries of the registry that its nulls take out."""
+    section = environment.get("resource_registry")
+    return {**environment, "resource_registry": without_nulls(section)} if section else dict(environment)
+
+
+def _given(environment: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Values that were given, those apart from the environment first."""
+    return {**environment.get("parameters", {}), **parameters}

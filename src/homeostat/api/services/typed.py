@@ -1,0 +1,41 @@
+"""Which of some resource types does a stack have?"""
+
+import re
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from sqlalchemy import Connection, Row, or_, select
+
+from homeostat.store import schema
+from homeostat.store.schema import to_json
+from homeostat.store.stacks import stacks
+
+ANY = "*"
+
+
+def found_in(tx: Connection, stack: Row[Any], wanted: Collection[str]) -> str | None:
+    """The first of these types that a stack has, or a stack nested in it; None when it has none. wanted — names;
+    `NS::*` stands for all of a service.
+
+    Cheap for stacks that have none: what the user gave for the root holds all texts that anything is made from, so only
+    where a name stands there the resources are looked at.
+    """
+    if not any(_pattern(wanted).search(text) for text in _texts(tx, stack)):
+        return None
+    column = schema.resource.c.type
+    names = [each for each in wanted if not each.endswith(ANY)]
+    services = [each.removesuffix(ANY) for each in wanted if each.endswith(ANY)]
+    fits = or_(column.in_(names), *(column.startswith(each, autoescape=True) for each in services))
+    chosen = select(column).where(schema.resource.c.stack_id.in_(stacks.below(stack.id)), fits)
+    return tx.execute(chosen.order_by(column).limit(1)).scalar()
+
+
+def _texts(tx: Connection, stack: Row[Any]) -> Iterator[str]:
+    root = stack if stack.parent_id is None else stacks.get(tx, stack.root_id)
+    if root is not None:
+        desired = stacks.desired_of(tx, root.id, root.revision)
+        yield from (to_json(desired.template), to_json(desired.environment), *desired.files.values())
+
+
+def _pattern(wanted: Collection[str]) -> re.Pattern[str]:
+    return re.compile("|".join(re.escape(each.removesuffix(ANY)) for each in sorted(wanted)))

@@ -1,0 +1,421 @@
+"""Checks a template with all that is nested in it against its types, before anything exists."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from homeostat.api.http.heavy_requests import GoOn, go_on
+from homeostat.api.services.prerequisites import Needs, Nested
+from homeostat.api.services.remote_stacks import remote_of
+from homeostat.convergence.nested_stacks import DEPTH_MAX, STACK, too_deep
+from homeostat.desired.graphs import (
+    attributes_of,
+    compile_desired,
+    graph_of,
+    member_property,
+    registry_of,
+    template_of,
+)
+from homeostat.model.desired import Definition, Identity
+from homeostat.model.errors import Rejected, invalid
+from homeostat.planner.policies import healing_policy
+from homeostat.resources import groups
+from homeostat.resources.base import ResourceType
+from homeostat.resources.families.grouping import Membership, ResourceGroup
+from homeostat.resources.families.remote import RemoteStack
+from homeostat.resources.families.scaling import ScalingGroup
+from homeostat.resources.graph import Indexed
+from homeostat.resources.nested import FromTemplate, TemplateResource, facade_problem, parameters_of
+from homeostat.resources.registry import is_known, resource_type
+from homeostat.resources.schema import UNKNOWN, coerce
+from homeostat.resources.secrets import holds_secrets, makes_secrets
+from homeostat.store.stacks.stacks import Desired
+from homeostat.templates import (
+    Compiled,
+    Function,
+    Parameter,
+    declared_in,
+    environments,
+    evaluate,
+    requires,
+)
+from homeostat.templates.hiding import Hidden
+from homeostat.templates.merging import parameter_types
+from homeostat.templates.registry import is_template
+from homeostat.templates.tree import Allowance
+from homeostat.templates.weights import Unacceptable
+
+
+class Unborn:
+    """Scope in which no resource exists yet: everything about them is `UNKNOWN`, if it can be had at all.
+
+    Takes: definitions — of the template; files — that nested stacks are made from.
+    """
+
+    unknown: Any = UNKNOWN
+
+    def __init__(self, definitions: Mapping[str, Definition], files: Mapping[str, str]) -> None:
+        self._definitions = definitions
+        self._files = files
+
+    def reference(self, resource: str) -> Any:
+        return UNKNOWN
+
+    def attribute(self, resource: str, name: str, path: Any) -> Any:
+        """Fails: Rejected (InvalidTemplateAttribute)."""
+        definition = self._definitions.get(resource)
+        if definition is not None and not self._tells(definition.type, name):
+            message = f"The Referenced Attribute ({resource} {name}) is incorrect."
+            raise Rejected("InvalidTemplateAttribute", message)
+        return UNKNOWN
+
+    def attributes(self, resource: str) -> Any:
+        return UNKNOWN
+
+    def _tells(self, type_name: str, name: str) -> bool:
+        """Has a resource of this type such an attribute? What is wrong with the type itself is told elsewhere."""
+        if is_template(type_name):
+            return type_name not in self._files or name in attributes_of(type_name, self._files)
+        kind = resource_type(type_name) if is_known(type_name) else None
+        if kind is None or kind.open_schema or kind.open_attributes or kind.kind == STACK:
+            return True
+        return name in kind.attributes
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How large a stack with all that is nested in it may be. resources_max — of the whole tree; expanded_max — of the
+    nested templates that are compiled to check it, equal ones counted once; depth_max — levels of nested stacks."""
+
+    resources_max: int = 1_000_000
+    expanded_max: int = 50_000
+    depth_max: int = DEPTH_MAX
+
+
+class Expansion:
+    """What one request has expanded so far. Nested templates that are given the same are expanded once.
+
+    Takes: bounds; go_on — called before each expansion, fails when nobody waits for the answer any more. allowance — of
+    the functions of all its templates together.
+    """
+
+    def __init__(self, bounds: Bounds = Bounds(), go_on: GoOn = go_on) -> None:
+        self.bounds = bounds
+        self.allowance = Allowance()
+        self._go_on = go_on
+        self._expanded = 0
+        self._known: dict[str, tuple[Compiled, Needs]] = {}
+
+    def once(self, key: str, expand: Callable[[], tuple[Compiled, Needs]]) -> tuple[Compiled, Needs]:
+        """What `expand` gave the first time for this key. Fails: as `expand`."""
+        if key not in self._known:
+            self._go_on()
+            self._known[key] = expand()
+        return self._known[key]
+
+    def expanding(self, compiled: Compiled) -> None:
+        """Count the resources of a nested template. Fails: Rejected."""
+        self._expanded += len(compiled.definitions)
+        if self._expanded > self.bounds.expanded_max:
+            message = (
+                f"its nested templates that differ have more than {self.bounds.expanded_max} resources together: "
+                "give equal ones the same properties, make several stacks of it, or raise --expanded-max of the service"
+            )
+            raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
+
+    def close(self) -> None:
+        """All is expanded: from now on, nothing counts against the allowance."""
+        self.allowance.close()
+
+    def check_size(self, resources: int) -> None:
+        """Fails: Rejected for a tree of more resources than a stack may have."""
+        if resources > self.bounds.resources_max:
+            message = (
+                f"the stack with all that is nested in it has {resources} resources or more, at most "
+                f"{self.bounds.resources_max} are allowed: make several stacks of it, or raise --resources-max of the "
+                "service"
+            )
+            raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
+
+    def check_depth(self, depth: int) -> None:
+        """Fails: Rejected for a stack nested deeper than one may be. depth — 1 for one nested in a root stack."""
+        if depth > self.bounds.depth_max:
+            raise too_deep(self.bounds.depth_max)
+
+
+def check(
+    compiled: Compiled,
+    desired: Desired,
+    depth: int = 0,
+    needs: Needs | None = None,
+    expansion: Expansion | None = None,
+) -> Mapping[str, Definition]:
+    """Check every resource against its type, and give the graph. Fails: Rejected naming the place.
+
+    desired — what it was compiled from; depth — of the stack below the root; needs — to be filled with what is needed
+    from outside; expansion — of the whole request.
+    """
+    needs = Needs() if needs is None else needs
+    needs.resources += len(compiled.definitions)
+    expansion = Expansion() if expansion is None else expansion
+    expansion.check_size(needs.resources)
+    try:
+        with Hidden.of(compiled.parameters).refusals():
+            _check_names(compiled)
+            _check_resources(compiled, Checker(desired, depth, needs, expansion))
+    except Rejected as error:
+        raise compiled.version.dialect.worded(error) from error
+    needs.secret = holds_secrets(compiled) or any(each.needs.secret for each in needs.nested.values())
+    return graph_of(compiled, desired)
+
+
+NAME_MAX = 255
+"""Characters of a name that a template gives to anything."""
+SHOWN_MAX = 40
+
+
+def _check_names(compiled: Compiled) -> None:
+    """Fails: Rejected naming the place, with the beginning of what is too long."""
+    declared = [name for name, each in compiled.parameters.items() if not each.pseudo]
+    sections: tuple[tuple[str, Iterable[str]], ...] = (
+        ("parameters", declared),
+        ("conditions", compiled.conditions),
+        ("resources", compiled.definitions),
+        ("outputs", compiled.outputs),
+    )
+    for section, names in sections:
+        for name in names:
+            if len(name) > NAME_MAX:
+                message = f"The name has {len(name)} characters, at most {NAME_MAX} are allowed: give it a shorter one"
+                raise invalid(message, section, f"{name[:SHOWN_MAX]}…")
+
+
+def _check_resources(compiled: Compiled, checker: "Checker") -> None:
+    """Each against its type. Fails: Rejected, its path in the words of HOT."""
+    scope = Unborn(compiled.definitions, checker.desired.files)
+    checker.needs.of_parameters(compiled.parameters)
+    for name, definition in compiled.definitions.items():
+        path = ("resources", name)
+        if not name.isprintable():
+            raise Rejected("StackValidationFailed", f"Resource name may not contain control characters: {name!r}")
+        try:
+            given = definition.properties if definition.static else evaluate(definition.properties, scope)
+            metadata = evaluate(definition.metadata, scope)
+            healing_policy.check(metadata, (*path, "metadata"))
+        except Rejected as error:
+            raise error if error.path else error.at(*path) from error
+        resolved = definition if metadata is definition.metadata else replace(definition, metadata=metadata)
+        kind = checker.resource(resolved, given, path)
+        if definition.external_id is not None:
+            _check_external(definition, kind, (*path, "external_id"))
+        check_policy(kind, definition.update_policy, (*path, "update_policy"))
+        if definition.deletion_policy == "Snapshot" and not kind.can_snapshot:
+            message = '"Snapshot" deletion policy not supported'
+            raise Rejected("StackValidationFailed", message, path=(*path, "deletion_policy"))
+    _check_among(compiled.definitions)
+    for name, output in compiled.outputs.items():
+        try:
+            evaluate(output.value, scope)
+        except Rejected as error:
+            # Any other trouble is the output's own, and is told where it is shown.
+            if error.fault == "InvalidTemplateAttribute" or isinstance(error.__cause__, Unacceptable):
+                raise error if error.path else error.at("outputs", name) from error
+
+
+def _check_among(definitions: Mapping[str, Definition]) -> None:
+    """Check what resources ask of one another. Fails: Rejected naming the place."""
+    graph = Indexed({name: (each.type, each.properties) for name, each in definitions.items()})
+    for name, each in definitions.items():
+        resource_type(each.type).validate_among(each.properties, graph, ("resources", name, "properties"))
+
+
+def _check_external(definition: Definition, kind: ResourceType, path: tuple[str | int, ...]) -> None:
+    """Fails: Rejected for what is a stack of its own, which has one owner, and for what is no id."""
+    if kind.kind == STACK:
+        message = f"A resource of type {kind.name} is a part of its stack: leave external_id out"
+        raise Rejected("NotSupported", message, path=path)
+    if not isinstance(definition.external_id, str | Function) and definition.external_id is not UNKNOWN:
+        raise invalid("the id of the thing is needed, as a text", *path)
+
+
+def check_policy(kind: ResourceType, policy: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
+    """Check the section `update_policy` of a resource. Fails: Rejected naming the place."""
+    if not policy:
+        return
+    if requires(policy):
+        raise invalid("it has to be known before any resource exists: use parameters, not other resources", *path)
+    if not isinstance(kind, TemplateResource):  # it is for the template to read
+        coerce(kind.update_policy, policy, path)
+
+
+@dataclass(frozen=True, slots=True)
+class Checker:
+    """Checks resources of one stack. desired — the revision, whose files nested stacks are made from; depth — of the
+    stack below the root; needs — what they need from outside; expansion — of the whole request."""
+
+    desired: Desired
+    depth: int
+    needs: Needs
+    expansion: Expansion
+
+    def resource(self, each: Definition, given: Mapping[str, Any], path: tuple[str | int, ...]) -> ResourceType:
+        """Check properties, those of the members of a group, and nested templates. Fails: Rejected naming the place.
+
+        given — the properties, with what is not known yet as `UNKNOWN`. Those of a thing of somebody else's are left
+        alone: nobody reads them, and none is needed.
+        """
+        try:
+            kind = resource_type(each.type)
+        except Rejected as error:
+            raise Rejected("StackValidationFailed", error.detail, path=(*path, "type")) from error
+        if isinstance(kind, TemplateResource):
+            self._nested(each, each.type, given, path)
+            return kind
+        if each.external_id is not None:
+            return kind
+        values = kind.check(given, (*path, "properties"))
+        check_storable(values, *path, "properties")
+        self.needs.of_resource(kind, values, path)
+        if isinstance(kind, RemoteStack):
+            self.needs.of_remote(remote_of(values, self.desired.files, path))
+        if isinstance(kind, FromTemplate):
+            source, parameters = kind.source(values), kind.given(values)
+            if isinstance(source, str) and isinstance(parameters, Mapping):
+                self._nested(each, source, parameters, path)
+        elif kind.kind == STACK:
+            self._members(each, kind, kind.complete(values), (*path, "properties"))
+        return kind
+
+    def _inside(self, each: Definition) -> dict[str, Any]:
+        """Environment of the stack that is the reality of a resource."""
+        environment = self.desired.environment
+        called = each.called or each.type
+        return environments.nested_environment(environment, registry_of(environment), each.name, called)
+
+    def _members(
+        self, each: Definition, kind: ResourceType, values: Mapping[str, Any], path: tuple[str | int, ...]
+    ) -> None:
+        """Check what the members of a group or chain are made from, as far as it is known; a group that is to have none
+        may be switched off so, and is let alone."""
+        if isinstance(kind, ResourceGroup) and values["count"] == 0:
+            return self._within(each, None, Needs(), ())
+        try:
+            self.expansion.check_depth(self.depth + 1)
+        except Rejected as error:
+            raise error.at(*path[:-1]) from error
+        group = Desired("group", environment=self._inside(each), files=self.desired.files)
+        inside = Checker(group, self.depth + 1, Needs(), self.expansion)
+        registry = registry_of(inside.desired.environment)
+        one = kind.member(values, lambda _: None, "") if isinstance(kind, Membership) else None
+        if isinstance(one, Mapping) and one.get("type") is not UNKNOWN and one.get("properties") is not UNKNOWN:
+            made = groups.member_definition(one, "0", values.get("index_var"))
+            member = registry.applied(Definition("0", made["type"], metadata=made.get("metadata")))
+            healing_policy.check(member.metadata, (*path, member_property(each), "metadata"))
+            inside.resource(member, made["properties"], (*path, member_property(each)))
+        inside.needs.resources = _count(kind, values) * (1 + inside.needs.resources)
+        types, given = values.get("resources"), values.get("resource_properties") or {}
+        if isinstance(types, list) and given is not UNKNOWN:
+            for type_name in dict.fromkeys(each for each in types if each is not UNKNOWN):
+                place = types.index(type_name)
+                member = registry.applied(Definition(str(place), type_name))
+                before = inside.needs.resources
+                inside.resource(member, given, (*path, "resources", place))
+                inside.needs.resources = before + types.count(type_name) * (1 + inside.needs.resources - before)
+        self._within(each, None, inside.needs, ())
+        try:
+            self.expansion.check_size(self.needs.resources)
+        except Rejected as error:
+            raise error.at(*path[:-1]) from error
+
+    def _within(self, each: Definition, compiled: Compiled | None, needs: Needs, path: tuple[str | int, ...]) -> None:
+        """Note a stack inside this one. path — which the places in its needs are below."""
+        self.needs.add(needs, path)
+        self.needs.nested[each.name] = Nested(each.called or each.type, compiled, needs)
+
+    def _nested(self, each: Definition, source: str, given: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
+        """Check the nested template of that name with what is given as its parameters; what is not known yet is left
+        open."""
+        try:
+            self.expansion.check_depth(self.depth + 1)
+            inside = self._inside(each)
+            facade = {
+                "metadata": each.metadata or {},
+                "deletion_policy": each.deletion_policy,
+                "update_policy": each.update_policy,
+            }
+            asked = (self.depth, source, each.called, given, facade, inside)
+            key = hashlib.sha256(repr(asked).encode("utf-8", "surrogatepass")).hexdigest()
+            environment = {**inside, environments.FACADE: facade}
+            compiled, needs = self.expansion.once(key, lambda: self._expanded(each, source, given, environment))
+            self._within(each, compiled, needs, path)
+            self.expansion.check_size(self.needs.resources)
+        except Rejected as error:
+            raise error.at(*path) from error
+
+    def _expanded(
+        self, each: Definition, source: str, given: Mapping[str, Any], environment: Mapping[str, Any]
+    ) -> tuple[Compiled, Needs]:
+        """A nested template with what it needs, checked. Fails: Rejected naming the place in it."""
+        template = template_of(source, self.desired.files)
+        declared = declared_in(template, "parameters")
+        _check_facade(each, template, self.desired.environment.get("parameter_defaults") or {})
+        unknown = [name for name in given if name not in declared]
+        if unknown:
+            raise invalid(f"Unknown Property {unknown[0]}", "properties", error="Property error")
+        parameters = parameters_of(given, declared)
+        nested = Desired("template", template, parameters, environment, self.desired.files)
+        allowance = self.expansion.allowance
+        compiled = compile_desired(nested, Identity("None", "nested", "None"), strict=False, allowance=allowance)
+        self.expansion.expanding(compiled)
+        lacking = [each.name for each in compiled.parameters.values() if missing(each, given)]
+        if lacking:
+            raise invalid(f"Property {lacking[0]} not assigned", "properties", error="Property error")
+        needs = Needs()
+        check(compiled, nested, self.depth + 1, needs, self.expansion)
+        return compiled, needs
+
+
+def _count(kind: ResourceType, values: Mapping[str, Any]) -> int:
+    """Members that a new group begins with, as far as it is known; 0 where there are none, or nobody knows."""
+    try:
+        wanted = kind.wanted_size(values, None) if isinstance(kind, ScalingGroup) else values.get("count")
+    except TypeError:  # it depends on what is not known yet
+        return 0
+    return wanted if isinstance(wanted, int) else 0
+
+
+def _check_facade(each: Definition, template: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
+    """A template for a type that there is takes what that takes. Fails: Rejected (StackValidationFailed).
+
+    defaults — section `parameter_defaults`.
+    """
+    if not each.called or is_template(each.called) or not is_known(each.called):
+        return
+    entries = declared_in(template, "parameters")
+    maps = {name: entry for name, entry in entries.items() if isinstance(entry, Mapping)}
+    without = [name for name, entry in maps.items() if entry.get("default", entry.get("Default")) is None]
+    needed = [name for name in without if name not in defaults]
+    problem = facade_problem(resource_type(each.called), parameter_types(template), needed)
+    if problem:
+        raise invalid(problem)
+
+
+def missing(parameter: Parameter, given: Mapping[str, Any]) -> bool:
+    return parameter.value is UNKNOWN and given.get(parameter.name) is None
+
+
+def check_storable(tree: Any, *path: str | int) -> None:
+    """Fails: Rejected for numbers too large, and text that is no Unicode: neither the store nor clients take them."""
+    try:
+        orjson.dumps(tree, default=lambda _: None, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS)
+    except TypeError as error:
+        message = f"it holds a value that cannot be stored: {error}"
+        raise Rejected("HTTPBadRequest", message, path=path) from error
+
+
+def is_secret(needs: Needs) -> bool:
+    """Is there a secret anywhere in the tree of stacks that a template describes?"""
+    return needs.secret or makes_secrets(needs.types)

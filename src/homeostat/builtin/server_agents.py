@@ -1,0 +1,256 @@
+"""Servers with what they need to be configured: user data by its format, and access to their metadata.
+
+A cloud as convergence sees it: what is asked for a server is completed here before the cloud itself hears of it. The
+key with which a server reads its metadata is kept before the server is made (law 3), and goes with it.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection
+
+from homeostat.builtin.cloud import Desk, Records
+from homeostat.clouds.port import Answer, Change, Cloud, Intent, Operation, Sighting
+from homeostat.identity.stack_users import needed
+from homeostat.model.errors import HomeostatError
+from homeostat.model.observed import Observation, Presence
+from homeostat.resources import mime, userdata
+from homeostat.resources.families.configs import CONFIG
+from homeostat.resources.userdata import RAW, SOFTWARE_CONFIG
+from homeostat.store.builtin import records, stack_users
+from homeostat.store.builtin.records import Owner, Record
+from homeostat.store.database import Database
+
+SERVER = "server"
+AGENT = "server_agent"
+"""Kind of the record with the key of a server."""
+FORM, TRANSPORT = "user_data_format", "software_config_transport"
+OWN = (FORM, TRANSPORT)
+"""Fields of a server's spec that no cloud hears of."""
+CONFIGURING = {TRANSPORT, "user_data"}
+"""Fields that say how a server is configured."""
+UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
+Fields = dict[str, Any]
+
+
+class Furnished:
+    """A cloud whose servers can be configured; all other kinds pass through."""
+
+    def __init__(self, cloud: Cloud, own: Records, db: Database, project: str) -> None:
+        self._cloud = cloud
+        self._own = own
+        self._db = db
+        self._project = project
+        self.name = cloud.name
+        self.kinds = cloud.kinds
+        self.listing_lag_s = cloud.listing_lag_s
+
+    # -- asking ------------------------------------------------------------------------------------------------------
+
+    def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
+        if kind != SERVER or not any(_has_more_to_get(intent.spec) for intent in intents):
+            return self._cloud.create(kind, intents)
+        self._own.ensure_users([intent.token for intent in intents if needed(intent.spec)])
+        keys = {intent.token: records.key_of(intent.token) for intent in intents}
+        read = any(intent.spec.get(FORM) == SOFTWARE_CONFIG for intent in intents)
+        with self._db.write() if read else self._db.read() as tx:
+            desk = self._own.desk(tx, self._project)
+            owners = records.owners(tx, list(keys.values()))
+            specs = [self._spec(desk, intent.spec, intent.token, owners.get(keys[intent.token])) for intent in intents]
+        asked = [Intent(intent.token, spec) for intent, spec in zip(intents, specs, strict=True)]
+        answers = self._cloud.create(kind, asked)
+        if read:
+            self._link({each.token: answer for each, answer in zip(intents, answers, strict=True)})
+        return self._shown(answers)
+
+    def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
+        if kind != SERVER:
+            return self._cloud.update(kind, changes)
+        asked = self._changes(changes)
+        told = [each for each in asked if each.changed]
+        answers = dict(zip([each.handle for each in told], self._cloud.update(kind, told) if told else [], strict=True))
+        quiet = [each.handle for each in asked if not each.changed]
+        answers |= dict(zip(quiet, self._cloud.observe(kind, quiet) if quiet else [], strict=True))
+        return self._shown([answers[each.handle] for each in changes])
+
+    def delete(self, kind: str, handles: Sequence[str]) -> list[Answer]:
+        answers = self._cloud.delete(kind, handles)
+        if kind == SERVER:
+            gone = [handle for handle, answer in zip(handles, answers, strict=True) if _absent(answer)]
+            self._forget(gone)
+        return answers
+
+    def operate(self, kind: str, operations: Sequence[Operation]) -> list[Answer]:
+        answers = self._cloud.operate(kind, operations)
+        return self._shown(answers) if kind == SERVER else answers
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    def observe(self, kind: str, handles: Sequence[str]) -> list[Observation]:
+        looks = self._cloud.observe(kind, handles)
+        if kind != SERVER:
+            return looks
+        self._forget([look.handle for look in looks if look.presence is Presence.ABSENT and look.handle])
+        return self._decorated(looks)
+
+    def find(self, kind: str, tokens: Sequence[str]) -> list[Observation]:
+        looks = self._cloud.find(kind, tokens)
+        if kind != SERVER:
+            return looks
+        self._link(dict(zip(tokens, looks, strict=True)))
+        return self._decorated(looks)
+
+    def resolve(self, kind: str, names: Sequence[str]) -> list[str | None]:
+        return self._cloud.resolve(kind, names)
+
+    def watch(self, stop: Callable[[], bool]) -> Iterator[Sighting]:
+        return self._cloud.watch(stop)
+
+    def close(self) -> None:
+        """Whoever made the cloud closes it."""
+
+    # -- user data ---------------------------------------------------------------------------------------------------
+
+    def _spec(self, desk: Desk, wanted: Mapping[str, Any], token: str, owner: Owner | None) -> Fields:
+        """A spec as the cloud gets it."""
+        form = wanted.get(FORM, RAW)
+        spec = _without_own(wanted)
+        metadata = dict((owner.metadata if owner is not None else None) or {})
+        if form == SOFTWARE_CONFIG and owner is not None:
+            agent = _agent(desk, token, owner, wanted.get(TRANSPORT, ""))
+            metadata = {**metadata, "os-collect-config": agent.object["collect"], "deployments": []}
+        given = _content(desk, form, str(wanted.get("user_data") or ""))
+        found = userdata.document(form, given, metadata, f"{desk.url}/v1/")
+        if found:
+            spec["user_data"] = found
+        return spec
+
+    def _changes(self, changes: Sequence[Change]) -> list[Change]:
+        """As the cloud gets them."""
+        if not any(CONFIGURING & set(each.changed) for each in changes):
+            return [replace(each, spec=_without_own(each.spec)) for each in changes]
+        with self._db.read() as tx:
+            agents = agents_of(tx, [each.handle for each in changes if needed(each.spec)])
+        self._own.ensure_users([each.token for each in agents.values()])
+        with self._db.write() as tx:
+            desk = self._own.desk(tx, self._project)
+            return [self._change(desk, each) for each in changes]
+
+    def _change(self, desk: Desk, change: Change) -> Change:
+        agents = records.linked(desk.tx, [change.handle], AGENT)
+        owner = next(iter(records.owners_of(desk.tx, [change.handle])), None)
+        transport = change.spec.get(TRANSPORT)
+        for agent in agents:
+            if owner is not None and transport and agent.object["transport"] != transport:
+                agent.object = _agent_object(desk, agent, owner, transport)
+                records.keep(desk.tx, agent, desk.now)
+        token = agents[0].token if agents else ""
+        spec = _without_own(change.spec)
+        if "user_data" in change.changed:
+            spec = self._spec(desk, change.spec, token, owner)
+            spec.setdefault("user_data", "")
+        return replace(change, spec=spec, changed=tuple(name for name in change.changed if name not in OWN))
+
+    # -- agents ------------------------------------------------------------------------------------------------------
+
+    def _link(self, answers: Mapping[str, Answer]) -> None:
+        """A key belongs to the server that carries its token; what was never made needs none."""
+        there = {token: answer.handle for token, answer in answers.items() if not isinstance(answer, HomeostatError)}
+        if not there:
+            return
+        with self._db.read() as tx:
+            mine = records.of_tokens(tx, AGENT, there)
+        if not mine:
+            return
+        with self._db.write() as tx:
+            now = self._db.now_of(tx)
+            for token, agent in sorted(mine.items()):
+                if _absent(answers[token]):
+                    _remove(tx, [agent])
+                elif agent.link != there[token]:
+                    agent.link = there[token]
+                    records.keep(tx, agent, now)
+
+    def _forget(self, handles: Sequence[str]) -> None:
+        if not handles:
+            return
+        with self._db.read() as tx:
+            agents = records.linked(tx, handles, AGENT)
+        if agents:
+            with self._db.write() as tx:
+                _remove(tx, agents)
+
+    def _shown(self, answers: Sequence[Answer]) -> list[Answer]:
+        looks = iter(self._decorated([each for each in answers if isinstance(each, Observation)]))
+        return [next(looks) if isinstance(each, Observation) else each for each in answers]
+
+    def _decorated(self, looks: Sequence[Observation]) -> list[Observation]:
+        """With the settings of the agent, and without user data that holds a key."""
+        if not looks:
+            return []
+        with self._db.read() as tx:
+            agents = agents_of(tx, [look.handle for look in looks if look.present])
+        return [_decorated(look, agents.get(look.handle)) for look in looks]
+
+
+def _remove(tx: Connection, agents: Sequence[Record]) -> None:
+    """Keys go, and the users that their servers were."""
+    records.remove(tx, [each.id for each in agents])
+    for each in agents:
+        if needed(each.object):
+            stack_users.leave(tx, each.token)
+
+
+def _has_more_to_get(spec: Mapping[str, Any]) -> bool:
+    """Than what stands there?"""
+    return FORM in spec or UUID.match(str(spec.get("user_data") or "")) is not None
+
+
+def _without_own(spec: Mapping[str, Any]) -> Fields:
+    return {name: value for name, value in spec.items() if name not in OWN}
+
+
+def _decorated(look: Observation, agent: Record | None) -> Observation:
+    properties = look.properties
+    if mime.is_mime(str(properties.get("user_data") or "")):
+        properties = {name: value for name, value in properties.items() if name != "user_data"}
+    if agent is not None and look.present:
+        properties = {**properties, "os_collect_config": {"os-collect-config": agent.object["collect"]}}
+    return look if properties is look.properties else replace(look, properties=properties)
+
+
+def agents_of(tx: Connection, handles: Sequence[str]) -> dict[str, Record]:
+    """Server -> the record with its key, for those that have one."""
+    found: dict[str, Record] = {}
+    for start in range(0, len(handles), 500):
+        found.update({each.link: each for each in records.linked(tx, handles[start : start + 500], AGENT)})
+    return found
+
+
+def _agent(desk: Desk, token: str, owner: Owner, transport: str) -> Record:
+    """The key of the server that is to carry this token, made once."""
+    there = records.of_tokens(desk.tx, AGENT, [token]).get(token)
+    if there is not None:
+        return there
+    made = desk.record(AGENT, token, {}, secret=desk.secret())
+    made.object = _agent_object(desk, made, owner, transport)
+    records.add(desk.db, desk.tx, [made])
+    return made
+
+
+def _agent_object(desk: Desk, agent: Record, owner: Owner, transport: str) -> Fields:
+    return {"transport": transport, "collect": desk.collect_config(agent, owner, transport, in_cloud=True)}
+
+
+def _content(desk: Desk, form: str, given: str) -> str:
+    """User data that is the id of a config stands for its content."""
+    if form not in (RAW, SOFTWARE_CONFIG) or not UUID.match(given):
+        return given
+    found = records.get(desk.tx, given, CONFIG, desk.project)
+    return str(found.object["config"]) if found is not None else given
+
+
+def _absent(answer: Answer) -> bool:
+    return isinstance(answer, Observation) and answer.presence is Presence.ABSENT

@@ -1,0 +1,253 @@
+"""What is told from outside to wait conditions and deployments: stored, looked at and passed on in one transaction.
+
+A signal is a fact like any other: the shard that waits for it is woken with what is seen now (law 1).
+"""
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection
+
+from homeostat.builtin.cloud import deployed, end_deployment, id_of, observed
+from homeostat.builtin.server_agents import SERVER, agents_of
+from homeostat.model.errors import Rejected
+from homeostat.model.plan import Event, Priority
+from homeostat.model.status import Action
+from homeostat.model.world import Resource
+from homeostat.plugins.types import HANDLED, takes_signals
+from homeostat.resources import signals, signing
+from homeostat.resources.families import deployments
+from homeostat.resources.families.access import DEPLOYED
+from homeostat.resources.families.configs import CONFIG
+from homeostat.resources.families.deployments import DEPLOYMENT
+from homeostat.resources.families.scaling import POLICY_KIND
+from homeostat.resources.families.waiting import CONDITION, HANDLE
+from homeostat.resources.registry import kind_of, of_kind
+from homeostat.store import events
+from homeostat.store.builtin import plugin_records, records
+from homeostat.store.builtin.records import Owner, Record
+from homeostat.store.database import Database
+from homeostat.store.shards import look_schedule, observations, shards
+from homeostat.store.stacks import locks
+
+SIGNALS_MAX = 10_000
+"""Signals that one handle keeps."""
+SIGNAL = "SIGNAL"
+"""Action of an event that tells of one."""
+Body = Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What became of a signal. name — of the resource; metadata — of it, as it is now."""
+
+    name: str
+    metadata: Mapping[str, Any]
+
+
+class Signals:
+    """Takes signals for the resources of all projects."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def signed(self, method: str, path: str, query: Mapping[str, str], body: Body) -> Told:
+        """At a signed address. path — plain. Fails: Rejected (Forbidden) unless it is signed with a key of ours."""
+        with self._db.write() as tx:
+            record = self._signer(tx, method, path, query)
+            return self._tell(tx, record, body, query.get(signing.PART, ""))
+
+    def _signer(self, tx: Connection, method: str, path: str, query: Mapping[str, str]) -> Record:
+        id = id_of(query.get(signing.ACCESS_KEY, ""))
+        return _checked(records.for_update(self._db, tx, id) if id else None, method, path, query)
+
+    def native(self, project: str, kind: str, handle: str, body: Body) -> Told:
+        """For a resource, by whoever may act in the project. handle — of its thing.
+
+        Fails: Rejected — ResourceActionNotSupported for one that takes no signals; ResourceNotAvailable.
+        """
+        if kind == POLICY_KIND:
+            raise _not_yet()
+        if kind.startswith(HANDLED):
+            return self._for_handler(project, kind, handle, body)
+        if kind not in (HANDLE, DEPLOYMENT):
+            raise Rejected("ResourceActionNotSupported", "Signal resource is not supported for this type of resource.")
+        with self._db.write() as tx:
+            record = records.for_update(self._db, tx, handle) if handle else None
+            if record is None or (record.kind, record.project) != (kind, project):
+                raise Rejected("ResourceNotAvailable", "The resource is not available: it has not been made yet.")
+            return self._tell(tx, record, body)
+
+    def _for_handler(self, project: str, kind: str, handle: str, body: Body) -> Told:
+        """Keep it for the next look at the thing, which is made at once."""
+        if not takes_signals(kind.removeprefix(HANDLED)):
+            raise Rejected("ResourceActionNotSupported", "Signal resource is not supported for this type of resource.")
+        with self._db.write() as tx:
+            record = plugin_records.by_handle(tx, kind, project, [handle]).get(handle)
+            owner = records.owners(tx, [records.key_of(record.token)]) if record is not None else {}
+            if record is None or not owner:
+                raise Rejected("ResourceNotAvailable", "The resource is not available: it has not been made yet.")
+            now = self._db.now_of(tx)
+            (mine,) = owner.values()
+            if self._ignored(tx, mine, now):
+                return Told(mine.name, {})
+            records.tell(tx, record.id, records.Signal(dict(body or {}), now))
+            look_schedule.ask_to_look(tx, [mine.stack_id], now, [mine.shard])
+        return Told(mine.name, {})
+
+    def _ignored(self, tx: Connection, owner: Owner, now: float) -> bool:
+        """What might change a locked stack is told, and nothing becomes of it (LK2). Fails: like `_check_awake`."""
+        _check_awake(owner)
+        if owner.lock is None:
+            return False
+        reason = f"Signal ignored: the stack is locked{locks.told(owner.lock)}"
+        event = Event(owner.name, SIGNAL, owner.status, reason, owner.type, owner.key, owner.handle)
+        events.append(tx, owner.stack_id, [event], now)
+        return True
+
+    def token(self, token: str, project: str, path: Sequence[str]) -> bool:
+        """Is this the token of a handle, for just this address? path — its parts after the version."""
+        key, _, secret = token.partition(".")
+        with self._db.read() as tx:
+            record = records.get(tx, id_of(key), HANDLE, project) if id_of(key) else None
+        if record is None or not signing.same(record.object.get("token", ""), f"{key}.{secret}"):
+            return False
+        return str(record.object.get("endpoint", "")).split("/v1/", 1)[-1] == "/".join(path)
+
+    def metadata(self, method: str, path: str, query: Mapping[str, str]) -> Mapping[str, Any]:
+        """Of the server whose key has signed this address. Fails: Rejected (Forbidden, EntityNotFound)."""
+        with self._db.read() as tx:
+            id = id_of(query.get(signing.ACCESS_KEY, ""))
+            record = _checked(records.get(tx, id) if id else None, method, path, query)
+            key = records.key_of(record.token)
+            owner = records.owners(tx, [key]).get(key)
+            if owner is None:
+                raise Rejected("EntityNotFound", "The server of this address is not there any more.")
+            return metadata_of(tx, record.project, owner)
+
+    # -- telling -----------------------------------------------------------------------------------------------------
+
+    def _tell(self, tx: Connection, record: Record, body: Body, part: str = "") -> Told:
+        if record.kind == POLICY_KIND:
+            raise _not_yet()
+        now = self._db.now_of(tx)
+        key = records.key_of(record.token)
+        owner = records.owners(tx, [key]).get(key)
+        if owner is not None and record.kind == HANDLE:
+            _check_awake(owner)
+        if record.kind == HANDLE:
+            reason = self._signal(tx, record, body, now)
+        else:
+            reason = self._outputs(tx, record, body, part, now)
+        if reason and owner is not None:
+            event = Event(owner.name, SIGNAL, owner.status, f"Signal: {reason}", owner.type, owner.key, owner.handle)
+            events.append(tx, owner.stack_id, [event], now)
+        if reason:
+            self._spread(tx, record, now)
+        return Told(owner.name if owner is not None else "", handle_metadata(tx, record))
+
+    def _signal(self, tx: Connection, record: Record, body: Body, now: float) -> str:
+        """Keep it. Gives what happened, for people; "" when nothing did."""
+        before = records.told(tx, [record.id]).get(record.id, [])
+        if len(before) >= SIGNALS_MAX:
+            message = f"Request limit exceeded: a handle takes at most {SIGNALS_MAX} signals"
+            raise Rejected("RequestLimitExceeded", message)
+        signal = signals.normal(record.object["form"], body, len({each.object["id"] for each in before}))
+        if signal is None:
+            return ""
+        records.tell(tx, record.id, records.Signal(signal, now))
+        return f"status:{signal['status']} reason:{signal['reason']}"
+
+    def _outputs(self, tx: Connection, record: Record, body: Body, part: str, now: float) -> str:
+        """A deployment that waits for its outputs has them; what is late, or told twice, changes nothing."""
+        if record.object.get("status") != deployments.IN_PROGRESS:
+            return ""
+        config_id = record.object["config_id"]
+        if part and part != config_id.replace("-", ""):
+            return ""
+        config = records.get(tx, config_id, CONFIG)
+        came = deployments.outcome(record.id, config.object["outputs"] if config is not None else (), body)
+        record.object |= {"output_values": dict(came.outputs), "status": came.status, "status_reason": came.reason}
+        if record.object["action"] == Action.DELETE and came.status == deployments.COMPLETE:
+            end_deployment(tx, record)
+        else:
+            records.keep(tx, record, now)
+        return came.event
+
+    def _spread(self, tx: Connection, record: Record, now: float) -> None:
+        """Look at what has changed, and wake whoever waits for it."""
+        changed = records.linked(tx, [record.id], CONDITION) if record.kind == HANDLE else [record]
+        self.look(tx, changed, now)
+
+    def look(self, tx: Connection, changed: Sequence[Record], now: float) -> None:
+        """Store how records are now with the resources that they are things of, and wake their shards."""
+        for each in changed:
+            key = records.key_of(each.token)
+            owner = records.owners(tx, [key]).get(key)
+            if owner is None:
+                continue
+            shards.wake(tx, owner.stack_id, now, Priority.USER, [owner.shard])
+            watched = [
+                thing
+                for thing in observations.by_handle(tx, [each.id], of_kind([each.kind])[each.kind])
+                if thing.key == key
+            ]
+            looks = observed(tx, each.project, each.kind, [each.id], now)
+            observations.record(tx, observations.write_out(self._db, [(thing, looks[0]) for thing in watched]))
+
+
+def _check_awake(owner: Owner) -> None:
+    """Fails: Rejected (NotSupported) in a suspended stack. (Deployments tell how they were suspended.)"""
+    if owner.suspended:
+        raise Rejected("NotSupported", "Signal resource during SUSPEND is not supported.")
+
+
+def _not_yet() -> Rejected:
+    message = "Scaling by signal is not supported yet: change the size in the template, or by a parameter of it"
+    return Rejected("NotSupported", message)
+
+
+def _checked(record: Record | None, method: str, path: str, query: Mapping[str, str]) -> Record:
+    """The record, if the address is signed with its key. Fails: Rejected (Forbidden)."""
+    secret = (record.secret if record is not None else None) or {}
+    if record is None or not signing.fits(secret.get("key", ""), method, secret.get("host", ""), path, query):
+        raise Rejected("Forbidden", "You are not authorized to use this address: its signature does not fit.")
+    return record
+
+
+def wire_config(record: Record) -> dict[str, Any]:
+    """A config as servers read it."""
+    names = ("name", "group", "config", "inputs", "outputs", "options")
+    made_at = datetime.datetime.fromtimestamp(record.created_at, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {"id": record.id, "creation_time": made_at, **{name: record.object[name] for name in names}}
+
+
+def handle_metadata(tx: Connection, record: Record) -> dict[str, Any]:
+    """What a handle was told, as its metadata."""
+    if record.kind != HANDLE:
+        return {}
+    told = records.told(tx, [record.id]).get(record.id, [])
+    return signals.as_metadata(record.object["form"], [each.object for each in told])
+
+
+def metadata_of(tx: Connection, project: str, row: Resource | Owner) -> dict[str, Any]:
+    """Metadata of a resource: what the template says, and what the service adds for those who read it.
+
+    A handle has its signals; a server that reads configs has those that it is to apply, and where its agent looks.
+    """
+    given = dict(row.metadata or {})
+    kind = kind_of(row.type)
+    if kind == HANDLE:
+        record = records.get(tx, row.handle, HANDLE, project)
+        return {**given, **(handle_metadata(tx, record) if record is not None else {})}
+    agent = None
+    if row.handle and kind == SERVER:
+        agent = agents_of(tx, [row.handle]).get(row.handle)
+    elif row.handle and kind == DEPLOYED:
+        agent = records.get(tx, row.handle, DEPLOYED, project)
+    if agent is None:
+        return given
+    shown = [wire_config(each) for each in deployed(tx, project, row.handle)]
+    return {**given, "os-collect-config": agent.object["collect"], "deployments": shown}

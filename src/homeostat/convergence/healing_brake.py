@@ -1,0 +1,121 @@
+"""The facts that hold healing back: asked of the database only where a shard has something that may be healed."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from sqlalchemy import Connection
+
+from homeostat.model.observed import Presence
+from homeostat.model.status import Status
+from homeostat.model.world import Brake, Resource, Seen, StackFacts, World
+from homeostat.planner.lifecycle.deletion import is_lost
+from homeostat.planner.outcome import is_looked_for
+from homeostat.planner.policies import healing_policy
+from homeostat.resources import groups, own
+from homeostat.resources.families.scaling import ScalingGroup
+from homeostat.resources.nested import POLICY, NestedStack
+from homeostat.resources.registry import is_outside, kind_of, of_kind, type_of, types
+from homeostat.store.shards import brakes
+from homeostat.store.stacks import stacks
+
+COMPATIBLE = "AWS::EC2"
+"""Names of types that stand for those of several services."""
+
+
+def brake_of(tx: Connection, world: World, share: float) -> Brake:
+    """share — of the service."""
+    stack = world.stack
+    share = float((stack.healing or {}).get("share") or share)
+    calm = Brake(share, policy=(stack.healing or {}).get("policy"))
+    if not any(_is_troubled(world, row) for row in world.rows.values()):
+        return calm
+    if stack.complete_revision is None and stack.status == Status.IN_PROGRESS:
+        gone = any(_is_absent(world.seen.get(row.key)) for row in world.rows.values())
+        return replace(calm, policy=_policy(tx, stack)) if gone else calm
+    members, elsewhere = None, 0
+    if stack.shards > 1:
+        group = stacks.group_of(tx, stack.id, stack.revision)
+        members = groups.size_of(group) if group is not None else None
+        elsewhere = brakes.elsewhere(tx, stack.id, world.shard)
+    return Brake(share, members, elsewhere, _in_service_min(tx, stack), _policy(tx, stack), _blind(tx, world))
+
+
+def _policy(tx: Connection, stack: StackFacts) -> str | None:
+    """What healing does in a stack about what would have to be made anew; None for the default.
+
+    What somebody has switched stands in the rows of all nested stacks, too. What a template says of a resource that is
+    a nested stack stands in its row alone: it comes before what was switched for the stack around as a whole, and after
+    what was switched for that resource, or for the nested stack itself.
+    """
+    policy, key = (stack.healing or {}).get("policy"), stack.parent_key
+    while key is not None and (outer := brakes.around(tx, key)) is not None:
+        above = (outer.healing or {}).get("policy")
+        switched = (outer.exceptions or {}).get(outer.name, {}).get("healing")
+        if switched or policy != above:
+            return policy
+        said = healing_policy.said_in(outer.metadata)
+        if said is not None:
+            return said
+        key = outer.parent_key
+    return policy
+
+
+def _is_troubled(world: World, row: Resource) -> bool:
+    seen = world.seen.get(row.key)
+    return row.failed or row.marks is not None or (seen is not None and (seen.number != row.judged or _is_absent(seen)))
+
+
+def _is_absent(seen: Seen | None) -> bool:
+    return seen is not None and seen.observation.presence is Presence.ABSENT
+
+
+def _in_service_min(tx: Connection, stack: StackFacts) -> int:
+    """How many members the group whose stack this is keeps in service, as its update policy says."""
+    row = brakes.owner_of(tx, stack.parent_key) if stack.parent_key is not None else None
+    kind = type_of(row.type) if row is not None else None
+    if row is None or not isinstance(kind, NestedStack) or not isinstance(row.properties, Mapping):
+        return 0
+    values = kind.complete(row.properties)
+    policy = kind.rollout(values) if isinstance(kind, ScalingGroup) else values.get(POLICY) or {}
+    return int((policy.get("rolling_update") or {}).get("min_in_service") or 0)
+
+
+def _blind(tx: Connection, world: World) -> frozenset[str]:
+    """Kinds of which nothing is seen any more in the project."""
+    missed: dict[str, float] = defaultdict(float)
+    for row in world.rows.values():
+        seen = world.seen.get(row.key)
+        if seen is not None and _is_absent(seen) and not row.leaving and not is_lost(row) and is_looked_for(row):
+            kind = kind_of(row.type)
+            missed[kind] = max(missed[kind], seen.observation.seen_at)
+    if not missed:
+        return frozenset()
+    kinds = _kinds(missed)
+    return frozenset(
+        kind for kind, since in missed.items() if brakes.is_blind(tx, world.stack.project, kinds[kind], since)
+    )
+
+
+def _kinds(names: Iterable[str]) -> dict[str, brakes.Kind]:
+    """With the types of each kind, and those of other kinds of its service, by their names: `OS::Cinder::…`."""
+    of_service: dict[str, list[str]] = defaultdict(list)
+    for name in types():
+        if is_outside(name):
+            of_service[_service(name)].append(name)
+    found = {}
+    for kind, mine in of_kind(names).items():
+        services = {_service(name) for name in mine} - {COMPATIBLE}
+        beside = [name for each in sorted(services) for name in of_service[each] if name not in mine]
+        found[kind] = brakes.Kind(mine, beside)
+    return found
+
+
+def _service(type_name: str) -> str:
+    return "::".join(type_name.split("::")[:2])
+
+
+def doubts(tx: Connection) -> list[brakes.Doubted]:
+    """What waits in all projects since nothing of its kind is seen any more."""
+    kinds = {each.kind for name, each in types().items() if is_outside(name)} - own.KINDS
+    return brakes.doubted(tx, _kinds(kinds))

@@ -1,0 +1,6 @@
+"""TaskFlow's job boards and conductor, for shards.
+
+- `board`: the job board in the database; `redis_board`: claims in Redis
+- `conductor`: claims jobs and runs a pass for each
+- `lost_shards`: shards whose owner lost sight of the database
+"""

@@ -1,0 +1,71 @@
+"""Loading the world of one shard: for whoever owns it, and for whoever only asks what it would do."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from homeostat.convergence.healing_brake import brake_of
+from homeostat.convergence.nested_stacks import look, show_members
+from homeostat.desired.deletion_policies import inherited
+from homeostat.desired.graphs import Definitions
+from homeostat.model.desired import Identity
+from homeostat.model.errors import Superseded
+from homeostat.model.status import Status
+from homeostat.model.world import HEAL_SHARE, Resource, Seen, World
+from homeostat.store.shards import shard_state, shards
+from homeostat.store.stacks import snapshots, stacks
+from homeostat.templates import requires
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A world and the row of its shard. looks — at child stacks, where they are news: the shard's owner stores them."""
+
+    world: World
+    shard: Row[Any]
+    looks: Sequence[tuple[Resource, Seen]]
+
+
+def load(
+    tx: Connection,
+    definitions: Definitions,
+    stack_id: str,
+    number: int,
+    now: float,
+    share: float = HEAL_SHARE,
+    timeout_s: float = math.inf,
+) -> Loaded:
+    """All of one shard, stored nothing. share — of a stack's things that is healed at a time, timeout_s — that an
+    action may take, where the stack says nothing else. Fails: Superseded when the shard is gone: its stack was
+    purged."""
+    row = stacks.get(tx, stack_id)
+    shard = shards.get(tx, stack_id, number)
+    if row is None or shard is None:
+        raise Superseded(f"shard {number} of stack {stack_id} is gone")
+    facts = stacks.facts(row)
+    graph = definitions.get(
+        Identity(facts.id, facts.name, facts.project),
+        facts.revision,
+        number,
+        lambda: stacks.desired_of(tx, facts.id, facts.revision),
+    )
+    rows, seen = shard_state.load_rows(tx, facts.id, number)
+    world = World(facts, number, graph, rows, seen, shard.settled_revision, shard.looked_at or 0.0, shard.blind)
+    world.policies = inherited(tx, facts)
+    world.stamp = max((max(r.born, r.changed, r.resolved) for r in rows.values()), default=0)
+    if facts.restoring and facts.snapshot is not None:
+        world.restored = snapshots.restored(tx, facts.snapshot["id"], facts.snapshot["place"])
+    looks = look(tx, world, now)
+    show_members(tx, world, _read_by_others(world))
+    world.brake = brake_of(tx, world, share)
+    if facts.status != Status.IN_PROGRESS:
+        world.patience_s = stacks.seconds(stacks.timeout_mins_of(tx, row), timeout_s)
+    return Loaded(world, shard, looks)
+
+
+def _read_by_others(world: World) -> set[str]:
+    """Names of resources whose reference or attributes others of the shard read."""
+    return {name for each in world.definitions.values() if not each.static for name in requires(each.properties)}

@@ -1,0 +1,617 @@
+"""Nested stacks as the reality of resources: a group's resource is there when its child stack is (design section 5).
+
+The child lives in the same database, so making it and knowing of it are one transaction: nothing can be made twice.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from sqlalchemy import ColumnElement, Connection, Row, select
+
+from homeostat.builtin.cloud import stack_arn
+from homeostat.clock import Clock, Entropy
+from homeostat.clouds.port import Answer
+from homeostat.convergence import tree_size
+from homeostat.desired.graphs import (
+    MEMBERS_PER_SHARD,
+    chain_desired,
+    compile_desired,
+    group_desired,
+    named_desired,
+    registry_of,
+    template_of,
+    touched_shards,
+)
+from homeostat.desired.redaction import Veils
+from homeostat.model.desired import Identity
+from homeostat.model.errors import Rejected, Terminal, Transient
+from homeostat.model.observed import Observation, Presence
+from homeostat.model.plan import Step, Verb
+from homeostat.model.status import Action, Status
+from homeostat.model.world import Resource, Seen, Spares, World, next_look
+from homeostat.planner.actions.check import CHECK, CONVERGE
+from homeostat.planner.actions.snapshot_state import SNAPSHOT
+from homeostat.planner.current import current_row
+from homeostat.planner.lifecycle.names import physical_name
+from homeostat.planner.policies import rolling_update
+from homeostat.planner.scope import UNTOLD, RowScope, thing_of
+from homeostat.resources import groups
+from homeostat.resources.base import ResourceType
+from homeostat.resources.composed import Composed
+from homeostat.resources.families.deploymentgroups import SoftwareDeploymentGroup
+from homeostat.resources.families.grouping import Launched
+from homeostat.resources.families.scaling import LaunchConfiguration, ScalingGroup
+from homeostat.resources.nested import FACADE, POLICY, FromTemplate, NestedStack, TemplateResource, parameters_of
+from homeostat.resources.registry import kind_of, type_of
+from homeostat.store import schema
+from homeostat.store.database import Database
+from homeostat.store.shards import shard_state, shards
+from homeostat.store.stacks import locks, nested_status, stacks
+from homeostat.store.stacks.nested_status import Standing
+from homeostat.templates import Compiled, declared_in, environments, evaluate
+from homeostat.templates.weights import Overweight, weight
+from homeostat.transfer import adoption
+
+DEPTH_MAX = 5
+"""Levels of nested stacks below a root stack, where the service does not say otherwise."""
+STACK = "stack"
+"""Kind of resources whose reality is a child stack."""
+MEMBERS_MAX = 32 * 1024 * 1024
+"""Weight of what the members of a group or chain are made from, for those who are loaded together."""
+TOLD_MAX = 64 * 1024 * 1024
+"""Weight of what one nested stack, with all that is nested in it, may tell those who read its attributes."""
+
+
+def too_deep(depth_max: int) -> Rejected:
+    """The refusal of a stack that is nested too deeply."""
+    message = (
+        f"Request limit exceeded: Recursion depth exceeds {depth_max}: nest fewer stacks in one another, or raise "
+        "--depth-max of the service"
+    )
+    return Rejected("RequestLimitExceeded", message)
+
+
+class Guard(Protocol):
+    """Ownership of the shard that acts (law 4)."""
+
+    def check(self) -> None:
+        """Fails: Superseded when this worker must not act any more, as far as it can tell by its own clock."""
+
+    def fence(self, tx: Connection) -> int:
+        """Fails: Superseded when somebody else owns the shard; for acts that are transactions themselves.
+
+        Gives the count of wake-ups."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a child stack should be next. child_id — of the one there is, or of the new one; state — of the child for
+    which it was found out, None for a new one; least — resources that there will be in it at the least; touched — see
+    `stacks.revise`; adopted — rows that a new one begins with."""
+
+    child_id: str
+    state: tuple[Any, ...] | None
+    desired: stacks.Desired
+    least: int
+    touched: Mapping[int, shards.Touched] | None
+    adopted: adoption.Adopted
+
+
+class _Moved(Exception):
+    """The child stack has changed since it was found out what it should be."""
+
+
+PLANLESS = frozenset({Verb.FIND, Verb.OPERATE, Verb.DELETE})
+"""What can be carried out without knowing what the child should be."""
+PLANS_MAX = 5
+
+
+def _state(child: Row[Any] | None) -> tuple[Any, ...] | None:
+    return None if child is None else (child.id, child.revision, child.complete_revision)
+
+
+def _child_of(row: Resource) -> tuple[ColumnElement[bool], ...]:
+    table = schema.stack
+    return table.c.parent_key == row.key, table.c.deleted_at.is_(None)
+
+
+class Children:
+    """Performs steps on child stacks. timeout_s — for children, which stay within their parent's time anyway;
+    depth_max — levels of nested stacks; resources_max — of a stack with all that is nested in it."""
+
+    def __init__(
+        self,
+        db: Database,
+        clock: Clock,
+        entropy: Entropy,
+        timeout_s: float,
+        depth_max: int = DEPTH_MAX,
+        resources_max: int = tree_size.RESOURCES_MAX,
+    ) -> None:
+        self._depth_max = depth_max
+        self.trees = tree_size.Trees(clock, resources_max)
+        self._db = db
+        self._clock = clock
+        self._entropy = entropy
+        self._timeout_s = timeout_s
+        self._veils = Veils()
+        self._parent: tuple[tuple[str, int], stacks.Desired] = (("", 0), stacks.EMPTY)
+
+    def perform(self, world: World, step: Step, guard: Guard) -> Answer:
+        """Carry out one step, if its owner still owns the parent's shard. Fails: Superseded if not; nothing is done.
+
+        What the child should be is found out before anything is locked, so that nobody waits while templates are
+        compiled. The parent's shard is checked last: whoever takes a child and its parent takes the child first.
+        """
+        for _ in range(PLANS_MAX):
+            plan = None if step.verb in PLANLESS else self._plan(world, step)
+            try:
+                with self._db.write() as tx:
+                    answer = self._perform(tx, world, step, plan)
+                    guard.fence(tx)
+                    return answer
+            except _Moved:
+                continue
+            except tree_size.TooLarge as error:
+                guard.check()
+                reason = f"Resource {step.row.action} failed: {step.row.name} of stack {world.stack.name}: {error}"
+                tree_size.give_up(self._db, world, reason, self._clock.now(), self._timeout_s)
+                raise
+        raise Transient(f"the stack of {step.row.name} is changed by others again and again")
+
+    def _plan(self, world: World, step: Step) -> "Plan | None":
+        """None where there is nothing to be changed. Fails: Rejected, Terminal when it cannot be had."""
+        with self._db.read() as tx:
+            mine = select(schema.stack).where(*_child_of(step.row))
+            child, now = tx.execute(mine).first(), self._clock.now()
+            if child is None:
+                if step.verb is not Verb.CREATE:
+                    return None
+                if world.stack.depth >= self._depth_max:
+                    raise Terminal(too_deep(self._depth_max).detail)
+                child_id, before = self._entropy.stack_id(), stacks.EMPTY
+            else:
+                child_id, before = child.id, stacks.desired_of(tx, child.id, child.revision)
+            desired = self._desired(tx, world, step, child, child_id, before, now)
+        rows: Sequence[Resource] = ()
+        if child is None and step.arguments.get("document") is not None:
+            desired, rows = self._adopted(world, step.row, child_id, desired, step.arguments["document"], now)
+        return Plan(
+            child_id,
+            _state(child),
+            stacks.write_out(self._db, desired),
+            tree_size.least_size(desired),
+            touched_shards(before, desired),
+            adoption.write_out(self._db, rows, secret=world.stack.secret is not False),
+        )
+
+    def _adopted(
+        self,
+        world: World,
+        row: Resource,
+        child_id: str,
+        desired: stacks.Desired,
+        document: adoption.Document,
+        now: float,
+    ) -> tuple[stacks.Desired, Sequence[Resource]]:
+        """The first revision of a stack that takes over what a document names, and its rows. Fails: Terminal."""
+        sized = isinstance(type_of(row.type), ScalingGroup)
+        desired, entries = adoption.arranged(desired, document, sized=sized)
+        identity = Identity(child_id, _name_of(world, row), world.stack.project)
+        return desired, adoption.rows_of(desired, identity, entries, self._entropy.keys(), now)
+
+    def _perform(self, tx: Connection, world: World, step: Step, plan: "Plan | None") -> Answer:
+        now = self._clock.now()
+        if plan is not None:
+            self.trees.begin(self._db, tx, world.stack, plan.least)
+        child = self._child(tx, step)
+        if plan is not None and _state(child) != plan.state:
+            raise _Moved
+        if plan is not None and child is None:
+            return self._create(tx, world, step, plan, now)
+        if child is None:
+            return Observation(Presence.ABSENT, step.row.handle, seen_at=now)
+        if step.verb is Verb.FIND:
+            return _observe(tx, child.id, now)
+        if step.verb is Verb.OPERATE:
+            return self._pass_on(tx, world, step, child, now)
+        if step.verb is Verb.DELETE:
+            action, desired = Action.DELETE, stacks.EMPTY
+            changes: dict[str, Any] = dict(stacks.FREE)
+            done = child.action == Action.DELETE and child.status == Status.IN_PROGRESS
+            done = done and world.stack.spares in (None, child.spares)
+        elif plan is None:
+            raise _Moved
+        else:
+            action = Action.UPDATE
+            desired = self.trees.counted(tx, world.stack, plan.desired, plan.least, child.size)
+            changes = {"suspended": False}
+            done = stacks.intent_of(tx, child.id, child.revision) == desired.intent
+        if done:
+            return _observe(tx, child.id, now)
+        if action == Action.UPDATE and world.stack.look_from is not None:
+            changes["look_from"] = self._db.now_of(tx)
+        if action == Action.UPDATE and world.stack.restoring:
+            action = Action.RESTORE if world.stack.action == Action.RESTORE else action
+            changes["snapshot"] = world.stack.snapshot_inside(step.row.name)
+        all_of_it = child.suspended or changes.keys() & {"look_from", "snapshot"} or step.verb is Verb.DELETE
+        touched = None if all_of_it or plan is None else plan.touched
+        if step.verb is Verb.DELETE and world.stack.spares is not None:
+            changes["spares"] = Spares.ALL if child.spares == Spares.ALL else world.stack.spares
+        desired = replace(desired, secret=world.stack.secret)
+        stacks.revise(self._db, tx, child, action, desired, now, self._time_left(world, step, now), changes, touched)
+        return Observation(Presence.PRESENT, child.id, {"status": "in_progress"}, now)
+
+    def _pass_on(self, tx: Connection, world: World, step: Step, child: Row[Any], now: float) -> Answer:
+        """Ask the child stack what its parent was asked, once."""
+        intent, timeout_s = _intent_of(step.row), self._time_left(world, step, now)
+        if stacks.intent_of(tx, child.id, child.revision) == intent:
+            return _observe(tx, child.id, now)
+        snapshot = world.stack.snapshot_inside(step.row.name)
+        if step.operation == SNAPSHOT and snapshot is not None:
+            stacks.take_snapshot(self._db, tx, child, snapshot, now, timeout_s, intent)
+        elif step.operation in (CHECK, CONVERGE):
+            ask = stacks.check if step.operation == CHECK else stacks.converge
+            ask(self._db, tx, child, now, timeout_s, intent)
+        else:
+            action, lock = step.operation.upper(), locks.kept(world.stack.lock, child)
+            stacks.maintain(self._db, tx, child, action, now, timeout_s, lock=lock, intent=intent)
+        return Observation(Presence.PRESENT, child.id, {"status": "in_progress"}, now)
+
+    def _time_left(self, world: World, step: Step, now: float) -> float:
+        """A child has as much time as its owner has left, or would have, or less where its resource says so."""
+        deadline = world.stack.deadline
+        left = world.patience_s if deadline is None else max(deadline - now, 1.0)
+        kind = type_of(step.row.type)
+        own = kind.timeout_s(step.row.properties) if isinstance(kind, NestedStack) else None
+        return left if own is None else min(left, own)
+
+    def _child(self, tx: Connection, step: Step) -> Row[Any] | None:
+        child_id = tx.execute(select(schema.stack.c.id).where(*_child_of(step.row))).scalar_one_or_none()
+        return None if child_id is None else stacks.for_update(self._db, tx, child_id)
+
+    def _create(self, tx: Connection, world: World, step: Step, plan: "Plan", now: float) -> Answer:
+        stack, row = world.stack, step.row
+        ended = tree_size.ended(tx, stack)
+        if ended:
+            return Terminal(ended)
+        new = stacks.NewStack(
+            id=plan.child_id,
+            project=stack.project,
+            name=_name_of(world, row),
+            parent_id=stack.id,
+            parent_name=row.name,
+            parent_key=row.key,
+            parent_shard=world.shard,
+            root_id=stack.root_id or stack.id,
+            depth=stack.depth + 1,
+            converge=stack.converges(row.name),
+            observe_s=stack.observe_s,
+            healing=stack.healing_inside(row.name),
+            snapshot=stack.snapshot_inside(row.name) if stack.restoring else None,
+            lock=locks.plain(stack.lock),
+        )
+        desired = replace(self.trees.counted(tx, stack, plan.desired, plan.least, 0), secret=stack.secret)
+        if step.arguments.get("document") is not None:
+            new = replace(new, action=Action.ADOPT)
+        stacks.add(self._db, tx, new, desired, now, self._time_left(world, step, now))
+        adoption.add(self._db, tx, stack.project, plan.adopted)
+        return Observation(Presence.PRESENT, new.id, {"status": "in_progress"}, now)
+
+    def _desired(
+        self,
+        tx: Connection,
+        world: World,
+        step: Step,
+        child: Row[Any] | None,
+        child_id: str,
+        before: stacks.Desired,
+        now: float,
+    ) -> stacks.Desired:
+        """What the child stack should be next; it is None while it is yet to be made.
+
+        Fails: Rejected, Terminal when it cannot be had.
+        """
+        row = step.row
+        intent = _intent_of(row)
+        parent = self._parent_of(tx, world)
+        kind = type_of(row.type)
+        contents = kind.contents if isinstance(kind, NestedStack) else ""
+        inside = environment_inside(parent, row.name, row.called or row.type) | self._hidden_inside(tx, world, row)
+        if contents == "template":
+            return replace(_from_template(row, parent, inside), intent=intent)
+        if isinstance(kind, Composed):
+            made = kind.template(kind.complete(row.properties))
+            return stacks.Desired("template", made, environment=inside, intent=intent)
+        if contents == "chain":
+            chain = chain_desired(kind.complete(row.properties))
+            _check_weight(row, chain.template["resource_properties"], len(chain.template["resources"]))
+            return replace(chain, environment=inside, files=parent.files, intent=intent)
+        if isinstance(kind, SoftwareDeploymentGroup):
+            named = named_desired(kind, kind.complete(row.properties), new=child is None)
+            return replace(named, environment=inside, files=parent.files, intent=intent)
+        group = _group(tx, world, row, child, child_id, before)
+        _check_weight(row, group["resource_def"], min(groups.size_of(group), MEMBERS_PER_SHARD))
+        if before.intent != intent:
+            _check_time(group, self._time_left(world, step, now))
+        return replace(group_desired(group), environment=inside, files=parent.files, intent=intent)
+
+    def _hidden_inside(self, tx: Connection, world: World, row: Resource) -> dict[str, Any]:
+        """What the child has to hide since it is hidden here, as a section of its environment."""
+        by_name = isinstance(type_of(row.type), TemplateResource)
+        texts = self._veils.over(tx, world.stack).inside(row.name, row.properties, by_name=by_name).texts
+        return {environments.INHERITED: sorted(texts)} if texts else {}
+
+    def _parent_of(self, tx: Connection, world: World) -> stacks.Desired:
+        """The parent's revision, read once for all its children that are made or changed one after the other."""
+        wanted = (world.stack.id, world.stack.revision)
+        name, desired = self._parent
+        if name != wanted:
+            desired = stacks.desired_of(tx, *wanted)
+            self._parent = (wanted, desired)
+        return desired
+
+
+def look(tx: Connection, world: World, now: float) -> list[tuple[Resource, Seen]]:
+    """Bring the observations of child stacks up to date, and give those that changed, to be stored.
+
+    Reading the child itself, not a message from it, makes a lost wake-up cost time only (law 1).
+    """
+    changed = []
+    rows = [row for row in world.rows.values() if row.handle and kind_of(row.type) == STACK]
+    found = nested_status.of(tx, [row.handle for row in rows])
+    for row in rows:
+        before = world.seen.get(row.key)
+        observation = _observation(row.handle, found.get(row.handle), now)
+        if before is not None and _same(before.observation, observation):
+            continue
+        seen = Seen(observation, next_look(before.number if before is not None else 0))
+        world.seen[row.key] = seen
+        changed.append((row, seen))
+    return changed
+
+
+def _name_of(world: World, row: Resource) -> str:
+    """Of the child stack of a resource."""
+    return physical_name(world.stack.name, row.name, row.key)
+
+
+def _intent_of(row: Resource) -> str:
+    """The one act that a row in progress is about."""
+    return f"{row.token}/{row.revision}/{(row.intent or {}).get('stamp')}"
+
+
+def _observe(tx: Connection, stack_id: str, now: float) -> Observation:
+    """A look at a child stack. changes — moves whenever the child has changed: its members may be others now."""
+    return _observation(stack_id, nested_status.of(tx, [stack_id]).get(stack_id), now)
+
+
+def _observation(stack_id: str, child: Standing | None, now: float) -> Observation:
+    if child is None:
+        return Observation(Presence.ABSENT, stack_id, seen_at=now, reason="its stack is gone")
+    properties: dict[str, Any] = {
+        "status": child.status.lower(),
+        "action": child.action,
+        "changes": child.changes,
+        "skip": child.skip,
+        "failures": child.failures,
+        "arn": stack_arn(child.project, child.name, stack_id),
+    }
+    if child.status == Status.FAILED:
+        properties["fault"] = child.reason
+    if child.suspended:
+        properties["suspended"] = True
+    return Observation(Presence.PRESENT, stack_id, properties, now)
+
+
+def _same(one: Observation, other: Observation) -> bool:
+    return one.presence is other.presence and dict(one.properties) == dict(other.properties)
+
+
+def _from_template(row: Resource, parent: stacks.Desired, environment: dict[str, Any]) -> stacks.Desired:
+    """The stack of a template resource. Fails: Rejected when it cannot be made from these files and properties."""
+    kind = type_of(row.type)
+    assert isinstance(kind, FromTemplate)
+    template = template_of(kind.source(row.properties), parent.files)
+    parameters = parameters_of(kind.given(row.properties), declared_in(template, "parameters"))
+    if FACADE in row.properties:
+        environment = {**environment, environments.FACADE: row.properties[FACADE]}
+    desired = stacks.Desired("template", template, parameters, environment, parent.files)
+    compile_desired(desired, Identity("", row.name, ""))
+    return desired
+
+
+def environment_inside(parent: stacks.Desired, name: str, called: str) -> dict[str, Any]:
+    """Environment of the stack that is the reality of a resource of this name and type, as its template says it."""
+    return environments.nested_environment(parent.environment, registry_of(parent.environment), name, called)
+
+
+def _group(
+    tx: Connection, world: World, row: Resource, child: Row[Any] | None, child_id: str, before: stacks.Desired
+) -> groups.Group:
+    """The next revision of a group's stack. Fails: Terminal when its members cannot be had."""
+    kind = type_of(row.type)
+    values = kind.complete(row.properties)
+    failed = failed_members(tx, child)
+    wanted = wanted_group(tx, kind, values, child, before, lambda name: _launched(world, name), child_id)
+    policy = kind.rollout(values) if isinstance(kind, ScalingGroup) else values[POLICY]
+    new = child is None or child.complete_revision is None
+    return rolling_update.begin(before.template, wanted, policy, failed, new)
+
+
+def failed_members(tx: Connection, child: Row[Any] | None) -> Collection[str]:
+    """Names of the FAILED members of a group's stack."""
+    troubled = child is not None and shards.failures_of(tx, child.id)
+    return shard_state.failed_names(tx, child.id) if child is not None and troubled else set()
+
+
+def _launched(world: World, reference: str) -> Mapping[str, Any] | None:
+    """Properties of the launch configuration of the stack that has this reference."""
+    for row in world.rows.values():
+        kind = type_of(row.type)
+        if isinstance(kind, LaunchConfiguration) and kind.reference(thing_of(world, row, kind)) == reference:
+            return kind.complete(row.properties)
+    return None
+
+
+def wanted_group(
+    tx: Connection,
+    kind: ResourceType,
+    values: Mapping[str, Any],
+    child: Row[Any] | None,
+    before: stacks.Desired,
+    launched: Launched,
+    child_id: str,
+) -> dict[str, Any]:
+    """What a group's stack should be in the end. Members once removed by name stay out while they are in the skip list.
+
+    values — properties of the group, with defaults. Fails: Terminal when its members cannot be had.
+    """
+    if isinstance(kind, ScalingGroup):
+        one = kind.member(values, launched, child_id)
+        return _scaled(kind, values, one, before.template, failed_members(tx, child))
+    skipped, listed = before.template.get("skip", []), _listed(values)
+    references: dict[str, Any] = {name: name for name in listed if groups.is_member(name, before.template)}
+    if child is not None and not {*references, *skipped}.issuperset(listed):  # some are named by their reference
+        references |= _references(tx, child)
+    skip = groups.skip_list(skipped, values["removal_policies"], values["removal_policies_mode"], references)
+    return {"skip": skip, **{name: values[name] for name in ("resource_def", "index_var", "count")}}
+
+
+def _scaled(
+    kind: ScalingGroup, values: Mapping[str, Any], one: Any, before: groups.Group, failed: Collection[str]
+) -> dict[str, Any]:
+    """A group that scales keeps its size where the template does not say one. one — the definition of its members."""
+    if one is None:
+        name = values.get("LaunchConfigurationName")
+        raise Terminal(f"There is no launch configuration {name} in this stack: refer to one with get_resource or Ref")
+    healthy = groups.size_of(before) - sum(groups.is_member(name, before) for name in failed) if before else None
+    return groups.resized(before, one, kind.wanted_size(values, healthy), failed)
+
+
+def _check_weight(row: Resource, member: Any, count: int) -> None:
+    """Fails: Terminal when so many members, which are alike, are too heavy together for who loads them."""
+    try:
+        weight(member, MEMBERS_MAX // max(count, 1))
+    except Overweight as error:
+        message = f"{row.name}: {count} members at once, of each of which the {error}: make them lighter, or fewer"
+        raise Terminal(message) from error
+
+
+def _check_time(group: groups.Group, time_left_s: float) -> None:
+    """Fails: Terminal when the pauses between batches alone take longer than there is time."""
+    total_s = 0.0
+    for pause_s in rolling_update.pauses_s(group):
+        total_s += pause_s
+        if total_s >= time_left_s:
+            raise Terminal("The current update policy will result in stack update timeout.")
+        if not pause_s:
+            return
+
+
+def _listed(values: Mapping[str, Any]) -> list[str]:
+    return [str(entry) for policy in values["removal_policies"] for entry in policy.get("resource_list") or []]
+
+
+class Burden:
+    """Weight of what nested stacks may still tell of themselves in one look."""
+
+    def __init__(self) -> None:
+        self._left = TOLD_MAX
+
+    def bear(self, value: Any) -> None:
+        """Fails: Overweight when it is too much, with all that came before."""
+        self._left -= weight(value, self._left)
+
+
+def show_members(tx: Connection, world: World, names: Collection[str], burden: Burden | None = None) -> None:
+    """Complete what was seen of the child stacks of these resources by their members and outputs, for those who read
+    attributes. Where they are too much to be told, that is told instead, to whoever asks for one (see `RowScope`).
+
+    Members are not kept with the observation: a group may have a million. burden — of the look that this is a part of;
+    then fails: Overweight.
+    """
+    for row in world.rows.values():
+        seen = world.seen.get(row.key)
+        if row.name not in names or seen is None or not row.handle or kind_of(row.type) != STACK:
+            continue
+        child = stacks.get(tx, row.handle)
+        if child is None:
+            continue
+        if burden is not None:
+            told = inside(tx, child, burden)
+        else:
+            try:
+                told = inside(tx, child, Burden())
+            except Overweight:
+                told = {UNTOLD: f"what the resources and outputs of its stack tell weighs more than {TOLD_MAX}"}
+        properties = {**seen.observation.properties, **told}
+        world.seen[row.key] = Seen(replace(seen.observation, properties=properties), seen.number)
+
+
+def inside(tx: Connection, child: Row[Any], burden: Burden) -> dict[str, Any]:
+    """`{"members", "outputs"}` of a child stack. members — name -> `{"reference", "attributes", "failed"}` of each that
+    has been made, whatever happens to it now; outputs — name -> value, null where it cannot be resolved; only a stack
+    made from a template has any. Fails: Overweight."""
+    facts = stacks.facts(child)
+    desired = stacks.desired_of(tx, child.id, child.revision)
+    compiled = None
+    if desired.kind == "template":
+        compiled = compile_desired(desired, Identity(facts.id, facts.name, facts.project))
+    members: dict[str, Any] = {}
+    outputs: dict[str, Any] = {}
+    for number in range(child.shards):
+        rows, seen = shard_state.load_rows(tx, child.id, number)
+        world = World(facts, number, {} if compiled is None else compiled.definitions, rows, seen)
+        show_members(tx, world, {row.name for row in rows.values()}, burden)
+        members |= _members(world, burden)
+        if compiled is not None and number == 0:
+            outputs = _outputs(world, compiled, burden)
+    return {"members": members, "outputs": outputs}
+
+
+def _members(world: World, burden: Burden) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    made = sorted((row for row in world.rows.values() if row.handle and not row.leaving), key=_standing)
+    for row in made:
+        kind = type_of(row.type)
+        thing = thing_of(world, row, kind)
+        attributes, failed = kind.all_attributes(thing), row.status == Status.FAILED
+        burden.bear(attributes)
+        found[row.name] = {"reference": kind.reference(thing), "attributes": attributes, "failed": failed}
+    return found
+
+
+def _outputs(world: World, compiled: Compiled, burden: Burden) -> dict[str, Any]:
+    by_name: dict[str, list[Resource]] = {}
+    for row in world.rows.values():
+        by_name.setdefault(row.name, []).append(row)
+    rows = ((name, current_row(alike, world.stack)) for name, alike in by_name.items())
+    scope = RowScope(world, {name: row for name, row in rows if row is not None})
+    found = {name: _value(output.value, scope) for name, output in compiled.outputs.items() if output.active}
+    burden.bear(found)
+    return found
+
+
+def _value(tree: Any, scope: RowScope) -> Any:
+    try:
+        return evaluate(tree, scope)
+    except Rejected:
+        return None
+
+
+def _references(tx: Connection, child: Row[Any]) -> dict[str, Any]:
+    """Name of each member of a group -> its reference. Fails: Terminal."""
+    try:
+        return {name: member["reference"] for name, member in inside(tx, child, Burden())["members"].items()}
+    except Overweight as error:
+        message = (
+            f"what the members of the group tell weighs more than {TOLD_MAX}: name those to remove by their numbers"
+        )
+        raise Terminal(message) from error
+
+
+def _standing(row: Resource) -> tuple[bool, int]:
+    """Of several rows of one name the last in this order stands for it: a complete one, then the newest."""
+    return row.status == Status.COMPLETE, row.born

@@ -1,0 +1,268 @@
+"""Looking at the world: in bulk at intervals, and at once where a cloud tells of a change (CV7).
+
+Observers decide nothing. A look that differs from the one before is stored, and wakes the shard that will judge it.
+"""
+
+import logging
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+
+from homeostat.clock import Clock
+from homeostat.clouds.port import Cloud, Clouds, Sighting
+from homeostat.model.errors import HomeostatError, Transient
+from homeostat.model.observed import Observation, Presence
+from homeostat.model.plan import Priority
+from homeostat.observability import metrics, tracing
+from homeostat.observability.log_context import about, named
+from homeostat.resources.registry import of_kind, type_of, types
+from homeostat.store.database import Database
+from homeostat.store.shards import look_schedule, observations, orphans, shards
+from homeostat.store.shards.observations import Watched
+from homeostat.store.sql import lock_order
+
+LOG = logging.getLogger(__name__)
+Shard = tuple[str, int]
+"""Stack and number."""
+SHARDS_MAX = 50
+"""Shards looked at in one round: at most about 50,000 things."""
+TOKENS_MAX = 500
+GRID = 6
+"""Parts of an interval at whose ends looks are made together,"""
+GRID_S_MIN = 1.0
+"""where such a part is no shorter than this."""
+IDLE_S = 0.2
+"""Pause after a round in which somebody else was faster."""
+AGAIN_S = 1.0
+SWEEP_S = 1.0
+STOP_S = 5.0
+
+
+class Observer:
+    """Looks at the things of all shards. steady_s, busy_s — when a shard is looked at again: where all is at rest, and
+    where something is in progress; nudge — is called when shards may have been woken."""
+
+    def __init__(
+        self,
+        db: Database,
+        clouds: Clouds,
+        clock: Clock,
+        steady_s: float,
+        busy_s: float,
+        nudge: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._db = db
+        self._clouds = clouds
+        self._clock = clock
+        self._steady_s = steady_s
+        self._busy_s = busy_s
+        self._nudge = nudge
+        self._types = sorted(name for name, each in types().items() if each.kind not in ("", "stack"))
+
+    def round(self) -> int:
+        """Look at everything that is due; what cannot be reached stays as it is. Gives the number of shards."""
+        with self._db.write() as tx:
+            now = self._db.now_of(tx)
+            taken = look_schedule.take_for_observation(tx, now, SHARDS_MAX, self._steady_s)
+        if taken:
+            with tracing.span("round", shards=len(taken)):
+                self._look_at(taken, now)
+        return len(taken)
+
+    def _look_at(self, taken: Mapping[Shard, float | None], now: float) -> None:
+        with self._db.read() as tx:
+            watched = observations.in_shards(tx, list(taken), self._types)
+        blind = self.look(watched)
+        busy = {(thing.stack_id, thing.shard) for thing in watched if thing.busy}
+        self._looked({**taken, **dict.fromkeys(busy, self._busy_s)}, blind, now)
+        self._nudge()
+
+    def _looked(self, taken: Mapping[Shard, float | None], blind: Mapping[Shard, str], taken_at: float) -> None:
+        """Keep which shards were seen whole, by a round that began at this time, and why others were not; and when each
+        is looked at again: what is being built soon, even when this look brought no news."""
+        reasons: dict[str, list[Shard]] = defaultdict(list)
+        for shard, reason in blind.items():
+            reasons[reason].append(shard)
+        intervals: dict[float | None, list[Shard]] = defaultdict(list)
+        for shard, interval in taken.items():
+            intervals[interval].append(shard)
+        with self._db.write() as tx:
+            now = self._db.now_of(tx)
+            lock_order.take(tx, sorted(taken))
+            look_schedule.looked(tx, {shard for shard in taken if shard not in blind}, taken_at)
+            for reason, unseen in reasons.items():
+                look_schedule.not_seen(tx, unseen, reason)
+            for interval, alike in intervals.items():
+                look_schedule.look_again(tx, alike, taken_at, None if interval is None else _together(now, interval))
+
+    def sweep(self) -> int:
+        """Remove what requests that were given up have made after all (CV18). Gives the number of things removed."""
+        with self._db.read() as tx:
+            if not orphans.any_due(tx, self._db.now_of(tx)):
+                return 0
+        with self._db.write() as tx:
+            taken_at = self._db.now_of(tx)
+            due = orphans.take_due(tx, taken_at, TOKENS_MAX)
+            kept = orphans.owned(tx, [each.token for each in due])
+            orphans.drop(tx, sorted(kept))  # not later: a token that is given up meanwhile is to be watched
+        groups: dict[tuple[str, str], list[str]] = defaultdict(list)
+        for each in due:
+            if each.token not in kept:
+                groups[each.project, each.kind].append(each.token)
+        removed = sum(self._remove(project, kind, tokens, taken_at) for (project, kind), tokens in groups.items())
+        metrics.swept(removed)
+        return removed
+
+    def _remove(self, project: str, kind: str, tokens: list[str], taken_at: float) -> int:
+        """Remove what carries the tokens. They are watched on until nothing has been there for some time.
+
+        taken_at — this look began after it.
+        """
+        cloud = self._clouds(project)
+        try:
+            looks = cloud.find(kind, tokens)
+            there = {token: look.handle for token, look in zip(tokens, looks, strict=True) if look.present}
+            with self._db.read() as tx:  # somebody may have taken it over since the tokens were read
+                nobodys = orphans.removable(tx, project, there) if there else set()
+            found = [handle for token, handle in there.items() if token in nobodys]
+            if found:
+                LOG.warning("removing %d %s that nobody waits for any more: %s", len(found), kind, found)
+                cloud.delete(kind, found)
+        except HomeostatError as error:
+            LOG.warning("cannot look for late %s of project %s: %s", kind, project, error)
+            return self._watch_on(tokens)
+        except Exception:
+            LOG.exception("cannot look for late %s of project %s: the adapter failed", kind, project)
+            return self._watch_on(tokens)
+        with self._db.write() as tx:
+            gone = [token for token, look in zip(tokens, looks, strict=True) if look.presence is Presence.ABSENT]
+            unsure = {token for token, look in zip(tokens, looks, strict=True) if look.presence is Presence.UNKNOWN}
+            orphans.drop_expired(tx, gone, taken_at)
+            orphans.watch_on(tx, sorted(nobodys | unsure), self._db.now_of(tx))
+        return len(found)
+
+    def _watch_on(self, tokens: list[str]) -> int:
+        """As long as a cloud does not answer, nobody knows what is there."""
+        with self._db.write() as tx:
+            orphans.watch_on(tx, tokens, self._db.now_of(tx))
+        return 0
+
+    def notice(self, seen: Iterable[Sighting]) -> None:
+        """Look at what a cloud said has changed."""
+        by_kind: dict[str, set[str]] = defaultdict(set)
+        for sighting in seen:
+            by_kind[sighting.kind].add(sighting.handle)
+        for kind, handles in by_kind.items():
+            with self._db.read() as tx:
+                watched = observations.by_handle(tx, sorted(handles), of_kind([kind])[kind])
+            self.look(watched)
+
+    def look(self, watched: Sequence[Watched]) -> dict[Shard, str]:
+        """One call a project and kind; store what is news and wake whom it concerns.
+
+        Gives the shards with things that could not be looked at, and why.
+        """
+        blind: dict[Shard, str] = {}
+        groups: dict[tuple[str, str], list[Watched]] = defaultdict(list)
+        for thing in watched:
+            groups[thing.project, type_of(thing.type).kind].append(thing)
+        for (project, kind), things in groups.items():
+            cloud = self._clouds(project)
+            started = self._clock.monotonic()
+            try:
+                with tracing.span("call", verb="observe", kind=kind, count=len(things), project=project):
+                    looks = cloud.observe(kind, [thing.handle for thing in things])
+            except Transient as error:
+                metrics.looked(kind, len(things), self._clock.monotonic() - started, "transient")
+                with _about(things):
+                    LOG.warning("cannot look at %d %s of project %s: %s", len(things), kind, project, error)
+                blind |= dict.fromkeys(_shards(things), str(error))
+                continue
+            except Exception as error:
+                metrics.looked(kind, len(things), self._clock.monotonic() - started, "bug")
+                with _about(things):
+                    LOG.exception("cannot look at %d %s of project %s: the adapter failed", len(things), kind, project)
+                blind |= dict.fromkeys(_shards(things), f"the adapter of {kind} failed: {error!r}")
+                continue
+            metrics.looked(kind, len(things), self._clock.monotonic() - started)
+            looked = list(zip(things, looks, strict=True))
+            unknown = [(thing, look.reason) for thing, look in looked if look.presence is Presence.UNKNOWN]
+            blind |= {(thing.stack_id, thing.shard): reason or "it is unknown" for thing, reason in unknown}
+            self._store([(thing, look) for thing, look in looked if _news(thing, look, cloud)])
+        return blind
+
+    def _store(self, news: Sequence[tuple[Watched, Observation]]) -> None:
+        if not news:
+            return
+        metrics.drifted(sum(not thing.busy for thing, _ in news))
+        by_stack: dict[str, list[tuple[Watched, Observation]]] = defaultdict(list)
+        for each in news:
+            by_stack[each[0].stack_id].append(each)
+        seen_at = self._db.agreed_now()
+        written = {each: observations.write_out_all(self._db, each, looks, seen_at) for each, looks in by_stack.items()}
+        with self._db.write() as tx:
+            now = self._db.now_of(tx)
+            for stack_id, looks in sorted(by_stack.items()):  # the shard before its rows, as a pass takes them
+                urgent = min(_urgency(*each) for each in looks)
+                shards.wake(tx, stack_id, now, urgent, sorted({thing.shard for thing, _ in looks}))
+                observations.record(tx, written[stack_id])
+        self._nudge()
+
+
+def _together(now: float, interval_s: float) -> float:
+    """When to look again after an interval; long ones end a little earlier, at times at which others end, too: one look
+    at many things costs little more than one at a single thing."""
+    grid_s = interval_s / GRID
+    at = now + interval_s
+    return at if grid_s < GRID_S_MIN else at // grid_s * grid_s
+
+
+def _urgency(thing: Watched, look: Observation) -> Priority:
+    """Somebody waits for what is in progress; what is gone or in another state is healed; else a property differs."""
+    if thing.busy:
+        return Priority.USER
+    ill = not look.present or look.properties.get("status") != (thing.seen or {}).get("status")
+    return Priority.HEAL if ill else Priority.DRIFT
+
+
+def _shards(things: Sequence[Watched]) -> set[Shard]:
+    return {(thing.stack_id, thing.shard) for thing in things}
+
+
+def _about(things: Sequence[Watched]) -> AbstractContextManager[None]:
+    """What is logged is about the stacks of these things."""
+    return about(stack=named(thing.stack_id for thing in things), resource=named(thing.name for thing in things))
+
+
+def _news(thing: Watched, look: Observation, cloud: Cloud) -> bool:
+    """A cloud that lists late may not show yet what was just made: that is no news."""
+    early = thing.acted_at is not None and look.seen_at < thing.acted_at + cloud.listing_lag_s
+    if look.presence is Presence.ABSENT and early:
+        return False
+    return observations.differs(thing, look)
+
+
+class CloudNotices:
+    """Looks in a thread of its own at what the cloud says has changed."""
+
+    def __init__(self, observer: Observer, cloud: Cloud) -> None:
+        self._observer = observer
+        self._cloud = cloud
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="cloud-notices", daemon=True)
+        self.start: Callable[[], None] = self._thread.start
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join(timeout=STOP_S)
+
+    def _follow(self) -> None:
+        while not self._stop.is_set():
+            try:
+                for sighting in self._cloud.watch(self._stop.is_set):
+                    self._observer.notice([sighting])
+                return
+            except Exception:
+                LOG.exception("the stream of notices broke; it is opened again")
+                self._stop.wait(AGAIN_S)

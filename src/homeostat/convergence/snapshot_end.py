@@ -1,0 +1,73 @@
+"""The end of taking a snapshot of a stack: what is remembered of its resources, besides what their clouds keep."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from homeostat.model.status import Action
+from homeostat.model.world import Resource, StackFacts
+from homeostat.planner.current import current_row
+from homeostat.resources.nested import NestedStack
+from homeostat.resources.registry import kind_of
+from homeostat.store.database import Database
+from homeostat.store.schema import Cell
+from homeostat.store.stacks import snapshots, stacks, views
+
+DATA_KEYS = {"server": "snapshot_image_id", "volume": "backup_id"}
+"""Kind of a thing -> what the id of its snapshot is called in `resource_data` (reference/heat/engine-semantics.md)."""
+Kept = Mapping[tuple[tuple[str, ...], str], tuple[str, str]]
+"""(place, name of a resource) -> (kind, id) of the cloud's snapshot of it."""
+RESOURCES_TOLD = 10_000
+"""Resources, nested ones included, that a snapshot tells of by name; it keeps the data of all."""
+
+
+def is_whole(stack: StackFacts | Row[Any]) -> bool:
+    """Is a snapshot being taken of it that ends with it? One that is taken of a stack around it goes on after that."""
+    return stack.action == Action.SNAPSHOT and stack.snapshot is not None and not stack.snapshot["place"]
+
+
+def described(db: Database, tx: Connection, stack: StackFacts) -> Cell | None:
+    """What is remembered of a stack of which a snapshot was taken, written out; None: that goes on somewhere in it."""
+    row = stacks.get(tx, stack.id)
+    if row is None or stack.snapshot is None or not stacks.is_settled(tx, row, stack.revision):
+        return None
+    parts = snapshots.parts(tx, stack.snapshot["id"])
+    kept = {(tuple(each.place), each.name): (each.kind, each.made) for each in parts if each.made}
+    return snapshots.cell(db, {"resources": _Described(tx, kept, row.size).resources(row, ())})
+
+
+class _Described:
+    """Tells of a stack, and of what is nested in it. size — of that stack alone."""
+
+    def __init__(self, tx: Connection, kept: Kept, size: int) -> None:
+        self._tx = tx
+        self._kept = kept
+        self._left = RESOURCES_TOLD - size
+
+    def resources(self, stack: Row[Any], place: Sequence[str]) -> dict[str, Any]:
+        """Name -> how it is, with what is nested in it."""
+        by_name: dict[str, list[Resource]] = defaultdict(list)
+        for row in views.resources(self._tx, stack.id)[0].values():
+            by_name[row.name].append(row)
+        facts = stacks.facts(stack)
+        standing = [current_row(alike, facts) for alike in by_name.values()]
+        return {row.name: self._entry(row, place) for row in standing if row is not None}
+
+    def _entry(self, row: Resource, place: Sequence[str]) -> dict[str, Any]:
+        kind, made = self._kept.get((tuple(place), row.name), ("", ""))
+        entry = {
+            "name": row.name,
+            "resource_id": row.handle or None,
+            "type": row.shown_type,
+            "action": row.action,
+            "status": row.status,
+            "metadata": row.metadata or {},
+            "resource_data": {DATA_KEYS.get(kind, "snapshot_id"): made} if made else {},
+        }
+        child = stacks.get(self._tx, row.handle) if row.handle and kind_of(row.type) == NestedStack.kind else None
+        if child is None or child.size > self._left:
+            return entry
+        self._left -= child.size
+        return {**entry, "resources": self.resources(child, [*place, row.name])}

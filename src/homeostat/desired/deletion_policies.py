@@ -1,0 +1,55 @@
+"""Deletion policies of nested stacks, as the newest files of their root stack have them (ADR 0048)."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from sqlalchemy import Connection
+
+from homeostat.desired.graphs import compile_desired, template_of
+from homeostat.model.desired import Identity
+from homeostat.model.errors import Rejected
+from homeostat.model.status import Action
+from homeostat.model.world import StackFacts
+from homeostat.resources.nested import FromTemplate
+from homeostat.resources.registry import type_of
+from homeostat.store.shards import brakes
+from homeostat.store.stacks import deletion, stacks, views
+from homeostat.store.stacks.stacks import Desired
+
+
+def policies_of(desired: Desired, identity: Identity) -> dict[str, str]:
+    """Name of a resource -> its deletion policy."""
+    compiled = compile_desired(desired, identity, strict=False)
+    return {name: each.deletion_policy for name, each in compiled.definitions.items()}
+
+
+def inherited(tx: Connection, stack: StackFacts) -> Mapping[str, str]:
+    """Of a nested stack that is being deleted, where somebody has changed policies since its root stack is."""
+    if stack.action != Action.DELETE or stack.parent_key is None:
+        return {}
+    number = deletion.newest_policies(tx, stack.root_id, stack.id)
+    if number is None:
+        return {}
+    return inside(tx, stack, lambda name: deletion.file_of(tx, stack.root_id, number, name))
+
+
+def inside(tx: Connection, stack: StackFacts, file: Callable[[str], str | None]) -> Mapping[str, str]:
+    """Of a nested stack by the text of its template among new files; empty where it is not made from one, or from the
+    same.
+
+    file — gives the text of that name. What does not compile any more gives none.
+    """
+    owner = brakes.owner_of(tx, stack.parent_key) if stack.parent_key is not None else None
+    kind = type_of(owner.type) if owner is not None else None
+    source = kind.source(owner.properties) if owner is not None and isinstance(kind, FromTemplate) else None
+    text = file(source) if isinstance(source, str) else None
+    if source is None or text is None:
+        return {}
+    desired = stacks.desired_of(tx, stack.id, views.described_revision(tx, stack.id))
+    template = template_of(source, {source: text})
+    if template == desired.template:
+        return {}
+    try:
+        return policies_of(replace(desired, template=template), Identity(stack.id, stack.name, stack.project))
+    except Rejected:
+        return {}

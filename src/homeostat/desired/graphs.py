@@ -1,0 +1,442 @@
+"""From a stored revision to the desired graph of one shard. Revisions never change, so the results are kept."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from homeostat.desired.cache import Kept
+from homeostat.model.desired import Definition, Identity
+from homeostat.model.errors import Rejected
+from homeostat.resources import groups
+from homeostat.resources.families.deploymentgroups import SoftwareDeploymentGroup
+from homeostat.resources.families.scaling import SCALED, ZONE
+from homeostat.resources.graph import Indexed
+from homeostat.resources.nested import CONTENT, FACADE, FILES, POLICY, FromTemplate, NestedStack, as_given
+from homeostat.resources.registry import is_known, kind_of, type_of
+from homeostat.store.shards.shards import Touched
+from homeostat.store.stacks.stacks import Desired
+from homeostat.templates import (
+    Compiled,
+    DynamicMap,
+    Parameter,
+    compile_template,
+    declared_in,
+    environments,
+    is_dynamic,
+    parse_template,
+)
+from homeostat.templates.environments import effective, nested_environment, shared_of
+from homeostat.templates.hiding import Hidden
+from homeostat.templates.registry import ALIASES, Registry, is_template
+from homeostat.templates.tree import Allowance
+
+MEMBERS_PER_SHARD = 1000
+
+
+def shard_of(name: str, shards: int) -> int:
+    """Number of the shard, of so many, in which a resource of this name is."""
+    return int(name) // MEMBERS_PER_SHARD if shards > 1 and name.isdecimal() else 0
+
+
+def numbers_of(shard: int) -> tuple[int, int]:
+    """Numbers of the members that one shard of a group has: from the first on, below the second."""
+    return shard * MEMBERS_PER_SHARD, (shard + 1) * MEMBERS_PER_SHARD
+
+
+KEPT_MAX = 20_000
+"""Definitions kept in memory: what a worker needs follows its shards, not the stack."""
+
+PARSED_MAX = 4_000_000
+"""Characters of templates whose content is kept in memory."""
+_PARSED: Kept[str, tuple[int, dict[str, Any]]] = Kept(PARSED_MAX, lambda parsed: parsed[0])
+
+REMOTE = "remote_stack"
+"""Kind of resources that are stacks of their own."""
+Graph = Mapping[str, Definition]
+
+
+class Definitions:
+    """Desired graphs by (stack, revision, shard). Safe to share between threads.
+
+    kept_max — definitions in memory at most, each graph counting as one more; the newest graph stays in any case.
+    """
+
+    def __init__(self, kept_max: int = KEPT_MAX) -> None:
+        self._kept: Kept[tuple[str, int, int], Graph] = Kept(kept_max, lambda graph: 1 + len(graph))
+
+    def get(self, identity: Identity, revision: int, shard: int, load: Callable[[], Desired]) -> Graph:
+        """The graph; `load` is called only when it is not in memory."""
+        key = (identity.stack_id, revision, shard)
+        return self._kept.get(key, lambda: compile_graph(load(), identity, shard))
+
+
+def compile_graph(desired: Desired, identity: Identity, shard: int) -> Graph:
+    """Definitions of one shard. Fails: Rejected where the stored template does not compile any more."""
+    if desired.kind == "group":
+        return group_members(desired.template, shard, registry_of(desired.environment), desired.files)
+    if desired.kind == "empty" or shard > 0:
+        return {}
+    if desired.kind == "chain":
+        members = chain_members(desired.template, registry_of(desired.environment))
+        return with_implied(with_content(members, desired))
+    return graph_of(compile_desired(desired, identity), desired)
+
+
+def graph_of(compiled: Compiled, desired: Desired) -> Graph:
+    """Definitions of a template's stack with everything that they imply. desired — what it was compiled from."""
+    definitions = with_facades(with_content(compiled.definitions, desired), desired.files)
+    return with_implied(with_policies(with_files(definitions, desired.files)))
+
+
+def registry_of(environment: Mapping[str, Any]) -> Registry:
+    """What a stored environment says of types."""
+    shared = {**ALIASES, **shared_of(environment, "resource_registry")}
+    return Registry(environment.get("resource_registry") or {}, shared, is_known)
+
+
+def with_files(definitions: Graph, files: Mapping[str, str]) -> Graph:
+    """Give stacks in other regions the files that their templates name: nothing else of this stack is known there."""
+    remote = {name: each for name, each in definitions.items() if files and kind_of(each.type) == REMOTE}
+    if not remote:
+        return definitions
+    given = {name: _with(each.properties, FILES, files_named(each.properties, files)) for name, each in remote.items()}
+    return {**definitions, **{name: replace(each, properties=given[name]) for name, each in remote.items()}}
+
+
+def files_named(properties: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, str]:
+    """Files whose names stand in the template, and those that stand in these; all where the template is not known."""
+    template = properties.get("template")
+    if not isinstance(template, str):
+        return dict(files)
+    found: dict[str, str] = {}
+    todo = [template]
+    while todo:
+        text = todo.pop()
+        more = {name: content for name, content in files.items() if name not in found and name in text}
+        found |= more
+        todo += more.values()
+    return found
+
+
+def with_policies(definitions: Graph) -> Graph:
+    """Put the update policies of groups among their properties: a change of one is a change of the group."""
+    policies = {name: each for name, each in definitions.items() if each.update_policy}
+    if not policies:
+        return definitions
+    given = {
+        name: replace(each, properties=_with(each.properties, POLICY, each.update_policy))
+        for name, each in policies.items()
+        if type_of(each.type).update_policy
+    }
+    return {**definitions, **given}
+
+
+def compile_desired(
+    desired: Desired, identity: Identity, *, strict: bool = True, allowance: Allowance | None = None
+) -> Compiled:
+    """The template of a revision, compiled, with the types that its environment names.
+
+    allowance — see `compile_template`. Fails: Rejected naming the place.
+    """
+    compiled = compile_template(
+        desired.template,
+        identity=identity,
+        parameters=desired.parameters,
+        environment=effective(desired.environment),
+        files=desired.files,
+        facade=desired.environment.get(environments.FACADE),
+        strict=strict,
+        allowance=allowance,
+    )
+    registry = registry_of(desired.environment)
+    definitions = {name: registry.applied(each) for name, each in compiled.definitions.items()}
+    parameters = _with_inherited(compiled.parameters, environments.inherited(desired.environment))
+    said = environments.as_said(desired.environment)
+    return replace(compiled, parameters=parameters, definitions=definitions, environment=said)
+
+
+def _with_inherited(parameters: Mapping[str, Parameter], hidden: Hidden) -> Mapping[str, Parameter]:
+    """What holds a hidden value of a stack around this one is hidden, whatever the template says of it."""
+    if not hidden.texts:
+        return parameters
+    return {
+        name: replace(each, schema=replace(each.schema, hidden=True)) if hidden.among([each.value]).texts else each
+        for name, each in parameters.items()
+    }
+
+
+def template_of(type_name: str, files: Mapping[str, str]) -> dict[str, Any]:
+    """The template that a resource type names. Fails: Rejected when it is not among the files of the stack, or cannot
+    be read; the file is named."""
+    if type_name not in files:
+        message = f'The template "{type_name}" is not among the files of the stack: send its text in "files"'
+        raise Rejected("StackValidationFailed", message)
+    try:
+        return _parsed(files[type_name])
+    except Rejected as error:
+        message = f'The file "{type_name}" is not a template: {error.detail} Send its text in "files".'
+        raise Rejected(error.fault, message, path=error.path) from error
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    """Nested stacks are made from the same texts again and again. Nobody changes what is parsed."""
+    return _PARSED.get(text, lambda: (len(text), parse_template(text)))[1]
+
+
+def attributes_of(type_name: str, files: Mapping[str, str]) -> "Attributes":
+    """Names of what can be asked of a stack made from a template. Fails: Rejected when there is no such template."""
+    template = template_of(type_name, files)
+    return Attributes(frozenset(declared_in(template, "outputs")), frozenset(declared_in(template, "resources")))
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """outputs, resources — their names in the template."""
+
+    outputs: frozenset[str]
+    resources: frozenset[str]
+
+    def __contains__(self, name: str) -> bool:
+        if name.startswith("resource."):
+            return name.split(".")[1] in self.resources
+        return name == "show" or name in self.outputs
+
+
+def with_content(definitions: Graph, desired: Desired) -> Graph:
+    """Give resources whose reality is a stack a fingerprint of what that is made from besides their properties, so that
+    an edit of a file, or of the environment, is a change of theirs."""
+    registry = registry_of(desired.environment)
+    files = ""
+    found = {}
+    for name, each in definitions.items():
+        if kind_of(each.type) != NestedStack.kind:
+            continue
+        inside = _inside(desired.environment, registry, each)
+        files = files or _fingerprint_of_files(tuple(sorted(desired.files.items())))
+        of_templates = isinstance(type_of(each.type), FromTemplate) or _of_templates(each, registry_of(inside))
+        mark = _fingerprint([files, inside]) if _tells(inside) else files
+        if of_templates or _tells(inside):
+            found[name] = _with_fingerprint(each, mark, in_members=of_templates)
+    return {**definitions, **found} if found else definitions
+
+
+def _inside(environment: Mapping[str, Any], registry: Registry, each: Definition) -> dict[str, Any]:
+    return nested_environment(environment, registry, each.name, each.called or each.type)
+
+
+def _tells(environment: Mapping[str, Any]) -> bool:
+    """Does it say anything that stacks are made from?"""
+    return any(content for name, content in environment.items() if name != environments.SINKS)
+
+
+@lru_cache(maxsize=16)
+def _fingerprint_of_files(files: tuple[tuple[str, str], ...]) -> str:
+    """All stacks that are nested in one another are made from the same files."""
+    return _fingerprint(list(files))
+
+
+def _fingerprint(content: Any) -> str:
+    return hashlib.sha256(repr(content).encode()).hexdigest()
+
+
+def _of_templates(each: Definition, registry: Registry) -> bool:
+    """Is it a group or a chain with nested stacks among its members?"""
+    one, types = _alike(each), each.properties.get("resources")
+    named = [one.get("type")] if isinstance(one, Mapping) else types if isinstance(types, list) else []
+    return any(isinstance(name, str) and is_template(registry.resolve(name, "0").type) for name in named)
+
+
+def _with_fingerprint(each: Definition, fingerprint: str, *, in_members: bool) -> Definition:
+    """Among the properties of the resource itself; for a group of nested stacks, in the definition of its members."""
+    one, place = _alike(each), member_property(each)
+    if is_template(each.type) or not isinstance(one, Mapping) or not in_members:
+        return replace(each, properties=_with(each.properties, CONTENT, fingerprint))
+    inner = _with(one.get("properties") or {}, CONTENT, fingerprint)
+    return replace(each, properties=_with(each.properties, place, _with(one, "properties", inner)))
+
+
+def _alike(each: Definition) -> Any:
+    """The definition of each member of a group, as far as it is known."""
+    return each.properties.get(member_property(each))
+
+
+def member_property(each: Definition) -> str:
+    """The property that has the definition of each member of a group; "" where there is none."""
+    kind = type_of(each.type)
+    return kind.member_property if isinstance(kind, NestedStack) else ""
+
+
+def with_facades(definitions: Graph, files: Mapping[str, str]) -> Graph:
+    """Give nested stacks the sections of their own definition that their templates ask for: a change is a change."""
+    asking = {name: each for name, each in definitions.items() if _asks_for_facade(each.type, files)}
+    return {**definitions, **{name: _with_facade(each) for name, each in asking.items()}} if asking else definitions
+
+
+def _asks_for_facade(type_name: str, files: Mapping[str, str]) -> bool:
+    text = files.get(type_name, "") if is_template(type_name) else ""
+    return "resource_facade" in text or "ResourceFacade" in text
+
+
+def _with_facade(each: Definition) -> Definition:
+    sections = {
+        "metadata": each.metadata or {},
+        "deletion_policy": each.deletion_policy,
+        "update_policy": dict(each.update_policy),
+    }
+    facade = DynamicMap(sections) if is_dynamic(sections["metadata"]) else sections
+    properties = _with(each.properties, FACADE, facade)
+    return replace(each, properties=properties, static=each.static and not is_dynamic(facade))
+
+
+def _with(tree: Mapping[str, Any], key: str, value: Any) -> Mapping[str, Any]:
+    """A copy of a map with one more entry, dynamic if it was."""
+    kind = DynamicMap if isinstance(tree, DynamicMap) or isinstance(value, DynamicMap) else dict
+    return kind({**tree, key: value})
+
+
+def with_implied(definitions: Graph) -> Graph:
+    """Add what types require without being told (a port its subnets, …), unless that would make a circle."""
+    graph = Indexed({name: (each.type, each.properties) for name, each in definitions.items()})
+    by_type: dict[str, Any] = {}
+    found: dict[str, Definition] = {}
+    for name, each in definitions.items():
+        kind = by_type.setdefault(each.type, type_of(each.type))
+        implied = kind.implied_requires(each.properties, graph) - {name, *each.requires}
+        kept = {other for other in implied if other in definitions and not _reaches(definitions, found, other, name)}
+        found[name] = _with_requires(each, kept) if kept else each
+    return found
+
+
+def _reaches(definitions: Graph, found: Graph, start: str, goal: str) -> bool:
+    """Does `start` require `goal`, directly or not?"""
+    todo, done = [start], set()
+    while todo:
+        name = todo.pop()
+        if name == goal:
+            return True
+        if name not in done:
+            done.add(name)
+            todo.extend(found.get(name, definitions[name]).requires)
+    return False
+
+
+def _with_requires(each: Definition, more: set[str]) -> Definition:
+    return replace(each, requires=tuple(sorted({*each.requires, *more})))
+
+
+def group_desired(group: groups.Group) -> Desired:
+    """The revision of a group's stack: one definition and a count, never N copies of text (CV15)."""
+    shards = -(-groups.names_end(group["count"], group["skip"]) // MEMBERS_PER_SHARD)
+    names = ("resource_def", "index_var", "count", "skip", "earlier", "rollout")
+    return Desired("group", {name: group[name] for name in names if name in group}, shards=max(shards, 1))
+
+
+def group_members(template: groups.Group, shard: int, registry: Registry, files: Mapping[str, str]) -> Graph:
+    """Definitions of the members whose numbers fall into one shard; what the others are costs nothing."""
+    low = shard * MEMBERS_PER_SHARD
+    found = {}
+    for name, one in groups.definitions_between(template, low, low + MEMBERS_PER_SHARD):
+        member = groups.member_definition(one, name, template["index_var"])
+        properties = member.get("properties") or {}
+        definition = Definition(name, member["type"], properties, member.get("metadata"), static=True)
+        found[name] = _member(registry.applied(definition), files)
+    return found
+
+
+def _member(each: Definition, files: Mapping[str, str]) -> Definition:
+    """What only nested stacks have to do with is given to them alone."""
+    if is_template(each.type):
+        each = _without_zone(each, files)
+        return _with_facade(each) if _asks_for_facade(each.type, files) else each
+    if CONTENT not in each.properties:
+        return each
+    return replace(each, properties={name: value for name, value in each.properties.items() if name != CONTENT})
+
+
+def _without_zone(each: Definition, files: Mapping[str, str]) -> Definition:
+    """A template in the place of servers of a group gets no zone where it has no parameter for it."""
+    if each.called != SCALED or ZONE not in each.properties or each.type not in files:
+        return each
+    if ZONE in declared_in(_parsed(files[each.type]), "parameters"):
+        return each
+    return replace(each, properties={name: value for name, value in each.properties.items() if name != ZONE})
+
+
+def size_of(desired: Desired) -> int:
+    """How many resources a revision has, those included that its conditions keep away, and those nested left out."""
+    if desired.kind == "group":
+        return groups.size_of(desired.template)
+    if desired.kind == "chain":
+        return len(desired.template["resources"])
+    return len(declared_in(desired.template, "resources")) if desired.kind == "template" else 0
+
+
+def template_text(desired: Desired, definitions: Graph) -> dict[str, Any]:
+    """The template of a revision as users gave it; that of a group or chain is written out, with all its members.
+
+    definitions — of all its shards.
+    """
+    if desired.kind == "group":
+        group = desired.template
+        members: dict[str, Any] = {
+            name: groups.member_definition(one, name, group["index_var"])
+            for name, one in groups.definitions_between(group, 0, groups.names_end(group["count"], group["skip"]))
+        }
+    elif desired.kind == "chain":
+        members = {name: _member_text(each) for name, each in definitions.items()}
+    else:
+        return dict(desired.template)
+    return {"heat_template_version": "2015-04-30", "resources": members}
+
+
+def _member_text(definition: Definition) -> dict[str, Any]:
+    shown: dict[str, Any] = {"type": definition.called or definition.type}
+    shown["properties"] = as_given(definition.properties)
+    return {**shown, "depends_on": list(definition.requires)} if definition.requires else shown
+
+
+def named_desired(kind: SoftwareDeploymentGroup, values: Mapping[str, Any], *, new: bool) -> Desired:
+    """The revision of the stack of a group of deployments. values — properties, with defaults."""
+    return Desired("template", kind.child_template(values, new=new))
+
+
+def chain_desired(values: Mapping[str, Any]) -> Desired:
+    """The revision of a chain's stack. values — properties of the chain, with defaults."""
+    return Desired("chain", {name: values[name] for name in ("resources", "concurrent", "resource_properties")})
+
+
+def chain_members(template: Mapping[str, Any], registry: Registry) -> Graph:
+    """Definitions of the members of a chain: named by their places, each after the one before unless concurrent."""
+    found = {}
+    properties = {name: value for name, value in (template["resource_properties"] or {}).items() if value is not None}
+    for place, type_name in enumerate(template["resources"]):
+        requires = (str(place - 1),) if place and not template["concurrent"] else ()
+        definition = Definition(str(place), type_name, properties, requires=requires, static=True)
+        found[str(place)] = registry.applied(definition)
+    return found
+
+
+def touched_shards(before: Desired, after: Desired) -> dict[int, Touched] | None:
+    """Shards of a group that differ between two revisions, by number; None when all may (anything but a change of
+    members)."""
+    if before.kind != "group" or after.kind != "group" or before.environment != after.environment:
+        return None
+    old, new = before.template, after.template
+    if old["index_var"] != new["index_var"]:
+        return None
+    skipped = set(old["skip"]) ^ set(new["skip"])
+    changed = {int(name) // MEMBERS_PER_SHARD: 0 for name in skipped if name.isdigit()}
+    end = groups.names_end(old["count"], old["skip"])
+    for low, high in groups.differences(old, new):
+        for number in range(low // MEMBERS_PER_SHARD, -(-high // MEMBERS_PER_SHARD)):
+            there = _members_of(old, number, low, min(high, end))
+            changed[number] = changed.get(number, 0) + there
+    return {number: Touched(_members_of(old, number, 0, end), count) for number, count in changed.items()}
+
+
+def _members_of(group: groups.Group, shard: int, low: int, high: int) -> int:
+    """How many members of one shard have numbers from `low` on, below `high`."""
+    first, end = numbers_of(shard)
+    return groups.members_in([(max(low, first), min(high, end), {})], group["skip"])

@@ -1,0 +1,164 @@
+"""Users of the identity service for resources whose servers log in: made before what needs them, deleted after it."""
+
+import base64
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection
+
+from homeostat.clock import Entropy
+from homeostat.model.errors import HomeostatError, Terminal
+from homeostat.resources.families.access import KEY, USER
+from homeostat.resources.signals import Transport
+from homeostat.store.builtin import records, stack_users
+from homeostat.store.builtin.records import Owner, Record
+from homeostat.store.builtin.stack_users import DEPARTED_PROJECT, DEPARTED_USER, STACK_USER, USER_PROJECT
+from homeostat.store.database import Database
+
+if TYPE_CHECKING:  # it needs packages that are there for access `keystone` only
+    from homeostat.clouds.identity.users import DomainUsers
+
+LOG = logging.getLogger(__name__)
+TRANSPORTS = (Transport.HEAT, "POLL_SERVER_HEAT")
+"""Ways to signal, and to get configs, by which a server logs in."""
+NEEDED = "this transport needs Keystone, to make users for servers (--access keystone, and a domain for them)"
+PASSWORD_BYTES = 24
+AGAIN_S = 30.0
+"""Time until what could not be deleted is tried again."""
+MANY = 100
+
+
+class StackUsers:
+    """Safe to share between threads."""
+
+    def __init__(
+        self, db: Database, users: "DomainUsers", entropy: Entropy, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._db = db
+        self._users = users
+        self._entropy = entropy
+        self._monotonic = monotonic
+        self._not_before = 0.0
+
+    # -- making ------------------------------------------------------------------------------------------------------
+
+    def ensure(self, tokens: Sequence[str]) -> None:
+        """There are users for the resources that these tokens are for. Fails: Transient, Uncertain, Terminal."""
+        if not tokens:
+            return
+        with self._db.read() as tx:
+            there = records.of_tokens(tx, STACK_USER, tokens)
+            owners = records.owners(tx, [records.key_of(token) for token in tokens])
+        for token in tokens:
+            owner = owners.get(records.key_of(token))
+            if owner is not None and not (token in there and there[token].link):
+                self._make(token, owner)
+
+    def _make(self, token: str, owner: Owner) -> None:
+        project = self._project(owner)
+        with self._db.write() as tx:
+            password = base64.urlsafe_b64encode(self._entropy.read(PASSWORD_BYTES)).decode()
+            wanted = Record(
+                self._entropy.stack_id(),
+                STACK_USER,
+                project,
+                token,
+                {"name": f"{owner.stack_name[:120]}-{owner.name[:80]}-{token}"},
+                secret={"password": password},
+                created_at=self._db.now_of(tx),
+            )
+            stack_users.belongs(tx, owner.stack_id, project)
+            records.add(self._db, tx, [wanted])
+            mine = records.of_tokens(tx, STACK_USER, [token])[token]
+        secret = mine.secret or {}
+        mine.link = self._users.user(mine.object["name"], secret["password"], project)
+        mine.object["domain_id"] = self._users.domain_id
+        with self._db.write() as tx:
+            records.keep(tx, mine, self._db.now_of(tx))
+
+    def _project(self, owner: Owner) -> str:
+        """Id of the project of the users of a root stack and all nested in it."""
+        with self._db.read() as tx:
+            stack = stack_users.stack_of(tx, owner.stack_id)
+            there = records.of_tokens(tx, USER_PROJECT, [stack.root_id]).get(stack.root_id)
+        if there is not None and "id" in there.object:
+            return str(there.object["id"])
+        with self._db.write() as tx:
+            wanted = Record(
+                self._entropy.stack_id(), USER_PROJECT, "", stack.root_id, {}, created_at=self._db.now_of(tx)
+            )
+            records.add(self._db, tx, [wanted])
+            there = records.of_tokens(tx, USER_PROJECT, [stack.root_id])[stack.root_id]
+        there.object["id"] = self._users.project(stack.root_id, f"Users of the servers of stack {stack.root_id}")
+        with self._db.write() as tx:
+            stack_users.keep_project(tx, there, stack.root_id, self._db.now_of(tx))
+        return str(there.object["id"])
+
+    def give_keys(self, tokens: Sequence[str]) -> None:
+        """The users of these access keys have them in the identity service, too, where it knows the users."""
+        for mine, key in self._keys(tokens):
+            self._users.key(mine.link, mine.project, key.object["access_key"], key.object["secret_key"])
+
+    def take_keys(self, tokens: Sequence[str]) -> None:
+        for _, key in self._keys(tokens):
+            self._users.forget_key(key.object["access_key"])
+
+    def _keys(self, tokens: Sequence[str]) -> list[tuple[Record, Record]]:
+        """Records of the user there and of the key."""
+        with self._db.read() as tx:
+            keys = list(records.of_tokens(tx, KEY, tokens).values())
+            users = records.of_ids(tx, USER, {key.link for key in keys})
+            known = records.of_tokens(tx, STACK_USER, {user.token for user in users.values()})
+        of = {id: known[user.token] for id, user in users.items() if user.token in known}
+        return [(of[key.link], key) for key in keys if key.link in of]
+
+    def login(self, tx: Connection, token: str) -> dict[str, str]:
+        """What a server needs to log in as the user of its resource. Fails: Terminal where there is none."""
+        mine = records.of_tokens(tx, STACK_USER, [token]).get(token)
+        if mine is None or not mine.link:
+            raise Terminal("the user of this resource is not there any more")
+        return {
+            "auth_url": self._users.public_url,
+            "username": mine.object["name"],
+            "user_id": mine.link,
+            "password": (mine.secret or {})["password"],
+            "project_id": mine.project,
+            "domain_id": mine.object["domain_id"],
+            "region_name": self._users.region,
+        }
+
+    # -- tidying up --------------------------------------------------------------------------------------------------
+
+    def tidy(self) -> int:
+        """Delete the users and projects whose stacks are gone. Gives how many."""
+        if self._monotonic() < self._not_before:
+            return 0
+        return self._delete("user", DEPARTED_USER) + self._delete("project", DEPARTED_PROJECT)
+
+    def _delete(self, one: str, kind: str) -> int:
+        with self._db.read() as tx:
+            found = stack_users.departed(tx, kind, MANY)
+        for count, each in enumerate(found):
+            try:
+                known = each.link if one == "user" else each.object.get("id")
+                id = known or self._users.find(one, _name(each))
+                if id:
+                    self._users.delete(one, id)
+            except HomeostatError as error:
+                LOG.warning("a %s of servers is not deleted yet: %s", one, error)
+                self._not_before = self._monotonic() + AGAIN_S
+                return count
+            with self._db.write() as tx:
+                records.remove(tx, [each.id])
+        return len(found)
+
+
+def _name(each: Record) -> str:
+    return str(each.object.get("name") or each.token)
+
+
+def needed(spec: Any) -> bool:
+    """Does a thing with this spec need a user?"""
+    return any(spec.get(name) in TRANSPORTS for name in ("transport", "software_config_transport"))

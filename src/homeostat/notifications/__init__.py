@@ -1,0 +1,5 @@
+"""Events of stacks, delivered to where users want them.
+
+- `sinks`: the kinds of event sinks
+- `delivery`: delivers at least once, in order
+"""

@@ -1,0 +1,128 @@
+"""Telling event sinks what has happened: at least once, in order, beside convergence and never in its way.
+
+What to tell and how far it has come are rows. A sink is told by one worker at a time; its cursor moves after it was
+told, so a crash in between tells the same again. One that fails is tried again at growing intervals.
+"""
+
+import logging
+from collections import defaultdict
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from homeostat.clock import Clock
+from homeostat.desired.redaction import Veil, Veils
+from homeostat.model.errors import HomeostatError
+from homeostat.notifications.sinks import Sinks, body_of
+from homeostat.observability import metrics
+from homeostat.observability.log_context import about
+from homeostat.planner.retry.backoff import delay_s
+from homeostat.store.builtin import event_sinks
+from homeostat.store.builtin.event_sinks import TAKEN_S, Horizon, Sink
+from homeostat.store.database import Database
+from homeostat.store.stacks import stacks
+
+LOG = logging.getLogger(__name__)
+IDLE_S = 1.0
+"""Pause after a round that found nothing to tell."""
+SINKS_MAX = 8
+"""Sinks told side by side."""
+EVENTS_MAX = 100
+"""Events told of at most, before it is kept how far a sink has come."""
+GIVEN_UP_S = 86_400.0
+"""An event that a sink could not be told of for so long is given up."""
+
+
+class Deliverer:
+    """Takes: executor — for several sinks at once; without one they are told one after the other."""
+
+    def __init__(self, db: Database, to: Sinks, clock: Clock, executor: Executor | None = None) -> None:
+        self._db = db
+        self._to = to
+        self._clock = clock
+        self._executor = executor
+        self._horizon = Horizon()
+        self._veils = Veils()
+
+    def round(self) -> int:
+        """Tell all sinks that are due, as far as one round goes. Gives how many there were."""
+        with self._db.read() as tx:
+            if not event_sinks.any_due(tx, self._clock.now()):
+                return 0
+            horizon = self._horizon.look(self._db, tx)
+            due = event_sinks.due(tx, self._clock.now(), horizon, SINKS_MAX)
+        if not due:
+            return 0
+        with self._db.write() as tx:
+            taken = event_sinks.take(tx, due, self._db.now_of(tx))
+        side_by_side = map if self._executor is None else self._executor.map
+        for _ in side_by_side(lambda sink: self._serve(sink, horizon), taken):
+            pass
+        return len(taken)
+
+    def _serve(self, sink: Sink, horizon: int) -> None:
+        with about(stack=sink.stack_id):
+            try:
+                self._keep(*self._tell(sink, horizon), horizon)
+            except Exception:
+                LOG.exception("the sink %s is told again in %.0f s", sink.settings["type"], TAKEN_S)
+
+    def _tell(self, sink: Sink, horizon: int) -> tuple[Sink, str]:
+        """Tell it some events. Gives how far it has come, and why no further: empty where nothing went wrong."""
+        kind = sink.settings["type"]
+        with self._db.read() as tx:
+            events = event_sinks.untold(tx, sink, horizon, EVENTS_MAX)
+            veils = self._veils_over(tx, events)
+        until = self._clock.monotonic() + TAKEN_S / 2
+        cursor, count, reason = sink.cursor, 0, ""
+        for event in events:
+            if count and self._clock.monotonic() >= until:
+                break
+            try:
+                self._to.post(sink.project, sink.settings, body_of(event, veils[event.stack_id]))
+            except Exception as error:
+                reason = str(error) or repr(error)
+                LOG.warning(
+                    "event %d cannot be told to the sink %s: %s",
+                    event.seq,
+                    kind,
+                    reason,
+                    exc_info=not isinstance(error, HomeostatError),
+                )
+                break
+            cursor, count = event.seq, count + 1
+        metrics.told(kind, count)
+        return replace(sink, cursor=cursor), reason
+
+    def _veils_over(self, tx: Connection, events: Sequence[Row[Any]]) -> dict[str, Veil]:
+        """By stack. The properties that a resource has now may be of an older revision."""
+        revisions = defaultdict(set)
+        for each in events:
+            revisions[each.stack_id].add(each.revision)
+        owners = ((stacks.get(tx, stack_id), numbers) for stack_id, numbers in revisions.items())
+        return {row.id: self._veils.over(tx, stacks.facts(row), numbers) for row, numbers in owners if row is not None}
+
+    def _keep(self, sink: Sink, reason: str, horizon: int) -> None:
+        with self._db.write() as tx:
+            now = self._db.now_of(tx)
+            after = replace(sink, due_at=now, failures=0, failing_since=None, reason="")
+            lost = 0
+            if reason:
+                lost, last = event_sinks.older(tx, sink, horizon, now - GIVEN_UP_S)
+                after = replace(
+                    sink,
+                    cursor=max(sink.cursor, last),
+                    due_at=now + delay_s(sink.failures + 1),
+                    failures=sink.failures + 1,
+                    failing_since=now if sink.failing_since is None else sink.failing_since,
+                    reason=reason,
+                )
+            kept = event_sinks.give_back(tx, after)
+        kind = sink.settings["type"]
+        if kept and lost:
+            LOG.error("%d events are given up: the sink %s could not be told for a day: %s", lost, kind, reason)
+        if kept and reason:
+            metrics.not_told(kind, lost)

@@ -1,0 +1,227 @@
+"""Kinds of event sinks: where the events of a stack are posted to (environment.md section 4).
+
+A package adds kinds under the entry point group `homeostat.event_sinks`: classes like `SinkKind`, with a `name`, made
+without arguments.
+"""
+
+import hashlib
+import hmac
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+import orjson
+from sqlalchemy import Row
+
+from homeostat.clouds.outbound import Outbound
+from homeostat.clouds.port import Clouds, Operation
+from homeostat.desired.redaction import Veil
+from homeostat.model.errors import HomeostatError, Rejected, Transient
+from homeostat.resources.discovery import Problem, loaded
+from homeostat.resources.nested import as_given
+from homeostat.resources.registry import shown_id
+from homeostat.store.events import event_id
+from homeostat.templates.parameters import HIDDEN
+
+LOG = logging.getLogger(__name__)
+GROUP = "homeostat.event_sinks"
+SINKS_MAX = 10
+"""Of one stack."""
+TTL_S = 3600
+"""Seconds that a queue keeps a message, unless the sink says otherwise."""
+TTL_MIN_S = 60
+POST_S = 5.0
+"""Time for a web hook to answer."""
+SIGNATURE = "X-Homeostat-Signature"
+Settings = Mapping[str, Any]
+
+
+class SinkKind(Protocol):
+    """One kind of sink; its methods are called by several threads. Settings have the `type`; what stands in them under
+    `secret` is not shown to anybody."""
+
+    name: str
+
+    def check(self, project: str, settings: Settings) -> None:
+        """Fails: ValueError saying what is wrong with the settings; Rejected."""
+
+    def post(self, project: str, settings: Settings, body: Mapping[str, Any]) -> None:
+        """Tell of one event. Whatever this raises, it is called again later with the same event."""
+
+
+class QueueSink:
+    """Posts to a queue of the project's message service."""
+
+    name = "zaqar-queue"
+
+    def __init__(self, clouds: Clouds | None) -> None:
+        self._clouds = clouds
+
+    def check(self, project: str, settings: Settings) -> None:
+        _only(settings, "target", "ttl")
+        _text(settings, "target")
+        ttl = settings.get("ttl", TTL_S)
+        if not isinstance(ttl, int) or isinstance(ttl, bool) or ttl < TTL_MIN_S:
+            raise ValueError(f"ttl: a number of seconds, {TTL_MIN_S} at least, is needed")
+        if self._clouds is not None and "queue" not in self._clouds(project).kinds:
+            message = (
+                f"the cloud {self._clouds(project).name} has no queues: use a sink of type {WebHook.name}, or none"
+            )
+            raise Rejected("ResourceTypeUnavailable", message)
+
+    def post(self, project: str, settings: Settings, body: Mapping[str, Any]) -> None:
+        """Fails: HomeostatError."""
+        if self._clouds is None:
+            raise Transient("there is no cloud with queues")
+        message = {"body": body, "ttl": settings.get("ttl", TTL_S)}
+        operation = Operation(settings["target"], "post", {"messages": [message]})
+        (answer,) = self._clouds(project).operate("queue", [operation])
+        if isinstance(answer, HomeostatError):
+            raise answer
+        if not answer.present:
+            raise Transient(f"there is no queue {settings['target']}")
+
+
+class WebHook:
+    """Posts to a URL; with a secret, a header tells that it was us."""
+
+    name = "webhook"
+
+    def __init__(self, outbound: Outbound) -> None:
+        self._outbound = outbound
+
+    def check(self, project: str, settings: Settings) -> None:
+        _only(settings, "url", "secret")
+        url = _text(settings, "url")
+        try:
+            self._outbound.check(url)
+        except ValueError as error:
+            raise ValueError(f"url: {error}") from error
+        if "secret" in settings and _text(settings, "secret") == HIDDEN:
+            raise ValueError("secret: what is shown stands for the secret; give the secret itself")
+
+    def post(self, project: str, settings: Settings, body: Mapping[str, Any]) -> None:
+        """Fails: Transient."""
+        content = orjson.dumps(body)
+        headers = {"Content-Type": "application/json"}
+        if settings.get("secret"):
+            digest = hmac.new(settings["secret"].encode(), content, hashlib.sha256).hexdigest()
+            headers[SIGNATURE] = f"sha256={digest}"
+        self._outbound.post(settings["url"], content, headers, POST_S)
+
+
+class Sinks:
+    """All kinds there are. Safe to share between threads.
+
+    Takes: clouds — None: any queue can be named; installed — further kinds, see `installed_sinks`.
+    """
+
+    def __init__(
+        self, clouds: Clouds | None = None, outbound: Outbound = Outbound(), installed: Sequence[SinkKind] = ()
+    ) -> None:
+        own: list[SinkKind] = [QueueSink(clouds), WebHook(outbound)]
+        self._kinds = {each.name: each for each in [*installed, *own]}
+
+    def check(self, project: str, sinks: Sequence[Any]) -> None:
+        """Check the section `event_sinks` of an environment. Fails: Rejected naming the place."""
+        if len(sinks) > SINKS_MAX:
+            message = f"a stack has at most {SINKS_MAX} event sinks"
+            raise Rejected("HTTPBadRequest", message, path=("environment", "event_sinks"))
+        for place, settings in enumerate(sinks):
+            try:
+                self._check_one(project, settings)
+            except ValueError as error:
+                raise Rejected("HTTPBadRequest", str(error), path=("environment", "event_sinks", place)) from error
+            except Rejected as error:
+                raise error.at("environment", "event_sinks", place) from error
+
+    def _check_one(self, project: str, settings: Any) -> None:
+        """Fails: ValueError, Rejected."""
+        name = settings.get("type") if isinstance(settings, Mapping) else None
+        if not isinstance(name, str):
+            raise ValueError("a map with a type is needed")
+        if name not in self._kinds:
+            raise ValueError(f"there is no event sink of type {name!r}; there are: {', '.join(sorted(self._kinds))}")
+        self._kinds[name].check(project, settings)
+
+    def post(self, project: str, settings: Settings, body: Mapping[str, Any]) -> None:
+        """Tell of one event. Fails: Transient for a kind that is not here (any more), and whatever the kind raises."""
+        kind = self._kinds.get(settings["type"])
+        if kind is None:
+            raise Transient(f"no package here has event sinks of type {settings['type']}")
+        kind.post(project, settings, body)
+
+
+def body_of(event: Row[Any], veil: Veil) -> dict[str, Any]:
+    """What a sink is told. event — row of table `event`, with `properties` of the resource as they are now; veil — over
+    its stack."""
+    return {
+        "timestamp": datetime.fromtimestamp(int(event.at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "version": "0.1",
+        "type": "os.heat.event",
+        "id": event_id(event.stack_id, event.seq),
+        "payload": {
+            "resource_name": event.name,
+            "physical_resource_id": shown_id(event.type, event.handle or "") or None,
+            "stack_id": event.stack_id,
+            "resource_action": event.action,
+            "resource_status": event.status,
+            "resource_status_reason": event.reason,
+            "resource_type": event.type,
+            "resource_properties": {
+                name: veil.shown(event.name, name, value) for name, value in as_given(event.properties or {}).items()
+            },
+            "version": "0.1",
+        },
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledSinks:
+    """kinds — those of packages; problems — what was left out."""
+
+    kinds: Sequence[SinkKind]
+    problems: Sequence[Problem]
+
+
+def installed_sinks() -> InstalledSinks:
+    """What the installed packages bring."""
+    found = loaded(GROUP)
+    kinds: dict[str, SinkKind] = {}
+    problems = list(found.problems)
+    for origin, each in found.things:
+        try:
+            kind = _made(each)
+        except Exception as error:
+            LOG.exception("the event sink of %s cannot be made", origin)
+            problems.append(Problem(origin, f"{each!r} is no kind of event sink: {error}"))
+            continue
+        if kind.name in (QueueSink.name, WebHook.name, *kinds):
+            problems.append(Problem(origin, f"the name {kind.name} is taken"))
+        else:
+            kinds[kind.name] = kind
+    return InstalledSinks(list(kinds.values()), problems)
+
+
+def _made(each: Any) -> SinkKind:
+    """Fails: TypeError, and whatever making it raises."""
+    kind = each()
+    if not (isinstance(kind.name, str) and callable(kind.check) and callable(kind.post)):
+        raise TypeError("a name, check and post are needed")
+    made: SinkKind = kind
+    return made
+
+
+def _only(settings: Settings, *known: str) -> None:
+    others = sorted(str(each) for each in settings.keys() - {"type", *known})
+    if others:
+        raise ValueError(f"there is no setting {others[0]!r}; there are: {', '.join(known)}")
+
+
+def _text(settings: Settings, name: str) -> str:
+    value = settings.get(name)
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{name}: a text is needed")
+    return value

@@ -1,0 +1,166 @@
+"""Actions on what is there: suspending, resuming, locking and unlocking it. Pure.
+
+They are revisions with the same desired state, as a check is (ADR 0020). Nothing is made, changed or removed for them:
+what goes on comes to its end, what was never made is passed by, and each thing is treated as its type says. A stack
+that is suspended or locked is held: nothing of it is changed until it is resumed or unlocked.
+"""
+
+from homeostat.model.observed import Condition, Verdict
+from homeostat.model.plan import SETTLED, Decision, Event, Settled, Step, Verb, Waiting, Why
+from homeostat.model.status import MAINTENANCE, Action, Status
+from homeostat.model.world import Resource, StackFacts
+from homeostat.planner import outcome
+from homeostat.planner.actions import check, maintenance_state
+from homeostat.planner.lifecycle.external import Externals
+from homeostat.planner.scope import LOCKED, thing_of
+from homeostat.resources.base import Treatment
+from homeostat.resources.registry import kind_of, type_of
+
+STACKS = "stacks"
+"""Level of a lock that leaves the things themselves alone."""
+
+
+def held(stack: StackFacts, name: str, key: str = "", since: float | None = None) -> Waiting:
+    """Why nothing is done about a resource of a stack that is held."""
+    if stack.lock is None:
+        return Waiting(name, Why.SUSPENDED, (), "the stack is suspended", since, key=key)
+    owner, reason = stack.lock.get("owner"), stack.lock.get("reason")
+    told = f"the stack is locked{f' by {owner}' if owner else ''}{f': {reason}' if reason else ''}"
+    return Waiting(name, Why.LOCKED, (), told, since, stack.lock_ends_at, key)
+
+
+def asked_of(stack: StackFacts, row: Resource) -> str:
+    """The action that the maintenance of its stack asks of a resource, or ""."""
+    action = stack.action
+    if kind_of(row.type) == "stack":
+        return action
+    if action == Action.LOCK and (stack.lock or {}).get("level") == STACKS:
+        action = Action.UNLOCK
+    if action == Action.UNLOCK:
+        locked = LOCKED in (row.marks or {}) or row.action == Action.LOCK or (row.action == action and row.failed)
+        return action if locked else ""
+    return action
+
+
+class Maintenance(Externals):
+    """Decides about resources of a stack that is maintained."""
+
+    def maintain(self, row: Resource | None, now: float) -> Decision:
+        """About one that is not in progress with anything else."""
+        stack = self.world.stack
+        if row is None or row.action == Action.INIT:
+            return SETTLED
+        if row.revision == stack.revision and row.action in MAINTENANCE and not row.busy:
+            failed = Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
+            return failed if row.failed and not stack.thorough else SETTLED
+        action = asked_of(stack, row)
+        if not action:
+            return SETTLED
+        if row.failed and row.action not in MAINTENANCE:
+            return self._refused(row) if action == Action.SUSPEND else SETTLED
+        if kind_of(row.type) == "stack":
+            return check.pass_on(self.world, row, action.lower(), now)
+        treatment = maintenance_state.treatment_of(self.world, row, action)
+        if treatment is None:
+            return self._at_once(row, action, now)
+        return check.look_first(self.world, row) or self._treat(row, action, treatment, now)
+
+    def _refused(self, row: Resource) -> Settled:
+        """What has failed is not suspended; it keeps its state, and the stack fails for it."""
+        row.revision = self.world.stack.revision
+        return Settled(Step(Verb.RECORD, row))
+
+    def _treat(self, row: Resource, action: str, treatment: Treatment, now: float) -> Decision:
+        thing = thing_of(self.world, row)
+        verdict = type_of(row.type).judge(thing, now)
+        if verdict.condition is Condition.UNKNOWN:
+            return Waiting(row.name, Why.UNSEEN, (), verdict.reason, row.updated_at, key=row.key)
+        if verdict.condition is Condition.ABSENT:
+            return self._gone(row, action, verdict, now)
+        if verdict.condition is Condition.PENDING and not row.failed:
+            return Waiting(row.name, Why.BUILDING, (), verdict.reason, row.updated_at, verdict.due_at, row.key)
+        undone = maintenance_state.UNDOES.get(Action(action))
+        if undone is not None and undone not in (row.marks or {}):
+            return self._at_once(row, action, now)
+        if treatment.is_done(thing.seen.properties) and not (row.failed and treatment.gradual):
+            if action == Action.SUSPEND:  # whoever has suspended it: it is resumed with its stack
+                row.marks = maintenance_state.with_mark(row, action, now)
+            return self._at_once(row, action, now)
+        return self._begin_treatment(row, action, treatment, now)
+
+    def _gone(self, row: Resource, action: str, verdict: Verdict, now: float) -> Decision:
+        """What is not there cannot be protected; anything else is done with it."""
+        if action != Action.LOCK:
+            return self._at_once(row, action, now, verdict)
+        begun = self._begun(row, action)
+        step = self._failed_step(row, verdict.reason, now, action)
+        step.events[:0] = begun
+        return step
+
+    def _at_once(self, row: Resource, action: str, now: float, gone: Verdict | None = None) -> Step:
+        """There is nothing to do to the thing. gone — it is not there, which is told later, when it may be mended: at
+        once where its stack is not maintained any more."""
+        events = self._begun(row, action)
+        row.action, row.status, row.reason = action, Status.COMPLETE, outcome.CHANGED
+        row.revision = self.world.stack.revision
+        row.marks = maintenance_state.without_mark(row, action)
+        row.acted_at = row.acted_at or now
+        row.due_at = row.asked_at = None
+        row.updated_at = now
+        if gone is not None:
+            check.leave_alone(row, gone)
+        events.append(outcome.event_of(row, row.status, row.reason))
+        return Step(Verb.RECORD, row, events=events)
+
+    def _begin_treatment(self, row: Resource, action: str, treatment: Treatment, now: float) -> Step:
+        """Intend it. The mark comes before the act: what might have been done is undone later."""
+        step = self._treatment_step(row, treatment)
+        step.events = self._begun(row, action)
+        row.action, row.status, row.reason = action, Status.IN_PROGRESS, outcome.CHANGED
+        row.revision = self.world.stack.revision
+        row.acted_at = row.due_at = row.asked_at = None
+        row.retries = 0
+        row.intent = {"operation": step.operation} if step.operation else {"changed": list(step.changed)}
+        if action in maintenance_state.MARKS:
+            row.marks = maintenance_state.with_mark(row, action, now)
+        row.updated_at = now
+        return step
+
+    def _begun(self, row: Resource, action: str) -> list[Event]:
+        """What tells that it begins, unless it has begun already."""
+        if row.busy and row.action == action:
+            return []
+        return [outcome.event_of(row, Status.IN_PROGRESS, outcome.CHANGED, action)]
+
+    # -- in progress -------------------------------------------------------------------------------------------------
+
+    def under_treatment(self, row: Resource, now: float) -> Decision:
+        """About one that is being suspended, resumed, locked or unlocked."""
+        stack = self.world.stack
+        if row.acted_at is None and row.revision != stack.revision and stack.maintained:
+            return self.maintain(row, now)  # nothing was done yet, and something else is wanted now
+        verdict = maintenance_state.verdict(self.world, row, now)
+        if verdict.condition is Condition.ABSENT:
+            return self._gone(row, row.action, verdict, now)
+        if verdict.condition in (Condition.READY, Condition.DRIFTED) and self._shows_it(row):
+            outcome.judge_at_rest(self.world, row, verdict)
+            return Step(Verb.RECORD, row, events=outcome.complete(self.world, row, now).events)
+        if row.acted_at is None:
+            return self._treat_again(row, now)
+        if verdict.condition is Condition.BROKEN:
+            return self._failed_step(row, verdict.reason, now)
+        why = Why.UNSEEN if verdict.condition is Condition.UNKNOWN else Why.BUILDING
+        return Waiting(row.name, why, (), verdict.reason, row.updated_at, verdict.due_at, row.key)
+
+    def _shows_it(self, row: Resource) -> bool:
+        """Is it seen at the thing itself? A child stack that was not asked yet shows how it was before."""
+        return row.acted_at is not None or kind_of(row.type) != "stack"
+
+    def _treat_again(self, row: Resource, now: float) -> Decision:
+        """It is not known whether the thing was asked."""
+        if row.due_at is not None and row.due_at > now:
+            return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, row.due_at, row.key)
+        treatment = maintenance_state.treatment_of(self.world, row, row.action)
+        if treatment is None:
+            return Step(Verb.OPERATE, row, row.reason, operation=row.action.lower())
+        return self._treatment_step(row, treatment)

@@ -1,0 +1,134 @@
+"""Snapshots of whole stacks: what each resource does for one that is being taken. Pure.
+
+The thing itself is left as it is: its cloud is asked for a snapshot with a token that is stored first, and the resource
+is done once an observation tells that this snapshot is complete. Nested stacks are asked the same.
+"""
+
+from homeostat.model.observed import Condition, Presence
+from homeostat.model.plan import SETTLED, Decision, Part, Settled, Step, Verb, Waiting, Why
+from homeostat.model.status import Action, Status
+from homeostat.model.world import Resource, World
+from homeostat.planner import outcome
+from homeostat.planner.actions import check, snapshot_state
+from homeostat.planner.lifecycle import adoption_data
+from homeostat.planner.lifecycle.names import physical_name, snapshot_token
+from homeostat.planner.retry.backoff import delay_s
+from homeostat.planner.scope import NEVER_SEEN, thing_of
+from homeostat.resources.registry import is_known, kind_of, type_of
+
+GIVEN_UP = "the snapshot is given up: something else was asked of the stack"
+
+
+def take(world: World, row: Resource | None, now: float) -> Decision:
+    """Begin with one resource that is not in progress."""
+    if row is None or row.action == Action.INIT or row.handle == "":
+        return SETTLED
+    if row.action == Action.SNAPSHOT and row.revision == world.stack.revision:
+        if row.failed:
+            return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
+        return SETTLED
+    if adoption_data.of(row) is not None:  # it is not ours yet; that it is to be taken over is not forgotten
+        return SETTLED
+    if kind_of(row.type) == "stack":
+        return check.pass_on(world, row, snapshot_state.SNAPSHOT, now)
+    if not _has_data(row):
+        return SETTLED if row.failed else _nothing_to_keep(world, row, now)
+    if check.left_alone(row):
+        row.judged = outcome.UNJUDGED  # that it is left alone is found out anew
+    row.action, row.status, row.reason = Action.SNAPSHOT, Status.IN_PROGRESS, outcome.CHANGED
+    row.revision, row.updated_at = world.stack.revision, now
+    row.acted_at = row.due_at = None
+    row.attempts = row.retries = 0
+    row.intent = {"operation": snapshot_state.SNAPSHOT, "token": snapshot_token(row.key, row.revision)}
+    step = _ask(world, row)
+    step.events.append(outcome.event_of(row, row.status, row.reason))
+    return step
+
+
+def _has_data(row: Resource) -> bool:
+    if row.external_id is not None or not is_known(row.type):
+        return False
+    kind = type_of(row.type)
+    return kind.can_snapshot and kind.kept_as(kind.complete(row.properties)) != ""
+
+
+def _nothing_to_keep(world: World, row: Resource, now: float) -> Settled:
+    begun = outcome.event_of(row, Status.IN_PROGRESS, outcome.CHANGED, Action.SNAPSHOT)
+    row.action, row.status, row.reason = Action.SNAPSHOT, Status.COMPLETE, outcome.CHANGED
+    row.revision, row.updated_at = world.stack.revision, now
+    return Settled(Step(Verb.RECORD, row, events=[begun, outcome.event_of(row, row.status, row.reason)]))
+
+
+def _ask(world: World, row: Resource) -> Step:
+    """Ask for the snapshot; it is made once, however often it is asked for."""
+    row.attempts += 1
+    row.acted_at = row.due_at = None
+    mine = snapshot_state.token_of(row)
+    arguments = {"token": mine, "name": physical_name(world.stack.name, row.name, row.key)}
+    part = Part(mine, row.name, kind_of(row.type))
+    return Step(Verb.OPERATE, row, operation=snapshot_state.SNAPSHOT, arguments=arguments, part=part)
+
+
+def go_on(world: World, row: Resource, now: float) -> Decision:
+    """About a resource whose snapshot is being made."""
+    if row.revision != world.stack.revision:
+        return _done(row, GIVEN_UP, now)
+    if row.due_at is not None and row.due_at > now and row.acted_at is None:
+        return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, row.due_at, row.key)
+    if kind_of(row.type) == "stack":
+        return _inside(world, row, now)
+    if row.acted_at is None:
+        return _ask(world, row)
+    look = world.seen[row.key].observation if row.key in world.seen else NEVER_SEEN
+    if look.presence is Presence.ABSENT:
+        return _failed(world, row, snapshot_state.TOO_LATE, now)
+    if look.presence is Presence.UNKNOWN:
+        return Waiting(row.name, Why.UNSEEN, reason=look.reason, since=row.updated_at, key=row.key)
+    return _being_made(world, row, now)
+
+
+def _being_made(world: World, row: Resource, now: float) -> Decision:
+    mine = snapshot_state.seen(world, row)
+    if mine is None:  # whoever made it has died, or the cloud lists late
+        due_at = (row.acted_at or now) + world.listing_lag_s + delay_s(row.attempts)
+        if due_at <= now:
+            return _ask(world, row)
+        return Waiting(row.name, Why.SNAPSHOT, (), "nothing is seen of it yet", row.updated_at, due_at, row.key)
+    if mine.get("status") == snapshot_state.AVAILABLE:
+        part = Part(snapshot_state.token_of(row), row.name, kind_of(row.type), str(mine["id"]))
+        step = _done(row, outcome.CHANGED, now)
+        step.part = part
+        return step
+    if mine.get("status") == snapshot_state.ERROR:
+        fault = mine.get("fault") or "the cloud gives no reason"
+        return _failed(world, row, f"its snapshot {mine['id']} failed: {fault}", now)
+    return Waiting(row.name, Why.SNAPSHOT, (), f"its snapshot {mine['id']} is being made", row.updated_at, key=row.key)
+
+
+def _inside(world: World, row: Resource, now: float) -> Decision:
+    """About a nested stack."""
+    if row.acted_at is None:
+        return Step(Verb.OPERATE, row, row.reason, operation=snapshot_state.SNAPSHOT)
+    verdict = type_of(row.type).judge(thing_of(world, row), now)
+    if verdict.condition in (Condition.READY, Condition.DRIFTED):
+        last = world.seen[row.key].observation.properties.get("action")
+        if last != Action.SNAPSHOT:  # somebody has asked that stack for something else
+            return _failed(world, row, f"its snapshot was given up: {last} came in between", now)
+        outcome.judge_at_rest(world, row, verdict)
+        return Step(Verb.RECORD, row, events=outcome.complete(world, row, now).events)
+    if outcome.unfit(verdict):
+        return _failed(world, row, verdict.reason, now)
+    return Waiting(row.name, Why.BUILDING, (), verdict.reason, row.updated_at, verdict.due_at, row.key)
+
+
+def _done(row: Resource, reason: str, now: float) -> Step:
+    """Nothing that others read of it has changed. What was seen of it meanwhile is judged when it is at rest."""
+    row.judged = outcome.UNJUDGED
+    row.status, row.reason, row.updated_at = Status.COMPLETE, reason, now
+    row.intent = row.due_at = None
+    return Step(Verb.RECORD, row, events=[outcome.event_of(row, row.status, reason)])
+
+
+def _failed(world: World, row: Resource, reason: str, now: float) -> Step:
+    record = outcome.fail(world, row, outcome.failure_text(row, reason), now)
+    return Step(Verb.RECORD, row, events=record.events)

@@ -1,0 +1,85 @@
+"""Taking over what is there already, by a document of export: nothing is made, and nothing is changed. Pure.
+
+A thing of the cloud is looked at; a stack, what the service keeps itself and what lives in it alone are made anew from
+what the document says of them. What differs is mended once the whole stack is adopted, like any other drift (CV16).
+"""
+
+from homeostat.model.desired import Definition
+from homeostat.model.errors import Rejected, Terminal
+from homeostat.model.observed import Condition
+from homeostat.model.plan import Decision, Step, Verb, Waiting, Why
+from homeostat.model.status import Action, Status
+from homeostat.model.world import Resource
+from homeostat.planner import outcome
+from homeostat.planner.lifecycle import adoption_data
+from homeostat.planner.lifecycle.external import Externals
+from homeostat.planner.lifecycle.names import token
+from homeostat.planner.scope import thing_of
+from homeostat.resources import own
+from homeostat.resources.nested import NestedStack
+from homeostat.resources.registry import is_outside, kind_of, type_of
+
+ADOPT = "adopt"
+"""Operation on what the service keeps itself."""
+
+
+class Takeovers(Externals):
+    """Decides about resources whose rows remember what they were given."""
+
+    def take_over(self, definition: Definition, row: Resource, now: float) -> Decision:
+        """Intend it. All that the resource requires is done, so its properties are known. Where a newer revision wants
+        something of another type, what was given is let go of."""
+        if row.type != definition.type:
+            return self._replace(definition, row, now)
+        what = adoption_data.of(row)
+        assert what is not None
+        row.deletion_policy = definition.deletion_policy
+        row.called = definition.called or None
+        try:
+            want = self._want(definition)
+        except (Rejected, Terminal) as error:
+            return self._failed_step(row, error, now, Action.ADOPT)
+        if kind_of(row.type) == NestedStack.kind or kind_of(row.type) in own.KINDS:
+            row.token = row.token or token(row.key, self.world.next_stamp())
+        elif is_outside(row.type):
+            row.handle = want.kind.adopted_handle(what["id"], want.kind.complete(want.values))
+        step = self._taking(row)
+        self._intend(step, want, Action.ADOPT, outcome.CHANGED, now)
+        adoption_data.keep(row, what)
+        self._tell_spec(step)
+        return step
+
+    def keep_external(self, definition: Definition, row: Resource | None, now: float) -> Decision:
+        """What is being taken over comes to its end first."""
+        if row is not None and row.busy and row.action == Action.ADOPT:
+            return self._taking_over(row, now)
+        return super().keep_external(definition, row, now)
+
+    def _taking(self, row: Resource) -> Step:
+        kind = kind_of(row.type)
+        if kind in ("", NestedStack.kind):
+            return Step(Verb.CREATE, row)
+        return Step(Verb.OPERATE, row, operation=ADOPT) if kind in own.KINDS else Step(Verb.OBSERVE, row)
+
+    def _tell_spec(self, step: Step) -> None:
+        """What the acting part needs to know of it."""
+        row = step.row
+        step.arguments = {**(adoption_data.of(row) or {})}
+        if step.verb is Verb.OPERATE:
+            step.arguments |= {"token": row.token, "spec": self._asked(row)}
+
+    def _taking_over(self, row: Resource, now: float) -> Decision:
+        """It was intended: carry it out (again), or judge what was seen."""
+        if row.acted_at is None:
+            if row.due_at is not None and row.due_at > now:
+                return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, row.due_at, row.key)
+            step = self._taking(row)
+            self._tell_spec(step)
+            return step
+        verdict = type_of(row.type).judge(thing_of(self.world, row), now)
+        if verdict.condition is Condition.UNKNOWN:
+            return Waiting(row.name, Why.UNSEEN, reason=verdict.reason, since=row.updated_at, key=row.key)
+        record = outcome.taken_over(self.world, row, verdict, now)
+        if row.status != Status.IN_PROGRESS:
+            return Step(Verb.RECORD, row, events=record.events)
+        return Waiting(row.name, Why.BUILDING, (), verdict.reason, row.updated_at, verdict.due_at, row.key)

@@ -1,0 +1,164 @@
+"""Resources that stand for a thing of somebody else's (`external_id`): looked at, never made, changed or deleted. Pure.
+
+How such a resource leaves is its deletion policy, which is always Retain.
+"""
+
+from homeostat.model.desired import Definition
+from homeostat.model.errors import NotSupported, Rejected, Terminal
+from homeostat.model.observed import Condition
+from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb, Waiting, Why
+from homeostat.model.status import Action, Status
+from homeostat.model.world import Resource
+from homeostat.planner import outcome
+from homeostat.planner.actions import check
+from homeostat.planner.lifecycle import adoption_data, hooks
+from homeostat.planner.lifecycle.deletion import Departures, may_exist
+from homeostat.planner.policies import unhealthy
+from homeostat.planner.scope import thing_of
+from homeostat.resources.registry import type_of
+from homeostat.templates import evaluate
+
+EXTERNAL_ID_MAX = 1024
+"""Characters of the id of a thing."""
+
+
+class Externals(Departures):
+    """Decides about things of others."""
+
+    def keep_external(self, definition: Definition, row: Resource | None, now: float) -> Decision:
+        """About a resource one of whose two, definition or row, says that it is somebody else's."""
+        if row is None or row.action == Action.INIT:
+            return self._halt(definition.name) or self._take(definition, row, now)
+        if _was_never_ours(row):
+            # One of our own was about to be made: what that has come to is known first.
+            unanswered = row.token != "" and (row.busy or may_exist(row))
+            return self._find(row, now) if unanswered else self._halt(row.name) or self._take(definition, row, now)
+        if row.external_id is not None and row.action == Action.CREATE and row.failed:
+            return self._after_failed_take(definition, row, now)
+        changed = self._other_thing(definition, row)
+        if changed:
+            known = row.failed and row.revision == self.world.stack.revision
+            if known:
+                return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
+            adoption_data.forget(row)  # it was made of that
+            return self._failed_step(row, NotSupported(changed), now, Action.UPDATE)
+        if row.busy:
+            return self._watched(row, now)
+        if row.failed and (self._newer(row) or row.asked_at is not None):
+            return self._take(definition, row, now)
+        return self._external_at_rest(definition, row, now)
+
+    def _after_failed_take(self, definition: Definition, row: Resource, now: float) -> Decision:
+        """It never stood for anything: it may stand for something else now, or be made."""
+        if not self._newer(row) and row.asked_at is None:
+            return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
+        halted = self._halt(row.name)
+        if halted is not None:
+            return halted
+        if definition.external_id is not None:
+            return self._take(definition, row, now)
+        row.external_id, row.handle = None, ""
+        return self._begin(definition, row, now)
+
+    def _newer(self, row: Resource) -> bool:
+        return self.unsettled and row.revision != self.world.stack.revision
+
+    def _id_of(self, definition: Definition) -> str | None:
+        """Fails: Rejected, Terminal — another resource gave a value that is none."""
+        if definition.external_id is None:
+            return None
+        found = evaluate(definition.external_id, self.scope)
+        if not isinstance(found, str) or not found:
+            raise Terminal(f"external_id must be a text, got {found!r:.200}")
+        if len(found) > EXTERNAL_ID_MAX:
+            raise Terminal(f"external_id is longer than {EXTERNAL_ID_MAX} characters")
+        return found
+
+    def _other_thing(self, definition: Definition, row: Resource) -> str:
+        """Why the row does not stand for what the definition names, or ""."""
+        try:
+            same = self._id_of(definition) == row.external_id and definition.type == row.type
+        except (Rejected, Terminal):
+            same = False
+        feature = f"Update to property external_id of {row.name} ({row.shown_type})"
+        return "" if same else f"{feature} is not supported."
+
+    def _take(self, definition: Definition, row: Resource | None, now: float) -> Decision:
+        """Look whether it is there."""
+        fresh = row is None
+        row = row or self._new_row(definition, now)
+        never_ours = _was_never_ours(row)
+        try:
+            row.external_id = self._id_of(definition)
+        except (Rejected, Terminal) as error:
+            step = self._failed_step(row, error, now, Action.CREATE if adoption_data.of(row) is None else Action.ADOPT)
+            step.inserted = fresh
+            return step
+        row.type, row.called, row.deletion_policy = definition.type, definition.called or None, "Retain"
+        row.handle, row.token, row.properties = row.external_id or "", "", {}
+        unhealthy.forget(row)
+        adoption_data.forget(row)
+        goes_on = row.busy
+        row.action = Action.CREATE if never_ours or row.action == Action.CREATE else Action.UPDATE
+        row.status, row.reason = Status.IN_PROGRESS, outcome.CHANGED
+        row.revision = self.world.stack.revision
+        row.hooks = hooks.intended(self.world, row, definition.hooks)
+        row.requires = [self.current[name].key for name in definition.requires if name in self.current]
+        row.acted_at = row.due_at = row.asked_at = None
+        row.updated_at = now
+        row.resolved = self.world.next_stamp()
+        begun = [] if goes_on else [outcome.event_of(row, row.status, row.reason)]
+        return Step(Verb.OBSERVE, row, inserted=fresh, events=begun)
+
+    def _watched(self, row: Resource, now: float) -> Decision:
+        if row.acted_at is None:
+            if row.due_at is not None and row.due_at > now:
+                return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, row.due_at, row.key)
+            return Step(Verb.OBSERVE, row)
+        verdict = type_of(row.type).judge(thing_of(self.world, row), now)
+        if verdict.condition in (Condition.READY, Condition.DRIFTED):
+            row.judged = self.world.seen[row.key].number
+            return Step(Verb.RECORD, row, events=outcome.complete(self.world, row, now).events)
+        if outcome.unfit(verdict):
+            return self._failed_step(row, verdict.reason, now)
+        return Waiting(row.name, Why.BUILDING, (), verdict.reason, row.updated_at, verdict.due_at, row.key)
+
+    def _external_at_rest(self, definition: Definition, row: Resource, now: float) -> Decision:
+        """What becomes of it is told, and left to whoever it belongs to."""
+        mark = unhealthy.mark_of(row)
+        if mark is not None:
+            over = mark.is_over(now)
+            waiting = Waiting(row.name, Why.UNHEALTHY, (), mark.reason, mark.since, mark.expires_at, row.key)
+            return unhealthy.expire(self.world, row, now) if over else waiting
+        unseen = check.look_first(self.world, row)
+        if unseen is not None:
+            return unseen
+        seen = self.world.seen.get(row.key)
+        news = seen is not None and seen.number != row.judged
+        verdict = type_of(row.type).judge(thing_of(self.world, row), now)
+        gone = verdict.condition in (Condition.ABSENT, Condition.BROKEN)
+        if row.failed:
+            if gone or row.action != Action.CHECK or verdict.condition is Condition.UNKNOWN:
+                return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
+            return Step(Verb.RECORD, row, events=outcome.complete(self.world, row, now).events)
+        before, row.asked_at = (row.intent, row.asked_at), None
+        if seen is not None and (news or check.left_alone(row)):
+            row.judged = seen.number
+            if gone and not self.world.stack.held:
+                return self._failed_step(row, verdict.reason, now, Action.CHECK)
+            row.intent = None
+            if gone:  # told once it is unlocked or resumed
+                check.leave_alone(row, verdict)
+            row.changed = self.world.next_stamp() if news else row.changed
+        told = news or before != (row.intent, row.asked_at)
+        called = definition.called or None
+        if not (told or row.called != called):
+            return SETTLED
+        row.called = called
+        return Settled(Step(Verb.RECORD, row))
+
+
+def _was_never_ours(row: Resource) -> bool:
+    """Was nothing made for it, as far as is known, and nothing taken over? Nor does it stand for somebody else's."""
+    still_given = adoption_data.of(row) is not None and row.token == ""
+    return row.external_id is None and (row.handle == "" or still_given)

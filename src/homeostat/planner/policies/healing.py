@@ -1,0 +1,164 @@
+"""What holds healing back: doubt, a policy, and a brake. Pure.
+
+Healing acts on a share of a stack's things at a time (ADR 0046), and where a policy says so it asks before it makes
+another one of a thing. When everything of a kind in a project is absent, the look is doubted.
+
+Before a thing is replaced because it is absent the owner looks once more, and what came back is kept (ADR 0045): one
+look may be a mistake of a list, of a cloud that has just started, of a directory that was away. So an observer's look
+begins nothing. The owner asks for the thing itself, a moment later, in the pass that would replace it; and while its
+replacement is under way, and before its row goes, what has come back stays.
+"""
+
+from functools import cached_property
+
+from homeostat.model.desired import Definition
+from homeostat.model.observed import Condition, Presence, Remedy
+from homeostat.model.plan import Decision, Step, Verb, Waiting, Why
+from homeostat.model.status import Action, Status
+from homeostat.model.world import ASK, Resource
+from homeostat.planner import outcome
+from homeostat.planner.lifecycle.deletion import Departures, is_lost, with_lost, without_lost
+from homeostat.planner.policies import healing_policy
+from homeostat.planner.scope import HEALING, thing_of
+from homeostat.resources.registry import kind_of, type_of
+
+MISSED = "it was not found, and is looked for once more before another one is made"
+CAME_BACK = "it came back"
+ALL_GONE = "everything of its kind in the project seems to be gone at once, which is more likely a mistake of the look"
+CONSENT = "Another one is made when you agree"
+BLIND_S, BLIND_S_MAX = 5.0, 120.0
+"""Between two questions whether others of a kind are seen: ever rarer. Whoever is seen again is judged at once."""
+BLIND_PART = 0.25
+"""Of the time for which a thing has been missed, until that is asked again."""
+BRAKE_S = 2.0
+"""Between two questions how many are being healed in other shards."""
+
+
+class Healing(Departures):
+    """Decides whether something may be healed for what was seen of it, or was said about it."""
+
+    def held_back(
+        self, row: Resource, reason: str, now: float, *, gone: bool = False, destroys: bool = True
+    ) -> Decision | None:
+        """Why it is not healed yet; None where it may be. gone — it is absent; destroys — another one would be made."""
+        if row.asked_at is not None or HEALING in (row.marks or {}) or was_never_well(row):
+            return None
+        if gone and kind_of(row.type) in self.world.brake.blind and not self._is_agreed():
+            told = f"{reason}; {ALL_GONE}"
+            return Waiting(row.name, Why.BLIND, (), told, row.updated_at, now + self._blind_s(row, now), row.key)
+        if destroys and self._asks_first(row) and not self._is_agreed():
+            return self._ask(row, reason, now)
+        there, healed = self._there, self._healed_beside(row) + self.world.brake.elsewhere
+        if healed < self.world.brake.allowed(there):
+            return None
+        told = f"{reason}; {healed} of its stack are being healed, and no more are at a time"
+        due_at = now + BRAKE_S if self.world.brake.elsewhere else None
+        return Waiting(row.name, Why.BRAKE, (), told, row.updated_at, due_at, row.key)
+
+    def _healed_beside(self, row: Resource) -> int:
+        """How many of the shard are being healed; those that wait for this one to be there would keep it from that."""
+        names = (self.world.rows[key].name for key in self.healing if key in self.world.rows)
+        return sum(not self._requires(name, row.name) for name in names)
+
+    def _requires(self, name: str, other: str) -> bool:
+        """Does one resource require another, or something that requires it?"""
+        asked, found = [name], {name}
+        while asked:
+            definition = self.world.definitions.get(asked.pop())
+            more = set(definition.requires) - found if definition is not None else set()
+            if other in more:
+                return True
+            found |= more
+            asked += more
+        return False
+
+    def begin_healing(self, step: Step) -> None:
+        """A step heals: from now on its row counts among those that are being healed."""
+        healed = step.row
+        if not (healed.busy or healed.action == Action.INIT):
+            return
+        if HEALING not in (healed.marks or {}):
+            healed.marks = {**(healed.marks or {}), HEALING: {}}
+        self.healing.add(healed.key)
+
+    def _blind_s(self, row: Resource, now: float) -> float:
+        """Until it is asked again whether a look is to be believed."""
+        missed_s = now - self.world.seen[row.key].observation.seen_at
+        return min(max(BLIND_S, missed_s * BLIND_PART), BLIND_S_MAX)
+
+    def _asks_first(self, row: Resource) -> bool:
+        """Does somebody have to agree before another one is made (CV13)?"""
+        definition = self.world.definitions.get(row.name)
+        metadata = row.metadata if definition is None else definition.metadata
+        return healing_policy.of_resource(self.world.stack, row.name, metadata, self.world.brake.policy) == ASK
+
+    def _is_agreed(self) -> bool:
+        """Has somebody asked to look, and then to bring about what should be, whatever it takes?"""
+        return self.unsettled and self.world.stack.look_from is not None
+
+    def _ask(self, row: Resource, reason: str, now: float) -> Decision:
+        if is_asking(row) and (row.revision == self.world.stack.revision or not self.unsettled):
+            return Waiting(row.name, Why.ASKS, (), row.reason, row.updated_at, key=row.key)
+        stack = self.world.stack
+        way_out = f"{CONSENT}: homeostat converge {stack.name} {row.name}"
+        return self._failed_step(row, f"{reason}. {way_out}", now, "" if row.busy else Action.CHECK)
+
+    @cached_property
+    def _there(self) -> int:
+        """How many things the shard has, or had: what is being replaced counts."""
+        made = (row for row in self.current.values() if row.handle or row.replaces is not None)
+        return sum(kind_of(row.type) != "" for row in made)
+
+    def look_once_more(self, row: Resource, now: float) -> Step | Waiting | None:
+        """What was not found is looked for by its owner, some time after the first look; None once that was done."""
+        if row.key in self.world.looked or not outcome.is_looked_for(row):
+            return None
+        if row.due_at is not None and row.due_at > now:
+            return Waiting(row.name, Why.UNSEEN, (), MISSED, row.updated_at, row.due_at, row.key)
+        missed_at = self.world.seen[row.key].observation.seen_at
+        due_at = missed_at + max(self.world.second_look_s, self.world.listing_lag_s)
+        if missed_at <= now < due_at:  # where the clocks of two machines differ, it is looked for at once
+            return Waiting(row.name, Why.UNSEEN, (), MISSED, missed_at, due_at, row.key)
+        return Step(Verb.OBSERVE, row, MISSED)
+
+    def replaced_for_absence(self, row: Resource, now: float) -> None:
+        """Remember why another one is made."""
+        if outcome.is_looked_for(row):
+            row.marks = with_lost(row, now)
+
+    def came_back(self, definition: Definition, row: Resource | None, now: float) -> Step | None:
+        """Is what this row replaces, since it was absent, there again? Then it stays, and this one goes."""
+        old = self.world.rows.get(row.replaces or "") if row is not None else None
+        if row is None or old is None or not is_lost(old) or old.leaving or old.replaced_by != row.key:
+            return None
+        if row.status == Status.COMPLETE and row.action != Action.INIT:
+            return None  # it may hold data by now
+        if old.type != definition.type or not self._is_there(old, now):
+            return None
+        row.replaced_by, old.replaced_by = old.key, None
+        old.marks = without_lost(old)
+        old.judged = outcome.UNJUDGED
+        # It was never compared with a revision at which it merely was away.
+        old.revision = min(old.revision, self.world.settled_revision)
+        events = outcome.complete(self.world, old, now).events
+        for event in events:
+            event.reason = CAME_BACK
+        return Step(Verb.RECORD, old, CAME_BACK, events=events, also=[row])
+
+    def _is_there(self, old: Resource, now: float) -> bool:
+        seen = self.world.seen.get(old.key)
+        if seen is None or seen.observation.presence is not Presence.PRESENT:
+            return False
+        verdict = type_of(old.type).judge(thing_of(self.world, old), now)
+        useless = verdict.condition is Condition.BROKEN and verdict.remedy in (Remedy.RECREATE, Remedy.REPLACE)
+        return not useless and verdict.condition is not Condition.PENDING
+
+
+def is_asking(row: Resource) -> bool:
+    """Does it wait for somebody to agree before another one is made?"""
+    return row.failed and row.action == Action.CHECK and CONSENT in row.reason
+
+
+def was_never_well(row: Resource) -> bool:
+    """It is still being made: what is done about that is no healing."""
+    return row.busy and row.action in (Action.CREATE, Action.ADOPT)

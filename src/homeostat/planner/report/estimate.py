@@ -1,0 +1,177 @@
+"""How long it will take: by how long such things took, along the chain that takes longest, and by the rate. Pure."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import median
+
+from homeostat.model.plan import Verb, Why
+from homeostat.model.status import Action, Status
+from homeostat.planner.frontier import Node
+from homeostat.planner.lifecycle.adoption import ADOPT
+from homeostat.planner.report.explain import Explanation
+
+Kind = tuple[str, str]
+"""Type of a resource and action on it."""
+
+Took = Mapping[Kind, float]
+"""Seconds that an action on a resource of this type takes."""
+
+_ACTIONS: Mapping[str, str] = {
+    Verb.CREATE: Action.CREATE,
+    Verb.UPDATE: Action.UPDATE,
+    Verb.OPERATE: Action.UPDATE,
+    ADOPT: Action.ADOPT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """What an event tells. key — of the row; at — seconds since the epoch."""
+
+    key: str
+    type: str
+    action: str
+    status: str
+    at: float
+
+
+def medians(happened: Iterable[Happened]) -> dict[Kind, float]:
+    """From events in the order in which they happened; what failed, or has not ended, counts nothing."""
+    begun: dict[tuple[str, str], float] = {}
+    took: dict[Kind, list[float]] = defaultdict(list)
+    for each in happened:
+        act = (each.key, each.action)
+        if each.status == Status.IN_PROGRESS:
+            begun.setdefault(act, each.at)
+            continue
+        at = begun.pop(act, None)
+        if each.status == Status.COMPLETE and at is not None:
+            took[each.type, each.action].append(each.at - at)
+    return {kind: median(durations) for kind, durations in took.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One resource of a chain. seconds — that it still needs, None where nothing is known of such."""
+
+    explanation: Explanation
+    action: str
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Resources of which each waits for the one before it, the first for nothing.
+
+    seconds — that it needs as a whole; None when nothing is known of any of its links.
+    """
+
+    links: tuple[Link, ...] = ()
+
+    @property
+    def seconds(self) -> float | None:
+        known = [link.seconds for link in self.links if link.seconds is not None]
+        return sum(known) if known else None
+
+    @property
+    def unknown(self) -> tuple[Kind, ...]:
+        """Of which nothing is known: the chain may take longer than its seconds say."""
+        kinds = {(link.explanation.shown_type, link.action) for link in self.links if link.seconds is None}
+        return tuple(sorted(kinds))
+
+
+def critical_path(
+    unfinished: Sequence[Explanation], took: Took, now: float, inside: Mapping[Node, float] | None = None
+) -> Chain:
+    """The chain that takes longest; of several, the one with most links.
+
+    inside — of nested stacks: what their own chains still need.
+    """
+    links = {each.node: _link(each, took, now, inside or {}) for each in unfinished}
+    best: dict[Node, tuple[float, int]] = {}
+    before: dict[Node, Node] = {}
+    for node in _in_order(unfinished):
+        known = [each for each in links[node].explanation.after if each in best]
+        seconds, length = 0.0, 0
+        if known:
+            before[node] = max(known, key=lambda each: (best[each], each))
+            seconds, length = best[before[node]]
+        best[node] = (seconds + (links[node].seconds or 0.0), length + 1)
+    if not best:
+        return Chain()
+    path = [max(best, key=lambda each: (best[each], each))]
+    while path[-1] in before:
+        path.append(before[path[-1]])
+    return Chain(tuple(links[node] for node in reversed(path)))
+
+
+def _link(each: Explanation, took: Took, now: float, inside: Mapping[Node, float]) -> Link:
+    action = _action(each)
+    if each.node in inside:
+        return Link(each, action, inside[each.node])
+    if not action:
+        return Link(each, action, 0.0)
+    return Link(each, action, _seconds(each, took.get((each.shown_type, action)), now))
+
+
+def _seconds(each: Explanation, usual: float | None, now: float) -> float | None:
+    """What it still needs. Where time alone releases it, the planner knows when."""
+    wait = max(0.0, each.due_at - now) if each.due_at is not None else 0.0
+    if each.why is Why.BUILDING and each.due_at is not None:
+        return wait
+    if usual is None or each.why is not Why.BUILDING or each.since is None:
+        return None if usual is None else wait + usual
+    return max(0.0, usual - (now - each.since))
+
+
+def _action(each: Explanation) -> str:
+    """What has to be carried out; "" for what may be as it should be already."""
+    if each.leftover:
+        return Action.DELETE
+    if each.status == Status.IN_PROGRESS:
+        return each.action
+    return _ACTIONS.get(each.next, "")
+
+
+def _in_order(unfinished: Sequence[Explanation]) -> list[Node]:
+    """Nodes after all that they wait for; those in a ring are left out."""
+    nodes = {each.node for each in unfinished}
+    left = {each.node: sum(other in nodes for other in each.after) for each in unfinished}
+    followers: dict[Node, list[Node]] = defaultdict(list)
+    for each in unfinished:
+        for other in each.after:
+            followers[other].append(each.node)
+    found = [node for node, count in left.items() if count == 0]
+    for node in found:
+        for other in followers[node]:
+            left[other] -= 1
+            if left[other] == 0:
+                found.append(other)
+    return found
+
+
+class By(StrEnum):
+    """What an estimate follows from."""
+
+    CRITICAL_PATH = "critical_path"
+    RATE = "rate"
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Seconds until all is at rest."""
+
+    seconds: float
+    by: By
+
+
+def time_left(chain: Chain, left: int, rate: float | None) -> Estimate | None:
+    """The longer of the two; None when nothing is known. left — resources; rate — of them a second."""
+    found = []
+    if chain.seconds is not None:
+        found.append(Estimate(chain.seconds, By.CRITICAL_PATH))
+    if rate and left:
+        found.append(Estimate(left / rate, By.RATE))
+    return max(found, key=lambda each: each.seconds, default=None)

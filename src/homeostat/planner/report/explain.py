@@ -1,0 +1,361 @@
+"""Why each resource and leftover of a shard is not at rest, and what would move it (CV19).
+
+The planner itself is asked: what it would do now, what it gives a reason not to do, and what it would do later. Nothing
+of it is carried out, and the world that was asked about is of no use afterwards.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import count
+from typing import NamedTuple
+
+from homeostat.model.plan import RELEASED_BY, Step, Verb, Waiting, Why
+from homeostat.model.status import Action, Status
+from homeostat.model.world import StackFacts, World
+from homeostat.planner import outcome
+from homeostat.planner.actions import maintenance_state
+from homeostat.planner.actions.maintenance import held
+from homeostat.planner.frontier import Frontier, Node, leftover_node
+from homeostat.planner.lifecycle import adoption_data
+from homeostat.planner.lifecycle.adoption import ADOPT
+from homeostat.planner.retry.deadlines import SEEN_TO_END
+from homeostat.resources.registry import is_outside, type_of
+
+LOOK, COMPARE = "look", "compare"
+"""What comes next, where it is no step: a look by an observer; comparing it with what it should be."""
+
+PATIENCE_S = 5.0
+"""A shard that is due waits this long for its turn before the absence of workers is blamed."""
+
+CONSEQUENCES = frozenset({Why.REQUIRES, Why.IN_USE, Why.LEAVING, Why.HALTED})
+"""Reasons whose cause is another resource."""
+
+LAST = 4
+_HELD = dict.fromkeys((Why.LEFT_ALONE, Why.LOCKED, Why.SUSPENDED), LAST)
+_RANKS = {Why.FAILED: 0, Why.UNHEALTHY: 0, Why.BLIND: 0, Why.ASKS: 0, Why.SET_ASIDE: 1, Why.NO_WORKER: 1, **_HELD}
+
+
+def _word(step: Step) -> str:
+    """What a step does, for people."""
+    return ADOPT if step.row.action == Action.ADOPT else step.verb.value
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What is known of a shard beyond its world.
+
+    begun_at — when its newest revision was asked for; wake_at — when it is due, None: at no time by itself; held — a
+    worker has it now; aside — the bug of ours that it was set aside for; manned — some worker is alive; observe_at —
+    when its things are looked at next.
+    """
+
+    begun_at: float
+    wake_at: float | None = None
+    held: bool = False
+    aside: str = ""
+    manned: bool = True
+    observe_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Of one resource or leftover that is not at rest.
+
+    node — see `planner.frontier`; type — what it is made by; called — see `model.desired.Definition`; key, handle,
+    action, status — of its row (INIT COMPLETE where there is none yet); on — names of those it waits for, after —
+    their nodes; since, due_at — since when it waits, and when time alone would release it; next, next_at — the next
+    attempt (the word of a step, `look` or `compare`), and when, as far as that is known; fails_at — when its time is
+    over; blocks — names of those that wait for it; cause — the node at the end of its chain of waiting.
+    """
+
+    node: Node
+    name: str
+    type: str
+    key: str
+    handle: str
+    action: str
+    status: str
+    why: Why
+    on: tuple[str, ...]
+    reason: str
+    since: float | None
+    due_at: float | None
+    next: str
+    next_at: float | None
+    fails_at: float | None
+    blocks: tuple[str, ...]
+    after: tuple[Node, ...]
+    cause: Node
+    called: str = ""
+
+    @property
+    def shown_type(self) -> str:
+        return self.called or self.type
+
+    @property
+    def leftover(self) -> bool:
+        return self.node[0] == "/"
+
+    @property
+    def released_by(self) -> str:
+        """What could not be locked is no matter of an update, which a lock refuses."""
+        return RELEASED_BY[Why.LOCKED if self.why == Why.FAILED and self.action == Action.LOCK else self.why]
+
+    @property
+    def rank(self) -> int:
+        """0 … LAST: causes come before what only follows from them."""
+        return _RANKS.get(self.why, 3 if self.why in CONSEQUENCES else 2)
+
+
+def explain(world: World, standing: Standing, now: float) -> list[Explanation]:
+    """Everything that is not at rest, or is left alone though it differs; causes first, then by name."""
+    return _Explainer(world, standing, now).explanations()
+
+
+def explain_stack(stack: StackFacts, busy: bool) -> Waiting | None:
+    """What a stack itself waits for. busy — some of its resources are not at rest: then it waits for them."""
+    if stack.status != Status.IN_PROGRESS:
+        return None
+    if stack.step_at is not None:
+        return Waiting(stack.name, Why.PAUSE, (), "a batch of its members is done", due_at=stack.step_at)
+    return None if busy else Waiting(stack.name, Why.TURN, (), "its resources are at rest")
+
+
+def with_pause(each: Explanation, child: StackFacts) -> Explanation:
+    """A resource whose nested stack makes a pause waits for the end of that."""
+    found = explain_stack(child, busy=True)
+    if found is None:
+        return each
+    following = Verb.UPDATE.value
+    return replace(each, why=found.why, reason=found.reason, due_at=found.due_at, next=following, next_at=found.due_at)
+
+
+class Before(NamedTuple):
+    """A row as it was before the planner was asked, which changes rows when it decides."""
+
+    type: str
+    key: str
+    handle: str
+    action: str
+    status: str
+    revision: int
+    updated_at: float
+    called: str
+    is_given: bool
+
+
+class _Explainer:
+    def __init__(self, world: World, standing: Standing, now: float) -> None:
+        self._world = world
+        self._standing = standing
+        self._now = now
+        self._rows = {
+            key: Before(
+                row.type,
+                row.key,
+                row.handle,
+                row.action,
+                row.status,
+                row.revision,
+                row.updated_at,
+                row.called or "",
+                adoption_data.of(row) is not None,
+            )
+            for key, row in world.rows.items()
+        }
+        self._frontier = frontier = Frontier(world, (f"next{number}" for number in count()))
+        self._current = {name: row.key for name, row in frontier.current.items()}
+        self._nodes = {*world.definitions, *map(leftover_node, frontier.leftovers)}
+        self._steps = self._asked()
+        self._unmet = {node: blockers for node, blockers in frontier.unmet().items() if node in self._nodes}
+        self._waiting = self._waitings()
+        self._after = self._edges()
+        self._causes: dict[Node, Node] = {}
+
+    def _asked(self) -> dict[Node, Step]:
+        """What would be done now."""
+        frontier = self._frontier
+        found: dict[Node, Step] = {}
+        for step in frontier.steps(self._now, len(self._nodes) + 1):
+            key = step.row.key
+            node = leftover_node(key) if key in frontier.leftovers else step.row.name
+            quiet = frontier.is_settled(node) and not step.events
+            if node in self._nodes and not quiet:
+                found[node] = step
+        return found
+
+    # -- why ---------------------------------------------------------------------------------------------------------
+
+    def _waitings(self) -> dict[Node, Waiting]:
+        found = {node: self._examined(each) for node, each in self._frontier.waiting.items() if node in self._nodes}
+        found |= {node: self._ready(node) for node in self._steps}
+        found |= {node: self._blocked(node, blockers) for node, blockers in self._unmet.items()}
+        left_alone = ((name, self._left_alone(name)) for name in self._current if name not in found)
+        return found | {name: each for name, each in left_alone if each is not None}
+
+    def _examined(self, waiting: Waiting) -> Waiting:
+        """What the planner says, completed by what it does not know."""
+        row, world = self._rows.get(waiting.key), self._world
+        if waiting.why in SEEN_TO_END and row is not None and is_outside(row.type) and world.blind:
+            since = world.looked_at or waiting.since
+            return replace(waiting, why=Why.UNSEEN, reason=world.blind, since=since, due_at=None)
+        if waiting.why is Why.HALTED and waiting.since is None:
+            return replace(waiting, since=self._failed_at)
+        if waiting.on:
+            return replace(waiting, on=tuple(self._frontier.name(leftover_node(key)) for key in waiting.on))
+        return waiting
+
+    @cached_property
+    def _failed_at(self) -> float | None:
+        """When the newest failure of this revision was."""
+        mine = (each for each in self._rows.values() if each.revision == self._world.stack.revision)
+        return max((each.updated_at for each in mine if each.status == Status.FAILED), default=None)
+
+    def _ready(self, node: Node) -> Waiting:
+        """Nothing holds it but that a worker has to do it."""
+        standing, name = self._standing, self._frontier.name(node)
+        due = standing.wake_at is not None and standing.wake_at <= self._now
+        if standing.aside:
+            row = self._row(node)
+            since = row.updated_at if row is not None else standing.begun_at
+            return Waiting(name, Why.SET_ASIDE, (), standing.aside, since, standing.wake_at)
+        if standing.held:
+            return self._asked_of_cloud(node, name) or Waiting(
+                name, Why.TURN, (), "a worker has its shard now", standing.wake_at
+            )
+        if not due:
+            return Waiting(name, Why.TURN, (), "its shard is not due yet", None, standing.wake_at)
+        if not standing.manned and self._now - (standing.wake_at or 0.0) > PATIENCE_S:
+            return Waiting(name, Why.NO_WORKER, (), "no worker is alive", standing.wake_at)
+        return Waiting(name, Why.TURN, (), "its shard is due", standing.wake_at)
+
+    def _asked_of_cloud(self, node: Node, name: str) -> Waiting | None:
+        """What the worker that has the shard has asked for: its row says so before the cloud hears of it."""
+        row = self._row(node)
+        if row is None or row.status != Status.IN_PROGRESS or not is_outside(row.type):
+            return None
+        kind = type_of(row.type).kind
+        reason = f"a worker has asked the cloud ({kind}) for it ({row.action.lower()}), and there is no answer yet"
+        return Waiting(name, Why.ANSWER, (), reason, row.updated_at)
+
+    def _blocked(self, node: Node, blockers: Sequence[Node]) -> Waiting:
+        on = tuple(sorted({self._frontier.name(each) for each in blockers}))
+        why = Why.IN_USE if node[0] == "/" else Why.REQUIRES
+        return Waiting(self._frontier.name(node), why, on, since=self._standing.begun_at)
+
+    def _left_alone(self, name: str) -> Waiting | None:
+        """It differs from what it should be, and yet it is at rest."""
+        row = self._world.rows[self._current[name]]
+        if row.status != Status.COMPLETE or not row.handle or row.key not in self._world.seen:
+            return None
+        if row.external_id is not None:  # it is as its owner wants it
+            return None
+        verdict = maintenance_state.at_rest(self._world, row, self._now)
+        if not outcome.unfit(verdict):
+            return None
+        seen_at = self._world.seen[row.key].observation.seen_at
+        if self._world.stack.held:
+            holding = held(self._world.stack, name, row.key, seen_at)
+            return replace(holding, reason=f"{verdict.reason}; {holding.reason}")
+        off = "" if self._world.stack.converges(name) else "; convergence is switched off"
+        if not off and self._world.definitions[name].restricted:
+            off = "; its environment restricts what would bring it back"
+        return Waiting(name, Why.LEFT_ALONE, (), f"{verdict.reason}{off}", seen_at, key=row.key)
+
+    # -- who waits for whom ------------------------------------------------------------------------------------------
+
+    def _edges(self) -> Mapping[Node, tuple[Node, ...]]:
+        """Nodes that each waits for, of those that are not at rest."""
+        after = {node: tuple(sorted(blockers)) for node, blockers in self._unmet.items()}
+        for node, waiting in self._frontier.waiting.items():
+            if waiting.why is Why.LEAVING:
+                after[node] = tuple(leftover_node(key) for key in waiting.on)
+            elif waiting.why is Why.REQUIRES:  # at rest, but gone: see `planner.retry.conditions`
+                after[node] = tuple(self._frontier.name(leftover_node(key)) for key in waiting.on)
+        return after
+
+    def _cause(self, node: Node) -> Node:
+        """The end of the waiting. What failed is blamed rather than what goes on."""
+        path: dict[Node, None] = {}
+        while node in self._after and node not in path and node not in self._causes:
+            path[node] = None
+            node = min(self._after[node], key=self._severity)
+        found = self._causes.get(node, node)
+        self._causes.update(dict.fromkeys(path, found))
+        return found
+
+    def _severity(self, node: Node) -> tuple[bool, Node]:
+        waiting = self._waiting.get(node)
+        return waiting is None or waiting.why not in (Why.FAILED, Why.UNHEALTHY), node
+
+    # -- what comes next ---------------------------------------------------------------------------------------------
+
+    def _next(self, node: Node, waiting: Waiting) -> tuple[str, float | None]:
+        if node in self._steps:
+            return _word(self._steps[node]), self._standing.wake_at
+        if waiting.why is Why.HOOK and node[0] == "/":
+            return Verb.DELETE, None
+        if waiting.why in (Why.REQUIRES, Why.LEAVING, Why.HOOK):
+            row = self._row(node)
+            if row is not None and row.is_given:
+                return ADOPT, None
+            return (Verb.CREATE if row is None or row.action == Action.INIT else COMPARE), None
+        if waiting.why is Why.IN_USE:
+            return Verb.DELETE, None
+        if waiting.why not in {Why.BACKOFF, Why.UNSEEN, *SEEN_TO_END}:
+            return "", None
+        step = self._frontier.foresee(node, waiting.due_at) if waiting.due_at is not None else None
+        if step is not None:
+            return _word(step), waiting.due_at
+        row = self._row(node)
+        return (LOOK, self._standing.observe_at) if row is not None and is_outside(row.type) else ("", None)
+
+    def _fails_at(self, waiting: Waiting) -> float | None:
+        """When its time is over, as far as nothing else ends it before (see `planner.retry.deadlines`)."""
+        stack = self._world.stack
+        row = self._rows.get(waiting.key)
+        if row is None or row.status != Status.IN_PROGRESS:
+            return None
+        return stack.deadline if stack.status == Status.IN_PROGRESS else waiting.ends_at
+
+    # -- all of it ---------------------------------------------------------------------------------------------------
+
+    def explanations(self) -> list[Explanation]:
+        blocks: dict[Node, set[str]] = defaultdict(set)
+        for node, blockers in self._after.items():
+            for blocker in blockers:
+                blocks[blocker].add(self._frontier.name(node))
+        found = [self._explanation(node, each, blocks[node]) for node, each in self._waiting.items()]
+        return sorted(found, key=lambda each: (each.rank, each.node))
+
+    def _explanation(self, node: Node, waiting: Waiting, blocks: set[str]) -> Explanation:
+        row = self._row(node)
+        each = row if row is not None else self._world.definitions[node]
+        state = (row.action, row.status) if row is not None else (Action.INIT, Status.COMPLETE)
+        following, following_at = self._next(node, waiting)
+        return Explanation(
+            node,
+            waiting.name,
+            each.type,
+            row.key if row is not None else "",
+            row.handle if row is not None else "",
+            *state,
+            waiting.why,
+            waiting.on,
+            waiting.reason,
+            waiting.since,
+            waiting.due_at,
+            following,
+            following_at,
+            self._fails_at(waiting),
+            tuple(sorted(blocks)),
+            self._after.get(node, ()),
+            self._cause(node),
+            each.called,
+        )
+
+    def _row(self, node: Node) -> Before | None:
+        key = node[1:] if node[0] == "/" else self._current.get(node, "")
+        return self._rows.get(key)

@@ -1,0 +1,215 @@
+"""Things that the service keeps itself (software configs and deployments, what waits for signals), and their signals.
+
+Whoever changes a record that is there locks it first.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, delete, func, select, tuple_, update
+
+from homeostat.store import schema
+from homeostat.store.database import Database, held_back
+
+_record = schema.record
+_signal = schema.signal
+_resource = schema.resource
+_stack = schema.stack
+
+
+@dataclass(slots=True)
+class Record:
+    """One thing. Fields are the columns of table `record`, see there; times are seconds since the epoch."""
+
+    id: str
+    kind: str
+    project: str
+    token: str
+    object: dict[str, Any]
+    link: str = ""
+    secret: dict[str, Any] | None = None
+    created_at: float = 0.0
+    updated_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """What was told to a record, in normal form. at — seconds since the epoch."""
+
+    object: dict[str, Any] = field(default_factory=dict)
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The resource that a thing stands for, and its stack. handle — "" until its creation is recorded; reason — of its
+    status; lock, suspended — of the stack, see `store.schema`."""
+
+    key: str
+    name: str
+    type: str
+    handle: str
+    action: str
+    status: str
+    reason: str
+    metadata: Any
+    shard: int
+    stack_id: str
+    stack_name: str
+    project: str
+    lock: Any = None
+    suspended: bool = False
+
+
+_FIELDS = tuple(_record.c[name] for name in Record.__dataclass_fields__)
+
+
+def key_of(token: str) -> str:
+    """Key of the row that a token was made for (see `planner.lifecycle.names`); "" where it is of no row."""
+    return token.rpartition("-")[0] if token.count("-") == 1 else ""
+
+
+def add(db: Database, tx: Connection, made: Sequence[Record]) -> None:
+    """New records; one whose kind and token are there already is left out."""
+    if made:
+        rows = [{name: getattr(each, name) for name in Record.__dataclass_fields__} for each in made]
+        tx.execute(db.insert(_record).on_conflict_do_nothing(index_elements=["kind", "token"]), rows)
+
+
+def get(tx: Connection, id: str, kind: str = "", project: str = "") -> Record | None:
+    """The record of that id; only of that kind and project, where they are given."""
+    row = tx.execute(select(*_FIELDS).where(_record.c.id == id)).first()
+    found = _of(row) if row is not None else None
+    fits = found is not None and (not kind or found.kind == kind) and (not project or found.project == project)
+    return found if fits else None
+
+
+def for_update(db: Database, tx: Connection, id: str) -> Record | None:
+    """The record, kept from other writers until the transaction ends."""
+    row = tx.execute(held_back(select(*_FIELDS).where(_record.c.id == id))).first()
+    return _of(row) if row is not None else None
+
+
+def of_ids(tx: Connection, kind: str, ids: Collection[str]) -> dict[str, Record]:
+    return {each.id: each for each in _some(tx, kind, _record.c.id, ids)}
+
+
+def of_tokens(tx: Connection, kind: str, tokens: Collection[str]) -> dict[str, Record]:
+    return {each.token: each for each in _some(tx, kind, _record.c.token, tokens)}
+
+
+def linked(tx: Connection, links: Collection[str], *kinds: str) -> list[Record]:
+    """Records that belong to these things, oldest first."""
+    chosen = select(*_FIELDS).where(_record.c.link.in_(sorted(links)), _record.c.kind.in_(kinds))
+    return [_of(row) for row in tx.execute(chosen.order_by(_record.c.created_at, _record.c.id))]
+
+
+def _some(tx: Connection, kind: str, column: Any, values: Collection[str]) -> list[Record]:
+    if not values:
+        return []
+    return [_of(row) for row in tx.execute(select(*_FIELDS).where(_record.c.kind == kind, column.in_(sorted(values))))]
+
+
+def _of(row: Row[Any]) -> Record:
+    return Record(**row._mapping)
+
+
+def listed(
+    tx: Connection,
+    kind: str,
+    project: str | None,
+    *,
+    link: str | None = None,
+    after: str = "",
+    limit: int | None = None,
+) -> list[Record]:
+    """Of a project (None: of all), oldest first; after the one with that id, where it is one of them."""
+    chosen = select(*_FIELDS).where(_record.c.kind == kind)
+    if project is not None:
+        chosen = chosen.where(_record.c.project == project)
+    if link is not None:
+        chosen = chosen.where(_record.c.link == link)
+    last = get(tx, after, kind, project or "") if after else None
+    if last is not None:
+        chosen = chosen.where(tuple_(_record.c.created_at, _record.c.id) > tuple_(last.created_at, last.id))
+    return [_of(row) for row in tx.execute(chosen.order_by(_record.c.created_at, _record.c.id).limit(limit))]
+
+
+def count(tx: Connection, kind: str, project: str) -> int:
+    chosen = select(func.count()).where(_record.c.kind == kind, _record.c.project == project)
+    return int(tx.execute(chosen).scalar_one())
+
+
+def keep(tx: Connection, changed: Record, now: float) -> None:
+    """Store the object, link and secret of a record that is locked."""
+    changed.updated_at = now
+    values = {name: getattr(changed, name) for name in ("object", "link", "secret", "updated_at")}
+    tx.execute(update(_record).where(_record.c.id == changed.id).values(**values))
+
+
+def hand_over(tx: Connection, id: str, token: str) -> None:
+    """The record, which is locked, is that of another resource from now on: what carries this token."""
+    tx.execute(update(_record).where(_record.c.id == id).values(token=token))
+
+
+def remove(tx: Connection, ids: Collection[str]) -> None:
+    """Records go, with their signals."""
+    if ids:
+        tx.execute(delete(_record).where(_record.c.id.in_(sorted(ids))))
+
+
+# -- signals -----------------------------------------------------------------------------------------------------------
+
+
+def tell(tx: Connection, id: str, told: Signal) -> None:
+    tx.execute(_signal.insert().values(record_id=id, object=told.object, at=told.at))
+
+
+def told(tx: Connection, ids: Collection[str]) -> dict[str, list[Signal]]:
+    """Signals of each of these records, in the order they came."""
+    found: dict[str, list[Signal]] = defaultdict(list)
+    if ids:
+        chosen = select(_signal.c.record_id, _signal.c.object, _signal.c.at)
+        for row in tx.execute(chosen.where(_signal.c.record_id.in_(sorted(ids))).order_by(_signal.c.seq)):
+            found[row.record_id].append(Signal(row.object, row.at))
+    return found
+
+
+def forget(tx: Connection, id: str) -> None:
+    """All signals of a record."""
+    tx.execute(delete(_signal).where(_signal.c.record_id == id))
+
+
+# -- owners ------------------------------------------------------------------------------------------------------------
+
+
+def owners(tx: Connection, keys: Collection[str]) -> dict[str, Owner]:
+    """Resources with these row keys, by key."""
+    return {each.key: each for each in _owners(tx, _resource.c.key, keys)}
+
+
+def owners_of(tx: Connection, handles: Collection[str]) -> list[Owner]:
+    """Resources whose things have these handles."""
+    return _owners(tx, _resource.c.handle, handles)
+
+
+def owners_in(tx: Connection, stack_id: str, type_name: str) -> list[Owner]:
+    """Resources of this type in a stack."""
+    chosen = _owner_columns().where(_resource.c.stack_id == stack_id, _resource.c.type == type_name)
+    return [Owner(*row) for row in tx.execute(chosen)]
+
+
+def _owners(tx: Connection, column: Any, values: Collection[str]) -> list[Owner]:
+    wanted = sorted(value for value in values if value)
+    if not wanted:
+        return []
+    return [Owner(*row) for row in tx.execute(_owner_columns().where(column.in_(wanted)))]
+
+
+def _owner_columns() -> Select[Any]:
+    names = ("key", "name", "type", "handle", "action", "status", "reason", "metadata", "shard")
+    columns = (_resource.c[name] for name in names)
+    of_stack = (_stack.c.id, _stack.c.name, _stack.c.project, _stack.c.lock, _stack.c.suspended)
+    return select(*columns, *of_stack).join(_stack, _stack.c.id == _resource.c.stack_id)

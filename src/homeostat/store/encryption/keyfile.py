@@ -1,0 +1,134 @@
+"""The file of keys that seal secrets: one key a line, the newest first (see `sealed_cells`)."""
+
+import base64
+import binascii
+import contextlib
+import logging
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from homeostat.store.encryption.sealed_cells import KEY_BYTES, Keyring, key_id
+
+LOG = logging.getLogger(__name__)
+PLAIN = "plain"
+"""The first line, where new cells are still to be written so that processes without keys can read them."""
+LOOK_S = 1.0
+"""A process notices within this time that the file has changed."""
+_HEAD = "# Keys that seal secrets in the database, the newest first. Without them, what they sealed is lost."
+
+
+class KeyFile(Keyring):
+    """The keys of a file, which is looked at again from time to time, and when a key is missing.
+
+    Fails: ValueError naming the line that is wrong, OSError when it cannot be read. Once it was read, what is wrong
+    with it later is noted, and the keys that were read last go on.
+    """
+
+    def __init__(self, path: Path, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self.path = path
+        self._monotonic = monotonic
+        self._lock = threading.Lock()
+        self._look_at = 0.0
+        self._stamp = _stamp(path)
+        keys, sealing = read_keys(path)
+        super().__init__(keys, sealing=sealing)
+
+    def seal(self, text: str, place: str) -> str:
+        if self._monotonic() >= self._look_at:
+            self.look_again()
+        return super().seal(text, place)
+
+    def look_again(self) -> None:
+        with self._lock:
+            self._look_at = self._monotonic() + LOOK_S
+            try:
+                stamp = _stamp(self.path)
+                if stamp != self._stamp:
+                    self._stamp = stamp
+                    keys, sealing = read_keys(self.path)
+                    self._set(keys, sealing)
+            except (OSError, ValueError) as error:
+                LOG.warning("going on with the keys that were read before: %s", error)
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    found = path.stat()
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def read_keys(path: Path) -> tuple[list[bytes], bool]:
+    """Keys, the newest first, and whether they seal new cells. Fails: ValueError naming the line, OSError."""
+    keys: list[bytes] = []
+    sealing = True
+    for number, line in enumerate(path.read_text(encoding="ascii", errors="replace").splitlines(), 1):
+        word = line.strip()
+        if word == PLAIN and not keys and sealing:
+            sealing = False
+        elif word and not word.startswith("#"):
+            keys.append(_key(word, f"{path}, line {number}"))
+    if not keys:
+        raise ValueError(f"{path} holds no key; make one with: homeostat keys generate")
+    return keys, sealing
+
+
+def _key(word: str, place: str) -> bytes:
+    """Fails: ValueError that does not show the word."""
+    remedy = f"expected the base64 form of {KEY_BYTES} bytes, as `homeostat keys generate` makes it"
+    try:
+        key = base64.b64decode(word, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise ValueError(f"{place} is no key: {remedy}") from error
+    if len(key) != KEY_BYTES:
+        raise ValueError(f"{place} is no key: it has {len(key)} bytes; {remedy}")
+    return key
+
+
+def generate(path: Path) -> str:
+    """A new file with one new key, for its owner alone. Gives the key's id. Fails: FileExistsError, OSError."""
+    key = secrets.token_bytes(KEY_BYTES)
+    with _beside(path, [key]) as made:
+        os.link(made, path)  # fails where somebody else was quicker, whose key must not go
+    return key_id(key)
+
+
+def add_key(path: Path) -> str:
+    """Put a new key in front; readers see the old file or the new one. Gives its id. Fails: ValueError, OSError."""
+    key = secrets.token_bytes(KEY_BYTES)
+    keys, _ = read_keys(path)
+    with _beside(path, [key, *keys]) as made:
+        os.replace(made, path)
+    return key_id(key)
+
+
+@contextlib.contextmanager
+def _beside(path: Path, keys: Sequence[bytes]) -> Iterator[Path]:
+    """A complete file in the same directory, on the disk, which is gone at the end."""
+    made = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    lines = [_HEAD, *(base64.b64encode(key).decode() for key in keys)]
+    try:
+        descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(descriptor, "w", encoding="ascii") as file:
+            file.write("\n".join(lines) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        yield made
+        _sync_directory(path.parent)
+    finally:
+        made.unlink(missing_ok=True)
+
+
+def _sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def is_open_to_others(path: Path) -> bool:
+    """May others than its owner read it?"""
+    return bool(path.stat().st_mode & 0o077)

@@ -1,0 +1,141 @@
+"""When the things of a shard are looked at, by whom, and who waits for that. Observers own nothing."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, UpdateBase, and_, case, func, select, update
+
+from homeostat.model.world import look_interval
+from homeostat.store import schema
+from homeostat.store.shards.shards import USER, among, woken
+from homeostat.store.sql import lock_order, notices
+from homeostat.store.sql.prepared import prepared
+
+TAKEN_S = 5.0
+"""An observer that dies holds up the looks at the shards it had taken for so long."""
+
+
+def take_for_observation(tx: Connection, now: float, limit: int, again_s: float) -> dict[tuple[str, int], float | None]:
+    """Shards whose things are to be looked at now -> seconds until the next look, None for never. Each is held by one
+    observer for TAKEN_S seconds; then it has said when to look again, or another one looks.
+
+    again_s — time until then, where the stack has no wish of its own.
+    """
+    found = {(row.stack_id, row.number): row for row in _to_be_looked_at(tx, now, limit)}
+    if found:
+        _take(tx, sorted(found), now + TAKEN_S)
+    return {shard: look_interval(row.observe_s, row.exceptions, again_s) for shard, row in found.items()}
+
+
+@prepared
+def _to_be_looked_at(now: float, limit: int) -> Select[Any]:
+    table, stack = schema.shard, schema.stack
+    return (
+        select(table.c.stack_id, table.c.number, stack.c.observe_s, stack.c.exceptions)
+        .join(stack, stack.c.id == table.c.stack_id)
+        .where(table.c.observe_at <= now)
+        .order_by(table.c.observe_at)
+        .limit(limit)
+        .with_for_update(skip_locked=True, of=table)
+    )
+
+
+@prepared
+def _take(these: Sequence[tuple[str, int]], until: float) -> UpdateBase:
+    return update(schema.shard).where(among(these)).values(observe_at=until)
+
+
+def look_again(tx: Connection, taken: Collection[tuple[str, int]], taken_at: float, at: float | None) -> None:
+    """Let go of shards taken at that time: their next look is at time `at`. Who has asked for another one meanwhile
+    gets it."""
+    these = sorted(taken)
+    lock_order.take(tx, these)
+    _let_go(tx, these, taken_at + TAKEN_S, at)
+
+
+@prepared
+def _let_go(these: Sequence[tuple[str, int]], until: float, at: float | None) -> UpdateBase:
+    return update(schema.shard).where(among(these), schema.shard.c.observe_at == until).values(observe_at=at)
+
+
+def _within(
+    stacks: ColumnElement[Any] | Sequence[str], numbers: Sequence[int] | None = None
+) -> list[ColumnElement[bool]]:
+    table = schema.shard
+    some = [] if numbers is None else [table.c.number.in_(numbers)]
+    return [table.c.stack_id.in_(stacks), *some]
+
+
+def looked(tx: Connection, seen: Collection[tuple[str, int]], at: float) -> None:
+    """All things of these shards were looked at, at this time or later; where somebody waits for that, the shard is
+    woken."""
+    if not seen:
+        return
+    these = sorted(seen)
+    lock_order.take(tx, these)
+    if _wake_waiting(tx, these, at).rowcount:
+        notices.due(tx)
+    _seen(tx, these, at)
+
+
+@prepared
+def _wake_waiting(these: Sequence[tuple[str, int]], at: float) -> UpdateBase:
+    table = schema.shard
+    waits = and_(table.c.look_from <= at, table.c.look_from >= func.coalesce(table.c.looked_at, 0.0))
+    return update(table).where(among(these), waits).values(**woken(at, USER))
+
+
+@prepared
+def _seen(these: Sequence[tuple[str, int]], at: float) -> UpdateBase:
+    return update(schema.shard).where(among(these)).values(looked_at=at, blind="")
+
+
+def not_seen(tx: Connection, blind: Collection[tuple[str, int]], reason: str) -> None:
+    """Their things could not be looked at."""
+    table = schema.shard
+    if blind:
+        these = sorted(blind)
+        lock_order.take(tx, these)
+        tx.execute(update(table).where(among(these)).values(blind=reason))
+
+
+def ask_to_look(
+    tx: Connection, stacks: ColumnElement[Any] | Sequence[str], at: float, numbers: Sequence[int] | None = None
+) -> None:
+    """Have these stacks looked at as soon as possible; they are woken when that was done, after this time.
+
+    numbers — only these shards.
+    """
+    notices.due(tx)
+    table = schema.shard
+    sooner = case((table.c.observe_at < at, table.c.observe_at), else_=at)
+    lock_order.take_shards(tx, *_within(stacks, numbers))
+    tx.execute(update(table).where(*_within(stacks, numbers)).values(look_from=at, observe_at=sooner))
+
+
+def looked_at(
+    tx: Connection, stacks: ColumnElement[Any] | Sequence[str], numbers: Sequence[int] | None = None
+) -> tuple[float | None, str]:
+    """Since when all of these stacks was looked at, None: some of it never was; and why some of it cannot be.
+
+    numbers — only these shards.
+    """
+    table = schema.shard
+    oldest = func.min(func.coalesce(table.c.looked_at, 0.0))
+    row = tx.execute(select(oldest, func.max(table.c.blind)).where(*_within(stacks, numbers))).one()
+    return row[0] or None, row[1] or ""
+
+
+def observe_at(tx: Connection, stack_id: str, number: int, at: float | None) -> None:
+    """Ask for a look at time `at`, or earlier if one was asked for already; None: there is nothing to look at, but
+    whoever waits for a look gets it."""
+    _observe_at(tx, stack_id, number, at, never=at is None)
+
+
+@prepared
+def _observe_at(stack_id: str, number: int, at: float | None, *, never: bool) -> UpdateBase:
+    table = schema.shard
+    waits = table.c.look_from > func.coalesce(table.c.looked_at, 0.0)
+    known = waits if never else table.c.observe_at < at
+    sooner = case((known, table.c.observe_at), else_=at)
+    return update(table).where(table.c.stack_id == stack_id, table.c.number == number).values(observe_at=sooner)

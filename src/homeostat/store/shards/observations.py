@@ -1,0 +1,201 @@
+"""What observers read and write: the things of many shards at once, and what was seen of them (CV7).
+
+Observers own nothing: a look only ever replaces an older look, and wakes the shard that must judge it.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, CursorResult, Select, Text, and_, func, select, tuple_, type_coerce
+from sqlalchemy.engine.interfaces import Dialect
+
+from homeostat.model.observed import Observation, Presence
+from homeostat.model.status import Status
+from homeostat.resources.base import Thing
+from homeostat.resources.registry import type_of
+from homeostat.store import schema
+from homeostat.store.database import Database, held_back
+from homeostat.store.encryption.sealed_cells import MARK, Lost
+from homeostat.store.shards import shard_state
+from homeostat.store.sql import bulk
+from homeostat.store.sql.bulk import Change, Values
+from homeostat.store.sql.prepared import prepared
+
+_resource = schema.resource
+_observed = schema.resource_observed
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """One thing to look at, with what was last seen of it. secret — its row holds secrets, and what is seen of it may,
+    too."""
+
+    key: str
+    stack_id: str
+    shard: int
+    project: str
+    name: str
+    type: str
+    handle: str
+    acted_at: float | None
+    busy: bool
+    properties: Mapping[str, Any]
+    presence: str | None
+    seen: Mapping[str, Any] | None
+    secret: bool = False
+
+
+def _watched() -> Select[Any]:
+    return (
+        select(
+            _resource.c.key,
+            _resource.c.stack_id,
+            _resource.c.shard,
+            schema.shard.c.project,
+            _resource.c.name,
+            _resource.c.type,
+            _resource.c.handle,
+            _resource.c.acted_at,
+            (_resource.c.status == Status.IN_PROGRESS).label("busy"),
+            _resource.c.properties,
+            _observed.c.presence,
+            _observed.c.object,
+            func.substr(type_coerce(_resource.c.properties, Text), 1, len(MARK)) == MARK,
+        )
+        .join(
+            schema.shard,
+            and_(schema.shard.c.stack_id == _resource.c.stack_id, schema.shard.c.number == _resource.c.shard),
+        )
+        .outerjoin(_observed, _observed.c.key == _resource.c.key)
+        .where(_resource.c.handle != "")
+    )
+
+
+def in_shards(tx: Connection, shards: Collection[tuple[str, int]], types: Sequence[str]) -> list[Watched]:
+    """Things of these types in these shards."""
+    return _readable(_in_shards(tx, list(shards), types))
+
+
+@prepared
+def _in_shards(shards: Sequence[tuple[str, int]], types: Sequence[str]) -> Select[Any]:
+    here = tuple_(_resource.c.stack_id, _resource.c.shard).in_(shards)
+    return _watched().where(here, _resource.c.type.in_(types))
+
+
+def by_handle(tx: Connection, handles: Sequence[str], types: Sequence[str]) -> list[Watched]:
+    """Things with these handles, of these types (different clouds may use one handle for different things)."""
+    return _readable(_by_handle(tx, list(handles), types))
+
+
+@prepared
+def _by_handle(handles: Sequence[str], types: Sequence[str]) -> Select[Any]:
+    return _watched().where(_resource.c.handle.in_(handles), _resource.c.type.in_(types))
+
+
+def _readable(rows: CursorResult[*tuple[Any, ...]]) -> list[Watched]:
+    """What cannot be read for want of its key is not looked at: nothing can be told of it, and the rest goes on."""
+    found = (Watched(*values) for values in rows)
+    return [each for each in found if not isinstance(each.properties, Lost) and not isinstance(each.seen, Lost)]
+
+
+_COLUMNS = ("key", "handle", "presence", "object", "reason", "seen_at")
+_NEWER = Change(
+    ("key",),
+    "t.key = {key} AND t.seen_at < {seen_at} AND (t.handle = {handle} OR t.handle = '')",
+    "number = t.number + 1 + t.number % 2",
+)
+"""An older look never replaces a newer one, nor one at another thing; the number is that of an observer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Looks, written out as the database takes them: no time of a transaction goes into that. keys — of their rows."""
+
+    keys: Sequence[str]
+    looks: Sequence[bulk.Encoded]
+    properties: Sequence[bulk.Encoded] = ()
+
+
+def write_out(db: Database, looks: Sequence[tuple[Watched, Observation]]) -> Written:
+    """What `record` stores."""
+    return Written([thing.key for thing, _ in looks], _encode_looks(db.engine.dialect, looks))
+
+
+def write_out_all(db: Database, stack_id: str, looks: Sequence[tuple[Watched, Observation]], now: float) -> Written:
+    """The same, of things of one stack, with the observed values of the properties that the template sets (CV1)."""
+    dialect = db.engine.dialect
+    properties = [
+        shard_state.encode_properties(dialect, stack_id, observed, now, secret, only_alive=True)
+        for secret, observed in _properties(looks).items()
+    ]
+    return Written([thing.key for thing, _ in looks], _encode_looks(dialect, looks), properties)
+
+
+def record(tx: Connection, written: Written) -> None:
+    """Store looks that differ from what was seen before; older looks never replace newer ones. Properties are those of
+    rows that are still there."""
+    for each in written.looks:
+        each.store(tx)
+    if written.properties:
+        _hold_alive(tx, written.keys)
+    for each in written.properties:
+        each.store(tx)
+
+
+def _encode_looks(dialect: Dialect, looks: Sequence[tuple[Watched, Observation]]) -> list[bulk.Encoded]:
+    return [
+        bulk.encode_update(dialect, _observed, _COLUMNS, rows, _NEWER, secret=secret)
+        for secret, rows in _apart(looks).items()
+    ]
+
+
+def _apart(looks: Sequence[tuple[Watched, Observation]]) -> dict[bool, list[Values]]:
+    """Rows for `_COLUMNS`, by whether they hold secrets."""
+    rows: dict[bool, list[Values]] = defaultdict(list)
+    for thing, look in looks:
+        row = (
+            thing.key,
+            thing.handle,
+            look.presence.value,
+            remembered(thing, look) if look.present else dict(thing.seen or {}),
+            look.reason,
+            look.seen_at,
+        )
+        rows[thing.secret].append(row)
+    return rows
+
+
+def remembered(thing: Watched, look: Observation) -> dict[str, Any]:
+    """What was seen, with the fields that a cloud tells only once (a private key) kept from before."""
+    once = {name: (thing.seen or {})[name] for name in type_of(thing.type).told_once if name in (thing.seen or {})}
+    return {**once, **look.properties}
+
+
+def _properties(looks: Sequence[tuple[Watched, Observation]]) -> dict[bool, list[tuple[str, str, dict[str, Any]]]]:
+    """Key of the row, name of the resource, property -> observed value; by whether they hold secrets."""
+    observed: dict[bool, list[tuple[str, str, dict[str, Any]]]] = defaultdict(list)
+    for thing, look in looks:
+        kind = type_of(thing.type)
+        seen = Thing(thing.key, thing.name, thing.name, kind.complete(thing.properties), look, thing.handle)
+        observed[thing.secret].append((thing.key, thing.name, kind.observed_properties(seen)))
+    return observed
+
+
+@prepared
+def _hold_alive(keys: Sequence[str]) -> Select[Any]:
+    """Keep the rows that are there from other writers."""
+    return held_back(select(_resource.c.key).where(_resource.c.key.in_(keys)))
+
+
+def differs(thing: Watched, look: Observation) -> bool:
+    """Is this look news? What is unknown is no news after something known: nothing is recreated for it (CV9)."""
+    if look.presence is Presence.UNKNOWN:
+        return False
+    if look.presence.value != thing.presence:
+        return True
+    if not look.present:
+        return False
+    now = remembered(thing, look)
+    return now != thing.seen and schema.as_stored(now) != thing.seen

@@ -1,0 +1,282 @@
+"""Loading the rows of one shard, and recording what became of them, each in one go."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from itertools import chain
+from operator import attrgetter
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, CursorResult, Dialect, Row, Select, select
+
+from homeostat.model.errors import Superseded
+from homeostat.model.observed import Observation, Presence
+from homeostat.model.plan import Event, Part
+from homeostat.model.status import Status
+from homeostat.model.world import Resource, Seen
+from homeostat.store import events, schema
+from homeostat.store.database import Database
+from homeostat.store.shards import orphans, retained
+from homeostat.store.shards.orphans import Forsaken
+from homeostat.store.shards.retained import Retained
+from homeostat.store.sql import bulk
+from homeostat.store.sql.prepared import prepared
+
+COLUMNS = tuple(each.name for each in fields(Resource))
+OUTCOME_COLUMNS = (
+    "handle",
+    "revision",
+    "action",
+    "status",
+    "reason",
+    "replaced_by",
+    "acted_at",
+    "due_at",
+    "attempts",
+    "retries",
+    "changed",
+    "resolved",
+    "judged",
+    "updated_at",
+)
+"""What an act can change; the other columns change only with an intent, and need not be written again."""
+
+FETCHED = 500
+"""Rows asked of the driver at once."""
+
+SEEN_COLUMNS = ("handle", "presence", "object", "reason", "number", "seen_at")
+
+_resource = schema.resource
+_observed = schema.resource_observed
+_properties = schema.resource_properties_observed
+_values_of = attrgetter(*COLUMNS)
+_FULL = (*(name for name in COLUMNS if name not in ("key", "version")), "version", "key")
+_full_of = attrgetter(*_FULL)
+_OUTCOME = (*OUTCOME_COLUMNS, "version", "key")
+_outcome_of = attrgetter(*_OUTCOME)
+_SEEN = ("key", "stack_id", "resource_name", *SEEN_COLUMNS)
+_PROPERTY = ("id", "prop_name", "stack_id", "resource_name", "prop_value", "since")
+
+
+@dataclass(slots=True)
+class Writes:
+    """What one transaction of a pass stores. A row is stored once, however often it changed since the last time.
+
+    full — rows whose every column may have changed; outcomes — rows in which only what an act can change did; unborn —
+    keys of rows that went before they were stored;
+    seen, properties — observations and observed properties; spared — tokens of things that stay; retained —
+    such things, when their row goes; parts — of the snapshot that is taken of the stack.
+    """
+
+    inserted: dict[str, Resource] = field(default_factory=dict)
+    full: dict[str, Resource] = field(default_factory=dict)
+    outcomes: dict[str, Resource] = field(default_factory=dict)
+    removed: dict[str, Resource] = field(default_factory=dict)
+    unborn: set[str] = field(default_factory=set)
+    seen: dict[str, tuple[Resource, Seen]] = field(default_factory=dict)
+    properties: list[tuple[Resource, dict[str, Any]]] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    forsaken: list[Forsaken] = field(default_factory=list)
+    spared: list[str] = field(default_factory=list)
+    retained: list[Retained] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.inserted) + len(self.full) + len(self.outcomes) + len(self.removed)
+
+    @property
+    def empty(self) -> bool:
+        """Is there nothing to be stored?"""
+        return not any(getattr(self, each.name) for each in fields(self))
+
+    def rows(self) -> Iterator[Resource]:
+        """Those that are there afterwards."""
+        return chain(self.inserted.values(), self.full.values(), self.outcomes.values())
+
+    def insert(self, row: Resource) -> None:
+        self.inserted[row.key] = row
+
+    def intend(self, row: Resource) -> None:
+        if row.key not in self.inserted:
+            self.outcomes.pop(row.key, None)
+            self.full[row.key] = row
+
+    def conclude(self, row: Resource) -> None:
+        if row.key not in self.inserted and row.key not in self.full:
+            self.outcomes[row.key] = row
+
+    def remove(self, row: Resource) -> None:
+        if row.key in self.inserted:
+            self.unborn.add(row.key)
+        else:
+            self.removed[row.key] = row
+        for rows in (self.inserted, self.full, self.outcomes, self.seen):
+            rows.pop(row.key, None)
+
+
+Rows = tuple[dict[str, Resource], dict[str, Seen]]
+"""Rows and their newest observations, each by the key of the row."""
+
+
+def load_rows(tx: Connection, stack_id: str, number: int) -> Rows:
+    """All rows of a shard."""
+    return _rows(_of_shard(tx, stack_id, number))
+
+
+def load_where(tx: Connection, *where: ColumnElement[bool]) -> Rows:
+    """Rows that meet all conditions, in the order they were made."""
+    return _rows(tx.execute(_chosen(*where)))
+
+
+@prepared
+def _of_shard(stack_id: str, number: int) -> Select[Any]:
+    return _chosen(_resource.c.stack_id == stack_id, _resource.c.shard == number)
+
+
+def _chosen(*where: ColumnElement[bool]) -> Select[Any]:
+    observed = (_observed.c[name] for name in ("presence", "handle", "object", "seen_at", "reason", "number"))
+    return (
+        select(
+            *(_resource.c[name] for name in COLUMNS),
+            *(column.label(f"seen_{column.name}") for column in observed),
+        )
+        .outerjoin(_observed, _observed.c.key == _resource.c.key)
+        .where(*where)
+        .order_by(_resource.c.shard, _resource.c.born, _resource.c.key)
+    )
+
+
+def _rows(found: CursorResult[*tuple[Any, ...]]) -> Rows:
+    rows: dict[str, Resource] = {}
+    seen: dict[str, Seen] = {}
+    width = len(COLUMNS)
+    for values in chain.from_iterable(found.partitions(FETCHED)):
+        row = Resource(*values[:width])
+        rows[row.key] = row
+        presence, handle, thing, seen_at, reason, number = values[width:]
+        if presence is not None:
+            seen[row.key] = Seen(Observation(Presence(presence), handle, thing, seen_at, reason), number)
+    return rows, seen
+
+
+def encode_new(db: Database, rows: Iterable[Resource], *, secret: bool = False) -> bulk.Encoded:
+    """New rows of a new stack, to be stored later. secret — they may hold secrets."""
+    return bulk.encode_insert(db.engine.dialect, _resource, COLUMNS, map(_values_of, rows), secret=secret)
+
+
+def held(tx: Connection, handles: Sequence[str]) -> list[Row[Any]]:
+    """Who has things with these handles, in all projects, by the rows of live stacks: handle, type, name of the
+    resource, name and project of the stack. What merely stands for somebody else's thing does not have it."""
+    stack = schema.stack
+    named = (stack.c.name.label("stack_name"), stack.c.project)
+    living = (stack.c.deleted_at.is_(None), _resource.c.external_id.is_(None))
+    chosen = select(_resource.c.handle, _resource.c.type, _resource.c.name, *named)
+    chosen = chosen.join(stack, stack.c.id == _resource.c.stack_id)
+    return list(tx.execute(chosen.where(_resource.c.handle.in_(handles), *living)))
+
+
+def failed_names(tx: Connection, stack_id: str) -> set[str]:
+    """Names of the resources of a stack that are FAILED and were not replaced."""
+    failed = (_resource.c.status == Status.FAILED, _resource.c.replaced_by.is_(None))
+    return set(tx.execute(select(_resource.c.name).where(_resource.c.stack_id == stack_id, *failed)).scalars())
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Writes of one stack, written out as the database takes them: no time of a transaction goes into that.
+
+    rows — statements about rows; changed — how many rows all of them but the first have to change."""
+
+    stack_id: str
+    writes: Writes
+    now: float
+    rows: Sequence[bulk.Encoded]
+    changed: int
+    seen: Sequence[bulk.Encoded]
+
+
+def prepare(db: Database, stack_id: str, writes: Writes, now: float, *, secret: bool | None = None) -> Prepared:
+    """What `store` stores. secret — column of `stack`: unless it is False, rows may hold secrets."""
+    sealed, dialect = secret is not False, db.engine.dialect
+    inserted = bulk.encode_insert(dialect, _resource, COLUMNS, map(_values_of, writes.inserted.values()), secret=sealed)
+    changes = [
+        bulk.encode_update(dialect, _resource, columns, map(values_of, rows.values()), secret=sealed)
+        for columns, values_of, rows in ((_FULL, _full_of, writes.full), (_OUTCOME, _outcome_of, writes.outcomes))
+    ]
+    seen = _encode_seen(dialect, stack_id, writes, now, sealed)
+    removed = bulk.encode_delete(dialect, _resource, ((row.key, row.version) for row in writes.removed.values()))
+    changed = len(writes.full) + len(writes.outcomes) + len(writes.removed)
+    return Prepared(stack_id, writes, now, (inserted, *changes, removed), changed, seen)
+
+
+def record(
+    db: Database, tx: Connection, stack_id: str, writes: Writes, now: float, *, secret: bool | None = None
+) -> None:
+    """Store it all at once. secret — see `prepare`. Fails: as `store`."""
+    store(db, tx, prepare(db, stack_id, writes, now, secret=secret))
+
+
+def store(db: Database, tx: Connection, prepared: Prepared) -> None:
+    """Store it all. Fails: Superseded when a row was changed by somebody else since it was read (load again)."""
+    writes = prepared.writes
+    inserted, *changes = prepared.rows
+    inserted.store(tx)
+    changed = sum(each.store(tx) for each in changes)
+    if changed != prepared.changed:
+        raise Superseded(f"{prepared.changed - changed} of {prepared.changed} rows were changed by another writer")
+    for row in chain(writes.full.values(), writes.outcomes.values()):
+        row.version += 1
+    for each in prepared.seen:
+        each.store(tx)
+    orphans.add(db, tx, writes.forsaken, prepared.now)
+    if writes.spared:
+        orphans.drop(tx, writes.spared)
+    retained.add(db, tx, writes.retained, prepared.now)
+    events.append(tx, prepared.stack_id, writes.events, prepared.now)
+
+
+def _encode_seen(
+    dialect: Dialect, stack_id: str, writes: Writes, now: float, secret: bool
+) -> tuple[bulk.Encoded, bulk.Encoded]:
+    """Observations, and observed properties."""
+    looks = (
+        (
+            row.key,
+            stack_id,
+            row.name,
+            seen.observation.handle,
+            seen.observation.presence.value,
+            seen.observation.properties,
+            seen.observation.reason,
+            seen.number,
+            seen.observation.seen_at,
+        )
+        for row, seen in writes.seen.values()
+    )
+    unless = "excluded.seen_at < t.seen_at"
+    observed = bulk.encode_upsert(dialect, _observed, _SEEN, looks, key=("key",), unless=unless, secret=secret)
+    gone = writes.removed.keys() | writes.unborn
+    looked = [(row.key, row.name, seen) for row, seen in writes.properties if row.key not in gone]
+    return observed, encode_properties(dialect, stack_id, looked, now, secret)
+
+
+def encode_properties(
+    dialect: Dialect,
+    stack_id: str,
+    observed: Sequence[tuple[str, str, dict[str, Any]]],
+    now: float,
+    secret: bool,
+    *,
+    only_alive: bool = False,
+) -> bulk.Encoded:
+    """(row key, resource name, property -> observed value) for `resource_properties_observed` (CV1), and since when it
+    has been so. secret — they hold secrets; only_alive — rows may be gone when it is stored."""
+    rows = {
+        (key, prop): (key, prop, stack_id, name, value, now)
+        for key, name, properties in observed
+        for prop, value in properties.items()
+    }
+    same = "coalesce(excluded.prop_value, '') = coalesce(t.prop_value, '')"
+    key = ("id", "prop_name")
+    where = "EXISTS (SELECT 1 FROM resource WHERE resource.key = {id})" if only_alive else ""
+    values = rows.values()
+    return bulk.encode_upsert(dialect, _properties, _PROPERTY, values, key=key, unless=same, where=where, secret=secret)

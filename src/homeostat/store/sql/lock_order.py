@@ -1,0 +1,43 @@
+"""Several rows locked in the one order that everybody keeps (ADR 0057). SQLite's writers exclude one another anyway."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, select, tuple_
+
+from homeostat.store import schema
+from homeostat.store.sql.prepared import prepared
+
+
+def take_shards(tx: Connection, *where: ColumnElement[bool]) -> None:
+    """Those that meet all conditions: from the deepest nested stack up, in one stack by number."""
+    if tx.dialect.name != "sqlite":
+        tx.execute(_in_order(*where))
+
+
+def take(tx: Connection, these: Sequence[tuple[str, int]]) -> None:
+    """These shards, each a stack and a number, in the same order."""
+    if tx.dialect.name != "sqlite":
+        _these(tx, these)
+
+
+@prepared
+def _these(these: Sequence[tuple[str, int]]) -> Select[Any]:
+    return _in_order(tuple_(schema.shard.c.stack_id, schema.shard.c.number).in_(these))
+
+
+def _in_order(*where: ColumnElement[bool]) -> Select[Any]:
+    shard, stack = schema.shard, schema.stack
+    chosen = select(shard.c.number).join(stack, stack.c.id == shard.c.stack_id).where(*where)
+    chosen = chosen.order_by(stack.c.depth.desc(), shard.c.stack_id, shard.c.number)
+    return chosen.with_for_update(of=shard, key_share=True)
+
+
+def take_tree(tx: Connection, tree: Select[Any]) -> None:
+    """Stacks and all their shards. tree — selects the ids of the stacks."""
+    if tx.dialect.name == "sqlite":
+        return
+    stack = schema.stack
+    rows = select(stack.c.id).where(stack.c.id.in_(tree)).order_by(stack.c.depth, stack.c.id)
+    tx.execute(rows.with_for_update(key_share=True))
+    take_shards(tx, schema.shard.c.stack_id.in_(tree))

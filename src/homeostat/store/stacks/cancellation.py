@@ -1,0 +1,63 @@
+"""Cancelling: a stack, and at once all that is nested in it, stops being made or changed."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, select, update
+
+from homeostat.model.status import Action, Status
+from homeostat.store import events, schema
+from homeostat.store.database import Database, held_back
+from homeostat.store.shards import shards
+from homeostat.store.stacks import stacks
+
+CANCELLED = frozenset({Action.CREATE, Action.UPDATE})
+"""What can be cancelled; what is being deleted goes on."""
+MAKING = CANCELLED | {Action.ADOPT, Action.RESTORE, Action.ROLLBACK}
+"""Actions that make things."""
+
+
+def cancel(
+    db: Database,
+    tx: Connection,
+    stack: Row[Any],
+    now: float,
+    reason: str = "",
+    actions: Collection[Action] = CANCELLED,
+) -> None:
+    """FAIL a stack, and all below it that are being made or changed, as they are.
+
+    stack — its row, locked; reason — told of each, where it is not that somebody cancelled it; actions — that end.
+    What has begun comes to its end; nothing new is begun, and no batch of a rolling update follows. The rows of stacks
+    are locked from the top, their shards woken from below, as everybody does who takes several.
+    """
+    table = schema.stack
+    busy = (table.c.status == Status.IN_PROGRESS, table.c.action.in_(sorted(actions)))
+    tree = select(table.c.id, table.c.name, table.c.action, table.c.depth, table.c.parent_id)
+    tree = tree.where(table.c.id.in_(stacks.below(stack.id)), *busy).order_by(table.c.depth, table.c.id)
+    found = list(tx.execute(held_back(tree)))
+    for action in sorted(actions):
+        _end(tx, [each for each in found if each.action == action], action, now, reason)
+    levels: dict[int, set[str]] = defaultdict(set)
+    for each in found:
+        levels[each.depth].add(each.id)
+        if each.parent_id is not None:  # whose resource it is
+            levels[each.depth - 1].add(each.parent_id)
+    for depth in sorted(levels, reverse=True):
+        for some in _portions(sorted(levels[depth])):
+            shards.wake_all(tx, some, now, shards.USER)
+
+
+def _end(tx: Connection, found: Sequence[Row[Any]], action: str, now: float, reason: str) -> None:
+    reason = reason or f"Stack {action} cancelled"
+    ended = {"status": Status.FAILED, "reason": reason, "deadline": None, "step_at": None}
+    for some in _portions([each.id for each in found]):
+        tx.execute(update(schema.stack).where(schema.stack.c.id.in_(some)).values(**ended))
+    for each in found:
+        told = stacks.stack_event(each.id, each.name, action, Status.FAILED, reason)
+        events.append(tx, each.id, [told], now)
+
+
+def _portions(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (ids[start : start + stacks.ASKED_MAX] for start in range(0, len(ids), stacks.ASKED_MAX))

@@ -1,0 +1,106 @@
+"""Files of revisions: texts by their hash, kept once however many revisions name them.
+
+A stack nested in others has all files of the one above it, hundreds where deployments are large: those are neither read
+nor stored again for each stack.
+"""
+
+import hashlib
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from cachetools import LRUCache
+from sqlalchemy import Connection, Engine, Select, Text, select, type_coerce
+from sqlalchemy.engine.interfaces import Dialect
+
+from homeostat.store import schema
+from homeostat.store.database import Database
+from homeostat.store.encryption.sealed_cells import Keyring, keys_of
+from homeostat.store.schema import cell_of
+from homeostat.store.sql.prepared import prepared
+
+Rows = Sequence[Mapping[str, str]]
+"""Of the table, written out."""
+REMEMBERED_MAX = 32 * 1024 * 1024
+"""Characters of texts that a process remembers of one database."""
+
+
+class StoredFiles(dict[str, str]):
+    """Texts by name, as they are stored. hashes — by name."""
+
+    def __init__(self, texts: Mapping[str, str], hashes: Mapping[str, str]) -> None:
+        super().__init__(texts)
+        self.hashes = hashes
+
+
+class _Remembered:
+    """Texts by hash, which never change, as read with these keys. Safe to share between threads."""
+
+    def __init__(self, keys: Keyring) -> None:
+        self.keys = keys
+        self._texts: LRUCache[str, str] = LRUCache(REMEMBERED_MAX, lambda text: min(len(text) + 100, REMEMBERED_MAX))
+        self._lock = threading.Lock()
+
+    def among(self, hashes: set[str]) -> dict[str, str]:
+        with self._lock:
+            return {each: text for each in hashes if (text := self._texts.get(each)) is not None}
+
+    def add(self, texts: Mapping[str, str]) -> None:
+        with self._lock:
+            self._texts.update(texts)
+
+
+_REMEMBERED: WeakKeyDictionary[Engine, _Remembered] = WeakKeyDictionary()
+
+
+def load(tx: Connection, hashes: Mapping[str, str]) -> StoredFiles:
+    """Texts of these names. hashes — by name. Fails: KeyError for one that is not stored; Unreadable."""
+    if not hashes:
+        return StoredFiles({}, hashes)
+    remembered = _remembered(tx)
+    wanted = set(hashes.values())
+    texts = remembered.among(wanted)
+    missing = wanted - texts.keys()
+    if missing:
+        read = {row.hash: row.content for row in _contents(tx, sorted(missing))}
+        remembered.add(read)
+        texts |= read
+    return StoredFiles({name: texts[each] for name, each in hashes.items()}, hashes)
+
+
+@prepared
+def _contents(hashes: Sequence[str]) -> Select[Any]:
+    return select(schema.file.c.hash, schema.file.c.content).where(schema.file.c.hash.in_(hashes))
+
+
+def _remembered(tx: Connection) -> _Remembered:
+    keys = keys_of(tx.dialect)
+    found = _REMEMBERED.get(tx.engine)
+    if found is None or found.keys is not keys:
+        found = _REMEMBERED[tx.engine] = _Remembered(keys)
+    return found
+
+
+def write_out(dialect: Dialect, files: Mapping[str, str]) -> tuple[Mapping[str, str], Rows]:
+    """Hashes of texts by name, and the rows that are to be stored.
+
+    Those that were read from a revision are there: it is in use, and files go only when no revision names them.
+    """
+    if isinstance(files, StoredFiles):
+        return files.hashes, []
+    hashes = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in files.items()}
+    contents = {hashes[name]: text for name, text in files.items()}
+    column = schema.file.c.content
+    return hashes, [{"hash": each, "content": cell_of(dialect, column, text)} for each, text in contents.items()]
+
+
+def store(db: Database, tx: Connection, rows: Rows) -> None:
+    """Keep texts. A file that is there already stays, unless it is sealed with another key, which may be lost."""
+    if not rows:
+        return
+    new = db.insert(schema.file)
+    there, wanted = type_coerce(schema.file.c.content, Text), type_coerce(new.excluded.content, Text)
+    tx.execute(
+        new.on_conflict_do_update(index_elements=["hash"], set_={"content": wanted}, where=there != wanted), rows
+    )

@@ -1,0 +1,157 @@
+"""Locked stacks: the one place where whatever would change them is refused (LK2). See `schema.stack` for `lock`.
+
+A lock is written to a stack and to all nested in it at once, so the row of a stack says all there is to know.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row, or_, select, update
+
+from homeostat.model.errors import Rejected
+from homeostat.model.status import Action, Status, joined
+from homeostat.model.world import StackFacts
+from homeostat.store import schema
+from homeostat.store.database import Database
+from homeostat.store.stacks import stacks
+
+Lock = Mapping[str, Any]
+"""See `schema.stack`."""
+
+
+def changeable(db: Database, tx: Connection, stack_id: str) -> Row[Any]:
+    """The row of a live stack that may be changed, kept from other writers until the end of the transaction.
+
+    Whatever changes a stack, or what is in it, begins with this. Fails: Rejected — EntityNotFound; StackLocked.
+    """
+    row = stacks.live(db, tx, stack_id)
+    check_unlocked(row)
+    return row
+
+
+def removable(db: Database, tx: Connection, stack_id: str) -> Row[Any]:
+    """The same for a stack that is to be deleted: that is a way out where locking or unlocking has failed (LK4)."""
+    row = stacks.live(db, tx, stack_id)
+    if row.status != Status.FAILED or row.parent_id is not None:
+        check_unlocked(row)
+    return row
+
+
+def check_unlocked(stack: Row[Any]) -> None:
+    """Fails: Rejected (StackLocked) naming who locked it, why, until when, and what to do."""
+    if stack.lock is None:
+        return
+    nested = f", with the stack {stack.root_id} that it is nested in" if stack.parent_id is not None else ""
+    unlocked = stack.root_id if stack.parent_id is not None else stack.name
+    remedy = f"unlock it first (`openstack stack unlock {unlocked}`)"
+    raise Rejected("StackLocked", f"The stack {stack.name} is locked{nested}{told(stack.lock)}: {remedy}.")
+
+
+def lock(
+    db: Database, tx: Connection, stack_id: str, wanted: Lock, breaks: Callable[[Lock], bool], timeout_s: float
+) -> None:
+    """Lock a stack and all that is nested in it, or give it another lock (LK1, LK4).
+
+    breaks — may whoever asks take this lock away? Fails: Rejected — EntityNotFound; NotSupported for a nested stack;
+    ActionInProgress; StackLocked where unlocking has failed; Forbidden for a lock of others.
+    """
+    stack = _root(db, tx, stack_id)
+    if stack.lock is not None and stack.action == Action.UNLOCK:
+        state = joined(stack.action, stack.status)
+        raise Rejected("StackLocked", f"The stack {stack.name} is {state}: unlock it once more, or delete it.")
+    _check_final(tx, stack)
+    _check_owner(stack, breaks)
+    table, tree = schema.stack, stacks.below(stack_id)
+    tx.execute(update(table).where(table.c.id.in_(tree), table.c.lock.is_(None)).values(lock=wanted))
+    telling = or_(table.c.status == Status.FAILED, table.c.suspended.is_(True), table.c.lock.is_not(None))
+    for each in list(tx.execute(select(table).where(table.c.id.in_(tree), telling))):
+        tx.execute(update(table).where(table.c.id == each.id).values(lock=kept(wanted, each)))
+    stacks.maintain(db, tx, stack, Action.LOCK, db.now_of(tx), timeout_s, lock=kept(wanted, stack))
+
+
+def kept(wanted: Lock | None, stack: Row[Any]) -> Lock | None:
+    """A lock as this stack keeps it: with what it said before, where that is to be told again once it is unlocked.
+
+    wanted — the lock of the stack that it is nested in, or its own new one; stack — its row as it is now.
+    """
+    if wanted is None:
+        return None
+    before = (stack.lock or {}).get(stacks.BEFORE)
+    told = stack.action not in (Action.LOCK, Action.UNLOCK) and (stack.status == Status.FAILED or stack.suspended)
+    if before is None and told:
+        # One that is suspended may have been checked since: that it is suspended is what must not be hidden.
+        action = stack.action if stack.status == Status.FAILED else Action.SUSPEND
+        reason = stack.reason if action == stack.action else f"Stack {action} completed successfully"
+        before = {"action": action, "status": stack.status, "reason": reason}
+    return plain(wanted) if before is None else {**wanted, stacks.BEFORE: before}
+
+
+def plain(lock: Lock | None) -> Lock | None:
+    """A lock without what only one stack keeps with it."""
+    return None if lock is None else {name: value for name, value in lock.items() if name != stacks.BEFORE}
+
+
+def unlock(db: Database, tx: Connection, stack_id: str, breaks: Callable[[Lock], bool], timeout_s: float) -> None:
+    """Take its lock from a stack and from all that is nested in it.
+
+    Fails: Rejected — EntityNotFound; NotSupported for a nested stack; StackNotLocked; ActionInProgress; Forbidden.
+    """
+    stack = _root(db, tx, stack_id)
+    if stack.lock is None:
+        raise Rejected("StackNotLocked", f"The stack {stack.name} is not locked.")
+    _check_final(tx, stack)
+    _check_owner(stack, breaks)
+    stacks.maintain(db, tx, stack, Action.UNLOCK, db.now_of(tx), timeout_s, lock=stack.lock)
+
+
+def _root(db: Database, tx: Connection, stack_id: str) -> Row[Any]:
+    stack = stacks.live(db, tx, stack_id)
+    if stack.parent_id is not None:
+        message = f"A nested stack is locked and unlocked with the stack {stack.root_id} that it is nested in."
+        raise Rejected("NotSupported", message)
+    return stack
+
+
+def _check_final(tx: Connection, stack: Row[Any]) -> None:
+    """Fails: Rejected (ActionInProgress) while something of it goes on."""
+    if stack.status == Status.IN_PROGRESS:
+        message = f"Stack {stack.name} already has an action ({stack.action}) in progress."
+        raise Rejected("ActionInProgress", message)
+    table = schema.stack
+    busy = (table.c.root_id == stack.id, table.c.deleted_at.is_(None), table.c.status == Status.IN_PROGRESS)
+    nested = tx.execute(select(table.c.name, table.c.action).where(*busy).limit(1)).first()
+    if nested is not None:
+        message = f"Stack {nested.name}, nested in {stack.name}, has an action ({nested.action}) in progress."
+        raise Rejected("ActionInProgress", message)
+
+
+def _check_owner(stack: Row[Any], breaks: Callable[[Lock], bool]) -> None:
+    if stack.lock is not None and not breaks(stack.lock):
+        message = f"The stack {stack.name} is locked{told(stack.lock)}: only they, or an admin, may take that away."
+        raise Rejected("Forbidden", message)
+
+
+def is_over(stack: StackFacts, now: float) -> bool:
+    """Is the time of its lock over?"""
+    at = stack.lock_ends_at
+    return at is not None and at <= now and stack.status != Status.IN_PROGRESS
+
+
+def take_away(db: Database, tx: Connection, stack_id: str, now: float, timeout_s: float) -> None:
+    """Unlock a stack whose lock is over still."""
+    row = stacks.for_update(db, tx, stack_id)
+    if row is not None and row.deleted_at is None and is_over(stacks.facts(row), now):
+        stacks.maintain(db, tx, row, Action.UNLOCK, now, timeout_s, lock=row.lock)
+
+
+def told(lock: Lock) -> str:
+    """Who has locked it, why and until when, to be put after `locked`."""
+    owner = f" by {lock['owner']}" if lock.get("owner") else ""
+    until = f" until {_time(lock['expires_at'])}" if lock.get("expires_at") else ""
+    reason = f" ({lock['reason']})" if lock.get("reason") else ""
+    return f"{owner}{until}{reason}"
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,68 @@
+"""How nested stacks stand, for the resources that they are the reality of."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Select, and_, func, select
+
+from homeostat.store import schema
+from homeostat.store.sql.prepared import prepared
+from homeostat.store.stacks import stacks
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a stack stands, for the resource that it is the reality of. changes — moves whenever its shards were woken,
+    or stored anything; failures — how many of its resources are FAILED; skip — names that no member of the group may
+    have.
+    """
+
+    name: str
+    project: str
+    action: str
+    status: str
+    reason: str
+    skip: Sequence[str]
+    changes: int
+    failures: int
+    suspended: bool
+
+
+def of(tx: Connection, stack_ids: Sequence[str]) -> dict[str, Standing]:
+    """Of each of these stacks that lives: the same few questions for one as for a thousand."""
+    return {
+        stack_id: each
+        for start in range(0, len(stack_ids), stacks.ASKED_MAX)
+        for stack_id, each in _standing(tx, stack_ids[start : start + stacks.ASKED_MAX]).items()
+    }
+
+
+def _standing(tx: Connection, stack_ids: Sequence[str]) -> dict[str, Standing]:
+    counts = {stack_id: (int(changes), int(failures)) for stack_id, changes, failures in _counts(tx, stack_ids)}
+    found = {}
+    for stack_id, name, project, action, status, reason, suspended, template in _said(tx, stack_ids):
+        skip = (template or {}).get("skip", [])
+        counted = counts.get(stack_id, (0, 0))
+        found[stack_id] = Standing(name, project, action, status, reason, skip, *counted, suspended)
+    return found
+
+
+@prepared
+def _counts(stack_ids: Sequence[str]) -> Select[Any]:
+    """What moves with changes, and how many resources are FAILED, by stack. A pass that merely asks whether something
+    is over moves nothing; a look of observers that is news is a wake-up."""
+    shard = schema.shard
+    changes = func.sum(shard.c.stored + shard.c.wakes)
+    counts = select(shard.c.stack_id, changes, func.sum(shard.c.failures))
+    return counts.where(shard.c.stack_id.in_(stack_ids)).group_by(shard.c.stack_id)
+
+
+@prepared
+def _said(stack_ids: Sequence[str]) -> Select[Any]:
+    """What stacks say of themselves, and of the group that they are, if any."""
+    stack, revision = schema.stack, schema.revision
+    group = and_(revision.c.stack_id == stack.c.id, revision.c.number == stack.c.revision, revision.c.kind == "group")
+    columns = (stack.c.id, stack.c.name, stack.c.project, stack.c.action, stack.c.status, stack.c.reason)
+    chosen = select(*columns, stack.c.suspended, revision.c.template).outerjoin(revision, group)
+    return chosen.where(stack.c.id.in_(stack_ids), stack.c.deleted_at.is_(None))

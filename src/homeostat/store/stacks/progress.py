@@ -1,0 +1,140 @@
+"""How far stacks have come and how fast: a few short rows, however large they are (CV19)."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, or_, select
+
+from homeostat.planner.report.estimate import Happened
+from homeostat.store import schema
+from homeostat.store.operation import workers
+
+STACKS_MAX = 1000
+"""More nested stacks than this are not counted."""
+EVENTS_MAX = 1000
+PROJECT_EVENTS_MAX = 2000
+
+_stack, _shard, _event = schema.stack, schema.shard, schema.event
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Sums over shards. unsettled — some of them have not been at rest at the newest revision."""
+
+    planned: int
+    done: int
+    unsettled: bool
+
+
+def below(tx: Connection, stack_id: str, depth: int) -> list[Row[Any]] | None:
+    """Id, revision, parent and name there of the live stacks below, down to so many levels, upper ones first; None when
+    they are too many."""
+    found: list[Row[Any]] = []
+    parents = [stack_id]
+    for _ in range(depth):
+        columns = (_stack.c.id, _stack.c.revision, _stack.c.parent_id, _stack.c.parent_name)
+        chosen = select(*columns).where(_stack.c.parent_id.in_(parents), _stack.c.deleted_at.is_(None))
+        children: list[Row[Any]] = list(tx.execute(chosen.limit(STACKS_MAX + 1 - len(found))))
+        found += children
+        if len(found) > STACKS_MAX:
+            return None
+        if not children:
+            break
+        parents = [child.id for child in children]
+    return found
+
+
+def counted(tx: Connection, stack_ids: Collection[str]) -> Counted:
+    """Of these stacks together."""
+    sums = (
+        select(
+            func.coalesce(func.sum(_shard.c.planned), 0),
+            func.coalesce(func.sum(_shard.c.done), 0),
+            func.count().filter(_shard.c.settled_revision < _stack.c.revision),
+        )
+        .join(_stack, _stack.c.id == _shard.c.stack_id)
+        .where(_shard.c.stack_id.in_(stack_ids))
+    )
+    planned, done, unsettled = tx.execute(sums).one()
+    return Counted(int(planned), int(done), unsettled > 0)
+
+
+def unfinished(tx: Connection, stack_id: str) -> list[Row[Any]]:
+    """Number, planned and done of the shards of a stack in which not everything is done."""
+    chosen = select(_shard.c.number, _shard.c.planned, _shard.c.done)
+    return list(tx.execute(chosen.where(_shard.c.stack_id == stack_id, _shard.c.done < _shard.c.planned)))
+
+
+def unrested(tx: Connection, stack_ids: Collection[str]) -> set[str]:
+    """Those of the stacks in which something is not done."""
+    chosen = select(_shard.c.stack_id).where(_shard.c.stack_id.in_(stack_ids), _shard.c.done < _shard.c.planned)
+    return set(tx.execute(chosen.distinct()).scalars())
+
+
+def moving(tx: Connection, stack: Row[Any], now: float, first: int, limit: int) -> list[Row[Any]]:
+    """Shards from number `first` on in which something may be not at rest, or be left alone though it differs: since
+    the stack is locked or suspended, by its switches, or because its environment restricts what would bring it back,
+    which stacks of one shard may have."""
+    chosen = select(_shard).where(_shard.c.stack_id == stack.id, _shard.c.number >= first)
+    left_alone = stack.lock is not None or stack.suspended or not stack.converge or stack.exceptions
+    if stack.shards > 1 and not left_alone:
+        chosen = chosen.where(
+            or_(
+                _shard.c.settled_revision < stack.revision,
+                _shard.c.done < _shard.c.planned,
+                _shard.c.failures > 0,
+                _shard.c.reason != "",
+                _shard.c.wake_at <= now,
+            )
+        )
+    return list(tx.execute(chosen.order_by(_shard.c.number).limit(limit)))
+
+
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """Why things could not be looked at, and when all of them last were, if ever."""
+
+    reason: str
+    looked_at: float | None
+
+
+def unseen(tx: Connection, stack_id: str) -> Unseen | None:
+    """Of the shard that was not seen for longest; None where the newest look at each went well."""
+    chosen = select(_shard.c.blind, _shard.c.looked_at).where(_shard.c.stack_id == stack_id, _shard.c.blind != "")
+    row = tx.execute(chosen.order_by(func.coalesce(_shard.c.looked_at, 0.0)).limit(1)).first()
+    return None if row is None else Unseen(row.blind, row.looked_at)
+
+
+def happened(tx: Connection, stack_id: str) -> list[Happened]:
+    """The newest events of a stack's resources, in their order."""
+    chosen = select(*_told()).where(_event.c.stack_id == stack_id, _event.c.key != "")
+    return _happened(list(tx.execute(chosen.order_by(_event.c.seq.desc()).limit(EVENTS_MAX))))
+
+
+def happened_in(tx: Connection, project: str) -> list[tuple[str, Happened]]:
+    """Of the newest events, those of resources of this project, in their order, each with the id of its stack."""
+    newest = select(func.max(_event.c.seq)).scalar_subquery()
+    chosen = (
+        select(_event.c.stack_id, *_told())
+        .join(_stack, _stack.c.id == _event.c.stack_id)
+        .where(_event.c.seq > newest - PROJECT_EVENTS_MAX, _stack.c.project == project, _event.c.key != "")
+        .order_by(_event.c.seq)
+    )
+    return [(stack_id, Happened(*told)) for stack_id, *told in tx.execute(chosen)]
+
+
+def _told() -> Sequence[Any]:
+    return [_event.c[name] for name in ("key", "type", "action", "status", "at")]
+
+
+def _happened(rows: Sequence[Row[Any]]) -> list[Happened]:
+    return [Happened(*row) for row in reversed(rows)]
+
+
+def manned(tx: Connection, now: float) -> bool:
+    """Is any worker alive, or has one a shard now?"""
+    if any(worker.is_alive(now) for worker in workers.listed(tx)):
+        return True
+    working = select(_shard.c.number).where(_shard.c.lease_until > now).limit(1)
+    return tx.execute(working).first() is not None

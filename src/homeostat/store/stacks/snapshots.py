@@ -1,0 +1,162 @@
+"""Snapshots of stacks, and what the clouds keep for them. Every function works inside the transaction it is given.
+
+Who takes several rows takes those of stacks first, then of shards, and a snapshot last.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, delete, func, insert, select, update
+
+from homeostat.model.plan import Part, snapshots_of
+from homeostat.model.status import Action, Status
+from homeostat.store import schema
+from homeostat.store.database import Database, held_back
+from homeostat.store.shards import orphans
+from homeostat.store.shards.orphans import Forsaken
+from homeostat.store.sql import notices
+from homeostat.store.sql.prepared import prepared
+
+AGAIN_S = 5.0
+"""Time between looks at what is being deleted."""
+
+_snapshot = schema.snapshot
+_part = schema.snapshot_part
+
+
+def add(tx: Connection, id: str, stack_id: str, revision: int, name: str | None, now: float) -> None:
+    """Store one that is about to be taken."""
+    values = {"id": id, "stack_id": stack_id, "revision": revision, "name": name, "created_at": now}
+    started = f"Stack {Action.SNAPSHOT} started"
+    tx.execute(insert(_snapshot), {**values, "action": Action.CREATE, "status": Status.IN_PROGRESS, "reason": started})
+
+
+def get(tx: Connection, stack_id: str, id: str) -> Row[Any] | None:
+    return tx.execute(select(_snapshot).where(_snapshot.c.stack_id == stack_id, _snapshot.c.id == id)).first()
+
+
+def for_update(db: Database, tx: Connection, id: str) -> Row[Any] | None:
+    """The row, kept from other writers until the end of the transaction."""
+    return tx.execute(held_back(select(_snapshot).where(_snapshot.c.id == id))).first()
+
+
+def of_stack(tx: Connection, stack_id: str) -> list[Row[Any]]:
+    """Oldest first."""
+    mine = select(_snapshot).where(_snapshot.c.stack_id == stack_id)
+    return list(tx.execute(mine.order_by(_snapshot.c.created_at, _snapshot.c.id)))
+
+
+def count(tx: Connection, stack_id: str) -> int:
+    return int(tx.execute(select(func.count()).where(_snapshot.c.stack_id == stack_id)).scalar_one())
+
+
+def cell(db: Database, data: dict[str, Any]) -> schema.Cell:
+    """What is remembered of a stack, written out, and sealed, before the transaction that stores it."""
+    return schema.cell_of(db.engine.dialect, _snapshot.c.data, data)
+
+
+def complete(tx: Connection, id: str, data: schema.Cell, reason: str) -> None:
+    """It was taken. data — see `cell`."""
+    _change(tx, id, status=Status.COMPLETE, reason=reason, data=data)
+
+
+def fail(tx: Connection, id: str, reason: str) -> None:
+    """What is being done about it has failed. It stays, with what the clouds keep for it, until somebody deletes it."""
+    _change(tx, id, status=Status.FAILED, reason=reason, due_at=None)
+
+
+def _change(tx: Connection, id: str, **values: Any) -> None:
+    mine = (_snapshot.c.id == id, _snapshot.c.status == Status.IN_PROGRESS)
+    tx.execute(update(_snapshot).where(*mine).values(**values))
+
+
+# -- what the clouds keep ----------------------------------------------------------------------------------------------
+
+
+def keep(
+    db: Database, tx: Connection, id: str, project: str, place: Sequence[str], parts: Sequence[Part], now: float
+) -> None:
+    """Store what is asked of a cloud, or was made by it. Of a snapshot that was deleted meanwhile it is nobody's."""
+    if for_update(db, tx, id) is None:
+        orphans.add(db, tx, [Forsaken(each.token, snapshots_of(each.kind), project) for each in parts], now)
+        return
+    rows = [
+        {
+            "token": each.token,
+            "snapshot_id": id,
+            "place": list(place),
+            "name": each.name,
+            "kind": each.kind,
+            "made": each.made,
+        }
+        for each in parts
+    ]
+    stored = db.insert(_part)
+    tx.execute(stored.on_conflict_do_update(index_elements=["token"], set_={"made": stored.excluded.made}), rows)
+
+
+def parts(tx: Connection, id: str) -> list[Row[Any]]:
+    return list(tx.execute(select(_part).where(_part.c.snapshot_id == id).order_by(_part.c.token)))
+
+
+def restored(tx: Connection, id: str, place: Sequence[str]) -> dict[str, str]:
+    """Name of a resource of the stack at this place -> id of the complete snapshot of its thing."""
+    mine = (_part.c.snapshot_id == id, _part.c.place == list(place), _part.c.made != "")
+    return {row.name: row.made for row in tx.execute(select(_part.c.name, _part.c.made).where(*mine))}
+
+
+# -- deleting ----------------------------------------------------------------------------------------------------------
+
+
+def begin_deletion(tx: Connection, id: str, now: float) -> None:
+    started = {"action": Action.DELETE, "status": Status.IN_PROGRESS, "reason": "Snapshot delete started"}
+    tx.execute(update(_snapshot).where(_snapshot.c.id == id).values(**started, due_at=now))
+    notices.due(tx)
+
+
+def any_due(tx: Connection, now: float) -> bool:
+    """Is there a snapshot whose deletion is to go on?"""
+    return _any_due(tx, now).first() is not None
+
+
+@prepared
+def _any_due(now: float) -> Select[Any]:
+    return select(_snapshot.c.id).where(_snapshot.c.due_at <= now).limit(1)
+
+
+def take_due(tx: Connection, now: float, limit: int) -> list[tuple[str, str]]:
+    """(id, project) of those whose deletion is to go on; the next look is set."""
+    stack = schema.stack
+    chosen = (
+        select(_snapshot.c.id, stack.c.project)
+        .join(stack, stack.c.id == _snapshot.c.stack_id)
+        .where(_snapshot.c.due_at <= now)
+        .order_by(_snapshot.c.due_at)
+        .limit(limit)
+    )
+    due = [(row.id, row.project) for row in tx.execute(chosen)]
+    if due:
+        ids = [id for id, _ in due]
+        tx.execute(update(_snapshot).where(_snapshot.c.id.in_(ids)).values(due_at=now + AGAIN_S))
+    return due
+
+
+def remove(db: Database, tx: Connection, id: str, project: str, now: float) -> None:
+    """All that was known of it is gone. A request for more of it may still be on its way."""
+    _forsake(db, tx, [(each, project) for each in parts(tx, id) if not each.made], now)
+    tx.execute(delete(_snapshot).where(_snapshot.c.id == id))
+
+
+def remove_of_stack(
+    db: Database, tx: Connection, stack_id: str, project: str, now: float, *, spared: bool = False
+) -> None:
+    """The stack is gone, and so are its snapshots; what the clouds keep for them is swept away, unless it is spared."""
+    mine = select(_part).join(_snapshot, _snapshot.c.id == _part.c.snapshot_id).where(_snapshot.c.stack_id == stack_id)
+    if not spared:
+        _forsake(db, tx, [(each, project) for each in tx.execute(mine)], now)
+    tx.execute(delete(_snapshot).where(_snapshot.c.stack_id == stack_id))
+
+
+def _forsake(db: Database, tx: Connection, left: Sequence[tuple[Row[Any], str]], now: float) -> None:
+    given_up = [Forsaken(each.token, snapshots_of(each.kind), project) for each, project in left]
+    orphans.add(db, tx, given_up, now)

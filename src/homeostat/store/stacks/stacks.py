@@ -1,0 +1,731 @@
+"""Stacks and their revisions: what users asked for. Every function works inside the transaction it is given."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Executable,
+    Integer,
+    Row,
+    Select,
+    Text,
+    UpdateBase,
+    and_,
+    bindparam,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    type_coerce,
+    update,
+)
+from sqlalchemy.exc import IntegrityError
+
+from homeostat.model.errors import Rejected, stack_not_found
+from homeostat.model.plan import Event
+from homeostat.model.status import LOCKING, MAINTENANCE, Action, Status
+from homeostat.model.world import Spares, StackFacts
+from homeostat.store import events, schema
+from homeostat.store.builtin import event_sinks, stack_users, stored_trusts
+from homeostat.store.database import Database, held_back
+from homeostat.store.shards import look_schedule, shards
+from homeostat.store.sql.prepared import prepared
+from homeostat.store.stacks import files, revision_text, snapshots
+from homeostat.store.stacks.revision_text import Parts, Written
+from homeostat.templates.environments import SINKS
+
+
+@dataclass(frozen=True, slots=True)
+class Desired:
+    """Content of one revision.
+
+    kind — `template`, `group`, `chain` or `empty`; files — name -> text; shards — how many it needs; intent — of a
+    nested stack, the act of its parent that it comes from: carried out twice, it is still one revision; secret — it
+    holds secrets, or something in its tree does; False: surely not; None: nobody has looked; size — how many resources
+    it has, None: as many as the revision before; written — the same, written out (see `write_out`); again — number of
+    a revision of the same stack that says this already: what is left out here is copied from there.
+    """
+
+    kind: str = "empty"
+    template: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    shards: int = 1
+    intent: str = ""
+    secret: bool | None = None
+    size: int | None = field(default=None, compare=False)
+    written: Written | None = field(default=None, compare=False, repr=False)
+    again: int | None = field(default=None, compare=False)
+
+    @property
+    def parts(self) -> Parts:
+        return self.template, self.parameters, self.environment, self.files
+
+    @property
+    def sinks(self) -> Sequence[Mapping[str, Any]]:
+        """Who is told of its events, where it is that of a root stack."""
+        return self.environment.get(SINKS) or ()
+
+
+EMPTY = Desired(size=0)
+FREE: Mapping[str, Any] = {"suspended": False, "lock": None}
+"""Columns of a stack that is to be deleted, whatever held it before."""
+MERELY_LOOKED_AT = frozenset({Action.CHECK, Action.SNAPSHOT})
+CHANGING_NOTHING = MERELY_LOOKED_AT | MAINTENANCE
+"""Actions that change nothing of what is there."""
+ASKED_MAX = 500
+"""Stacks that one query is about."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewStack:
+    """A stack about to exist. action — CREATE, or ADOPT where it is given what is there already; parent_* — the
+    resource row that it is the reality of, for nested stacks."""
+
+    id: str
+    project: str
+    name: str
+    owner: str | None = None
+    action: str = Action.CREATE
+    disable_rollback: bool = True
+    timeout_mins: int | None = None
+    tags: list[str] | None = None
+    converge: bool = True
+    observe_s: float | None = None
+    exceptions: Mapping[str, Mapping[str, Any]] | None = None
+    healing: Mapping[str, Any] | None = None
+    parent_id: str | None = None
+    parent_name: str | None = None
+    parent_key: str | None = None
+    parent_shard: int | None = None
+    root_id: str = ""
+    depth: int = 0
+    snapshot: Mapping[str, Any] | None = None
+    lock: Mapping[str, Any] | None = None
+
+
+def add(db: Database, tx: Connection, new: NewStack, desired: Desired, now: float, timeout_s: float) -> None:
+    """Store a stack with its first revision and set its shards to work.
+
+    Fails: Rejected (StackExists) when the project has a live stack of that name.
+    """
+    values = {
+        column: getattr(new, column)
+        for column in (
+            "id",
+            "project",
+            "name",
+            "owner",
+            "disable_rollback",
+            "timeout_mins",
+            "tags",
+            "converge",
+            "observe_s",
+            "exceptions",
+            "healing",
+            "depth",
+            "snapshot",
+            "lock",
+        )
+    }
+    values |= {name: getattr(new, name) for name in ("parent_id", "parent_name", "parent_key", "parent_shard")}
+    values |= {
+        "root_id": new.root_id or new.id,
+        "revision": 1,
+        "action": new.action,
+        "status": Status.IN_PROGRESS,
+        "reason": f"Stack {new.action} started",
+        "spares": Spares.ADOPTED if new.action == Action.ADOPT else None,
+        "deadline": now + seconds(new.timeout_mins, timeout_s),
+        "shards": desired.shards,
+        "secret": desired.secret,
+        "size": desired.size or 0,
+        "created_at": now,
+    }
+    try:
+        tx.execute(insert(schema.stack), values)
+    except IntegrityError as error:
+        raise Rejected("StackExists", f"The Stack ({new.name}) already exists.") from error
+    store_revision(db, tx, new.id, 1, new.action, desired, now)
+    shards.ensure(db, tx, new.id, new.project, desired.shards)
+    shards.wake(tx, new.id, now, shards.USER)
+    if new.parent_id is None and desired.sinks:
+        event_sinks.follow(tx, new.id, desired.sinks)
+    events.append(tx, new.id, [stack_event(new.id, new.name, new.action, Status.IN_PROGRESS)], now)
+
+
+def revise(
+    db: Database,
+    tx: Connection,
+    stack: Row[Any],
+    action: str,
+    desired: Desired,
+    now: float,
+    timeout_s: float,
+    changes: Mapping[str, Any] | None = None,
+    touched: Collection[int] | None = None,
+) -> int:
+    """Make `desired` the newest revision of a stack, whatever is going on (law 5). Gives its number.
+
+    Takes: stack — its row, read in this transaction by `for_update`; changes — columns of `stack` to change with it;
+    touched — shards whose part of the desired state differs from before, None for all: the others, where they are at
+    rest, are not even woken (law 8).
+    """
+    number = int(stack.revision) + 1
+    store_revision(db, tx, stack.id, number, action, desired, now)
+    columns: dict[str, Any] = {**({} if desired.size is None else {"size": desired.size}), **(changes or {})}
+    timeout_mins = columns.get("timeout_mins", stack.timeout_mins)
+    said = {"revision": number, "action": action, "status": Status.IN_PROGRESS, "reason": f"Stack {action} started"}
+    times = {"deadline": now + seconds(timeout_mins, timeout_s), "updated_at": now}
+    ended = {"rollback_to": None, "look_from": None, "step_at": None, "snapshot": None}
+    _change(tx, stack.id, {**said, **times, "shards": max(int(stack.shards), desired.shards), **ended, **columns})
+    if desired.secret and stack.secret is False:
+        tree = (schema.stack.c.root_id == stack.root_id, schema.stack.c.secret.is_(False))
+        tx.execute(update(schema.stack).where(*tree).values(secret=True))
+    _set_to_work(db, tx, stack, desired, number, now, touched)
+    if desired.kind == EMPTY.kind and stack.shards > 1:
+        shards.settle_empty(tx, stack.id, number, now)
+    _interrupt_snapshot(tx, stack, f"Stack {action} came in between")
+    if columns.get("look_from") is not None:
+        look_schedule.ask_to_look(tx, [stack.id], columns["look_from"])
+    if stack.parent_id is None and desired.kind != EMPTY.kind:  # who is told of the stack is told of its end
+        event_sinks.follow(tx, stack.id, desired.sinks)
+    events.append(tx, stack.id, [stack_event(stack.id, stack.name, action, Status.IN_PROGRESS)], now)
+    return number
+
+
+def _set_to_work(
+    db: Database,
+    tx: Connection,
+    stack: Row[Any],
+    desired: Desired,
+    number: int,
+    now: float,
+    touched: Collection[int] | None,
+    priority: int = shards.USER,
+) -> None:
+    """Wake the shards that have to do with a new revision."""
+    shards.ensure(db, tx, stack.id, stack.project, desired.shards)
+    if touched is None:
+        shards.wake(tx, stack.id, now, priority, restart_at=number)
+    else:
+        shards.carry_over(tx, stack.id, number, touched)
+        shards.wake_unsettled(tx, stack.id, now, priority, number)
+
+
+def converge(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_s: float, intent: str = "") -> int:
+    """Ask again for what was asked for last, with a look at everything first (CV9). Gives the new revision.
+
+    What is in progress goes on, under the same action. Takes: stack — see `revise`; intent — see `Desired`.
+    """
+    going_on = stack.status == Status.IN_PROGRESS and stack.action not in MERELY_LOOKED_AT
+    action = stack.action if going_on or stack.action == Action.DELETE else Action.UPDATE
+    return _ask_again(db, tx, stack, action, now, timeout_s, intent, {"suspended": False})
+
+
+def check(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_s: float, intent: str = "") -> int:
+    """Have every resource looked at, and told whether it is as it should be. Gives the new revision."""
+    return _ask_again(db, tx, stack, Action.CHECK, now, timeout_s, intent)
+
+
+def take_snapshot(
+    db: Database,
+    tx: Connection,
+    stack: Row[Any],
+    snapshot: Mapping[str, Any],
+    now: float,
+    timeout_s: float,
+    intent: str = "",
+) -> int:
+    """Have the data of every resource kept. snapshot — see `schema.stack`. Gives the new revision."""
+    changes = {"look_from": None, "snapshot": snapshot}
+    return _ask_again(db, tx, stack, Action.SNAPSHOT, now, timeout_s, intent, changes)
+
+
+def maintain(
+    db: Database,
+    tx: Connection,
+    stack: Row[Any],
+    action: str,
+    now: float,
+    timeout_s: float,
+    *,
+    lock: Mapping[str, Any] | None = None,
+    intent: str = "",
+) -> int:
+    """Suspend, resume, lock or unlock what is there. Gives the new revision.
+
+    lock — the one that the stack has from now on, if any (see `schema.stack`); things are looked at first, unless it
+    leaves them alone.
+    """
+    suspended = stack.suspended if action in (Action.LOCK, Action.UNLOCK) else action == Action.SUSPEND
+    changes = {"lock": lock, "suspended": suspended}
+    if action == Action.LOCK and lock is not None and lock["level"] == "stacks" and stack.action != Action.LOCK:
+        changes["look_from"] = None
+    return _ask_again(db, tx, stack, action, now, timeout_s, intent, changes)
+
+
+def _ask_again(
+    db: Database,
+    tx: Connection,
+    stack: Row[Any],
+    action: str,
+    now: float,
+    timeout_s: float,
+    intent: str,
+    changes: Mapping[str, Any] | None = None,
+) -> int:
+    """The same desired state as another revision: complete from the start where the one before is. A stack on its way
+    back to a snapshot stays on it."""
+    desired = replace(said_again(tx, stack, stack.revision), intent=intent)
+    goes_back = stack.snapshot if facts(stack).restoring else None
+    columns = {"look_from": db.now_of(tx), "rollback_to": stack.rollback_to, "snapshot": goes_back, **(changes or {})}
+    if stack.complete_revision == stack.revision:
+        columns["complete_revision"] = stack.revision + 1
+    return revise(db, tx, stack, action, desired, now, timeout_s, columns)
+
+
+def _interrupt_snapshot(tx: Connection, stack: Row[Any], reason: str) -> None:
+    """Whatever ends the action of a stack ends the snapshot that is being taken of it."""
+    taken = stack.snapshot if stack.action == Action.SNAPSHOT and stack.status == Status.IN_PROGRESS else None
+    if taken is not None and not taken["place"]:
+        snapshots.fail(tx, taken["id"], reason)
+
+
+def below(stack_id: str) -> Any:
+    """Ids of a stack and of all live stacks nested in it, as a subquery."""
+    table = schema.stack
+    tree = select(table.c.id).where(table.c.id == stack_id).cte("tree", recursive=True)
+    tree = tree.union_all(select(table.c.id).where(table.c.parent_id == tree.c.id, table.c.deleted_at.is_(None)))
+    return select(tree.c.id)
+
+
+def seconds(timeout_mins: int | None, default_s: float) -> float:
+    """That an action of a stack may take."""
+    return timeout_mins * 60.0 if timeout_mins else default_s
+
+
+def write_out(db: Database, desired: Desired) -> Desired:
+    """The same, to be stored without taking time in the transaction that does it."""
+    return replace(desired, written=revision_text.write_out(db.engine.dialect, desired.parts))
+
+
+def store_revision(
+    db: Database, tx: Connection, stack_id: str, number: int, action: str, desired: Desired, now: float
+) -> None:
+    """Keep what was asked for, and the action that it was asked with; it never changes."""
+    if desired.again is not None and not desired.template:
+        _say_again(tx, stack_id, number, action, desired.again, desired.intent, now, None, regroups=False)
+        return
+    said = desired.written
+    if said is None or not said.says(desired.parts):
+        said = revision_text.write_out(db.engine.dialect, desired.parts)
+    if desired.again is not None:
+        _say_again(tx, stack_id, number, action, desired.again, desired.intent, now, said.template, regroups=True)
+        return
+    files.store(db, tx, said.files)
+    texts = (said.template, said.parameters, said.environment, said.hashes)
+    _say(tx, stack_id, number, action, desired.kind, *texts, desired.intent, now)
+
+
+@prepared
+def _say(
+    stack_id: str,
+    number: int,
+    action: str,
+    kind: str,
+    template: Any,
+    parameters: Any,
+    environment: Any,
+    files: Any,
+    intent: str,
+    created_at: float,
+) -> Executable:
+    return insert(schema.revision).values(
+        stack_id=stack_id,
+        number=number,
+        action=action,
+        kind=kind,
+        template=template,
+        parameters=parameters,
+        environment=environment,
+        files=files,
+        intent=intent,
+        created_at=created_at,
+    )
+
+
+@prepared
+def _say_again(
+    stack_id: str, number: int, action: str, again: int, intent: str, now: float, template: Any, *, regroups: bool
+) -> Executable:
+    """Copies cells as they are. regroups — with this template instead."""
+    table = schema.revision
+    said = {column.name: column for column in table.c}
+    new: dict[str, Any] = {
+        "number": type_coerce(number, Integer),
+        "action": type_coerce(action, Text),
+        "intent": type_coerce(intent, Text),
+        "created_at": now,
+    }
+    if regroups:
+        new["template"] = type_coerce(template, table.c.template.type)
+    source = select(*({**said, **new}.values())).where(table.c.stack_id == stack_id, table.c.number == again)
+    return insert(table).from_select(list(said), source)
+
+
+def said_again(tx: Connection, stack: Row[Any], number: int) -> Desired:
+    """What a revision of a stack says, to be made its newest one: nothing is read but who is told of a root stack.
+
+    Fails: LookupError when there is none.
+    """
+    row = _said(tx, stack.id, number).first()
+    if row is None:
+        raise LookupError(f"stack {stack.id} has no revision {number}")
+    return Desired(row.kind, environment=row.environment if stack.parent_id is None else {}, again=number)
+
+
+@prepared
+def _said(stack_id: str, number: int) -> Select[Any]:
+    table = schema.revision
+    return select(table.c.kind, table.c.environment).where(table.c.stack_id == stack_id, table.c.number == number)
+
+
+def intent_of(tx: Connection, stack_id: str, number: int) -> str:
+    """The act of the parent that a revision of a nested stack comes from."""
+    return str(_intent(tx, stack_id, number).scalar_one())
+
+
+@prepared
+def _intent(stack_id: str, number: int) -> Select[Any]:
+    table = schema.revision
+    return select(table.c.intent).where(table.c.stack_id == stack_id, table.c.number == number)
+
+
+def desired_of(tx: Connection, stack_id: str, number: int) -> Desired:
+    """Content of one revision. Fails: LookupError when there is none."""
+    row = _revision(tx, stack_id, number).first()
+    if row is None:
+        raise LookupError(f"stack {stack_id} has no revision {number}")
+    texts = files.load(tx, row.files)
+    return Desired(row.kind, row.template, row.parameters, row.environment, texts, intent=row.intent)
+
+
+@prepared
+def _revision(stack_id: str, number: int) -> Select[Any]:
+    return select(schema.revision).where(schema.revision.c.stack_id == stack_id, schema.revision.c.number == number)
+
+
+def for_update(db: Database, tx: Connection, stack_id: str) -> Row[Any] | None:
+    """The stack's row, kept from other writers until the end of the transaction."""
+    return _held_back(tx, stack_id).first()
+
+
+@prepared
+def _held_back(stack_id: str) -> Select[Any]:
+    return held_back(select(schema.stack).where(schema.stack.c.id == stack_id))
+
+
+def live(db: Database, tx: Connection, stack_id: str) -> Row[Any]:
+    """The same of a stack that is not deleted. Fails: Rejected (EntityNotFound)."""
+    row = for_update(db, tx, stack_id)
+    if row is None or row.deleted_at is not None:
+        raise stack_not_found(stack_id)
+    return row
+
+
+def get(tx: Connection, stack_id: str) -> Row[Any] | None:
+    return _by_id(tx, stack_id).first()
+
+
+@prepared
+def _by_id(stack_id: str) -> Select[Any]:
+    return select(schema.stack).where(schema.stack.c.id == stack_id)
+
+
+def timeout_mins_of(tx: Connection, stack: Row[Any]) -> int | None:
+    """Minutes that an action may take, as somebody said it of the stack or of the one it is nested in."""
+    if stack.parent_id is None:
+        return int(stack.timeout_mins) if stack.timeout_mins is not None else None
+    return tx.execute(select(schema.stack.c.timeout_mins).where(schema.stack.c.id == stack.root_id)).scalar()
+
+
+def find(tx: Connection, project: str, name_or_id: str, *, everywhere: bool = False) -> Row[Any] | None:
+    """By id first (also a deleted stack), then the oldest live one of that name; last of all by the project of its
+    stack users. everywhere — an id finds stacks of other projects, too."""
+    table = schema.stack
+    by_id = get(tx, name_or_id)
+    if by_id is not None and (everywhere or project in (by_id.project, by_id.user_project)):
+        return by_id
+    for mine in (table.c.project, table.c.user_project):
+        live = and_(mine == project, table.c.name == name_or_id, table.c.deleted_at.is_(None))
+        named = tx.execute(select(table).where(live).order_by(table.c.created_at)).first()
+        if named is not None:
+            return named
+    return None
+
+
+def count_live(tx: Connection, project: str) -> int:
+    return int(_count_live(tx, project).scalar_one())
+
+
+@prepared
+def _count_live(project: str) -> Select[Any]:
+    table = schema.stack
+    live = (table.c.project == project, table.c.deleted_at.is_(None), table.c.parent_id.is_(None))
+    return select(func.count()).select_from(table).where(*live)
+
+
+def size_of_tree(tx: Connection, root_id: str) -> int:
+    """How many resources a root stack and all live stacks nested in it should have."""
+    table = schema.stack
+    live = (table.c.root_id == root_id, table.c.deleted_at.is_(None))
+    return int(tx.execute(select(func.sum(table.c.size)).where(*live)).scalar() or 0)
+
+
+def facts(row: Row[Any]) -> StackFacts:
+    return StackFacts(**{name: getattr(row, name) for name in StackFacts.__dataclass_fields__})
+
+
+def stack_event(stack_id: str, name: str, action: str, status: str, reason: str = "") -> Event:
+    """An event about the stack itself: the clients recognise it by name and id (rest-api.md section 4)."""
+    return Event(name, action, status, reason or f"Stack {action} started", "OS::Heat::Stack", handle=stack_id)
+
+
+def settled(db: Database, tx: Connection, stack_id: str, number: int) -> Row[Any] | None:
+    """The stack's row, locked, if it is in progress and all its shards are at rest at revision `number`, its newest."""
+    row = for_update(db, tx, stack_id)
+    if row is None or row.revision != number or row.status != Status.IN_PROGRESS:
+        return None
+    return row if is_settled(tx, row, number) else None
+
+
+def is_settled(tx: Connection, stack: Row[Any], number: int) -> bool:
+    """Are all shards of a stack at rest at revision `number`?"""
+    changing = stack.action not in CHANGING_NOTHING  # otherwise what failed before may well stay so
+    return not _unfinished(tx, stack.id, number, stack.shards, changing=changing).scalar_one()
+
+
+@prepared
+def _unfinished(stack_id: str, number: int, count: int, *, changing: bool) -> Select[Any]:
+    shard = schema.shard
+    unfinished = shard.c.settled_revision < number
+    if changing:
+        unfinished = or_(unfinished, shard.c.failures > 0)
+    return select(exists().where(shard.c.stack_id == stack_id, shard.c.number < count, unfinished))
+
+
+def settle(db: Database, tx: Connection, stack_id: str, number: int, now: float) -> Row[Any] | None:
+    """Finish the action of the stack if all its shards came to rest at revision `number` and that is still the newest.
+
+    Gives the stack's row as it was before, when its state changed by this call.
+    """
+    row = settled(db, tx, stack_id, number)
+    if row is not None:
+        finish(db, tx, row, now)
+    return row
+
+
+def finish(db: Database, tx: Connection, row: Row[Any], now: float) -> None:
+    """The end of the action of a stack that is `settled`: COMPLETE, but for a check that found something wrong, and for
+    a lock that could not be set or taken away everywhere."""
+    failure = _failed_check(tx, row) if row.action == Action.CHECK else ""
+    if row.action in LOCKING:
+        table = schema.resource
+        failure = failed_resources(tx, row, table.c.action.in_(LOCKING), table.c.revision == row.revision)
+    if row.action == Action.SNAPSHOT and row.complete_revision != row.revision:
+        failure = NEVER_COMPLETE
+    if failure:
+        _finish(tx, row, Status.FAILED, failure, now)
+        _interrupt_snapshot(tx, row, failure)
+    else:
+        _finish(tx, row, Status.COMPLETE, f"Stack {row.action} completed successfully", now)
+    if row.action == Action.UNLOCK and row.parent_id is None and not failure:
+        _unlocked(tx, row, now)
+    elif row.action in MERELY_LOOKED_AT or row.action in (Action.ADOPT, Action.RESUME):  # now it may be mended
+        shards.wake(tx, row.id, now, shards.HEAL)
+    if row.action == Action.DELETE:
+        snapshots.remove_of_stack(db, tx, row.id, row.project, now, spared=row.spares == Spares.ALL)
+
+
+NEVER_COMPLETE = "Some resources were never created: the last update did not complete"
+
+
+def _unlocked(tx: Connection, row: Row[Any], now: float) -> None:
+    """Whatever changes the stack, or what is nested in it, may do so again."""
+    table, tree = schema.stack, below(row.id)
+    for each in list(tx.execute(select(table).where(table.c.id.in_(tree), table.c.lock.is_not(None)))):
+        _tell_again(tx, each, now)
+    tx.execute(update(table).where(table.c.id.in_(tree)).values(lock=None))
+    shards.wake_all(tx, tree, now, shards.HEAL)
+
+
+BEFORE = "before"
+"""Key of a lock: what the stack said before it was locked, `{"action", "status", "reason"}`, if that was that it had
+failed or was suspended: being unlocked hides neither."""
+
+
+def _tell_again(tx: Connection, row: Row[Any], now: float) -> None:
+    """Have an unlocked stack say what it said before it was locked."""
+    before = row.lock.get(BEFORE)
+    if before is None or row.action != Action.UNLOCK:
+        return
+    tx.execute(update(schema.stack).where(schema.stack.c.id == row.id).values(**before))
+    told = stack_event(row.id, row.name, before["action"], before["status"], before["reason"])
+    events.append(tx, row.id, [told], now)
+
+
+TOLD_MAX = 10
+"""Failed resources that the reason of a failed check names."""
+
+
+def _failed_check(tx: Connection, stack: Row[Any]) -> str:
+    """What a check has found wrong, or ""."""
+    never = NEVER_COMPLETE if stack.complete_revision != stack.revision else ""
+    return failed_resources(tx, stack) or never
+
+
+def failed_resources(tx: Connection, stack: Row[Any], *among: ColumnElement[bool]) -> str:
+    """Which resources of a stack hinder it from being well, and why; "" where none does. among — only these rows."""
+    if not shards.failures_of(tx, stack.id):
+        return ""
+    table = schema.resource
+    hinders = or_(table.c.replaced_by.is_(None), table.c.action == Action.DELETE)
+    failed = (table.c.stack_id == stack.id, table.c.status == Status.FAILED, hinders, *among)
+    counted = func.count().over().label("failures")
+    chosen = select(table.c.name, table.c.reason, counted).where(*failed).order_by(table.c.name).limit(TOLD_MAX)
+    named = list(tx.execute(chosen))
+    if not named:
+        return ""
+    told = "; ".join(_naming(each.name, each.reason) for each in named)
+    more = named[0].failures - TOLD_MAX
+    action = stack.action if among else Action.CHECK
+    return f"Resource {action} failed: {told}" + (f"; and {more} more" if more > 0 else "")
+
+
+def _naming(name: str, reason: str) -> str:
+    """The reason of a failed resource, which may say already of which it is."""
+    named = any(f" resources.{name}{end}" in reason for end in ":.[")
+    return reason if named else f"{name}: {reason}"
+
+
+def group_of(tx: Connection, stack_id: str, number: int) -> Mapping[str, Any] | None:
+    """What a revision says of a group (see `resources.groups`); None for one of another kind."""
+    return _group(tx, stack_id, number).scalar_one_or_none()
+
+
+@prepared
+def _group(stack_id: str, number: int) -> Select[Any]:
+    table = schema.revision
+    return select(table.c.template).where(
+        table.c.stack_id == stack_id, table.c.number == number, table.c.kind == "group"
+    )
+
+
+def put_off(tx: Connection, row: Row[Any], until: float) -> None:
+    """The next batch of a group's members waits until then."""
+    tx.execute(update(schema.stack).where(schema.stack.c.id == row.id).values(step_at=until))
+
+
+def go_on(
+    db: Database,
+    tx: Connection,
+    row: Row[Any],
+    desired: Desired,
+    now: float,
+    touched: Mapping[int, shards.Touched] | None,
+) -> None:
+    """Make `desired` the next revision of what the stack is doing already: action, time and intent stay as they are.
+
+    Takes: touched — see `revise`; what is not changed of them is done already.
+    The revision before goes, unless it is the one to roll back to: a series may have as many as the group has members.
+    """
+    table, number = schema.stack, int(row.revision) + 1
+    store_revision(db, tx, row.id, number, row.action, desired, now)
+    tx.execute(
+        update(table)
+        .where(table.c.id == row.id)
+        .values(revision=number, shards=max(int(row.shards), desired.shards), step_at=None)
+    )
+    if row.revision != row.complete_revision:
+        revisions = schema.revision
+        tx.execute(delete(revisions).where(revisions.c.stack_id == row.id, revisions.c.number == row.revision))
+    _set_to_work(db, tx, row, desired, number, now, touched, shards.ROLLOUT)
+    shards.begin_again(tx, row.id, touched or {})
+
+
+def fail(db: Database, tx: Connection, stack_id: str, number: int, reason: str, now: float) -> Row[Any] | None:
+    """FAIL the stack at revision `number`, if that is still the newest and running. Gives its row before."""
+    row = for_update(db, tx, stack_id)
+    if row is None or row.revision != number or row.status != Status.IN_PROGRESS:
+        return None
+    _finish(tx, row, Status.FAILED, reason, now)
+    shards.wake(tx, stack_id, now, shards.USER)
+    _interrupt_snapshot(tx, row, reason)
+    return row
+
+
+def become(tx: Connection, row: Row[Any], action: str, status: Status, reason: str, now: float) -> None:
+    """Change what a stack at rest says of itself; its parent looks."""
+    _change(tx, row.id, {"action": action, "status": status, "reason": reason})
+    events.append(tx, row.id, [stack_event(row.id, row.name, action, status, reason)], now)
+    wake_parent(tx, row, now)
+
+
+def _change(tx: Connection, stack_id: str, values: Mapping[str, Any]) -> None:
+    """New values for some columns."""
+    tx.execute(_changing(tuple(values)), {f"new_{name}": value for name, value in values.items()} | {"this": stack_id})
+
+
+@cache
+def _changing(columns: tuple[str, ...]) -> UpdateBase:
+    changed: dict[str, Any] = {name: bindparam(f"new_{name}") for name in columns}
+    return update(schema.stack).where(schema.stack.c.id == bindparam("this")).values(changed)
+
+
+def _finish(tx: Connection, row: Row[Any], status: Status, reason: str, now: float) -> None:
+    values: dict[str, Any] = {"status": status, "reason": reason, "deadline": None, "step_at": None}
+    if status is Status.COMPLETE and row.action not in MAINTENANCE:
+        values["complete_revision"] = row.revision
+        if row.spares == Spares.ADOPTED:
+            values["spares"] = None
+        if row.action == Action.DELETE:
+            values["deleted_at"] = now
+            if row.parent_id is None:
+                stored_trusts.leave(tx, row.id)
+                stack_users.leave_stack(tx, row.id)
+    _change(tx, row.id, values)
+    events.append(tx, row.id, [stack_event(row.id, row.name, row.action, status, reason)], now)
+    wake_parent(tx, row, now)
+    if row.action == Action.LOCK and row.parent_id is None and row.lock["expires_at"] is not None:
+        shards.wake(tx, row.id, max(now, row.lock["expires_at"]), shards.USER, [0])
+
+
+def wake_parent(tx: Connection, row: Row[Any], now: float) -> None:
+    """A nested stack has news: the shard whose resource it is must look."""
+    if row.parent_id is not None:
+        shards.wake(tx, row.parent_id, now, shards.USER, [row.parent_shard])
+
+
+def roll_back(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_s: float) -> int:
+    """Go back to the last COMPLETE revision (CV11), or to nothing where there is none. Gives the new revision."""
+    goal = stack.complete_revision
+    desired = EMPTY if goal is None else said_again(tx, stack, goal)
+    return revise(db, tx, stack, Action.ROLLBACK, desired, now, timeout_s, {"rollback_to": goal or 0})
+
+
+def abandon(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_s: float) -> None:
+    """The stack and all that is nested in it should not exist, and nothing that they have is touched, for good."""
+    table = schema.stack
+    tx.execute(update(table).where(table.c.id.in_(below(stack.id))).values(spares=Spares.ALL))
+    if stack.spares == Spares.ALL and stack.status == Status.IN_PROGRESS:
+        return
+    # A deletion under way is begun anew: what is nested may have failed, and its stacks may be about to hear of that.
+    revise(db, tx, stack, Action.DELETE, EMPTY, now, timeout_s, {"spares": Spares.ALL, **FREE})

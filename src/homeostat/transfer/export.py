@@ -1,0 +1,130 @@
+"""A stack as one document, from which another service can adopt it (reference/heat/rest-api.md section 2.3).
+
+It holds everything in plain words, secrets too: who may read it may have what the stack has.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from homeostat.builtin.cloud import RECORD, SIGNALS
+from homeostat.builtin.signals import handle_metadata
+from homeostat.desired.graphs import Definitions, template_text
+from homeostat.model.desired import Definition, Identity
+from homeostat.model.status import Action, Status
+from homeostat.model.world import Resource, Seen, StackFacts
+from homeostat.planner.current import current_row
+from homeostat.planner.lifecycle import adoption_data
+from homeostat.resources import own
+from homeostat.resources.nested import NestedStack
+from homeostat.resources.registry import kind_of, shown_id, type_of
+from homeostat.store.builtin import records
+from homeostat.store.stacks import stacks, views
+from homeostat.templates import environments
+
+Document = dict[str, Any]
+
+
+def document(tx: Connection, stack: Row[Any], graphs: Definitions) -> Document:
+    """The stack as it is, with all that is nested in it. stack — its row; graphs — that are known already."""
+    said = views.described_revision(tx, stack.id) or stack.revision
+    desired = stacks.desired_of(tx, stack.id, said)
+    identity = Identity(stack.id, stack.name, stack.project)
+    graph: dict[str, Definition] = {}
+    for number in range(stack.shards):
+        graph |= graphs.get(identity, said, number, lambda: desired)
+    shown = environments.as_said(desired.environment)
+    return {
+        "name": stack.name,
+        "id": stack.id,
+        "action": stack.action,
+        "status": stack.status,
+        "project_id": stack.project,
+        "stack_user_project_id": stack.user_project or stack.project,
+        "tags": stack.tags,
+        "environment": {**shown, "parameters": {**(shown.get("parameters") or {}), **desired.parameters}},
+        "files": dict(desired.files),
+        "template": template_text(desired, graph),
+        "resources": _resources(tx, stack, graph, graphs),
+    }
+
+
+def _resources(
+    tx: Connection, stack: Row[Any], graph: Mapping[str, Definition], graphs: Definitions
+) -> dict[str, Document]:
+    rows, seen = views.resources(tx, stack.id)
+    by_name: dict[str, list[Resource]] = defaultdict(list)
+    for row in rows.values():
+        by_name[row.name].append(row)
+    facts = stacks.facts(stack)
+    found = {}
+    for name, definition in graph.items():
+        current = _row_of(by_name.get(name, ()), facts)
+        found[name] = _unmade(definition)
+        if current is not None:
+            found[name] = _entry(tx, stack.project, current, seen.get(current.key), graphs)
+    return found
+
+
+def _row_of(rows: Sequence[Resource], stack: StackFacts) -> Resource | None:
+    """The row that stands for a name. Where that has no thing (yet), one whose thing is still being deleted: it may
+    never go."""
+    current = current_row(rows, stack)
+    if current is not None and (
+        current.handle or current.action != Action.INIT or adoption_data.of(current) is not None
+    ):
+        return current
+    going = [row for row in rows if row.leaving and row.handle]
+    return max(going, key=lambda row: row.born, default=current)
+
+
+def _unmade(definition: Definition) -> Document:
+    state = {"action": Action.INIT, "status": Status.COMPLETE}
+    called = definition.called or definition.type
+    return {"name": definition.name, "resource_id": None, "type": called, **state, "metadata": {}, "resource_data": {}}
+
+
+def _entry(tx: Connection, project: str, row: Resource, seen: Seen | None, graphs: Definitions) -> Document:
+    told = adoption_data.of(row) if row.action == Action.INIT else None
+    if told is not None and "document" in told:
+        return dict(told["document"])
+    child = stacks.get(tx, row.handle) if row.handle and kind_of(row.type) == NestedStack.kind else None
+    if child is not None:
+        return document(tx, child, graphs)
+    return {
+        "name": row.name,
+        "resource_id": shown_id(row.type, row.handle) or None,
+        "type": row.shown_type,
+        "action": row.action,
+        "status": row.status,
+        "metadata": told["metadata"] if told is not None else _metadata(tx, project, row),
+        "resource_data": dict(told["data"]) if told is not None else _data(tx, project, row, seen),
+    }
+
+
+def _metadata(tx: Connection, project: str, row: Resource) -> Document:
+    """What the template says, and of a handle what it was told."""
+    record = records.get(tx, row.handle, project=project) if kind_of(row.type) in own.KINDS else None
+    return {**(row.metadata or {}), **(handle_metadata(tx, record) if record is not None else {})}
+
+
+def _data(tx: Connection, project: str, row: Resource, seen: Seen | None) -> Document:
+    """What nobody could know of the thing but this service."""
+    kind = type_of(row.type)
+    if kind.kind in own.KINDS:
+        record = records.get(tx, row.handle, kind.kind, project)
+        return _record_data(tx, record) if record is not None else {}
+    if seen is None or not seen.observation.present:
+        return {}
+    properties = seen.observation.properties
+    if kind.kind == "":
+        return dict(properties)
+    return {name: properties[name] for name in kind.told_once if name in properties}
+
+
+def _record_data(tx: Connection, record: records.Record) -> Document:
+    signals = [{**each.object, "at": each.at} for each in records.told(tx, [record.id]).get(record.id, ())]
+    kept = {"object": record.object, "secret": record.secret, "link": record.link}
+    return {RECORD: kept, SIGNALS: signals} if signals else {RECORD: kept}

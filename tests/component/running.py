@@ -1,0 +1,310 @@
+"""A whole service in one thread on virtual time: passes, observer and a simulated cloud over SQLite in memory."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from sqlalchemy import Engine, select
+
+from homeostat.api.services.prerequisites import Existing
+from homeostat.api.services.snapshots import Snapshots
+from homeostat.api.services.stacks import Intake, Intent, Quotas
+from homeostat.api.services.transfer import Moving
+from homeostat.builtin.cloud import Records
+from homeostat.builtin.server_agents import Furnished
+from homeostat.builtin.signals import Signals
+from homeostat.clock import Entropy
+from homeostat.clouds.joined import JoinedCloud
+from homeostat.clouds.simulated import SimulatedCloud, Weather
+from homeostat.convergence.executor import Performer
+from homeostat.convergence.explainer import Explaining
+from homeostat.convergence.jobs.board import ShardBoard, ShardJob
+from homeostat.convergence.jobs.conductor import run_pass
+from homeostat.convergence.nested_stacks import DEPTH_MAX, Children
+from homeostat.convergence.observer import Observer
+from homeostat.convergence.reconciler import Limits, Passes
+from homeostat.convergence.snapshot_gc import Disposer
+from homeostat.desired.graphs import Definitions
+from homeostat.model.observed import Observation, Presence
+from homeostat.model.status import Status, joined
+from homeostat.notifications.delivery import Deliverer
+from homeostat.notifications.sinks import SinkKind, Sinks
+from homeostat.resources.base import Thing
+from homeostat.resources.registry import kind_of, resource_type
+from homeostat.store import schema
+from homeostat.store.builtin import records
+from homeostat.store.database import Database
+from homeostat.store.encryption.sealed_cells import Keyring, use_keys
+from homeostat.store.stacks import stacks
+from tests import upcoming
+from tests.simulation.actors import VirtualClock
+from tests.simulation.watching import empty, raw
+
+PROJECT = "p"
+URL = "http://api.test:8004"
+LIMITS = Limits(slice_s=1e9)
+
+
+class Memory(Database):
+    """A database in memory. What one of them has compiled the next need not compile."""
+
+    first: Engine | None = None
+
+    def _connect(self, pool_size: int) -> Engine:
+        engine = super()._connect(pool_size)
+        first = Memory.first = Memory.first or engine
+        engine.dialect = first.dialect
+        engine.update_execution_options(compiled_cache=first._compiled_cache)
+        use_keys(engine.dialect, Keyring())
+        return engine
+
+
+class Service:
+    """Takes: weather — of the cloud; cloud — instead of a simulated one; installed — further kinds of event sinks;
+    depth_max — levels of nested stacks."""
+
+    def __init__(
+        self,
+        weather: Weather | None = None,
+        *,
+        cloud: Callable[[VirtualClock], SimulatedCloud] | None = None,
+        executor: Executor | None = None,
+        installed: Sequence[SinkKind] = (),
+        depth_max: int = DEPTH_MAX,
+    ) -> None:
+        self.clock = VirtualClock()
+        self.db = Memory("sqlite://", self.clock.now)
+        with self.db.engine.connect() as connection:
+            empty().backup(raw(connection))
+        self.cloud = cloud(self.clock) if cloud is not None else SimulatedCloud(self.clock.now, weather)
+        numbers = iter(range(1, 1_000_000))
+        entropy = Entropy(lambda size: next(numbers).to_bytes(size, "big"))
+        sinks = Sinks(self.clouds, installed=installed)
+        existing = Existing(self.clouds, self.clock.now, self.clock.now)
+        self.intake = Intake(self.db, entropy, Quotas(depth_max=depth_max), existing=existing, sinks=sinks)
+        self.snapshots = Snapshots(self.db, self.intake)
+        self.moving = Moving(self.db, self.intake)
+        self.deliverer = Deliverer(self.db, sinks, self.clock)
+        self.records = Records(self.db, entropy, URL)
+        self.signals = Signals(self.db)
+        self.children = Children(self.db, self.clock, entropy, LIMITS.stack_timeout_s, depth_max=depth_max)
+        self.performer = Performer(self.clouds, self.children, self.clock, entropy, executor)
+        self.passes = Passes(self.db, self.clouds, self.performer, self.children, self.clock, entropy.keys(), LIMITS)
+        self.observer = Observer(self.db, self.clouds, self.clock, LIMITS.look_steady_s, LIMITS.look_busy_s)
+        self.disposer = Disposer(self.db, self.clouds)
+        self.board = ShardBoard("shards", {"database": self.db, "lease_s": LIMITS.lease_s, "lost": self.passes.lost})
+
+    def clouds(self, project: str) -> JoinedCloud:
+        """What a project sees."""
+        return JoinedCloud(Furnished(self.cloud, self.records, self.db, project), self.records.of(project))
+
+    # -- users -------------------------------------------------------------------------------------------------------
+
+    def begin(self, resources: dict[str, Any], name: str = "web", **options: Any) -> str:
+        """A stack of these resources, of which nothing is done yet. options — of the intent."""
+        options.setdefault("disable_rollback", True)
+        return self.intake.create(PROJECT, None, name, Intent(template(resources), **options))
+
+    def create(self, resources: dict[str, Any], **options: Any) -> str:
+        """The same; what can be done at once is done."""
+        stack_id = self.begin(resources, **options)
+        self.work()
+        return stack_id
+
+    def adopt(self, document: Any, name: str = "moved", **options: Any) -> str:
+        """A stack of what a document names; what can be done at once is done."""
+        stack_id = self.moving.adopt(PROJECT, None, name, Intent(**options), document)
+        self.work()
+        return stack_id
+
+    def update(self, stack_id: str, resources: dict[str, Any], **options: Any) -> None:
+        self.intake.update(stack_id, Intent(template(resources), **options))
+        self.work()
+
+    def delete(self, stack_id: str) -> None:
+        self.intake.delete(stack_id)
+        self.work()
+
+    def signal(self, stack_id: str, name: str, body: dict[str, Any] | None = None, **words: Any) -> Any:
+        """Signal a resource, as the API does it for whoever may act in the project."""
+        row = self.row(stack_id, name)
+        told = self.signals.native(PROJECT, kind_of(row.type), row.handle, words or body)
+        self.work()
+        return told
+
+    def put(self, url: str, body: dict[str, Any] | None, method: str = "PUT") -> Any:
+        """Signal at a signed address."""
+        parts = urlsplit(url)
+        told = self.signals.signed(method, unquote(parts.path), dict(parse_qsl(parts.query)), body)
+        self.work()
+        return told
+
+    def attribute(self, stack_id: str, name: str, attribute: str) -> Any:
+        """Of a resource, as the API shows it."""
+        row, seen = self.row(stack_id, name), self.seen(stack_id, name)
+        kind = resource_type(row.type)
+        look = Observation(Presence.PRESENT, row.handle, seen)
+        thing = Thing(row.key, name, name, kind.complete(row.properties), look, row.handle)
+        return kind.attribute(thing, attribute)
+
+    # -- the service -------------------------------------------------------------------------------------------------
+
+    def claim(self) -> ShardJob:
+        """The first job there is. Fails: StopIteration when there is none."""
+        job: ShardJob = next(self.board.iterjobs())
+        self.board.claim(job, "w")
+        return job
+
+    def work(self, passes_max: int = 200) -> None:
+        """Run all passes that are due now."""
+        for _ in range(passes_max):
+            if self.board.job_count == 0:
+                return
+            run_pass(self.passes, self.claim())
+        raise AssertionError(f"more than {passes_max} passes without an end; due: {self.due()}")
+
+    def live(self, seconds: float) -> None:
+        """Let time pass, from one due time to the next."""
+        end = self.clock.time + seconds
+        while True:
+            self.work()
+            self.observer.round()
+            self.observer.sweep()
+            self.disposer.round()
+            self.deliverer.round()
+            self.work()
+            at = self._next()
+            if at is None or at > end:
+                self.clock.time = end
+                return
+            self.clock.time = max(at, self.clock.time + 0.01)
+
+    def rest(self, within_s: float = 300.0) -> None:
+        """Let time pass until no stack is in progress. Fails: AssertionError when one still is after so long."""
+        end = self.clock.time + within_s
+        while any(each.status == Status.IN_PROGRESS for each in self.stacks()):
+            if self.clock.time >= end:
+                raise AssertionError(f"still in progress after {within_s:.0f} s: {'; '.join(self.hindered())}")
+            self.live(1.0)
+
+    def due(self) -> list[str]:
+        """Shards that want a pass now, and since when."""
+        table = schema.shard
+        chosen = select(table.c.stack_id, table.c.number, table.c.wake_at, table.c.reason)
+        with self.db.read() as tx:
+            rows = list(tx.execute(chosen.where(table.c.wake_at <= self.clock.now()).order_by(table.c.wake_at)))
+        return [f"{each.stack_id}/{each.number} since {each.wake_at:.2f} {each.reason}".strip() for each in rows]
+
+    def hindered(self) -> list[str]:
+        """Stacks in progress, each with what its resources wait for and when it is due again."""
+        found = []
+        with self.db.read() as tx:
+            for stack in (each for each in self.stacks() if each.status == Status.IN_PROGRESS):
+                page = Explaining(tx, Definitions(), self.clock.now()).page(stack, limit=10)
+                waits = [each.explanation for each in page.told]
+                why = [f"{each.name}: {each.why} ({each.reason}), due {each.due_at}" for each in waits]
+                found.append(f"{stack.name} {joined(stack.action, stack.status)} [{'; '.join(why) or page.waiting}]")
+        return found
+
+    def _next(self) -> float | None:
+        with self.db.read() as tx:
+            times = (
+                upcoming.next_wake(tx),
+                upcoming.next_observation(tx),
+                upcoming.next_telling(tx),
+                upcoming.next_deletion(tx),
+            )
+        return min((at for at in times if at is not None), default=None)
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    def stacks(self) -> list[Any]:
+        with self.db.read() as tx:
+            return list(tx.execute(select(schema.stack).order_by(schema.stack.c.depth, schema.stack.c.created_at)))
+
+    def stack(self, stack_id: str) -> Any:
+        with self.db.read() as tx:
+            return stacks.get(tx, stack_id)
+
+    def state(self, stack_id: str) -> str:
+        row = self.stack(stack_id)
+        return joined(row.action, row.status)
+
+    def child(self) -> Any:
+        """The one live nested stack."""
+        (found,) = [each for each in self.stacks() if each.parent_id is not None and each.deleted_at is None]
+        return found
+
+    def rows(self, stack_id: str) -> list[Any]:
+        with self.db.read() as tx:
+            return list(tx.execute(select(schema.resource).where(schema.resource.c.stack_id == stack_id)))
+
+    def row(self, stack_id: str, name: str) -> Any:
+        (found,) = [each for each in self.rows(stack_id) if each.name == name]
+        return found
+
+    def states(self, stack_id: str) -> dict[str, str]:
+        return {each.name: joined(each.action, each.status) for each in self.rows(stack_id)}
+
+    def story(self, stack_id: str, name: str | None = None) -> list[str]:
+        """Events of the stack and its resources, or of one of them, in order."""
+        table = schema.event
+        with self.db.read() as tx:
+            found = list(tx.execute(select(table).where(table.c.stack_id == stack_id).order_by(table.c.seq)))
+        return [f"{each.name} {joined(each.action, each.status)}" for each in found if name in (None, each.name)]
+
+    def events(self, stack_id: str, name: str) -> list[Any]:
+        """Of a resource, in order."""
+        table = schema.event
+        mine = (table.c.stack_id == stack_id, table.c.name == name)
+        with self.db.read() as tx:
+            return list(tx.execute(select(table).where(*mine).order_by(table.c.seq)))
+
+    def seen(self, stack_id: str, name: str) -> Any:
+        """The object of a resource as it was last seen."""
+        key = self.row(stack_id, name).key
+        table = schema.resource_observed
+        with self.db.read() as tx:
+            return tx.execute(select(table.c.object).where(table.c.key == key)).scalar_one()
+
+    def kept(self, kind: str) -> list[Any]:
+        """Records of this kind, oldest first."""
+        with self.db.read() as tx:
+            return records.listed(tx, kind, PROJECT)
+
+    def servers(self) -> list[str]:
+        return sorted(self.cloud.things("server"))
+
+
+def template(resources: dict[str, Any]) -> dict[str, Any]:
+    return {"heat_template_version": "2018-08-31", "resources": resources}
+
+
+def server(**properties: Any) -> dict[str, Any]:
+    return {"type": "OS::Nova::Server", "properties": {"image": "i", "flavor": "small", **properties}}
+
+
+def volume(**properties: Any) -> dict[str, Any]:
+    return {"type": "OS::Cinder::Volume", "properties": {"size": 1, **properties}}
+
+
+def double(**properties: Any) -> dict[str, Any]:
+    return {"type": "OS::Heat::TestResource", "properties": properties}
+
+
+def group(count: int, member: dict[str, Any] | None = None, **properties: Any) -> dict[str, Any]:
+    return {
+        "type": "OS::Heat::ResourceGroup",
+        "properties": {"count": count, "resource_def": member or server(name="m%index%"), **properties},
+    }
+
+
+def handle(**properties: Any) -> dict[str, Any]:
+    return {"type": "OS::Heat::WaitConditionHandle", "properties": properties}
+
+
+def condition(name: str = "handle", **properties: Any) -> dict[str, Any]:
+    """Waits at the handle of this name."""
+    given = {"handle": {"get_resource": name}, "timeout": 60, **properties}
+    return {"type": "OS::Heat::WaitCondition", "properties": given}

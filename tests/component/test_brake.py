@@ -1,0 +1,300 @@
+"""Healing has a brake: a share at a time, nothing where the look itself is doubted, and a question where somebody wants
+to be asked."""
+
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from homeostat.api.services.actions import Asks, Switches
+from homeostat.clouds.simulated import Faults, Weather
+from homeostat.convergence.explainer import Explaining
+from homeostat.convergence.healing_brake import doubts
+from homeostat.desired import graphs
+from homeostat.desired.graphs import Definitions
+from homeostat.store.stacks import stacks
+from tests.component.running import Service, double, group, server, volume
+
+SLOW = Weather(build_s=10.0)
+
+
+def ask(service: Service) -> Asks:
+    return Asks(service.db, 600.0)
+
+
+def why(service: Service, stack_id: str) -> dict[str, str]:
+    """Name of what waits -> reason."""
+    with service.db.read() as tx:
+        page = Explaining(tx, Definitions(), service.clock.now()).page(stacks.get(tx, stack_id), 100)
+    return {each.explanation.name: str(each.explanation.why) for each in page.told}
+
+
+def vanish(service: Service, handles: list[str]) -> None:
+    for handle in handles:
+        service.cloud.vanish(handle)
+
+
+def six(service: Service, **policy: Any) -> tuple[str, str, list[str]]:
+    """A group of six servers: stack, stack of the group, servers. There is another server beside it."""
+    properties = {"resources": {"g": {**group(6), **policy}, "other": server()}}
+    stack_id = service.create(properties["resources"])
+    service.rest()
+    child = service.child().id
+    return stack_id, child, sorted(row.handle for row in service.rows(child))
+
+
+def healed_at_most(service: Service, seconds: float, members: list[str]) -> int:
+    """Let time pass; gives how many servers more than there should be were in the making at a time."""
+    most = 0
+    for _ in range(int(seconds / 0.5)):
+        service.live(0.5)
+        building = [each for each in service.cloud.things("server").values() if each["status"] == "building"]
+        most = max(most, len(building))
+    return most
+
+
+def test_of_six_lost_members_two_are_healed_at_a_time() -> None:
+    service = Service(SLOW)
+    _, child, members = six(service)
+    vanish(service, members)
+    while not any(each["status"] == "building" for each in service.cloud.things("server").values()):
+        service.live(0.5)
+    assert set(why(service, child).values()) == {"brake", "in_use"}
+    assert healed_at_most(service, 100, members) == 2
+    assert len(service.servers()) == 7
+    assert why(service, child) == {}
+
+
+def test_of_members_that_one_reporter_marks_two_are_replaced_at_a_time() -> None:
+    from homeostat.api.services.marks import Marks, Said
+
+    service = Service(SLOW)
+    _, child, members = six(service)
+    places = {f"resources[{place}]": str(place) for place in range(6)}
+    Marks(service.db).say(child, Said(True, "by a monitor"), places)
+    assert healed_at_most(service, 20, members) == 2
+    service.live(300.0)
+    assert len(service.servers()) == 7
+    assert not set(members) & set(service.servers())
+
+
+def test_min_in_service_of_a_group_is_honoured_by_healing() -> None:
+    service = Service(SLOW)
+    policy = {"update_policy": {"rolling_update": {"min_in_service": 5, "max_batch_size": 1}}}
+    _, _, members = six(service, **policy)
+    vanish(service, members)
+    assert healed_at_most(service, 200, members) == 1
+    assert len(service.servers()) == 7
+
+
+def test_the_share_counts_across_the_shards_of_a_group() -> None:
+    with patch.object(graphs, "MEMBERS_PER_SHARD", 2):
+        service = Service(SLOW)
+        _, child, members = six(service)
+        assert service.stack(child).shards == 3
+        vanish(service, members)
+        assert healed_at_most(service, 200, members) == 2
+        assert len(service.servers()) == 7
+
+
+def test_what_waits_for_one_that_is_gone_does_not_keep_it_from_being_healed() -> None:
+    """A server that was being healed when its volume vanished needed the whole share of the stack."""
+    service = Service()
+    stack_id = service.create({"disk": volume(), "web": {**server(), "depends_on": "disk"}})
+    service.rest()
+    service.cloud.weather.faults = Faults(refused=1.0)
+    vanish(service, service.servers())
+    service.live(120.0)
+    assert any(row.name == "web" and row.status == "IN_PROGRESS" for row in service.rows(stack_id))
+    vanish(service, [service.row(stack_id, "disk").handle])
+    service.live(120.0)
+    service.cloud.weather.faults = Faults()
+    service.live(300.0)
+    assert why(service, stack_id) == {}
+    assert sorted(handle.rpartition("-")[0] for handle in service.cloud.things()) == ["server", "volume"]
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_what_cannot_be_replaced_does_not_keep_others_from_being_healed(shards: int) -> None:
+    """What is broken is deleted first, and somebody has protected it."""
+    with patch.object(graphs, "MEMBERS_PER_SHARD", 6 // shards):
+        service = Service()
+        _, child, members = six(service)
+        assert service.stack(child).shards == shards
+        for handle in members[-2:]:
+            service.cloud.change(handle, status="error", fault="by hand", locked=True)
+        service.live(120.0)
+        vanish(service, members[:1])
+        service.live(120.0)
+        assert len(service.servers()) == 7
+        for handle in members[-2:]:
+            service.cloud.change(handle, locked=False)
+        ask(service).converge(child)
+        service.live(120.0)
+        assert why(service, child) == {}
+        assert len(service.servers()) == 7
+        assert not set(members[-2:]) & set(service.servers())
+
+
+def test_a_stack_says_how_much_of_it_is_healed_at_a_time() -> None:
+    service = Service(SLOW)
+    _, child, members = six(service)
+    stack = service.stack(child)
+    ask(service).switch(stack.parent_id, Switches(healing={"share": 1.0}))
+    vanish(service, members)
+    assert healed_at_most(service, 100, members) == 6
+
+
+def test_when_everything_of_a_kind_is_gone_the_look_is_doubted() -> None:
+    service = Service()
+    stack_id = service.create({f"disk{number}": volume() for number in range(5)})
+    service.rest()
+    disks = sorted(service.cloud.things("volume"))
+    for disk in disks:
+        service.cloud.hide(disk)
+    service.live(600.0)
+    assert set(why(service, stack_id).values()) == {"blind"}
+    for disk in disks:
+        service.cloud.unhide(disk)
+    service.live(120.0)
+    assert sorted(service.cloud.things("volume")) == disks
+    assert why(service, stack_id) == {}
+
+
+def test_a_doubt_is_over_when_others_of_the_kind_are_seen() -> None:
+    service = Service()
+    service.create({f"disk{number}": volume() for number in range(5)})
+    service.rest()
+    disks = sorted(service.cloud.things("volume"))
+    for disk in disks:
+        service.cloud.hide(disk)
+    service.live(120.0)
+    service.cloud.unhide(disks[0])
+    vanish(service, disks[1:])
+    for disk in disks[1:]:
+        service.cloud.unhide(disk)
+    service.live(200.0)
+    assert len(service.cloud.things("volume")) == 5
+    assert disks[0] in service.cloud.things("volume")
+
+
+def test_a_doubt_is_over_when_somebody_says_that_all_is_gone() -> None:
+    service = Service()
+    stack_id = service.create({f"disk{number}": volume() for number in range(5)})
+    service.rest()
+    vanish(service, sorted(service.cloud.things("volume")))
+    service.live(120.0)
+    assert service.cloud.things("volume") == {}
+    ask(service).converge(stack_id)
+    service.rest()
+    assert len(service.cloud.things("volume")) == 5
+
+
+def doubted(service: Service) -> list[tuple[str, int, list[str]]]:
+    """What the doctor tells of doubted looks: kind, how many wait, root stacks."""
+    with service.db.read() as tx:
+        return [(each.kind, each.absent, list(each.stacks)) for each in doubts(tx)]
+
+
+def test_the_doctor_tells_of_a_doubt_as_long_as_something_waits_for_it() -> None:
+    """Things that are younger than the doubt do not end it, so they must not hide it either."""
+    service = Service()
+    stack_id = service.create({f"disk{number}": volume() for number in range(5)})
+    service.rest()
+    vanish(service, sorted(service.cloud.things("volume")))
+    service.live(120.0)
+    younger = service.create({"disk": volume()}, name="younger")
+    service.live(120.0)
+    assert set(why(service, stack_id).values()) == {"blind"}
+    assert why(service, younger) == {}
+    assert doubted(service) == [("volume", 5, [stack_id])]
+    ask(service).converge(stack_id)
+    service.rest()
+    assert why(service, stack_id) == {}
+    assert doubted(service) == []
+
+
+def test_a_few_things_that_are_gone_are_no_reason_for_doubt() -> None:
+    service = Service()
+    service.create({f"disk{number}": volume() for number in range(3)})
+    service.rest()
+    vanish(service, sorted(service.cloud.things("volume")))
+    service.live(120.0)
+    assert len(service.cloud.things("volume")) == 3
+
+
+# -- asking first ------------------------------------------------------------------------------------------------------
+
+
+def asking(service: Service, **resources: Any) -> str:
+    stack_id = service.create(resources)
+    service.rest()
+    ask(service).switch(stack_id, Switches(healing={"policy": "ask"}))
+    service.live(2.0)
+    return stack_id
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["the stack", "the resource"])
+def test_what_is_gone_and_may_not_be_replaced_asks_for_help(whole: bool) -> None:
+    service = Service()
+    stack_id = asking(service, disk=volume(), t=double())
+    vanish(service, list(service.cloud.things("volume")))
+    service.live(300.0)
+    assert service.cloud.things("volume") == {}
+    assert service.states(stack_id)["disk"] == "CHECK_FAILED"
+    assert "homeostat converge web disk" in service.row(stack_id, "disk").reason
+    assert why(service, stack_id) == {"disk": "asks"}
+    assert service.story(stack_id, "disk").count("disk CHECK_FAILED") == 1
+    ask(service).converge(stack_id, None if whole else "disk")
+    service.live(60.0)
+    assert len(service.cloud.things("volume")) == 1
+    assert service.states(stack_id)["disk"] == "CREATE_COMPLETE"
+
+
+def test_what_asks_for_help_is_well_again_when_it_comes_back() -> None:
+    service = Service()
+    stack_id = asking(service, disk=volume())
+    (disk,) = service.cloud.things("volume")
+    service.cloud.hide(disk)
+    service.live(120.0)
+    assert service.states(stack_id) == {"disk": "CHECK_FAILED"}
+    service.cloud.unhide(disk)
+    service.live(120.0)
+    assert service.states(stack_id) == {"disk": "CHECK_COMPLETE"}
+    assert list(service.cloud.things("volume")) == [disk]
+
+
+def test_an_update_does_not_replace_what_asks_for_help() -> None:
+    service = Service()
+    stack_id = asking(service, disk=volume())
+    vanish(service, list(service.cloud.things("volume")))
+    service.live(120.0)
+    service.update(stack_id, {"disk": volume(), "t": double()})
+    service.rest()
+    assert service.state(stack_id) == "UPDATE_FAILED"
+    assert "homeostat converge web disk" in service.stack(stack_id).reason
+    assert service.cloud.things("volume") == {}
+
+
+def test_a_server_that_is_merely_stopped_is_started_without_asking() -> None:
+    service = Service()
+    asking(service, a=server())
+    (machine,) = service.servers()
+    service.cloud.change(machine, status="stopped")
+    service.live(120.0)
+    assert service.cloud.things()[machine]["status"] == "active"
+
+
+def test_a_policy_of_a_group_holds_for_its_members() -> None:
+    service = Service()
+    stack_id = service.create({"g": group(2), "other": server()})
+    service.rest()
+    child = service.child().id
+    ask(service).switch(stack_id, Switches({}, {"g": {"healing": "ask"}}))
+    gone = service.row(child, "0").handle
+    vanish(service, [gone])
+    service.live(120.0)
+    assert service.states(child)["0"] == "CHECK_FAILED"
+    vanish(service, [service.row(stack_id, "other").handle])
+    service.live(120.0)
+    assert service.row(stack_id, "other").handle in service.servers()

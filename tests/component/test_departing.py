@@ -1,0 +1,148 @@
+"""A deletion goes on under other deletion policies, wherever in the tree of a stack they stand (CV14, ADR 0048)."""
+
+from typing import Any
+
+import pytest
+
+from homeostat.api.services.preview import all_of
+from homeostat.api.services.stacks import Intent
+from homeostat.clouds.simulated import Weather
+from homeostat.planner.report.preview import Fate
+from tests.component.running import Service, double, group, template, volume
+
+DISK = """
+heat_template_version: rocky
+parameters:
+  colour: {type: string, default: red}
+resources:
+  note: {type: OS::Heat::TestResource, properties: {value: {get_param: colour}}}
+  disk: {type: OS::Cinder::Volume, properties: {size: 1}}
+"""
+KEPT = DISK.replace("{type: OS::Cinder::Volume", "{type: OS::Cinder::Volume, deletion_policy: Retain")
+OUTER = "heat_template_version: rocky\nresources: {inside: {type: disk.yaml}}"
+
+ROOTS: dict[str, dict[str, Any]] = {
+    "a provider template": {"t": double(value="1"), "d": {"type": "disk.yaml"}},
+    "two levels": {"t": double(value="1"), "d": {"type": "outer.yaml"}},
+    "members of a group": {"g": group(3, {"type": "disk.yaml"})},
+    "by the registry": {"d": {"type": "My::Disk"}},
+}
+VOLUMES = {"members of a group": 3}
+
+
+def hanging(kind: str, *, timed_out: bool = False) -> tuple[Service, str, dict[str, Any]]:
+    """A stack whose deletion hangs on volumes inside; and what its updates say again."""
+    service = Service(Weather(delete_s=1e9))
+    said = {"files": {"disk.yaml": DISK, "outer.yaml": OUTER}}
+    if kind == "by the registry":
+        said["environment"] = {"resource_registry": {"My::Disk": "disk.yaml"}}
+    stack_id = service.create(ROOTS[kind], timeout_mins=1, **said)
+    service.rest()
+    assert service.state(stack_id) == "CREATE_COMPLETE"
+    service.delete(stack_id)
+    service.live(150.0 if timed_out else 5.0)
+    assert service.state(stack_id) == ("DELETE_FAILED" if timed_out else "DELETE_IN_PROGRESS")
+    return service, stack_id, said
+
+
+@pytest.mark.parametrize("patch", [False, True], ids=["PUT", "PATCH"])
+@pytest.mark.parametrize("timed_out", [False, True], ids=["hanging", "timed out"])
+@pytest.mark.parametrize("kind", ROOTS)
+def test_a_hanging_delete_ends_when_a_file_retains_what_hangs(kind: str, timed_out: bool, patch: bool) -> None:
+    service, stack_id, said = hanging(kind, timed_out=timed_out)
+    files = {"disk.yaml": KEPT} if patch else {**said["files"], "disk.yaml": KEPT}
+    service.intake.update(stack_id, Intent(template(ROOTS[kind]), **{**said, "files": files}), patch=patch)
+    service.rest(20.0)
+    assert service.state(stack_id) == "DELETE_COMPLETE"
+    assert len(service.cloud.things("volume")) == VOLUMES.get(kind, 1)
+    assert all(each.deleted_at is not None for each in service.stacks())
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"disk.yaml": KEPT.replace("default: red", "default: blue")},
+        {"disk.yaml": KEPT, "other.txt": "new"},
+        {"disk.yaml": DISK},
+        {"disk.yaml": DISK + "\n# a remark"},
+    ],
+    ids=["a default, too", "another file, too", "nothing", "a remark"],
+)
+def test_any_other_change_of_a_file_has_the_stack_back(files: dict[str, str]) -> None:
+    service, stack_id, said = hanging("a provider template")
+    hung = list(service.cloud.things("volume"))
+    service.update(stack_id, ROOTS["a provider template"], files={**said["files"], **files})
+    assert service.stack(stack_id).action == "UPDATE"
+    service.cloud.weather.delete_s = 0.0
+    for handle in hung:
+        service.cloud.vanish(handle)
+    service.rest()
+    assert service.state(stack_id) == "UPDATE_COMPLETE"
+    assert len(service.cloud.things("volume")) == 1
+
+
+def test_a_template_that_is_read_as_a_text_too_is_no_mere_policy() -> None:
+    service = Service(Weather(delete_s=1e9))
+    resources = {"t": double(value={"get_file": "disk.yaml"}), "d": {"type": "disk.yaml"}}
+    stack_id = service.create(resources, files={"disk.yaml": DISK})
+    service.rest()
+    service.delete(stack_id)
+    service.live(5.0)
+    service.update(stack_id, resources, files={"disk.yaml": KEPT})
+    assert service.stack(stack_id).action == "UPDATE"
+
+
+def waiting() -> tuple[Service, str, dict[str, Any], str]:
+    """The deletion of a nested stack has not begun: it waits for what reads it, whose deletion hangs. Gives the new
+    resources and the new text of the file, which retain all volumes, too."""
+    service = Service(Weather(delete_s=1e9))
+    told = "outputs: {told: {value: {get_attr: [note, output]}}}"
+    reader = {"type": "OS::Cinder::Volume", "properties": {"size": 1, "description": {"get_attr": ["d", "told"]}}}
+    resources = {"reader": reader, "d": {"type": "disk.yaml"}}
+    stack_id = service.create(resources, files={"disk.yaml": DISK + told})
+    service.rest()
+    service.delete(stack_id)
+    service.live(5.0)
+    assert service.child().action == "CREATE"
+    return service, stack_id, {**resources, "reader": {**reader, "deletion_policy": "Retain"}}, KEPT + told
+
+
+def test_what_is_not_yet_being_deleted_has_the_new_policy_as_well() -> None:
+    service, stack_id, resources, kept = waiting()
+    service.update(stack_id, resources, files={"disk.yaml": kept})
+    service.rest(20.0)
+    assert service.state(stack_id) == "DELETE_COMPLETE"
+    assert len(service.cloud.things("volume")) == 2
+
+
+def test_policies_of_a_file_may_be_changed_again() -> None:
+    service, stack_id, said = hanging("a provider template")
+    root = ROOTS["a provider template"]
+    snapshot = KEPT.replace("Retain", "Snapshot")
+    service.cloud.weather.snapshot_s = 1e9
+    service.update(stack_id, root, files={**said["files"], "disk.yaml": snapshot})
+    service.live(2.0)
+    assert service.state(stack_id) == "DELETE_IN_PROGRESS"
+    service.update(stack_id, root, files={**said["files"], "disk.yaml": KEPT})
+    service.rest(20.0)
+    assert service.state(stack_id) == "DELETE_COMPLETE"
+    assert len(service.cloud.things("volume")) == 1
+
+
+def test_a_preview_tells_what_the_policies_of_a_file_would_keep() -> None:
+    service, stack_id, resources, kept = waiting()
+    forecast = service.intake.foresee_update(stack_id, Intent(template(resources), files={"disk.yaml": kept}))
+    found = {note.name: (note.fate, note.row.deletion_policy) for _, note in all_of(forecast) if note.row is not None}
+    assert found == {"d": (Fate.DELETED, "Delete"), "note": (Fate.DELETED, "Delete"), "disk": (Fate.DELETED, "Retain")}
+
+
+def test_what_could_not_be_deleted_in_its_time_and_goes_later_is_not_waited_for() -> None:
+    service = Service(Weather(delete_s=90.0))
+    stack_id = service.create({"t": double(value="1"), "d": volume()}, timeout_mins=1)
+    service.rest()
+    service.update(stack_id, {"t": double(value="1")}, timeout_mins=1)
+    service.live(70.0)
+    assert (service.state(stack_id), service.states(stack_id)["d"]) == ("UPDATE_FAILED", "DELETE_FAILED")
+    service.live(120.0)
+    assert service.states(stack_id) == {"t": "CREATE_COMPLETE"}
+    assert service.story(stack_id, "d")[-1] == "d DELETE_COMPLETE"

@@ -1,0 +1,43 @@
+"""A call of a cloud that never answers: its pass loses the shard, and what it does when it wakes up does no harm."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from homeostat.clouds.port import Answer, Intent
+from homeostat.clouds.simulated import SimulatedCloud
+from homeostat.convergence.jobs.conductor import run_pass
+from tests.component.running import LIMITS, Service, server, volume
+
+
+class Slow(SimulatedCloud):
+    """Takes so long for a creation that others have gone on with the shard meanwhile."""
+
+    service: Service
+    leases: Sequence[object] = ()
+
+    def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
+        answers = super().create(kind, intents)
+        if kind == "server" and not self.leases:
+            passes, clock = self.service.passes, self.service.clock
+            clock.time += LIMITS.hang_s
+            self.leases = [passes.leases]
+            clock.time += 1.0
+            self.leases = [*self.leases, passes.leases]
+            run_pass(passes, self.service.claim())
+        return answers
+
+
+def test_the_shard_of_a_pass_that_hangs_goes_to_somebody_else(caplog: pytest.LogCaptureFixture) -> None:
+    service = Service(cloud=lambda clock: Slow(clock.now))
+    assert isinstance(service.cloud, Slow)
+    service.cloud.service = service
+    stack_id = service.begin({"srv": server(), "disk": volume()})
+    with caplog.at_level("INFO"):
+        service.work()
+    before, after = service.cloud.leases
+    assert (len(before), len(after)) == (1, 0), "a heartbeat keeps it until it counts as hung"
+    assert "has a newer owner than epoch" in caplog.text, "it is refused when it wakes up"
+    service.rest()
+    assert service.state(stack_id) == "CREATE_COMPLETE"
+    assert len(service.cloud.things()) == 2

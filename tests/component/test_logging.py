@@ -1,0 +1,116 @@
+"""What lines of the log are about: as fields in JSON, at the end of lines for people."""
+
+import io
+import json
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from homeostat.cli.logs import JsonLines, Lines
+from homeostat.clouds.port import Answer, Intent
+from homeostat.clouds.simulated import SimulatedCloud
+from homeostat.model.observed import Observation
+from homeostat.observability.log_context import about, fields, named
+from tests.component.running import Service
+
+VOLUME = {"type": "OS::Cinder::Volume", "properties": {"size": 1}}
+KEY = {"type": "OS::Nova::KeyPair", "properties": {"name": "key"}}
+
+
+class Breaking(SimulatedCloud):
+    """An adapter with bugs in what it does with volumes."""
+
+    broken = ""
+
+    def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
+        if self.broken == "create" and kind == "volume":
+            raise RuntimeError("a bug")
+        return super().create(kind, intents)
+
+    def observe(self, kind: str, handles: Sequence[str]) -> list[Observation]:
+        if self.broken == "observe" and kind == "volume":
+            raise RuntimeError("a bug")
+        return super().observe(kind, handles)
+
+
+def breaking(what: str) -> Callable[[Any], Breaking]:
+    def make(clock: Any) -> Breaking:
+        cloud = Breaking(clock.now)
+        cloud.broken = what
+        return cloud
+
+    return make
+
+
+@pytest.fixture
+def written() -> Iterator[Callable[[], list[dict[str, Any]]]]:
+    """Gives what has been logged since."""
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JsonLines())
+    log = logging.getLogger("homeostat")
+    log.addHandler(handler)
+    yield lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
+    log.removeHandler(handler)
+
+
+@pytest.mark.parametrize("threads", [0, 2], ids=["in the thread of the pass", "side by side"])
+def test_an_adapter_that_fails_in_a_pass(written: Callable[[], list[dict[str, Any]]], threads: int) -> None:
+    executor = ThreadPoolExecutor(threads) if threads else None
+    service = Service(cloud=breaking("create"), executor=executor)
+    stack_id = service.begin({"one": VOLUME, "two": VOLUME, "key": KEY})
+    service.work()
+    line = written()[0]
+    assert "create of 2 volume: the adapter failed" in line["message"]
+    assert (line["stack"], line["shard"], line["resource"]) == (stack_id, 0, "one, two")
+    assert "RuntimeError: a bug" in line["traceback"]
+    if executor is not None:
+        executor.shutdown()
+
+
+def test_an_adapter_that_fails_when_things_are_looked_at(written: Callable[[], list[dict[str, Any]]]) -> None:
+    service = Service(cloud=breaking("observe"))
+    stack_id = service.create({"disk": VOLUME})
+    service.live(90.0)
+    line = written()[0]
+    assert "cannot look at 1 volume" in line["message"]
+    assert (line["stack"], line["resource"]) == (stack_id, "disk")
+
+
+def test_a_pass_that_fails(written: Callable[[], list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch) -> None:
+    service = Service()
+    stack_id = service.begin({"disk": VOLUME})
+    monkeypatch.setattr(service.passes.definitions, "get", lambda *_: 1 / 0)
+    service.work()
+    [line] = written()
+    assert (line["stack"], line["shard"], line["level"]) == (stack_id, 0, "error")
+    assert "ZeroDivisionError" in line["traceback"]
+
+
+def record() -> logging.LogRecord:
+    return logging.LogRecord("homeostat.x", logging.INFO, __file__, 1, "said %s", ("so",), None)
+
+
+def test_fields_hold_inside_and_end_with_it() -> None:
+    with about(stack="s", shard=3):
+        with about(resource="a"):
+            assert dict(fields()) == {"stack": "s", "shard": 3, "resource": "a"}
+            assert Lines().format(record()).endswith("homeostat.x: said so (stack=s shard=3 resource=a)")
+        assert dict(fields()) == {"stack": "s", "shard": 3}
+    assert Lines().format(record()).endswith("homeostat.x: said so")
+    assert "stack" not in json.loads(JsonLines().format(record()))
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        pytest.param([], "", id="none"),
+        pytest.param(["a", "b", "a"], "a, b", id="each once"),
+        pytest.param(list("abcdefg"), "a, b, c, d, e and 2 more", id="many"),
+    ],
+)
+def test_many_names_in_one_field(names: list[str], expected: str) -> None:
+    assert named(names) == expected
