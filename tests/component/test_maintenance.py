@@ -675,6 +675,23 @@ def test_what_vanished_while_it_was_resumed_is_made_anew_by_the_update_that_over
     assert [thing["metadata"] for thing in service.cloud.things("server").values()] == [{"v": "2"}]
 
 
+@pytest.mark.parametrize("verb", ["resume", "check"])
+def test_what_differs_when_it_is_found_while_its_stack_is_asked_for_something_else_is_mended(verb: str) -> None:
+    """Found by the simulation (seed 30231073): the answer to its creation was lost, and the stack never was complete.
+    It was judged by the look that found it, and what somebody had changed stayed so for ever."""
+    service = Service(Weather(faults=Faults(lost=1.0)))
+    stack_id = service.create({"vol": volume(description="mine")})
+    service.intake.cancel(stack_id, roll_back=False)
+    (made,) = service.cloud.things("volume")
+    service.cloud.change(made, description="by hand")
+    service.cloud.weather.faults = Faults()
+    getattr(asks(service), verb)(stack_id)
+    service.rest()
+    service.live(1.0)
+    assert [thing["description"] for thing in service.cloud.things("volume").values()] == ["mine"]
+    assert service.states(stack_id) == {"vol": "UPDATE_COMPLETE"}
+
+
 def test_all_members_of_a_group_are_resumed_by_the_update_that_overtakes_that(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those, too, that the update does not change."""
     monkeypatch.setattr(graphs, "MEMBERS_PER_SHARD", 2)

@@ -157,6 +157,21 @@ def test_after_a_failed_snapshot_what_vanishes_is_healed_all_the_same() -> None:
     assert len(service.servers()) == 1
 
 
+def test_what_somebody_changed_before_a_snapshot_failed_is_mended_by_the_next_update() -> None:
+    """It was judged by the answer that told of the failure."""
+    resources = {"disk": volume(description="mine")}
+    service, stack_id = living(Weather(faults=Faults(snapshot=1.0)), resources)
+    service.cloud.change(service.row(stack_id, "disk").handle, description="by hand")
+    service.snapshots.take(stack_id, None)
+    service.work()
+    service.rest()
+    assert service.states(stack_id) == {"disk": "SNAPSHOT_FAILED"}
+    service.update(stack_id, resources)
+    service.rest()
+    assert service.state(stack_id) == "UPDATE_COMPLETE"
+    assert [thing["description"] for thing in service.cloud.things("volume").values()] == ["mine"]
+
+
 def test_a_thing_that_is_gone_fails_the_snapshot() -> None:
     service, stack_id = living()
     service.cloud.vanish(service.row(stack_id, "disk").handle)

@@ -149,6 +149,7 @@ class Decider(Healing, Maintenance, Takeovers):
             return self._again(definition, row, now)
         verdict = type_of(row.type).judge(thing_of(self.world, row), now)
         if verdict.condition in (Condition.READY, Condition.DRIFTED):
+            outcome.judge_at_rest(self.world, row, verdict)
             return Step(Verb.RECORD, row, events=outcome.complete(self.world, row, now).events)
         late = row.action == Action.CREATE and now < row.acted_at + self.world.listing_lag_s
         if verdict.condition is Condition.BROKEN or (verdict.condition is Condition.ABSENT and not late):
@@ -369,15 +370,16 @@ class Decider(Healing, Maintenance, Takeovers):
         if self._changed(want, row):
             return self._update_or_replace(want, row, now)
         if row.action == Action.SNAPSHOT:
-            return self._well_again(row, now)
+            return self._well_again(row, verdict, now)
         if row.acted_at is None:
             return self._update(want, row, want.kind.complete(row.properties), now)
         if verdict.condition is Condition.DRIFTED:
             return self._repair(row, verdict, now)
         return Step(Verb.RECORD, row, events=outcome.complete(self.world, row, now).events)
 
-    def _well_again(self, row: Resource, now: float) -> Step:
+    def _well_again(self, row: Resource, verdict: Verdict, now: float) -> Step:
         """Nothing was wrong with it but that no snapshot of it could be made."""
+        outcome.judge_at_rest(self.world, row, verdict)
         row.action, row.status, row.intent = Action.UPDATE, Status.IN_PROGRESS, None
         row.revision = self.world.stack.revision
         begun = outcome.event_of(row, row.status, outcome.CHANGED)
