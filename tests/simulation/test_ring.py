@@ -51,6 +51,7 @@ REGRESSIONS = {
     30211182: "the law of consent forgot an update that had failed in another shard since its pass had read it",
     30213882: "a nested stack slept on for ever where the update that overtook its resumption had failed",
     30231073: "what differed when it was found while its never complete stack was resumed was never mended",
+    30234596: "what was not found when it was to be changed was taken for changed once it was seen again",
 }
 """Seeds that failed once, and what it was. A seed means something else once worlds change, so each defect has a test of
 its own, too."""

@@ -145,17 +145,17 @@ class Decider(Healing, Maintenance, Takeovers):
             return self._watched(row, now)
         if row.handle == "" and row.action == Action.CREATE:
             return self._find(row, now) if row.token else SETTLED
-        if row.acted_at is None:
+        if row.acted_at is None and not self._is_missed(row):
             return self._again(definition, row, now)
         verdict = type_of(row.type).judge(thing_of(self.world, row), now)
         if verdict.condition in (Condition.READY, Condition.DRIFTED):
             outcome.judge_at_rest(self.world, row, verdict)
             return Step(Verb.RECORD, row, events=outcome.complete(self.world, row, now).events)
-        late = row.action == Action.CREATE and now < row.acted_at + self.world.listing_lag_s
+        visible_at = (row.acted_at or now) + self.world.listing_lag_s
+        late = row.action == Action.CREATE and now < visible_at
         if verdict.condition is Condition.BROKEN or (verdict.condition is Condition.ABSENT and not late):
             return self._failed_step(row, verdict.reason, now)
-        due_at = row.acted_at + self.world.listing_lag_s if late else verdict.due_at
-        return self._building(row, verdict, due_at)
+        return self._building(row, verdict, visible_at if late else verdict.due_at)
 
     def _in_progress(self, definition: Definition, row: Resource, now: float) -> Decision:
         if row.action == Action.ADOPT:
@@ -164,14 +164,14 @@ class Decider(Healing, Maintenance, Takeovers):
             changed = self._redirected(definition, row, now)
             if changed is not None:
                 return changed
-        if row.acted_at is None:
+        if row.acted_at is None and not self._is_missed(row):
             return self._again(definition, row, now)
         verdict = self._judge_unfinished(row, now)
         if verdict.condition in (Condition.READY, Condition.DRIFTED):
             outcome.judge_at_rest(self.world, row, verdict)
             return Step(Verb.RECORD, row, events=outcome.complete(self.world, row, now).events)
         if verdict.condition is Condition.ABSENT:
-            visible_at = row.acted_at + self.world.listing_lag_s
+            visible_at = (row.acted_at or now) + self.world.listing_lag_s
             if row.action == Action.CREATE and now < visible_at:
                 return self._building(row, verdict, visible_at)
             return self._recreate(definition, row, verdict, now)
@@ -180,6 +180,10 @@ class Decider(Healing, Maintenance, Takeovers):
         if verdict.condition is Condition.UNKNOWN:
             return Waiting(row.name, Why.UNSEEN, reason=verdict.reason, since=row.updated_at, key=row.key)
         return self._building(row, verdict, verdict.due_at)
+
+    def _is_missed(self, row: Resource) -> bool:
+        """Is what is to be changed not there?"""
+        return outcome.is_changed_outside(row) and conditions.is_gone(self.world, row)
 
     def _judge_unfinished(self, row: Resource, now: float) -> Verdict:
         """What was found after its answer was lost, and is of no use without that answer, is made anew."""
@@ -445,8 +449,10 @@ class Decider(Healing, Maintenance, Takeovers):
     def _repair(self, row: Resource, verdict: Verdict, now: float) -> Decision:
         kind = type_of(row.type)
         spec = self._asked(row)
-        fields = tuple(kind.renamed.get(each, each) for each in verdict.drifted)
-        return self._heal(row, verdict, now, Step(Verb.UPDATE, row, spec=spec, changed=fields or tuple(spec)))
+        unchanged = (row.intent or {})["changed"] if outcome.is_unchanged(row) else ()
+        drifted = tuple(kind.renamed.get(each, each) for each in verdict.drifted) or tuple(spec)
+        changed = tuple(dict.fromkeys((*drifted, *unchanged)))
+        return self._heal(row, verdict, now, Step(Verb.UPDATE, row, spec=spec, changed=changed))
 
     def _heal(self, row: Resource, verdict: Verdict, now: float, step: Step) -> Decision:
         """Intend an act that brings a thing back; the second and later ones in a row at growing intervals."""
@@ -479,6 +485,8 @@ class Decider(Healing, Maintenance, Takeovers):
         unseen = check.look_first(self.world, row)
         if unseen is not None:
             return unseen
+        if outcome.is_unchanged(row) and not (self.halted or self.world.stack.held):
+            return self._compare(definition, row, now)
         seen = self.world.seen.get(row.key)
         news = seen is not None and seen.number != row.judged
         before = (row.intent, row.asked_at)
@@ -532,7 +540,7 @@ class Decider(Healing, Maintenance, Takeovers):
             want = self._want(definition, row)
         except (Rejected, Terminal) as error:
             return self._halt(row.name) or self._failed_step(row, error, now, Action.UPDATE)
-        if self._changed(want, row):
+        if self._changed(want, row) or outcome.is_unchanged(row):
             return self._halt(row.name) or self._update_or_replace(want, row, now)
         if self.unsettled and row.revision != self.world.stack.revision:
             if want.kind.renewed:

@@ -83,6 +83,8 @@ def conclude(world: World, step: Step, answer: Observation | HomeostatError, now
         return _deleted(world, row, answer, now)
     if step.verb is Verb.FIND:
         return _found(world, row, answer, now)
+    if step.verb is Verb.UPDATE and answer.presence is Presence.ABSENT and is_changed_outside(row):
+        return _missed(world, row, answer, now)
     row.acted_at = now
     row.due_at = None
     row.retries = 0
@@ -188,13 +190,32 @@ def is_looked_for(row: Resource) -> bool:
     return row.handle != "" and is_outside(row.type) and kind_of(row.type) not in own.KINDS
 
 
+def is_changed_outside(row: Resource) -> bool:
+    """Is it a thing of a cloud that is being changed?"""
+    return row.busy and row.action == Action.UPDATE and is_looked_for(row)
+
+
+def is_unchanged(row: Resource) -> bool:
+    """Was its thing to be changed, and was not, before something else was said of it: that it is gone, or unhealthy?"""
+    return row.acted_at is None and row.handle != "" and bool((row.intent or {}).get("changed"))
+
+
+def _missed(world: World, row: Resource, answer: Observation, now: float) -> Record:
+    """What was not found was not changed: when it is seen again, it is changed."""
+    record = _try_again(row, Transient(answer.reason or "it is gone"), now)
+    look(world, row, answer)
+    world.looked.discard(row.key)
+    record.observation = answer
+    return record
+
+
 def _looked_once_more(world: World, row: Resource, answer: Observation | HomeostatError, now: float) -> Record:
     """The owner's look at what was not found. It is judged like any other look, and nothing else of the row changes."""
     if isinstance(answer, HomeostatError) or answer.presence is Presence.UNKNOWN:
         row.retries += 1
         row.due_at = now + delay_s(row.retries, answer.retry_after_s if isinstance(answer, Transient) else None)
         return Record(row)
-    row.retries, row.due_at = 0, None
+    row.retries, row.due_at = 0 if row.acted_at is not None else row.retries, None
     before = world.seen.get(row.key)
     known = before.observation.properties if before is not None else {}
     once = {name: known[name] for name in type_of(row.type).told_once if name in known}

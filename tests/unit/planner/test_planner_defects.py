@@ -378,3 +378,21 @@ def test_a_nested_stack_that_is_asked_again_before_it_has_heard_begins_once() ->
     of = world([wanted("a", TEST)], [asked], revision=2, action="RESUME", status="IN_PROGRESS", settled_revision=1)
     step = pass_on(of, asked, "resume", NOW)
     assert (told(step), step.events) == ("operate resume", [])
+
+
+@pytest.mark.parametrize(
+    ("status", "drifted", "fields"),
+    [("IN_PROGRESS", "1", ("flavor",)), ("FAILED", "2", ("metadata", "flavor"))],
+    ids=["by the update", "with what differs, where only healing may begin"],
+)
+def test_what_was_missed_when_it_was_to_be_changed_is_changed(
+    status: str, drifted: str, fields: tuple[str, ...]
+) -> None:
+    definition = wanted("a", flavor="large", metadata={"v": "1"})
+    intent = {"changed": ["flavor"]}
+    mine = row("a", state="CHECK_COMPLETE", acted_at=None, intent=intent, properties=dict(definition.properties))
+    look = seen(number=2, flavor="small", metadata={"v": drifted})
+    of = world([definition], [mine], {"a1": look}, action="UPDATE", status=status, settled_revision=0)
+    step = keep(of, definition)
+    assert isinstance(step, Step)
+    assert (step.verb, step.changed) == (Verb.UPDATE, fields)

@@ -41,7 +41,7 @@ CASES: dict[str, tuple[Verb, Resource, Observation | HomeostatError, str]] = {
     "not now": (Verb.CREATE, unanswered("a"), Transient("busy", 7), "CREATE_IN_PROGRESS +7"),
     "perhaps": (Verb.CREATE, unanswered("a", retries=1), Uncertain("lost"), "CREATE_IN_PROGRESS +2"),
     "updated": (Verb.UPDATE, row("a", **UPDATING), ACTIVE, "UPDATE_COMPLETE h-new acted"),
-    "updated, but it is gone": (Verb.UPDATE, row("a", **UPDATING), GONE, "UPDATE_IN_PROGRESS h-a1 acted"),
+    "updated, but it is gone": (Verb.UPDATE, row("a", **UPDATING), GONE, "UPDATE_IN_PROGRESS h-a1 +1"),
     "started": (Verb.OPERATE, row("a", **UPDATING), ACTIVE, "UPDATE_COMPLETE h-new acted"),
     "found": (Verb.FIND, unanswered("a"), ACTIVE, "CREATE_IN_PROGRESS h-new acted"),
     "not found: the token is given up": (Verb.FIND, unanswered("a"), GONE, "CREATE_IN_PROGRESS forsakes a1-1"),
