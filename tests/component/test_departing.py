@@ -4,10 +4,13 @@ from typing import Any
 
 import pytest
 
+from homeostat.api.services.actions import Asks
 from homeostat.api.services.preview import all_of
 from homeostat.api.services.stacks import Intent
 from homeostat.clouds.simulated import Weather
+from homeostat.desired import graphs
 from homeostat.planner.report.preview import Fate
+from homeostat.store.stacks.locks import Lock
 from tests.component.running import Service, double, group, template, volume
 
 DISK = """
@@ -20,6 +23,7 @@ resources:
 """
 KEPT = DISK.replace("{type: OS::Cinder::Volume", "{type: OS::Cinder::Volume, deletion_policy: Retain")
 OUTER = "heat_template_version: rocky\nresources: {inside: {type: disk.yaml}}"
+STACKS: Lock = {"level": "stacks", "owner": "ann", "owner_id": None, "reason": None, "at": 0.0, "expires_at": None}
 
 ROOTS: dict[str, dict[str, Any]] = {
     "a provider template": {"t": double(value="1"), "d": {"type": "disk.yaml"}},
@@ -146,3 +150,59 @@ def test_what_could_not_be_deleted_in_its_time_and_goes_later_is_not_waited_for(
     service.live(120.0)
     assert service.states(stack_id) == {"t": "CREATE_COMPLETE"}
     assert service.story(stack_id, "d")[-1] == "d DELETE_COMPLETE"
+
+
+HINDERED: dict[str, dict[str, Any]] = {
+    "what it requires goes after it": {"t": double(value="1"), "d": {**volume(), "depends_on": "t"}},
+    "nested": {"t": double(value="1"), "g": group(1, volume())},
+    "in a shard of several": {"g": group(5, volume())},
+}
+
+
+@pytest.mark.parametrize("locked", [False, True], ids=["", "locked meanwhile"])
+@pytest.mark.parametrize("kind", HINDERED)
+def test_what_could_not_be_deleted_is_once_nothing_is_left(
+    kind: str, locked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(graphs, "MEMBERS_PER_SHARD", 2)
+    service = Service()
+    asks = Asks(service.db, 3600.0)
+    stack_id = service.create(HINDERED[kind])
+    service.rest()
+    hindering = list(service.cloud.things("volume"))[::3]
+    for each in hindering:
+        service.cloud.change(each, locked=True)
+    service.delete(stack_id)
+    service.live(30.0)
+    assert (service.state(stack_id), list(service.cloud.things("volume"))) == ("DELETE_FAILED", hindering)
+    if locked:
+        asks.lock(stack_id, STACKS, lambda _: True)
+        service.live(5.0)
+    for each in hindering:
+        service.cloud.vanish(each)
+        service.live(400.0)
+        gone = each == hindering[-1] and not locked
+        assert service.state(stack_id) == (
+            "DELETE_COMPLETE" if gone else "LOCK_COMPLETE" if locked else "DELETE_FAILED"
+        )
+    if locked:
+        asks.unlock(stack_id, lambda _: True)
+        service.live(400.0)
+    assert service.story(stack_id)[-1] == "web DELETE_COMPLETE"
+    assert all(each.deleted_at is not None for each in service.stacks())
+
+
+def test_an_update_that_could_not_delete_something_has_failed_also_when_that_has_gone() -> None:
+    service = Service()
+    stack_id = service.create({"t": double(value="1"), "d": volume()})
+    service.rest()
+    (hindering,) = service.cloud.things("volume")
+    service.cloud.change(hindering, locked=True)
+    service.update(stack_id, {"t": double(value="1")})
+    service.live(30.0)
+    service.cloud.vanish(hindering)
+    service.live(400.0)
+    assert (service.state(stack_id), service.states(stack_id)) == ("UPDATE_FAILED", {"t": "CREATE_COMPLETE"})
+    service.update(stack_id, {"t": double(value="1")})
+    service.rest()
+    assert service.state(stack_id) == "UPDATE_COMPLETE"

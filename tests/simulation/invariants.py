@@ -33,12 +33,14 @@ FATES = ("Timed out", "cancelled", "never created", "is restricted for resource"
 class Restable(Protocol):
     """A world that these laws can be checked on. retained — handles that a deletion policy let go of; let_go — keys of
     rows whose stacks were abandoned; mended — stacks of which single resources were converged on demand: they stay
-    FAILED when those are well again."""
+    FAILED when those are well again; went — ids and reasons of stacks in which something that could not be
+    deleted has gone later: an update that failed for it stays FAILED."""
 
     db: Database
     retained: set[str]
     let_go: set[str]
     mended: set[str]
+    went: set[tuple[str, str]]
 
     def things(self) -> dict[str, dict[str, Any]]: ...
     def copies(self) -> list[dict[str, Any]]: ...
@@ -66,7 +68,8 @@ def _check_stack(world: Restable, stack: Any, things: dict[str, dict[str, Any]])
         assert owned or stack.id in world.retained, f"{stack.name} is nobody's stack"
     restricted = {name for number in range(stack.shards) for name in _check_shard(world, stack, number)}
     if stack.status == Status.FAILED:
-        _check_failure(stack, rows, mended=_is_mended(world, stack))
+        mended = _is_mended(world, stack) or (stack.id, stack.reason) in world.went
+        _check_failure(stack, rows, mended=mended)
         return
     if stack.action in MAINTENANCE and stack.complete_revision != stack.revision:
         return  # what was maintained had failed before: nothing of it is begun
@@ -165,6 +168,7 @@ def _is_mended(world: Restable, stack: Any) -> bool:
 
 def _check_failure(stack: Any, rows: list[Any], *, mended: bool) -> None:
     assert stack.reason, f"{stack.name} failed without a reason"
+    assert rows or stack.action != Action.DELETE, f"{stack.name} is not deleted, and nothing is left: {stack.reason}"
     failed = [row for row in rows if row.status == Status.FAILED]
     # What a check has found wrong may be healed by now.
     # So may be what asked first: somebody has agreed, or has switched that off.

@@ -281,13 +281,15 @@ class Watcher:
     whose stacks let go of them; promised — handles that documents of abandoned stacks name, each with the action told
     of it; deletions, commits — how much was judged; snapshots — deletions that had to wait for one; renewed — resources
     that were replaced for a mark, by key; maintained — how often stacks were suspended, resumed, locked or unlocked;
-    held — how many commits were judged while a stack was locked; healing — what is judged of healing.
+    held — how many commits were judged while a stack was locked; healing — what is judged of healing; went — ids and
+    reasons of stacks that had failed when something went that could not be deleted.
     """
 
     def __init__(self, db: WatchedDatabase, clouds: Sequence[WatchedCloud]) -> None:
         self.wrong: list[str] = []
         self.retained: set[str] = set()
         self.let_go: set[str] = set()
+        self.went: set[tuple[str, str]] = set()
         self._keys: dict[str, set[str]] = defaultdict(set)
         self.promised: dict[str, str] = {}
         self.deletions = 0
@@ -374,6 +376,7 @@ class Watcher:
             self._order(after, told.get(key, ()))
             self._lost(before, after)
             self._unmoved(all_stacks, before, after)
+            self._went(before, after)
         for stack_before, stack_after in all_stacks.values():
             self.healing.switched(stack_before, stack_after, self._now.shards)
             self.healing.ended(stack_before, stack_after, self._now)
@@ -465,6 +468,14 @@ class Watcher:
                 other is None or other.status != Status.IN_PROGRESS or (one is not None and one.status == other.status)
             )
         self._demand(same, f"{row.name} is in the locked stack {root.name}, and went from {one} to {other}")
+
+    def _went(self, before: Row | None, after: Row | None) -> None:
+        """Remember what a stack says whose resource could not be deleted, and has gone since."""
+        stack = self._now.stacks.get(before.stack_id) if before is not None else None
+        if before is None or stack is None or after is not None or before.state != (Action.DELETE, Status.FAILED):
+            return
+        if stack.status == Status.FAILED:
+            self.went.add((stack.id, stack.reason))
 
     def _was(self, changes: Changes[Stack], stack_id: str) -> Stack | None:
         """The stack before these changes."""

@@ -246,6 +246,10 @@ class SimulatedWorld:
     def let_go(self) -> set[str]:
         return self.watcher.let_go
 
+    @property
+    def went(self) -> set[tuple[str, str]]:
+        return self.watcher.went
+
     def things(self) -> dict[str, dict[str, Any]]:
         """Everything there is in all clouds, and what the service keeps for resources: handle -> object."""
         outside = {handle: thing for cloud in self.clouds.values() for handle, thing in cloud.things().items()}

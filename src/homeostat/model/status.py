@@ -80,12 +80,13 @@ HELD = frozenset({Action.SUSPEND, Action.LOCK})
 AT_REST: Mapping[State, frozenset[State]] = {
     **{(action, Status.COMPLETE): frozenset({ILL}) for action in Action if action not in {*HELD, Action.DELETE}},
     **{(action, Status.FAILED): frozenset({WELL}) for action in (Action.CHECK, Action.UPDATE, Action.RESUME)},
+    (Action.DELETE, Status.FAILED): frozenset({GONE}),
     (Action.UNLOCK, Status.COMPLETE): frozenset(
         {ILL, (Action.SUSPEND, Status.COMPLETE), *((action, Status.FAILED) for action in Action)}
     ),
 }
-"""What a stack at rest turns into by itself: one of its resources has failed; none of them has any more (ADR 0047);
-what it was before it was locked."""
+"""What a stack at rest turns into by itself: one of its resources has failed; none of them has any more, or is
+left (ADR 0047); what it was before it was locked."""
 
 
 def resource_may(before: State, after: State) -> bool:

@@ -1,8 +1,8 @@
 """What a stack at rest says of itself: no more than what its resources allow (ADR 0047).
 
 A stack whose newest revision is complete, and one of whose resources has failed since, becomes CHECK_FAILED; when none
-of them is FAILED any more it becomes CHECK_COMPLETE. The parents of a nested stack follow, since each is a resource of
-the one above it.
+of them is FAILED any more it becomes CHECK_COMPLETE. One that could not be deleted is DELETE_COMPLETE once nothing is
+left of it. The parents of a nested stack follow, since each is a resource of the one above it.
 """
 
 from typing import Any
@@ -24,9 +24,11 @@ def disagrees(stack: Any, failures: int, *, at_rest: bool) -> bool:
 
     stack — its facts or its row.
     """
-    if stack.status == Status.IN_PROGRESS or stack.complete_revision != stack.revision:
+    if stack.status == Status.IN_PROGRESS or stack.lock is not None:
         return False
-    if stack.lock is not None or stack.suspended or stack.action == Action.DELETE:
+    if stack.action == Action.DELETE:
+        return at_rest and not failures and bool(stack.status == Status.FAILED)
+    if stack.suspended or stack.complete_revision != stack.revision:
         return False
     if failures:
         return bool(stack.status == Status.COMPLETE)
@@ -45,6 +47,10 @@ def tell(
     row = stacks.for_update(db, tx, stack_id)
     if row is None or not disagrees(row, failures, at_rest=at_rest):
         return None
+    if row.action == Action.DELETE:
+        if not _is_left(tx, row) and not _busy_elsewhere(tx, row, number):
+            stacks.finish(db, tx, row, now)
+        return None
     if _asked_by_parent(tx, row):
         return now + LATER_S
     reason = stacks.failed_resources(tx, row)
@@ -53,6 +59,11 @@ def tell(
     elif not reason and row.status == Status.FAILED and not _busy_elsewhere(tx, row, number):
         stacks.become(tx, row, Action.CHECK, Status.COMPLETE, WELL_AGAIN, now)
     return None
+
+
+def _is_left(tx: Connection, row: Row[Any]) -> bool:
+    """Is anything left of it? Shards that its lock has kept from going on may count as done."""
+    return bool(tx.execute(select(exists().where(schema.resource.c.stack_id == row.id))).scalar_one())
 
 
 def _asked_by_parent(tx: Connection, row: Row[Any]) -> bool:
