@@ -7,14 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 from bench.databases import Statements, kind_of, opened, size_of
 from bench.figures import Measured, queued_s
-from homeostat.api.services.stacks import Intake, Quotas
+from homeostat.api.services.stacks import Quotas, StackService
 from homeostat.clock import Entropy, SystemClock
 from homeostat.clouds.simulated import SimulatedCloud
-from homeostat.convergence.executor import Performer
+from homeostat.convergence.executor import StepExecutor
 from homeostat.convergence.jobs.board import ShardBoard
 from homeostat.convergence.jobs.conductor import run_pass
-from homeostat.convergence.nested_stacks import Children
-from homeostat.convergence.reconciler import Limits, Passes
+from homeostat.convergence.nested_stacks import NestedStacks
+from homeostat.convergence.reconciler import Limits, Reconciler
 from homeostat.desired.cache import spare_the_collector
 from homeostat.store.stacks import stacks
 
@@ -29,12 +29,12 @@ class Engine:
         self.statements = Statements(self.db)
         cloud = SimulatedCloud(clock.now)
         limits = Limits(lease_s=60.0)
-        children = Children(self.db, clock, entropy, 3600.0)
+        children = NestedStacks(self.db, clock, entropy, 3600.0)
         self._pool = ThreadPoolExecutor(4)
-        performer = Performer(lambda _project: cloud, children, clock, entropy, self._pool)
-        self.passes = Passes(self.db, lambda _project: cloud, performer, children, clock, entropy.keys(), limits)
+        performer = StepExecutor(lambda _project: cloud, children, clock, entropy, self._pool)
+        self.passes = Reconciler(self.db, lambda _project: cloud, performer, children, clock, entropy.keys(), limits)
         self.board = ShardBoard("bench", {"database": self.db, "lease_s": limits.lease_s})
-        self.intake = Intake(self.db, entropy, Quotas())
+        self.intake = StackService(self.db, entropy, Quotas())
 
     def settle(self, stack_id: str) -> None:
         """Run passes until the stack is at rest. Fails: RuntimeError unless it is COMPLETE then."""

@@ -15,7 +15,7 @@ from sqlalchemy import text
 from bench.databases import database_url, opened
 from bench.figures import Figure
 from bench.shapes import SHAPES
-from homeostat.api.services.stacks import Intake, Quotas
+from homeostat.api.services.stacks import Quotas, StackService
 from homeostat.clock import AgreedClock, Entropy
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.convergence.reconciler import Limits
@@ -37,7 +37,7 @@ def created_by_workers(n: int, workers: int, shape: str, database: str = "postgr
         url = context.enter_context(database_url(database))
         db = context.enter_context(contextlib.closing(opened(url)))
         processes = context.enter_context(running_workers(url, workers))
-        intake = Intake(db, Entropy(), Quotas())
+        intake = StackService(db, Entropy(), Quotas())
         complete(db, [intake.create("bench", None, "warm", SHAPES[shape].intent(100))])
         before, server_before = cpu_s(processes), _server_cpu_s(db)
         started = time.perf_counter()
@@ -64,7 +64,7 @@ def idle(n: int, database: str, seconds: float) -> list[Figure]:
         url = context.enter_context(database_url(database))
         db = context.enter_context(contextlib.closing(opened(url)))
         processes = context.enter_context(running_workers(url, 1))
-        intake = Intake(db, Entropy(), Quotas())
+        intake = StackService(db, Entropy(), Quotas())
         count = max(1, n // 3)
         complete(db, [intake.create("bench", None, f"s{i}", SHAPES["independent"].intent(3)) for i in range(count)])
         time.sleep(Limits().look_steady_s)  # until all of them were looked at once

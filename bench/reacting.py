@@ -9,10 +9,10 @@ from bench.databases import database_url, opened
 from bench.figures import Figure, quantiles
 from bench.processes import complete, running_workers
 from bench.shapes import SHAPES, VERSION, Template
-from homeostat.api.services.stacks import Intake, Intent, Quotas
+from homeostat.api.services.stacks import Quotas, StackRequest, StackService
 from homeostat.clock import AgreedClock, Entropy
 from homeostat.clouds.port import Answer
-from homeostat.clouds.port import Intent as Wanted
+from homeostat.clouds.port import Creation as Wanted
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.convergence.reconciler import Limits
 from homeostat.convergence.worker import Worker
@@ -69,7 +69,7 @@ def latency(n: int, database: str) -> list[Figure]:
             resources[f"server{i}"] = {"type": "OS::Nova::Server", "properties": server}
             volume: Template = {"size": 1, "description": {"get_attr": [f"server{i}", "first_address"]}}
             resources[f"volume{i}"] = {"type": "OS::Cinder::Volume", "properties": volume}
-        complete(db, [intake.create("bench", None, "pairs", Intent(_template(resources)))])
+        complete(db, [intake.create("bench", None, "pairs", StackRequest(_template(resources)))])
     waits = [cloud.asked_at[address] - ready_at for address, ready_at in cloud.ready_at.items()]
     if len(waits) != pairs:
         raise RuntimeError(f"{len(waits)} of {pairs} servers were followed by a volume")
@@ -78,14 +78,14 @@ def latency(n: int, database: str) -> list[Figure]:
 
 
 @contextlib.contextmanager
-def _service(database: str) -> Iterator[tuple[Intake, Database, Builders]]:
+def _service(database: str) -> Iterator[tuple[StackService, Database, Builders]]:
     with database_url(database) as url, contextlib.closing(opened(url)) as db:
         cloud = Builders()
         clock = AgreedClock(db.agreed_now)
         worker = Worker(db, cloud, clock, Entropy(), Limits())
         worker.start()
         try:
-            yield Intake(db, Entropy(), Quotas()), db, cloud
+            yield StackService(db, Entropy(), Quotas()), db, cloud
         finally:
             worker.stop()
 
@@ -96,7 +96,7 @@ def small_beside_large(n: int, database: str) -> list[Figure]:
         url = context.enter_context(database_url(database))
         db = context.enter_context(contextlib.closing(opened(url)))
         context.enter_context(running_workers(url, 1))
-        intake = Intake(db, Entropy(), Quotas())
+        intake = StackService(db, Entropy(), Quotas())
         complete(db, [intake.create("others", None, "warm", SHAPES["group"].intent(SMALL))])
         large = intake.create("others", None, "large", SHAPES["group"].intent(n))
         waits = []

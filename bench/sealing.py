@@ -9,7 +9,7 @@ from bench.databases import database_url
 from bench.engine import Engine
 from bench.figures import Figure
 from bench.shapes import SHAPES
-from homeostat.api.services.stacks import Intent
+from homeostat.api.services.stacks import StackRequest
 from homeostat.store.encryption.sealed_cells import KEY_BYTES, Keyring
 
 WAYS = ("plain", "harmless", "sealed")
@@ -45,7 +45,7 @@ def _create(engine: Engine, shape: str, n: int, secret: bool) -> None:
     engine.settle(engine.intake.create("bench", None, "bench", _with_secret(intent) if secret else intent))
 
 
-def _with_secret(intent: Intent) -> Intent:
+def _with_secret(intent: StackRequest) -> StackRequest:
     """The same with a hidden parameter, which makes all of its rows secret."""
     template = intent.template
     assert isinstance(template, dict)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from homeostat.api.services.stacks import Intent
+from homeostat.api.services.stacks import StackRequest
 
 Template = dict[str, Any]
 VERSION = "2018-08-31"
@@ -16,17 +16,17 @@ PER_STACK = 100
 class Shape:
     """intent(n) — the stack; changed(n) — the same with one of its resources changed; what — in words."""
 
-    intent: Callable[[int], Intent]
-    changed: Callable[[int], Intent]
+    intent: Callable[[int], StackRequest]
+    changed: Callable[[int], StackRequest]
     what: str
 
 
-def _of(resources: Template) -> Intent:
-    return Intent({"heat_template_version": VERSION, "resources": resources})
+def _of(resources: Template) -> StackRequest:
+    return StackRequest({"heat_template_version": VERSION, "resources": resources})
 
 
-def _one_changed(make: Callable[[int], Template]) -> Callable[[int], Intent]:
-    def changed(n: int) -> Intent:
+def _one_changed(make: Callable[[int], Template]) -> Callable[[int], StackRequest]:
+    def changed(n: int) -> StackRequest:
         return _of({**make(n), f"r{n - 1}": {"type": "OS::Heat::TestResource", "properties": {"value": "changed"}}})
 
     return changed
@@ -48,12 +48,12 @@ def _clouded(n: int) -> Template:
     return {f"r{i}": {"type": "OS::Cinder::Volume", "properties": {"size": 1}} for i in range(n)}
 
 
-def _group(count: int) -> Intent:
+def _group(count: int) -> StackRequest:
     one = {"type": "OS::Heat::TestResource", "properties": {"value": "%index%"}}
     return _of({"group": {"type": "OS::Heat::ResourceGroup", "properties": {"count": count, "resource_def": one}}})
 
 
-def _nested(stacks: int) -> Intent:
+def _nested(stacks: int) -> StackRequest:
     """A group of nested stacks, each of `PER_STACK` resources."""
     inner = f"heat_template_version: {VERSION}\nresources:\n" + "".join(
         f"  r{i}: {{type: OS::Heat::TestResource, properties: {{value: v}}}}\n" for i in range(PER_STACK)

@@ -10,7 +10,7 @@ from bench.databases import database_url
 from bench.engine import Engine
 from bench.figures import Figure
 from bench.shapes import SHAPES
-from homeostat.api.services.actions import Asks
+from homeostat.api.services.actions import StackActions
 from homeostat.api.services.snapshots import Snapshots
 from homeostat.store.database import Database
 
@@ -26,7 +26,7 @@ def turns(n: int, database: str) -> list[Figure]:
         operations: dict[str, Callable[[], Any]] = {
             "update": lambda: stacks.update(stack_id, shape.intent(n)),
             "change": lambda: stacks.update(stack_id, shape.changed(n)),
-            "converge": lambda: Asks(engine.db, 3600.0).converge(stack_id),
+            "converge": lambda: StackActions(engine.db, 3600.0).converge(stack_id),
             "snapshot": lambda: Snapshots(engine.db, stacks).take(stack_id, None),
             "delete": lambda: stacks.delete(stack_id),
         }

@@ -12,7 +12,7 @@ from typing import Any
 from tests.component.running import PROJECT, Service
 from tests.overcloud import overcloud
 
-from homeostat.api.services.stacks import Intent
+from homeostat.api.services.stacks import StackRequest
 
 PASSES_MAX = 1_000_000
 
@@ -21,7 +21,7 @@ def main(roles: int = 2, services: int = 100, nodes: int = 3) -> None:
     """Fails: AssertionError where a step does not end as it should."""
     large = overcloud(roles, services, nodes)
     there = Service(depth_max=large.levels)
-    intent = Intent(large.template, environment=large.environment, files=large.files)
+    intent = StackRequest(large.template, environment=large.environment, files=large.files)
     _timed("plan", lambda: there.intake.foresee_new(PROJECT, "overcloud", intent))
     stack_id = _timed("accept", lambda: there.intake.create(PROJECT, None, "overcloud", intent))
     _timed("create", lambda: there.work(PASSES_MAX))

@@ -14,9 +14,9 @@ from conformance.corpus import Case
 from conformance.values import made_up
 from homeostat.api.orchestration import outputs
 from homeostat.api.services.graphs import Graphs
-from homeostat.api.services.preview import Forecast, all_of
-from homeostat.api.services.stacks import Intent
-from homeostat.clouds.port import Intent as Thing
+from homeostat.api.services.preview import Preview, all_of
+from homeostat.api.services.stacks import StackRequest
+from homeostat.clouds.port import Creation as Thing
 from homeostat.clouds.simulated import Faults, SimulatedCloud, Weather
 from homeostat.model.desired import Identity
 from homeostat.model.errors import FAULT_CODES, Rejected
@@ -111,11 +111,11 @@ def _service(faults: int | None) -> Service:
 
 
 def _stages(case: Case, service: Service) -> Iterator[str]:
-    intent = Intent(case.template, environment=case.environment, files=case.files, disable_rollback=True)
+    intent = StackRequest(case.template, environment=case.environment, files=case.files, disable_rollback=True)
     service.intake.validate(IDENTITY, intent)
     yield "validate"
     template = _furnished(service, case.template)
-    given = Intent(template, made_up(case), case.environment, case.files, disable_rollback=True)
+    given = StackRequest(template, made_up(case), case.environment, case.files, disable_rollback=True)
     foreseen = _names(service.intake.foresee_new(PROJECT, "tried", given), Fate.ADDED)
     yield "plan"
     stack_id = service.intake.create(PROJECT, None, "tried", given)
@@ -168,7 +168,7 @@ def _furnished(service: Service, template: Mapping[str, Any] | str) -> Mapping[s
     return {**template, "resources": found}
 
 
-def _names(forecast: Forecast, fate: Fate) -> set[str]:
+def _names(forecast: Preview, fate: Fate) -> set[str]:
     """Resources of the stack itself for which this is foreseen."""
     return {note.name for each, note in all_of(forecast, [fate]) if not each.path}
 

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from homeostat.clouds.port import Cloud, Clouds
     from homeostat.clouds.simulated import SimulatedCloud
     from homeostat.identity.stack_users import StackUsers
-    from homeostat.identity.trusts import Delegations
+    from homeostat.identity.trusts import StackTrusts
     from homeostat.store.database import Database
-    from homeostat.templates.shared import Shared
+    from homeostat.templates.shared import SharedEnvironment
 
 LOG = logging.getLogger(__name__)
 ROOT = 0
@@ -454,16 +454,16 @@ def ec2(settings: ServiceSettings) -> "Ec2 | None":
     return KeystoneEc2(there)
 
 
-def delegations(settings: ServiceSettings, db: "Database") -> "Delegations | None":
+def delegations(settings: ServiceSettings, db: "Database") -> "StackTrusts | None":
     """Of users to the service, where there are users."""
     keystone = identity(settings)
     if keystone is None:
         return None
     from homeostat.clock import Entropy
     from homeostat.clouds.identity.trusts import Trusts
-    from homeostat.identity.trusts import Delegations
+    from homeostat.identity.trusts import StackTrusts
 
-    return Delegations(db, Trusts(keystone), Entropy(), frozenset(keystone.config.roles))
+    return StackTrusts(db, Trusts(keystone), Entropy(), frozenset(keystone.config.roles))
 
 
 def makes_users(settings: ServiceSettings) -> bool:
@@ -520,7 +520,7 @@ def fetching(settings: ServiceSettings) -> "Rules":
         raise Usage(f"--fetch-from {error}") from error
 
 
-def shared(settings: ServiceSettings) -> "Shared":
+def shared(settings: ServiceSettings) -> "SharedEnvironment":
     """What holds for all stacks. Fails: Usage naming the file that is wrong."""
     from homeostat.cli.shared import read_shared
 
@@ -534,7 +534,7 @@ def shared(settings: ServiceSettings) -> "Shared":
 def clouds(settings: ServiceSettings, db: "Database") -> "Iterator[tuple[Cloud, Clouds]]":
     """The cloud that all projects share, and what each project sees: that one and all others joined to it."""
     from homeostat.builtin.cloud import Records
-    from homeostat.builtin.server_agents import Furnished
+    from homeostat.builtin.server_agents import ServerAgents
     from homeostat.clock import Entropy
     from homeostat.clouds.installed import installed_clouds
     from homeostat.clouds.joined import JoinedCloud
@@ -552,7 +552,7 @@ def clouds(settings: ServiceSettings, db: "Database") -> "Iterator[tuple[Cloud, 
 
         def of_project(project: str) -> JoinedCloud:
             joined: list[Cloud] = [others.of(project), own.of(project), handled.of(project), *installed.of(project)]
-            return JoinedCloud(Furnished(there.of(project), own, db, project), *joined)
+            return JoinedCloud(ServerAgents(there.of(project), own, db, project), *joined)
 
         handled.clouds = of_project
         yield there, of_project
@@ -579,7 +579,7 @@ def cloud(settings: ServiceSettings, db: "Database") -> "LocalCloud | SimulatedC
 
     adapters: Mapping[str, Callable[[], LocalCloud | SimulatedCloud]] = {
         "local": lambda: LocalCloud(
-            State(settings.state).cloud, cloud_identities.Ledger(db, "local"), private_paths(settings)
+            State(settings.state).cloud, cloud_identities.CloudLedger(db, "local"), private_paths(settings)
         ),
         "simulated": lambda: SimulatedCloud(time.time, kinds=KINDS - {KIND}),  # stacks are made by services
     }

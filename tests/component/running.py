@@ -7,25 +7,25 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from sqlalchemy import Engine, select
 
-from homeostat.api.services.prerequisites import Existing
+from homeostat.api.services.prerequisites import Prerequisites
 from homeostat.api.services.snapshots import Snapshots
-from homeostat.api.services.stacks import Intake, Intent, Quotas
-from homeostat.api.services.transfer import Moving
+from homeostat.api.services.stacks import Quotas, StackRequest, StackService
+from homeostat.api.services.transfer import StackTransfer
 from homeostat.builtin.cloud import Records
-from homeostat.builtin.server_agents import Furnished
+from homeostat.builtin.server_agents import ServerAgents
 from homeostat.builtin.signals import Signals
 from homeostat.clock import Entropy
 from homeostat.clouds.joined import JoinedCloud
 from homeostat.clouds.simulated import SimulatedCloud, Weather
-from homeostat.convergence.executor import Performer
-from homeostat.convergence.explainer import Explaining
+from homeostat.convergence.executor import StepExecutor
+from homeostat.convergence.explainer import Explainer
 from homeostat.convergence.jobs.board import ShardBoard, ShardJob
 from homeostat.convergence.jobs.conductor import run_pass
-from homeostat.convergence.nested_stacks import DEPTH_MAX, Children
+from homeostat.convergence.nested_stacks import DEPTH_MAX, NestedStacks
 from homeostat.convergence.observer import Observer
-from homeostat.convergence.reconciler import Limits, Passes
-from homeostat.convergence.snapshot_gc import Disposer
-from homeostat.desired.graphs import Definitions
+from homeostat.convergence.reconciler import Limits, Reconciler
+from homeostat.convergence.snapshot_gc import SnapshotCollector
+from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.status import Status, joined
 from homeostat.notifications.delivery import Deliverer
@@ -81,30 +81,32 @@ class Service:
         numbers = iter(range(1, 1_000_000))
         entropy = Entropy(lambda size: next(numbers).to_bytes(size, "big"))
         sinks = Sinks(self.clouds, installed=installed)
-        existing = Existing(self.clouds, self.clock.now, self.clock.now)
-        self.intake = Intake(self.db, entropy, Quotas(depth_max=depth_max), existing=existing, sinks=sinks)
+        existing = Prerequisites(self.clouds, self.clock.now, self.clock.now)
+        self.intake = StackService(self.db, entropy, Quotas(depth_max=depth_max), existing=existing, sinks=sinks)
         self.snapshots = Snapshots(self.db, self.intake)
-        self.moving = Moving(self.db, self.intake)
+        self.moving = StackTransfer(self.db, self.intake)
         self.deliverer = Deliverer(self.db, sinks, self.clock)
         self.records = Records(self.db, entropy, URL)
         self.signals = Signals(self.db)
-        self.children = Children(self.db, self.clock, entropy, LIMITS.stack_timeout_s, depth_max=depth_max)
-        self.performer = Performer(self.clouds, self.children, self.clock, entropy, executor)
-        self.passes = Passes(self.db, self.clouds, self.performer, self.children, self.clock, entropy.keys(), LIMITS)
+        self.children = NestedStacks(self.db, self.clock, entropy, LIMITS.stack_timeout_s, depth_max=depth_max)
+        self.performer = StepExecutor(self.clouds, self.children, self.clock, entropy, executor)
+        self.passes = Reconciler(
+            self.db, self.clouds, self.performer, self.children, self.clock, entropy.keys(), LIMITS
+        )
         self.observer = Observer(self.db, self.clouds, self.clock, LIMITS.look_steady_s, LIMITS.look_busy_s)
-        self.disposer = Disposer(self.db, self.clouds)
+        self.disposer = SnapshotCollector(self.db, self.clouds)
         self.board = ShardBoard("shards", {"database": self.db, "lease_s": LIMITS.lease_s, "lost": self.passes.lost})
 
     def clouds(self, project: str) -> JoinedCloud:
         """What a project sees."""
-        return JoinedCloud(Furnished(self.cloud, self.records, self.db, project), self.records.of(project))
+        return JoinedCloud(ServerAgents(self.cloud, self.records, self.db, project), self.records.of(project))
 
     # -- users -------------------------------------------------------------------------------------------------------
 
     def begin(self, resources: dict[str, Any], name: str = "web", **options: Any) -> str:
         """A stack of these resources, of which nothing is done yet. options — of the intent."""
         options.setdefault("disable_rollback", True)
-        return self.intake.create(PROJECT, None, name, Intent(template(resources), **options))
+        return self.intake.create(PROJECT, None, name, StackRequest(template(resources), **options))
 
     def create(self, resources: dict[str, Any], **options: Any) -> str:
         """The same; what can be done at once is done."""
@@ -114,12 +116,12 @@ class Service:
 
     def adopt(self, document: Any, name: str = "moved", **options: Any) -> str:
         """A stack of what a document names; what can be done at once is done."""
-        stack_id = self.moving.adopt(PROJECT, None, name, Intent(**options), document)
+        stack_id = self.moving.adopt(PROJECT, None, name, StackRequest(**options), document)
         self.work()
         return stack_id
 
     def update(self, stack_id: str, resources: dict[str, Any], **options: Any) -> None:
-        self.intake.update(stack_id, Intent(template(resources), **options))
+        self.intake.update(stack_id, StackRequest(template(resources), **options))
         self.work()
 
     def delete(self, stack_id: str) -> None:
@@ -201,7 +203,7 @@ class Service:
         found = []
         with self.db.read() as tx:
             for stack in (each for each in self.stacks() if each.status == Status.IN_PROGRESS):
-                page = Explaining(tx, Definitions(), self.clock.now()).page(stack, limit=10)
+                page = Explainer(tx, DesiredGraphs(), self.clock.now()).page(stack, limit=10)
                 waits = [each.explanation for each in page.told]
                 why = [f"{each.name}: {each.why} ({each.reason}), due {each.due_at}" for each in waits]
                 found.append(f"{stack.name} {joined(stack.action, stack.status)} [{'; '.join(why) or page.waiting}]")

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from homeostat.api.services.actions import Asks
+from homeostat.api.services.actions import StackActions
 from homeostat.api.services.stacks import Quotas
-from homeostat.clouds.port import Sighting
+from homeostat.clouds.port import ChangeNotice
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.convergence import reconciler
 from homeostat.convergence.jobs.conductor import run_pass
@@ -194,7 +194,7 @@ def test_what_is_decided_but_not_begun_is_not_done_any_more(monkeypatch: pytest.
     id = service.row(stack_id, "web").handle
     service.live(5.0)
     service.cloud.change(id, status="stopped")
-    service.observer.notice([Sighting("server", id)])
+    service.observer.notice([ChangeNotice("server", id)])
     job = service.claim()
     told: list[Any] = []
 
@@ -312,7 +312,7 @@ def test_a_stack_that_could_not_be_locked_is_abandoned_with_all_that_is_nested_i
     service.rest()
     service.cloud.vanish(service.row(stack_id, "gone").handle)
     lock: Lock = {"level": "all", "owner": "ops", "owner_id": None, "reason": None, "at": 0.0, "expires_at": None}
-    Asks(service.db, 3600.0).lock(stack_id, lock, lambda _: True)
+    StackActions(service.db, 3600.0).lock(stack_id, lock, lambda _: True)
     service.rest()
     assert service.state(stack_id) == "LOCK_FAILED"
     assert [thing["locked"] for thing in service.cloud.things("server").values()] == [True, True]

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from homeostat.api.services.stacks import Quotas
-from homeostat.clouds.port import Intent
+from homeostat.clouds.port import Creation
 from homeostat.clouds.simulated import Weather
 from homeostat.convergence.loader import load
-from homeostat.desired.graphs import Definitions
+from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.errors import Rejected
 from homeostat.model.observed import Observation
 from homeostat.model.plan import Why
 from homeostat.model.status import resource_may
-from homeostat.planner.report.explain import Standing, explain
+from homeostat.planner.report.explain import ShardStatus, explain
 from homeostat.resources.families.configs import CONFIG
 from homeostat.resources.families.waiting import HANDLE
 from tests.component.running import Service, condition, double, group, handle, server, template, volume
@@ -26,7 +26,7 @@ CHILD = "{heat_template_version: 2018-08-31, resources: {inner: {type: OS::Cinde
 
 def there(service: Service, kind: str, **spec: Any) -> str:
     """A thing that another service has made."""
-    (made,) = service.cloud.create(kind, [Intent(f"theirs-{len(service.cloud.things())}", spec)])
+    (made,) = service.cloud.create(kind, [Creation(f"theirs-{len(service.cloud.things())}", spec)])
     assert isinstance(made, Observation)
     return made.handle
 
@@ -112,7 +112,7 @@ def test_what_differs_is_mended_once_all_is_adopted() -> None:
     resources = {"disk": volume(description="ours"), "web": server()}
     entries = {"disk": entry("disk", "OS::Cinder::Volume", disk), "web": entry("web", "OS::Nova::Server", web)}
     service.live(25.0)
-    (late,) = service.cloud.create("server", [Intent("late", {"image": "i", "flavor": "small"})])
+    (late,) = service.cloud.create("server", [Creation("late", {"image": "i", "flavor": "small"})])
     entries["web"]["resource_id"] = late.handle  # type: ignore[union-attr]
 
     stack_id = service.adopt(document(resources, entries))
@@ -408,9 +408,9 @@ def test_it_is_told_what_comes_next() -> None:
     stack_id = service.adopt(document(resources, entries))
 
     with service.db.read() as tx:
-        world = load(tx, Definitions(), stack_id, 0, service.clock.now()).world
+        world = load(tx, DesiredGraphs(), stack_id, 0, service.clock.now()).world
     now = service.clock.now()
-    told = {each.name: (each.why, each.next) for each in explain(world, Standing(now), now)}
+    told = {each.name: (each.why, each.next) for each in explain(world, ShardStatus(now), now)}
 
     assert told["then"] == (Why.REQUIRES, "adopt")
     assert told["first"][0] is Why.BUILDING

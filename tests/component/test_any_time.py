@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.stacks import Intent
+from homeostat.api.services.stacks import StackRequest
 from homeostat.clouds.simulated import Weather
 from tests.component.running import Service, double, server, template, volume
 
@@ -62,7 +62,7 @@ def test_a_hanging_delete_goes_on_under_another_deletion_policy(patch: bool, tim
     service.live(120.0 if timed_out else 5.0)
     assert service.state(stack_id) == ("DELETE_FAILED" if timed_out else "DELETE_IN_PROGRESS")
     retained = template({**resources, "srv": {**server(), "deletion_policy": "Retain"}})
-    service.intake.update(stack_id, Intent(retained), patch=patch)
+    service.intake.update(stack_id, StackRequest(retained), patch=patch)
     service.rest()
     assert service.state(stack_id) == "DELETE_COMPLETE"
     assert len(service.servers()) == 1

@@ -2,7 +2,7 @@
 
 import pytest
 
-from homeostat.api.services.actions import Asks, Switches
+from homeostat.api.services.actions import ConvergenceSettings, StackActions
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.model.errors import Rejected
 from homeostat.planner.actions.check import left_alone
@@ -11,12 +11,12 @@ from homeostat.store.shards.shard_state import Rows
 from homeostat.store.stacks import stacks, views
 from tests.component.running import Service, double, group, server, volume
 
-OFF = Switches({"converge": False})
-ON = Switches({"converge": True})
+OFF = ConvergenceSettings({"converge": False})
+ON = ConvergenceSettings({"converge": True})
 
 
-def asks(service: Service) -> Asks:
-    return Asks(service.db, 3600.0)
+def asks(service: Service) -> StackActions:
+    return StackActions(service.db, 3600.0)
 
 
 def started(*, weather: Weather | None = None) -> tuple[Service, str, str]:
@@ -72,13 +72,13 @@ def test_one_resource_may_differ_from_its_stack() -> None:
     service = Service()
     stack_id = service.create({"a": server(name="a"), "b": server(name="b")})
     service.rest()
-    asks(service).switch(stack_id, Switches({}, {"a": {"converge": False}}))
+    asks(service).switch(stack_id, ConvergenceSettings({}, {"a": {"converge": False}}))
     for handle in service.servers():
         service.cloud.vanish(handle)
     service.live(100.0)
     (left,) = service.cloud.things("server").values()
     assert left["name"] == "b"
-    asks(service).switch(stack_id, Switches({}, {"a": {}}))
+    asks(service).switch(stack_id, ConvergenceSettings({}, {"a": {}}))
     service.live(1.0)
     assert len(service.servers()) == 2
 
@@ -87,12 +87,12 @@ def test_the_switch_of_a_group_reaches_its_members() -> None:
     service = Service()
     stack_id = service.create({"grp": group(2), "srv": server()})
     service.rest()
-    asks(service).switch(stack_id, Switches({}, {"grp": {"converge": False}}))
+    asks(service).switch(stack_id, ConvergenceSettings({}, {"grp": {"converge": False}}))
     for handle in service.servers():
         service.cloud.vanish(handle)
     service.live(100.0)
     assert len(service.servers()) == 1
-    asks(service).switch(stack_id, Switches({}, {"grp": {}}))
+    asks(service).switch(stack_id, ConvergenceSettings({}, {"grp": {}}))
     service.live(1.0)
     assert len(service.servers()) == 3
 
@@ -111,7 +111,7 @@ def test_an_update_heals_what_was_left_alone() -> None:
 
 def test_looks_follow_the_stacks_own_interval() -> None:
     service, stack_id, handle = started()
-    asks(service).switch(stack_id, Switches({"observe_s": 600.0}))
+    asks(service).switch(stack_id, ConvergenceSettings({"observe_s": 600.0}))
     service.live(1.0)
     service.cloud.vanish(handle)
     service.live(500.0)
@@ -122,7 +122,7 @@ def test_looks_follow_the_stacks_own_interval() -> None:
 
 def test_an_interval_of_0_means_no_looks_but_those_asked_for() -> None:
     service, stack_id, handle = started()
-    asks(service).switch(stack_id, Switches({"observe_s": 0.0}))
+    asks(service).switch(stack_id, ConvergenceSettings({"observe_s": 0.0}))
     service.live(1.0)
     service.cloud.vanish(handle)
     service.live(10_000.0)

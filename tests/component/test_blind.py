@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from homeostat.api.services.actions import Asks
+from homeostat.api.services.actions import StackActions
 from homeostat.clouds.simulated import SimulatedCloud, Weather
 from homeostat.clouds.simulated.cloud import Faults
-from homeostat.convergence.explainer import Explaining
+from homeostat.convergence.explainer import Explainer
 from homeostat.convergence.healing_brake import doubts
-from homeostat.desired.graphs import Definitions
+from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.observed import Observation, Presence
 from homeostat.store import schema
 from homeostat.store.shards.brakes import PATIENCE_S
@@ -37,7 +37,7 @@ class Listless(SimulatedCloud):
 
 def why(service: Service, stack_id: str) -> set[str]:
     with service.db.read() as tx:
-        page = Explaining(tx, Definitions(), service.clock.now()).page(stacks.get(tx, stack_id), 100)
+        page = Explainer(tx, DesiredGraphs(), service.clock.now()).page(stacks.get(tx, stack_id), 100)
     return {str(each.explanation.why) for each in page.told}
 
 
@@ -86,7 +86,7 @@ def test_without_a_canary_a_person_has_to_say_so(beside: dict[str, Any]) -> None
     service, stack_id = all_gone(**beside)
     service.live(3 * PATIENCE_S)
     assert service.cloud.things("volume") == {}
-    Asks(service.db, 600.0).converge(stack_id)
+    StackActions(service.db, 600.0).converge(stack_id)
     service.rest()
     assert healed(service, stack_id)
 

@@ -6,26 +6,26 @@ from unittest.mock import patch
 
 import pytest
 
-from homeostat.api.services.actions import Asks, Switches
+from homeostat.api.services.actions import ConvergenceSettings, StackActions
 from homeostat.clouds.simulated import Faults, Weather
-from homeostat.convergence.explainer import Explaining
+from homeostat.convergence.explainer import Explainer
 from homeostat.convergence.healing_brake import doubts
 from homeostat.desired import graphs
-from homeostat.desired.graphs import Definitions
+from homeostat.desired.graphs import DesiredGraphs
 from homeostat.store.stacks import stacks
 from tests.component.running import Service, double, group, server, volume
 
 SLOW = Weather(build_s=10.0)
 
 
-def ask(service: Service) -> Asks:
-    return Asks(service.db, 600.0)
+def ask(service: Service) -> StackActions:
+    return StackActions(service.db, 600.0)
 
 
 def why(service: Service, stack_id: str) -> dict[str, str]:
     """Name of what waits -> reason."""
     with service.db.read() as tx:
-        page = Explaining(tx, Definitions(), service.clock.now()).page(stacks.get(tx, stack_id), 100)
+        page = Explainer(tx, DesiredGraphs(), service.clock.now()).page(stacks.get(tx, stack_id), 100)
     return {each.explanation.name: str(each.explanation.why) for each in page.told}
 
 
@@ -66,12 +66,12 @@ def test_of_six_lost_members_two_are_healed_at_a_time() -> None:
 
 
 def test_of_members_that_one_reporter_marks_two_are_replaced_at_a_time() -> None:
-    from homeostat.api.services.marks import Marks, Said
+    from homeostat.api.services.marks import MarkRequest, Marks
 
     service = Service(SLOW)
     _, child, members = six(service)
     places = {f"resources[{place}]": str(place) for place in range(6)}
-    Marks(service.db).say(child, Said(True, "by a monitor"), places)
+    Marks(service.db).say(child, MarkRequest(True, "by a monitor"), places)
     assert healed_at_most(service, 20, members) == 2
     service.live(300.0)
     assert len(service.servers()) == 7
@@ -140,7 +140,7 @@ def test_a_stack_says_how_much_of_it_is_healed_at_a_time() -> None:
     service = Service(SLOW)
     _, child, members = six(service)
     stack = service.stack(child)
-    ask(service).switch(stack.parent_id, Switches(healing={"share": 1.0}))
+    ask(service).switch(stack.parent_id, ConvergenceSettings(healing={"share": 1.0}))
     vanish(service, members)
     assert healed_at_most(service, 100, members) == 6
 
@@ -229,7 +229,7 @@ def test_a_few_things_that_are_gone_are_no_reason_for_doubt() -> None:
 def asking(service: Service, **resources: Any) -> str:
     stack_id = service.create(resources)
     service.rest()
-    ask(service).switch(stack_id, Switches(healing={"policy": "ask"}))
+    ask(service).switch(stack_id, ConvergenceSettings(healing={"policy": "ask"}))
     service.live(2.0)
     return stack_id
 
@@ -290,7 +290,7 @@ def test_a_policy_of_a_group_holds_for_its_members() -> None:
     stack_id = service.create({"g": group(2), "other": server()})
     service.rest()
     child = service.child().id
-    ask(service).switch(stack_id, Switches({}, {"g": {"healing": "ask"}}))
+    ask(service).switch(stack_id, ConvergenceSettings({}, {"g": {"healing": "ask"}}))
     gone = service.row(child, "0").handle
     vanish(service, [gone])
     service.live(120.0)

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import event
 
-from homeostat.convergence.periodic import Chore, Chores
+from homeostat.convergence.periodic import PeriodicTask, PeriodicTasks
 from homeostat.store.database import Database, sqlite_url
 from homeostat.store.operation import periodic
 from homeostat.store.shards import orphans
-from homeostat.store.shards.orphans import Forsaken
+from homeostat.store.shards.orphans import Orphan
 from tests.waiting import until
 
 NAMES = (periodic.LOOK, periodic.LATE, periodic.DISPOSE, periodic.TELL)
@@ -43,11 +43,11 @@ def db(tmp_path: Path) -> Iterator[Database]:
 
 
 @contextlib.contextmanager
-def doing(db: Database, late: Callable[[], int]) -> Iterator[Chores]:
+def doing(db: Database, late: Callable[[], int]) -> Iterator[PeriodicTasks]:
     """`late` is due as long as something is to be looked for; nothing else is."""
     other = Work()
     runs = {**dict.fromkeys(NAMES, other), periodic.LATE: late}
-    running = Chores(db, [Chore(name, runs[name], 0.01) for name in NAMES])
+    running = PeriodicTasks(db, [PeriodicTask(name, runs[name], 0.01) for name in NAMES])
     running.start()
     try:
         yield running
@@ -58,7 +58,7 @@ def doing(db: Database, late: Callable[[], int]) -> Iterator[Chores]:
 
 def lose(db: Database, due_at: float) -> None:
     with db.write() as tx:
-        orphans.add(db, tx, [Forsaken("token", "volume", "p")], due_at - orphans.LOOK_S)
+        orphans.add(db, tx, [Orphan("token", "volume", "p")], due_at - orphans.LOOK_S)
 
 
 def find(db: Database) -> None:
@@ -117,7 +117,7 @@ def test_while_nothing_is_due_there_is_one_question_for_all(db: Database) -> Non
         nonlocal asked
         asked += 1
 
-    running = Chores(db, [Chore(name, Work(), 0.01) for name in NAMES])
+    running = PeriodicTasks(db, [PeriodicTask(name, Work(), 0.01) for name in NAMES])
     event.listen(db.engine, "before_cursor_execute", count)
     running.begin_due()
     assert asked == 2, "BEGIN, and the question"

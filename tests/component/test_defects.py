@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from homeostat.api.services.stacks import Intent
+from homeostat.api.services.stacks import StackRequest
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.store import schema
@@ -187,7 +187,7 @@ def test_a_creation_that_was_given_up_for_a_thing_of_others_is_not_looked_for_ag
     stack_id = service.create({"disk": volume()})
     service.cloud.weather.faults = Faults()
     theirs = {"disk": {**volume(), "external_id": "volume-of-others", "properties": {}}, "bad": double(fail=True)}
-    service.intake.update(stack_id, Intent(template(theirs), disable_rollback=True))
+    service.intake.update(stack_id, StackRequest(template(theirs), disable_rollback=True))
     service.live(100.0)
     assert service.state(stack_id) == "UPDATE_FAILED"
     assert service.row(stack_id, "disk").token == ""

@@ -5,9 +5,9 @@ from itertools import permutations
 
 import pytest
 
-from homeostat.api.services.actions import Asks, Switches
-from homeostat.clouds.port import Answer, Sighting
-from homeostat.clouds.port import Intent as Order
+from homeostat.api.services.actions import ConvergenceSettings, StackActions
+from homeostat.clouds.port import Answer, ChangeNotice
+from homeostat.clouds.port import Creation as Order
 from homeostat.clouds.simulated import SimulatedCloud, Weather
 from homeostat.model.errors import Terminal
 from tests.component.running import Service, group, server, volume
@@ -30,8 +30,8 @@ class StrictCloud(SimulatedCloud):
         return super()._create(kind, intent)
 
 
-def asks(service: Service) -> Asks:
-    return Asks(service.db, 3600.0)
+def asks(service: Service) -> StackActions:
+    return StackActions(service.db, 3600.0)
 
 
 def strict() -> Service:
@@ -56,7 +56,7 @@ def lose(service: Service, stack_id: str, names: Sequence[str]) -> None:
     for handle in handles.values():
         service.cloud.vanish(handle)
     for name in names:
-        service.observer.notice([Sighting(KINDS[name], handles[name])])
+        service.observer.notice([ChangeNotice(KINDS[name], handles[name])])
         service.work()
 
 
@@ -144,13 +144,13 @@ def test_nothing_is_made_against_what_is_known_to_be_gone(lost: tuple[str, ...])
     service = strict()
     stack_id = service.create(WITH_DATA)
     service.rest()
-    asks(service).switch(stack_id, Switches({}, {"vol": {"converge": False}}))
+    asks(service).switch(stack_id, ConvergenceSettings({}, {"vol": {"converge": False}}))
     lose(service, stack_id, lost)
     service.live(120.0)
     tried = service.story(stack_id, "att").count("att CREATE_FAILED")
     assert tried <= (0 if lost[0] == "vol" else 1), "once at most: while nobody knew that the volume was gone"
     assert service.cloud.things("volume") == {}
-    asks(service).switch(stack_id, Switches({}, {"vol": {"converge": True}}))
+    asks(service).switch(stack_id, ConvergenceSettings({}, {"vol": {"converge": True}}))
     service.live(120.0)
     check_well(service, stack_id)
 

@@ -5,9 +5,9 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from homeostat.api.services.actions import Asks
+from homeostat.api.services.actions import StackActions
 from homeostat.builtin.cloud import deployed
-from homeostat.convergence.nested_stacks import Burden, inside
+from homeostat.convergence.nested_stacks import LookWeight, inside
 from homeostat.model.errors import Rejected
 from homeostat.resources import mime
 from tests.component.running import PROJECT, Service
@@ -364,7 +364,7 @@ def test_a_group_deploys_to_each_of_its_servers() -> None:
     child = service.child()
     assert service.states(child.id) == {"a": "CREATE_COMPLETE", "b": "CREATE_COMPLETE"}
     with service.db.read() as tx:
-        found = inside(tx, child, Burden())["members"]
+        found = inside(tx, child, LookWeight())["members"]
     assert {name: each["attributes"]["said"] for name, each in found.items()} == {"a": "one", "b": "two"}
     service.update(stack_id, fleet({"b": B, "c": C}))
     assert reached(service) == {C}
@@ -416,7 +416,7 @@ def test_it_is_applied_when_its_stack_is_suspended_and_resumed_where_it_is_for_t
     service = Service()
     stack_id = service.create(greeting(actions=["SUSPEND"]))
     assert (service.state(stack_id), given(service)) == ("CREATE_COMPLETE", [])
-    asks = Asks(service.db, 3600.0)
+    asks = StackActions(service.db, 3600.0)
     asks.suspend(stack_id)
     service.live(30)
     assert service.states(stack_id)["deploy"] == "SUSPEND_IN_PROGRESS"
@@ -433,7 +433,7 @@ def test_it_is_applied_when_its_stack_is_suspended_and_resumed_where_it_is_for_t
 def test_a_stack_whose_deployment_fails_to_suspend_is_suspended_once_more() -> None:
     service = Service()
     stack_id = service.create(greeting(actions=["SUSPEND"]))
-    asks = Asks(service.db, 3600.0)
+    asks = StackActions(service.db, 3600.0)
     asks.suspend(stack_id)
     service.live(5)
     answer(service, {"deploy_status_code": 1})

@@ -7,12 +7,12 @@ import pytest
 from sqlalchemy import event, select, update
 
 from homeostat.api.services.graphs import Graphs
-from homeostat.clouds.port import Answer, Intent
+from homeostat.clouds.port import Answer, Creation
 from homeostat.clouds.simulated import Faults, SimulatedCloud, Weather
 from homeostat.convergence import explainer
-from homeostat.convergence.explainer import Explaining, Outlook, Place, Told
+from homeostat.convergence.explainer import ExplainedResource, Explainer, Outlook, Place
 from homeostat.convergence.jobs.conductor import run_pass
-from homeostat.desired.graphs import Definitions
+from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.plan import Why
 from homeostat.planner.report.estimate import By
 from homeostat.store import schema
@@ -25,17 +25,19 @@ from tests.component.test_progress import wanted
 SLOW = Weather(build_s=30.0, delete_s=30.0)
 
 
-def told(service: Service, stack_id: str, limit: int = 100, after: Place | None = None, depth: int = 0) -> list[Told]:
+def told(
+    service: Service, stack_id: str, limit: int = 100, after: Place | None = None, depth: int = 0
+) -> list[ExplainedResource]:
     return page(service, stack_id, limit, after, depth)[0]
 
 
 def page(
     service: Service, stack_id: str, limit: int = 100, after: Place | None = None, depth: int = 0
-) -> tuple[list[Told], Place | None]:
+) -> tuple[list[ExplainedResource], Place | None]:
     with service.db.read() as tx:
         stack = stacks.get(tx, stack_id)
         assert stack is not None
-        found = Explaining(tx, Definitions(), service.clock.now()).page(stack, limit, after, depth)
+        found = Explainer(tx, DesiredGraphs(), service.clock.now()).page(stack, limit, after, depth)
         return list(found.told), found.after
 
 
@@ -51,7 +53,7 @@ def outlook(service: Service, stack_id: str, depth: int = 0) -> Outlook:
     with service.db.read() as tx:
         stack = stacks.get(tx, stack_id)
         assert stack is not None
-        asking = Explaining(tx, Definitions(), service.clock.now())
+        asking = Explainer(tx, DesiredGraphs(), service.clock.now())
         asking.page(stack, 100, None, depth)
         return asking.outlook(stack, len(Graphs().wanted(tx, stack).definitions), depth)
 
@@ -262,7 +264,7 @@ def test_the_pause_between_two_batches_is_told_and_counted() -> None:
     assert found.estimate is not None
     assert found.estimate.seconds >= child.step_at - service.clock.now() + 30.0
     with service.db.read() as tx:
-        waiting = Explaining(tx, Definitions(), service.clock.now()).page(child, 10).waiting
+        waiting = Explainer(tx, DesiredGraphs(), service.clock.now()).page(child, 10).waiting
     assert waiting is not None
     assert (waiting.why, waiting.due_at) == (Why.PAUSE, child.step_at)
     service.rest()
@@ -308,7 +310,7 @@ def test_one_resource_is_told_of(name: str, expected: list[tuple[str, ...]]) -> 
     with service.db.read() as tx:
         stack = stacks.get(tx, stack_id)
         assert stack is not None
-        found = Explaining(tx, Definitions(), service.clock.now()).of_resource(stack, name, 1)
+        found = Explainer(tx, DesiredGraphs(), service.clock.now()).of_resource(stack, name, 1)
     assert [each.path for each in found] == expected
 
 
@@ -316,7 +318,7 @@ def test_a_member_of_a_later_shard_is_found() -> None:
     service = Service()
     service.create({"g": group(1200, double(wait_secs=60))})
     with service.db.read() as tx:
-        found = Explaining(tx, Definitions(), service.clock.now()).of_resource(service.child(), "1150")
+        found = Explainer(tx, DesiredGraphs(), service.clock.now()).of_resource(service.child(), "1150")
     assert [each.explanation.why for each in found] == [Why.BUILDING]
 
 
@@ -448,9 +450,9 @@ class Hanging(SimulatedCloud):
 
     service: Service
     stack_id = ""
-    answer: Told | None = None
+    answer: ExplainedResource | None = None
 
-    def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
+    def create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:
         self.service.clock.time += 3.0
         (self.answer,) = told(self.service, self.stack_id)
         return super().create(kind, intents)

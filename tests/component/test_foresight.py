@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from homeostat.api.services.actions import Asks, Switches
-from homeostat.api.services.preview import Forecast, all_of
-from homeostat.api.services.stacks import Intent
+from homeostat.api.services.actions import ConvergenceSettings, StackActions
+from homeostat.api.services.preview import Preview, all_of
+from homeostat.api.services.stacks import StackRequest
 from homeostat.clouds.simulated import Weather
 from homeostat.model.errors import Rejected
-from homeostat.planner.report.preview import Fate, Foreseen, as_changed
+from homeostat.planner.report.preview import Fate, ResourcePreview, as_changed
 from homeostat.resources.nested import CONTENT
 from homeostat.resources.schema import UNKNOWN
 from homeostat.store import schema
@@ -32,11 +32,11 @@ def random(length: int) -> Resources:
     return {"type": "OS::Heat::RandomString", "properties": {"length": length}}
 
 
-def foresee(service: Service, stack_id: str, resources: Resources, **options: Any) -> Forecast:
-    return service.intake.foresee_update(stack_id, Intent(template(resources), **options))
+def foresee(service: Service, stack_id: str, resources: Resources, **options: Any) -> Preview:
+    return service.intake.foresee_update(stack_id, StackRequest(template(resources), **options))
 
 
-def fates(forecast: Forecast) -> dict[Place, str]:
+def fates(forecast: Preview) -> dict[Place, str]:
     """Of everything that would change."""
     return {(*each.path, note.name): note.fate.value for each, note in all_of(forecast) if note.fate != "unchanged"}
 
@@ -208,7 +208,7 @@ def test_what_is_foreseen_is_what_happens(case: Case) -> None:
 BY_REPLACING = {"flavor_update_policy": "REPLACE"}
 
 
-def only(forecast: Forecast) -> Any:
+def only(forecast: Preview) -> Any:
     """The one resource that would change."""
     (found,) = [note for _, note in all_of(forecast) if note.fate != Fate.UNCHANGED]
     return found
@@ -303,7 +303,7 @@ def test_what_is_left_alone_is_mended_by_the_update_and_foreseen() -> None:
     resources = {"srv": server(), "vol": volume()}
     stack_id = service.create(resources)
     service.rest()
-    Asks(service.db, 3600.0).switch(stack_id, Switches({"converge": False}))
+    StackActions(service.db, 3600.0).switch(stack_id, ConvergenceSettings({"converge": False}))
     service.clock.time += 1.0
     service.cloud.vanish(service.row(stack_id, "vol").handle)
     service.live(120.0)
@@ -319,7 +319,7 @@ def test_what_an_update_of_a_locked_stack_would_do_may_be_read() -> None:
     stack_id = service.create({"srv": server()})
     service.rest()
     lock = {"level": "stacks", "owner": None, "owner_id": None, "reason": None, "at": 0.0, "expires_at": None}
-    Asks(service.db, 3600.0).lock(stack_id, lock, lambda _: True)
+    StackActions(service.db, 3600.0).lock(stack_id, lock, lambda _: True)
     service.rest()
     changed = {"srv": server(flavor="large"), "vol": volume()}
     assert fates(foresee(service, stack_id, changed)) == {("srv",): "updated", ("vol",): "added"}
@@ -351,7 +351,7 @@ def test_a_large_group_is_counted_and_not_listed() -> None:
 def test_a_new_stack_is_foreseen_with_all_that_is_nested_in_it() -> None:
     service = Service()
     body = {"n": nested({"get_resource": "a"}), "a": random(8), "g": group(2, value("m%index%"))}
-    forecast = service.intake.foresee_new(PROJECT, "web", Intent(template(body), files={"inner.yaml": INNER}))
+    forecast = service.intake.foresee_new(PROJECT, "web", StackRequest(template(body), files={"inner.yaml": INNER}))
     assert sorted(fates(forecast)) == [("a",), ("g",), ("g", "0"), ("g", "1"), ("n",), ("n", "a"), ("n", "b")]
     assert set(fates(forecast).values()) == {"added"}
     notes = {(*each.path, note.name): note for each, note in all_of(forecast)}
@@ -405,7 +405,7 @@ def test_random_templates_become_what_was_foreseen(seed: int) -> None:
         wish = replace(gardener.mutate(wish), held={})
         intent = wish.intent(disable_rollback=True)
         before = lives(service)
-        notes: dict[Place, list[Foreseen]] = {}
+        notes: dict[Place, list[ResourcePreview]] = {}
         for each, note in all_of(service.intake.foresee_update(stack_id, intent)):
             notes.setdefault((*each.path, note.name), []).append(note)
         service.intake.update(stack_id, intent)
@@ -421,7 +421,7 @@ def test_random_templates_become_what_was_foreseen(seed: int) -> None:
                 assert unknown or inside, (place, foreseen.get(place), happened.get(place))
 
 
-def together(notes: list[Foreseen]) -> str:
+def together(notes: list[ResourcePreview]) -> str:
     """Of one name: what goes and comes again is replaced."""
     fates = {note.fate for note in notes}
     return "replaced" if fates == {Fate.ADDED, Fate.DELETED} else notes[0].fate.value

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from homeostat.clouds.port import Answer, Intent
+from homeostat.clouds.port import Answer, Creation
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.convergence.jobs.conductor import run_pass
 from tests.component.running import LIMITS, Service, server, volume
@@ -16,7 +16,7 @@ class Slow(SimulatedCloud):
     service: Service
     leases: Sequence[object] = ()
 
-    def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
+    def create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:
         answers = super().create(kind, intents)
         if kind == "server" and not self.leases:
             passes, clock = self.service.passes, self.service.clock

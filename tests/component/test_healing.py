@@ -2,7 +2,7 @@
 
 import pytest
 
-from homeostat.clouds.port import Sighting
+from homeostat.clouds.port import ChangeNotice
 from homeostat.clouds.simulated import Faults, Weather
 from tests.component.running import Service, server, volume
 
@@ -11,7 +11,7 @@ def lose(service: Service, kind: str, handle: str) -> None:
     """The cloud does not find it for now, and tells of a change."""
     service.cloud.hide(handle)
     service.clock.time += 1
-    service.observer.notice([Sighting(kind, handle)])
+    service.observer.notice([ChangeNotice(kind, handle)])
 
 
 def test_what_one_look_did_not_find_is_looked_for_again_and_kept() -> None:
@@ -34,7 +34,7 @@ def test_what_two_looks_did_not_find_is_made_anew_within_a_second() -> None:
     (gone,) = service.servers()
     service.cloud.vanish(gone)
     service.clock.time += 1
-    service.observer.notice([Sighting("server", gone)])
+    service.observer.notice([ChangeNotice("server", gone)])
     service.live(0.5)
     assert service.servers() not in ([], [gone])
 

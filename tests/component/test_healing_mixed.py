@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.actions import Asks, Switches
-from homeostat.api.services.marks import Marks, Said
+from homeostat.api.services.actions import ConvergenceSettings, StackActions
+from homeostat.api.services.marks import MarkRequest, Marks
 from homeostat.clouds.simulated import Weather
 from tests.component.running import Service, group, server, volume
 
@@ -17,11 +17,11 @@ def members(flavor: str = "small") -> dict[str, Any]:
 
 
 def switch(service: Service, stack_id: str, **switches: Any) -> None:
-    Asks(service.db, 600.0).switch(stack_id, Switches(**switches))
+    StackActions(service.db, 600.0).switch(stack_id, ConvergenceSettings(**switches))
 
 
 def mark_all(service: Service, child: str) -> None:
-    Marks(service.db).say(child, Said(True, "by a monitor"), {f"resources[{n}]": str(n) for n in range(6)})
+    Marks(service.db).say(child, MarkRequest(True, "by a monitor"), {f"resources[{n}]": str(n) for n in range(6)})
 
 
 def six(**more: Any) -> tuple[Service, str, str]:
@@ -71,7 +71,7 @@ def test_what_is_lost_and_cannot_be_made_again_is_told_and_tried_when_there_is_r
     assert service.state(stack_id) == service.state(child) == "CHECK_FAILED"
     assert "quota" in service.stack(stack_id).reason.lower()
     service.cloud.weather.quota = None
-    Asks(service.db, 600.0).converge(stack_id)
+    StackActions(service.db, 600.0).converge(stack_id)
     service.live(900.0)
     assert len(service.servers()) == 7
     assert set(service.states(child).values()) <= {"CREATE_COMPLETE", "CHECK_COMPLETE", "UPDATE_COMPLETE"}
@@ -92,7 +92,7 @@ def test_the_policy_is_switched_while_healing_is_under_way(first: str) -> None:
     there = len(service.servers())
     waiting = [name for name, state in service.states(child).items() if state == "CHECK_FAILED"]
     assert there + len(waiting) == 7  # what was begun is finished, the rest asks
-    Asks(service.db, 600.0).converge(stack_id)
+    StackActions(service.db, 600.0).converge(stack_id)
     service.live(600.0)
     assert len(service.servers()) == 7
 

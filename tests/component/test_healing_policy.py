@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.actions import Asks, Switches
-from homeostat.api.services.marks import Marks, Said
+from homeostat.api.services.actions import ConvergenceSettings, StackActions
+from homeostat.api.services.marks import MarkRequest, Marks
 from homeostat.model.errors import Rejected
 from tests.component.running import Service, double, group, server
 
@@ -30,7 +30,7 @@ def lost(service: Service, stack_id: str) -> dict[str, str]:
 
 
 def switch(service: Service, stack_id: str, **switches: Any) -> None:
-    Asks(service.db, 600.0).switch(stack_id, Switches(**switches))
+    StackActions(service.db, 600.0).switch(stack_id, ConvergenceSettings(**switches))
 
 
 def test_a_resource_that_says_so_asks_first_and_no_other_does() -> None:
@@ -38,7 +38,7 @@ def test_a_resource_that_says_so_asks_first_and_no_other_does() -> None:
     stack_id = service.create({"precious": saying("ask"), "cattle": server()})
     assert lost(service, stack_id) == {"precious": "CHECK_FAILED", "cattle": "CREATE_COMPLETE"}
     assert "homeostat converge web precious" in service.row(stack_id, "precious").reason
-    Asks(service.db, 600.0).converge(stack_id, "precious")
+    StackActions(service.db, 600.0).converge(stack_id, "precious")
     service.live(30.0)
     assert service.states(stack_id) == {"precious": "CREATE_COMPLETE", "cattle": "CREATE_COMPLETE"}
 
@@ -111,14 +111,14 @@ def test_a_nested_stack_that_is_marked_is_replaced_when_somebody_agrees() -> Non
     stack_id = service.create({"g": saying("ask", group(2))})
     service.rest()
     before, things = service.row(stack_id, "g").handle, service.servers()
-    Marks(service.db).say(stack_id, Said(unhealthy=True, reason="it smells"), {"": "g"})
+    Marks(service.db).say(stack_id, MarkRequest(unhealthy=True, reason="it smells"), {"": "g"})
     service.live(60.0)
     assert service.states(stack_id) == {"g": "CHECK_FAILED"}
     assert (
         "it smells. Another one is made when you agree: homeostat converge web g" in service.row(stack_id, "g").reason
     )
     assert service.servers() == things
-    Asks(service.db, 600.0).converge(stack_id, "g")
+    StackActions(service.db, 600.0).converge(stack_id, "g")
     service.live(120.0)
     assert service.states(stack_id) == {"g": "CREATE_COMPLETE"}
     assert service.row(stack_id, "g").handle != before

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from homeostat.api.services.actions import Asks
+from homeostat.api.services.actions import StackActions
 from homeostat.clouds.simulated import Faults, Weather
-from homeostat.convergence.explainer import Explaining
-from homeostat.desired.graphs import Definitions
+from homeostat.convergence.explainer import Explainer
+from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.errors import Rejected
 from homeostat.model.plan import Why
 from homeostat.store import schema
@@ -27,7 +27,7 @@ def restricted(name: str, *actions: str) -> dict[str, Any]:
 
 
 def clear(service: Service, stack_id: str, hook: str, name: str = "a") -> None:
-    Asks(service.db, 3600.0).clear_hook(stack_id, name, hook)
+    StackActions(service.db, 3600.0).clear_hook(stack_id, name, hook)
     service.work()
 
 
@@ -41,7 +41,7 @@ def told(service: Service, stack_id: str, name: str = "a") -> list[str]:
 
 def why(service: Service, stack_id: str, name: str = "a") -> str:
     with service.db.read() as tx:
-        found = Explaining(tx, Definitions(), service.clock.now()).of_resource(service.stack(stack_id), name)
+        found = Explainer(tx, DesiredGraphs(), service.clock.now()).of_resource(service.stack(stack_id), name)
     return "; ".join(f"{each.explanation.why}: {each.explanation.reason}" for each in found)
 
 
@@ -447,7 +447,7 @@ def test_what_lives_in_the_service_alone_may_have_the_id_of_something_else(kind:
     assert service.states(stack_id) == {"a": "CREATE_COMPLETE", "t": "CREATE_COMPLETE"}
     assert service.row(stack_id, "a").handle == "foobar"
     assert service.row(stack_id, "t").properties["value"] == ("a" if kind == "RandomString" else "foobar")
-    Asks(service.db, 3600.0).check(stack_id)
+    StackActions(service.db, 3600.0).check(stack_id)
     service.rest()
     assert service.state(stack_id) == "CHECK_COMPLETE"
     service.update(stack_id, {"a": resource})

@@ -1,6 +1,6 @@
 """What a process keeps in memory."""
 
-from homeostat.desired.cache import Kept
+from homeostat.desired.cache import Cache
 
 
 class Maker:
@@ -13,27 +13,27 @@ class Maker:
 
 
 def test_a_value_is_made_once() -> None:
-    make, kept = Maker(), Kept[str, str](2)
+    make, kept = Maker(), Cache[str, str](2)
     assert [kept.get("a", lambda: make("a")) for _ in range(3)] == ["a", "a", "a"]
     assert make.made == ["a"]
 
 
 def test_what_was_used_least_recently_is_forgotten_first() -> None:
-    make, kept = Maker(), Kept[str, str](2)
+    make, kept = Maker(), Cache[str, str](2)
     for each in "abacab":
         kept.get(each, lambda each=each: make(each))  # type: ignore[misc]
     assert make.made == ["a", "b", "c", "b"]
 
 
 def test_large_values_push_out_many_and_the_newest_stays() -> None:
-    make, kept = Maker(), Kept[str, str](4, len)
+    make, kept = Maker(), Cache[str, str](4, len)
     for each in ("a", "b", "longer", "longer", "a"):
         kept.get(each, lambda each=each: make(each))  # type: ignore[misc]
     assert make.made == ["a", "b", "longer", "a"]
 
 
 def test_what_another_thread_made_meanwhile_stays() -> None:
-    kept = Kept[str, str](2)
+    kept = Cache[str, str](2)
 
     def slow() -> str:
         kept.get("a", lambda: "quicker")

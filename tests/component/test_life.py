@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.clouds.port import Sighting
+from homeostat.clouds.port import ChangeNotice
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.store.shards import shard_state
 from tests.component.running import Service, double, server, volume
@@ -339,7 +339,7 @@ def test_a_notice_of_the_cloud_brings_the_look_forward() -> None:
     gone = service.servers()[0]
     service.cloud.vanish(gone)
     service.clock.time += 1
-    service.observer.notice([Sighting("server", gone)])
+    service.observer.notice([ChangeNotice("server", gone)])
     service.live(1.0)
     assert service.servers() not in ([], [gone])
 

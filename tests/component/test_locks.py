@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from homeostat.clock import SystemClock
-from homeostat.clouds.port import Intent
+from homeostat.clouds.port import Creation
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.convergence.observer import Observer
 from homeostat.model.errors import Transient
@@ -36,7 +36,7 @@ class Contention:
         self.deadlocks: list[str] = []
         writes = Writes()
         for number in range(THINGS):
-            made = self.cloud.create("server", [Intent(f"t{number}", {"name": f"n{number}"})])[0]
+            made = self.cloud.create("server", [Creation(f"t{number}", {"name": f"n{number}"})])[0]
             assert isinstance(made, Observation)
             row = resource(f"key{number:09d}", self.stack_id, f"r{number}", handle=made.handle)
             writes.insert(row)

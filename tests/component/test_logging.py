@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from homeostat.cli.logs import JsonLines, Lines
-from homeostat.clouds.port import Answer, Intent
+from homeostat.clouds.port import Answer, Creation
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.model.observed import Observation
 from homeostat.observability.log_context import about, fields, named
@@ -25,7 +25,7 @@ class Breaking(SimulatedCloud):
 
     broken = ""
 
-    def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
+    def create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:
         if self.broken == "create" and kind == "volume":
             raise RuntimeError("a bug")
         return super().create(kind, intents)

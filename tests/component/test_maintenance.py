@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.actions import Asks, Switches
-from homeostat.api.services.stacks import Intent
+from homeostat.api.services.actions import ConvergenceSettings, StackActions
+from homeostat.api.services.stacks import StackRequest
 from homeostat.clouds.simulated import Faults, Weather
-from homeostat.convergence.explainer import Explaining
+from homeostat.convergence.explainer import Explainer
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.desired import graphs
 from homeostat.model.errors import Rejected
@@ -18,8 +18,8 @@ from homeostat.store.stacks.locks import Lock
 from tests.component.running import Service, double, group, server, template, volume
 
 
-def asks(service: Service) -> Asks:
-    return Asks(service.db, 3600.0)
+def asks(service: Service) -> StackActions:
+    return StackActions(service.db, 3600.0)
 
 
 def lock_of(level: str = "all", owner: str | None = "ann", **more: Any) -> Lock:
@@ -325,7 +325,7 @@ def test_everything_that_changes_a_locked_stack_is_refused_and_nested_ones_at_on
         for act in acts:
             assert refusal(act, stack_id) == "409 StackLocked"
             assert refusal(act, service.child().id) == "409 StackLocked"
-        assert refusal(service.intake.update, stack_id, Intent({})) == "409 StackLocked"
+        assert refusal(service.intake.update, stack_id, StackRequest({})) == "409 StackLocked"
         assert refusal(service.intake.cancel, stack_id, roll_back=True) == "409 StackLocked"
         service.rest()
     assert refusal(unlock, service, service.child().id) == "400 NotSupported"
@@ -614,7 +614,7 @@ def test_what_was_being_suspended_while_its_stack_was_resumed_and_updated_is_res
     while service.child().action != "SUSPEND":
         run_pass(service.passes, service.claim())
     asks(service).resume(stack_id)
-    service.intake.update(stack_id, Intent(template({"grp": group(1), "srv": server(flavor="large")})))
+    service.intake.update(stack_id, StackRequest(template({"grp": group(1), "srv": server(flavor="large")})))
     service.rest()
     assert service.state(stack_id) == "UPDATE_COMPLETE"
     assert statuses(service) == ["active", "active"]
@@ -629,7 +629,7 @@ def left_asleep(service: Service, stack_id: str) -> None:
     asks(service).resume(stack_id)
     environment = {"resource_registry": {"resources": {"srv": {"restricted_actions": ["update", "replace"]}}}}
     wanted = template({"grp": group(1), "srv": server(metadata={"v": "2"})})
-    service.intake.update(stack_id, Intent(wanted, environment=environment))
+    service.intake.update(stack_id, StackRequest(wanted, environment=environment))
     assert rested(service, stack_id) == "UPDATE_FAILED"
 
 
@@ -644,13 +644,13 @@ def test_a_nested_stack_is_resumed_too_where_the_update_that_overtook_that_has_f
 
 def test_a_nested_stack_that_sleeps_on_with_convergence_switched_off_is_told_and_woken_by_the_next_update() -> None:
     service, stack_id = made({"grp": group(1), "srv": server()})
-    asks(service).switch(stack_id, Switches({"converge": False}))
+    asks(service).switch(stack_id, ConvergenceSettings({"converge": False}))
     left_asleep(service, stack_id)
     asks(service).check(stack_id)
     service.rest()
     assert (service.child().action, service.child().suspended) == ("CHECK", True)
     with service.db.read() as tx:
-        asking = Explaining(tx, graphs.Definitions(), service.clock.now())
+        asking = Explainer(tx, graphs.DesiredGraphs(), service.clock.now())
         (told,) = [each for each in asking.of_resource(service.stack(stack_id), "grp") if each.path == ("grp",)]
     assert told.explanation.reason == "its stack is suspended; convergence is switched off"
     service.update(stack_id, {"grp": group(1), "srv": server(metadata={"v": "2"})}, environment={})
@@ -699,7 +699,7 @@ def test_all_members_of_a_group_are_resumed_by_the_update_that_overtakes_that(mo
     asks(service).suspend(stack_id)
     service.rest()
     asks(service).resume(stack_id)
-    service.intake.update(stack_id, Intent(template({"grp": group(5), "srv": server(flavor="large")})))
+    service.intake.update(stack_id, StackRequest(template({"grp": group(5), "srv": server(flavor="large")})))
     assert rested(service, stack_id) == "UPDATE_COMPLETE"
     assert statuses(service) == ["active"] * 6
 

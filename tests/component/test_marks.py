@@ -5,23 +5,23 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.actions import Asks, Switches
-from homeostat.api.services.marks import DEFAULT_REASON, Marks, Outcome, Said
-from homeostat.api.services.stacks import Intent
+from homeostat.api.services.actions import ConvergenceSettings, StackActions
+from homeostat.api.services.marks import DEFAULT_REASON, MarkOutcome, MarkRequest, Marks
+from homeostat.api.services.stacks import StackRequest
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.convergence.loader import load
-from homeostat.desired.graphs import Definitions
+from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.errors import Rejected
 from homeostat.model.status import resource_may
-from homeostat.planner.report.explain import Standing, explain
+from homeostat.planner.report.explain import ShardStatus, explain
 from homeostat.store import schema
 from homeostat.store.stacks.locks import Lock
 from tests.component.running import Service, double, group, server, template, volume
 
-UNHEALTHY = Said(True)
-WELL = Said(False)
-OFF = Switches({"converge": False})
+UNHEALTHY = MarkRequest(True)
+WELL = MarkRequest(False)
+OFF = ConvergenceSettings({"converge": False})
 PAIR = {"srv": server(), "user": double(value={"get_resource": "srv"})}
 
 
@@ -31,21 +31,21 @@ def started(resources: dict[str, Any] = PAIR, *, converge: bool = False) -> tupl
     stack_id = service.create(resources)
     service.rest()
     if not converge:
-        Asks(service.db, 3600.0).switch(stack_id, OFF)
+        StackActions(service.db, 3600.0).switch(stack_id, OFF)
         service.live(1.0)
     return service, stack_id
 
 
-def say(service: Service, stack_id: str, said: Said, *targets: str) -> list[Outcome]:
+def say(service: Service, stack_id: str, said: MarkRequest, *targets: str) -> list[MarkOutcome]:
     return Marks(service.db).say(stack_id, said, {f"resources[{place}]": each for place, each in enumerate(targets)})
 
 
-def mark(service: Service, stack_id: str, target: str, said: Said = UNHEALTHY) -> None:
+def mark(service: Service, stack_id: str, target: str, said: MarkRequest = UNHEALTHY) -> None:
     Marks(service.db).say(stack_id, said, {"": target})
     service.work()
 
 
-def refused(service: Service, stack_id: str, *targets: str, said: Said = UNHEALTHY) -> Rejected:
+def refused(service: Service, stack_id: str, *targets: str, said: MarkRequest = UNHEALTHY) -> Rejected:
     with pytest.raises(Rejected) as caught:
         say(service, stack_id, said, *targets)
     return caught.value
@@ -67,7 +67,7 @@ def test_what_is_marked_has_failed_its_check_and_stays_so_whatever_is_seen() -> 
 
 def test_by_physical_id_and_with_a_reason() -> None:
     service, stack_id = started()
-    mark(service, stack_id, service.servers()[0], Said(True, "it smells"))
+    mark(service, stack_id, service.servers()[0], MarkRequest(True, "it smells"))
     assert service.row(stack_id, "srv").reason == "it smells"
 
 
@@ -105,12 +105,12 @@ def test_what_was_never_made_is_not_well_because_somebody_says_so() -> None:
     assert len(service.cloud.things("volume")) == 1
 
 
-@pytest.mark.parametrize("said", [WELL, Said(True, lasts_s=1.0)], ids=["said to be well", "the time is over"])
-def test_what_was_never_made_and_fails_its_check_goes_on_failing_it(said: Said) -> None:
+@pytest.mark.parametrize("said", [WELL, MarkRequest(True, lasts_s=1.0)], ids=["said to be well", "the time is over"])
+def test_what_was_never_made_and_fails_its_check_goes_on_failing_it(said: MarkRequest) -> None:
     service = Service(Weather(quota=0))
     stack_id = service.begin({"it": server()})
     service.rest()
-    Asks(service.db, 3600.0).check(stack_id)
+    StackActions(service.db, 3600.0).check(stack_id)
     service.rest()
     before = service.row(stack_id, "it")
     assert (before.action, before.status) == ("CHECK", "FAILED")
@@ -123,12 +123,12 @@ def test_what_was_never_made_and_fails_its_check_goes_on_failing_it(said: Said) 
 
 def test_what_was_taken_back_is_judged_by_what_is_seen_of_it() -> None:
     service, stack_id = started(converge=True)
-    Asks(service.db, 3600.0).switch(stack_id, OFF)
+    StackActions(service.db, 3600.0).switch(stack_id, OFF)
     mark(service, stack_id, "srv")
     service.cloud.vanish(service.servers()[0])
     service.live(100.0)
     mark(service, stack_id, "srv", WELL)
-    Asks(service.db, 3600.0).switch(stack_id, Switches({"converge": True}))
+    StackActions(service.db, 3600.0).switch(stack_id, ConvergenceSettings({"converge": True}))
     service.rest()
     service.live(10.0)
     assert len(service.servers()) == 1
@@ -136,7 +136,7 @@ def test_what_was_taken_back_is_judged_by_what_is_seen_of_it() -> None:
 
 def test_a_mark_ends_by_itself_when_nobody_acts_on_it() -> None:
     service, stack_id = started()
-    mark(service, stack_id, "srv", Said(True, lasts_s=600.0))
+    mark(service, stack_id, "srv", MarkRequest(True, lasts_s=600.0))
     service.live(599.0)
     assert service.states(stack_id)["srv"] == "CHECK_FAILED"
     service.live(2.0)
@@ -152,7 +152,7 @@ def test_a_mark_ends_also_in_a_stack_that_has_failed() -> None:
     service.update(stack_id, {"srv": server(), "bad": double(fail=True)})
     service.rest()
     assert service.state(stack_id) == "UPDATE_FAILED"
-    mark(service, stack_id, "srv", Said(True, lasts_s=60.0))
+    mark(service, stack_id, "srv", MarkRequest(True, lasts_s=60.0))
     assert service.states(stack_id)["srv"] == "CHECK_FAILED"
     service.live(61.0)
     assert service.states(stack_id)["srv"] == "CHECK_COMPLETE"
@@ -160,8 +160,8 @@ def test_a_mark_ends_also_in_a_stack_that_has_failed() -> None:
 
 def test_a_check_of_the_stack_does_not_take_a_mark_away() -> None:
     service, stack_id = started()
-    mark(service, stack_id, "srv", Said(True, "it smells"))
-    Asks(service.db, 3600.0).check(stack_id)
+    mark(service, stack_id, "srv", MarkRequest(True, "it smells"))
+    StackActions(service.db, 3600.0).check(stack_id)
     service.rest()
     assert service.state(stack_id) == "CHECK_FAILED"
     assert "it smells" in service.stack(stack_id).reason
@@ -207,7 +207,7 @@ def test_converging_it_by_hand_replaces_it() -> None:
     service, stack_id = started()
     (old,) = service.servers()
     mark(service, stack_id, "srv")
-    Asks(service.db, 3600.0).converge(stack_id, "srv")
+    StackActions(service.db, 3600.0).converge(stack_id, "srv")
     service.live(30.0)
     assert old not in service.servers()
     assert service.states(stack_id)["srv"] == "CREATE_COMPLETE"
@@ -331,7 +331,7 @@ def test_a_marked_member_goes_first_when_the_group_shrinks() -> None:
 def test_several_at_once_nested_ones_by_path() -> None:
     service, stack_id = started({"srv": server(), "grp": group(2)})
     handle = service.row(stack_id, "srv").handle
-    outcomes = say(service, stack_id, Said(True, "rack 7", lasts_s=60.0), "grp/0", handle, "srv", "grp/1")
+    outcomes = say(service, stack_id, MarkRequest(True, "rack 7", lasts_s=60.0), "grp/0", handle, "srv", "grp/1")
     assert [(each.path, each.state, each.changed) for each in outcomes] == [
         (("grp", "0"), "CHECK_FAILED", True),
         (("srv",), "CHECK_FAILED", True),
@@ -386,7 +386,7 @@ def test_a_pass_that_has_the_row_in_hand_begins_anew() -> None:
     """The mark comes between the loading of a pass and its first transaction: nothing of it is lost."""
     service, stack_id = started()
     (old,) = service.servers()
-    service.intake.update(stack_id, Intent(template({**PAIR, "srv": server(metadata={"k": "v"})})))
+    service.intake.update(stack_id, StackRequest(template({**PAIR, "srv": server(metadata={"k": "v"})})))
     job = service.claim()
     load_now, said = service.passes._run, []
 
@@ -406,10 +406,10 @@ def test_a_pass_that_has_the_row_in_hand_begins_anew() -> None:
 
 
 def _intent(resources: dict[str, Any]) -> Any:
-    from homeostat.api.services.stacks import Intent
+    from homeostat.api.services.stacks import StackRequest
     from tests.component.running import template
 
-    return Intent(template(resources), disable_rollback=True)
+    return StackRequest(template(resources), disable_rollback=True)
 
 
 def test_nothing_of_a_locked_stack_is_marked_or_replaced_for_a_mark() -> None:
@@ -417,12 +417,12 @@ def test_nothing_of_a_locked_stack_is_marked_or_replaced_for_a_mark() -> None:
     (old,) = service.servers()
     Marks(service.db).say(stack_id, UNHEALTHY, {"": "srv"})
     lock: Lock = {"level": "stacks", "owner": None, "owner_id": None, "reason": None, "at": 0.0, "expires_at": None}
-    Asks(service.db, 3600.0).lock(stack_id, lock, lambda _: True)
+    StackActions(service.db, 3600.0).lock(stack_id, lock, lambda _: True)
     service.rest()
     service.live(100.0)
     assert service.servers() == [old]
     assert refused(service, stack_id, "srv").fault == "StackLocked"
-    Asks(service.db, 3600.0).unlock(stack_id, lambda _: True)
+    StackActions(service.db, 3600.0).unlock(stack_id, lambda _: True)
     service.rest()
     service.live(100.0)
     assert len(service.servers()) == 1
@@ -434,11 +434,11 @@ def test_nothing_of_a_locked_stack_is_marked_or_replaced_for_a_mark() -> None:
 
 def test_who_asks_why_it_does_not_move_is_told() -> None:
     service, stack_id = started()
-    mark(service, stack_id, "srv", Said(True, "it smells", "ann", "nose", 600.0))
+    mark(service, stack_id, "srv", MarkRequest(True, "it smells", "ann", "nose", 600.0))
     with service.db.read() as tx:
         now = service.clock.now()
-        world = load(tx, Definitions(), stack_id, 0, now).world
-        told = {each.name: each for each in explain(world, Standing(now), now)}
+        world = load(tx, DesiredGraphs(), stack_id, 0, now).world
+        told = {each.name: each for each in explain(world, ShardStatus(now), now)}
     srv = told["srv"]
     assert (srv.why, srv.reason, srv.rank) == ("unhealthy", "it smells", 0)
     assert srv.due_at == pytest.approx(now + 600.0)
@@ -484,7 +484,7 @@ def test_what_had_failed_when_it_was_marked_still_has_when_the_mark_is_over() ->
     assert service.states(stack_id) == {"bad": "CREATE_FAILED"}
     reason = service.row(stack_id, "bad").reason
     for _ in range(2):
-        mark(service, stack_id, "bad", Said(unhealthy=True, reason="by hand", lasts_s=30.0))
+        mark(service, stack_id, "bad", MarkRequest(unhealthy=True, reason="by hand", lasts_s=30.0))
         assert service.states(stack_id) == {"bad": "CHECK_FAILED"}
     service.live(60.0)
     assert service.states(stack_id) == {"bad": "CREATE_FAILED"}

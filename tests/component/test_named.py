@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from homeostat.api.services.prerequisites import KEPT_S
-from homeostat.api.services.stacks import Intent
+from homeostat.api.services.stacks import StackRequest
 from homeostat.clouds.simulated.cloud import Faults
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
@@ -70,7 +70,7 @@ def parameters(**schemas: Any) -> dict[str, Any]:
 
 
 def begin(service: Service, body: dict[str, Any], **values: Any) -> str:
-    return service.intake.create(PROJECT, None, "web", Intent(body, parameters=values))
+    return service.intake.create(PROJECT, None, "web", StackRequest(body, parameters=values))
 
 
 def named(constraint: str, kind: str = "string", **more: Any) -> dict[str, Any]:
@@ -101,9 +101,9 @@ def test_parameters_that_do_not_fit(service: Service, schema: dict[str, Any], va
 
 
 def test_validation_looks_for_nothing_but_checks_forms(service: Service) -> None:
-    service.intake.validate(IDENTITY, Intent(template({"srv": server(image="gone")})))
+    service.intake.validate(IDENTITY, StackRequest(template({"srv": server(image="gone")})))
     with pytest.raises(Rejected, match="not an IP address"):
-        service.intake.validate(IDENTITY, Intent(parameters(p=named("ip_addr")), parameters={"p": "here"}))
+        service.intake.validate(IDENTITY, StackRequest(parameters(p=named("ip_addr")), parameters={"p": "here"}))
 
 
 def test_what_was_found_is_believed_for_a_while_and_what_was_not_is_looked_for_again(service: Service) -> None:
@@ -126,7 +126,7 @@ def test_a_cloud_that_does_not_answer_keeps_nobody_from_saying_what_should_exist
 
 def test_a_type_whose_service_the_cloud_does_not_have_is_refused(service: Service) -> None:
     service.cloud.kinds = service.cloud.kinds - {"volume"}
-    body = Intent(template({"disk": {"type": "OS::Cinder::Volume", "properties": {"size": 1}}}))
+    body = StackRequest(template({"disk": {"type": "OS::Cinder::Volume", "properties": {"size": 1}}}))
     with pytest.raises(Rejected) as caught:
         service.intake.create(PROJECT, None, "web", body)
     assert caught.value.fault == "ResourceTypeUnavailable"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.stacks import Intent, Quotas
+from homeostat.api.services.stacks import Quotas, StackRequest
 from homeostat.clouds.port import Operation
 from homeostat.clouds.simulated import Weather
 from homeostat.convergence import nested_stacks
@@ -254,7 +254,7 @@ def test_a_change_of_mind_in_the_middle_keeps_the_removed_names() -> None:
 def test_an_update_of_a_group_carried_out_twice_is_the_same_update() -> None:
     service, stack_id = created(3, Weather(delete_s=8.0))
     removing = template({"grp": group(2, removal_policies=[{"resource_list": ["0"]}])})
-    service.intake.update(stack_id, Intent(removing))
+    service.intake.update(stack_id, StackRequest(removing))
     perform = service.children.perform
 
     def dies_afterwards(*arguments: Any) -> Any:

@@ -8,13 +8,13 @@ import pytest
 from sqlalchemy import select, update
 
 from homeostat.api.services import stacks
-from homeostat.clouds.port import Answer, Intent, Sighting
+from homeostat.clouds.port import Answer, ChangeNotice, Creation
 from homeostat.clouds.simulated import Faults, SimulatedCloud, Weather
 from homeostat.model.errors import Transient, Uncertain
 from homeostat.model.observed import Observation
 from homeostat.store import schema
 from homeostat.store.shards import orphans, shard_state
-from homeostat.store.shards.orphans import LOOK_S, PATIENCE_S, Forsaken
+from homeostat.store.shards.orphans import LOOK_S, PATIENCE_S, Orphan
 from tests import upcoming
 from tests.component.running import LIMITS, PROJECT, Service, server, template, volume
 
@@ -123,7 +123,7 @@ def test_a_stack_without_things_is_not_looked_at() -> None:
 
 def test_a_notice_about_something_unknown_is_nobodys() -> None:
     service, _ = at_rest()
-    service.observer.notice([Sighting("server", "no such"), Sighting("volume", "server-1")])
+    service.observer.notice([ChangeNotice("server", "no such"), ChangeNotice("volume", "server-1")])
     assert due(service) == 0
 
 
@@ -132,11 +132,11 @@ def test_a_notice_about_something_unknown_is_nobodys() -> None:
 
 def give_up(service: Service, token: str) -> None:
     with service.db.write() as tx:
-        orphans.add(service.db, tx, [Forsaken(token, "server", PROJECT)], service.clock.now())
+        orphans.add(service.db, tx, [Orphan(token, "server", PROJECT)], service.clock.now())
 
 
 def make(service: Service, token: str) -> None:
-    service.cloud.create("server", [Intent(token, {"name": "late", "image": "i", "flavor": "small"})])
+    service.cloud.create("server", [Creation(token, {"name": "late", "image": "i", "flavor": "small"})])
 
 
 def forsaken_tokens(service: Service) -> list[str]:
@@ -264,9 +264,9 @@ def test_an_adapter_that_raises_for_one_kind_leaves_the_others_observed() -> Non
 def test_an_uncertain_answer_does_not_end_the_sweep() -> None:
     service = Service(cloud=lambda clock: Breaking(clock.now))
     with service.db.write() as tx:
-        tokens = [Forsaken("v-1", "volume", PROJECT), Forsaken("s-1", "server", PROJECT)]
+        tokens = [Orphan("v-1", "volume", PROJECT), Orphan("s-1", "server", PROJECT)]
         orphans.add(service.db, tx, tokens, service.clock.now())
-    service.cloud.create("volume", [Intent("v-1", {"size": 1})])
+    service.cloud.create("volume", [Creation("v-1", {"size": 1})])
     make(service, "s-1")
     service.clock.time += LOOK_S
     try:
@@ -282,14 +282,14 @@ def test_an_older_answer_does_not_hide_newer_news() -> None:
     stack_id = service.create({"a": server()})
     service.rest()
     service.clock.time += 10
-    service.intake.update(stack_id, stacks.Intent(template({"a": server(metadata={"k": "v"})})))
+    service.intake.update(stack_id, stacks.StackRequest(template({"a": server(metadata={"k": "v"})})))
     update = service.cloud.update
 
     def dies_at_once(kind: str, changes: Any) -> Any:
         answers = update(kind, changes)
         service.clock.time += 0.5
         service.cloud.change(changes[0].handle, status="stopped")
-        service.observer.notice([Sighting(kind, changes[0].handle)])
+        service.observer.notice([ChangeNotice(kind, changes[0].handle)])
         return answers
 
     with pytest.MonkeyPatch.context() as patch:
@@ -328,7 +328,7 @@ def test_an_answer_that_json_cannot_hold_breaks_no_pass() -> None:
     service = Service()
     create = service.cloud.create
 
-    def oddly(kind: str, intents: Sequence[Intent]) -> list[Answer]:
+    def oddly(kind: str, intents: Sequence[Creation]) -> list[Answer]:
         answers = create(kind, intents)
         return [replace(each, properties={**each.properties, "huge": 2**70}) for each in answers]  # type: ignore[union-attr,type-var]
 

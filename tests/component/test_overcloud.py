@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from homeostat.api.services.stacks import Intent
+from homeostat.api.services.stacks import StackRequest
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
 from homeostat.planner.report.preview import Fate
@@ -25,8 +25,8 @@ def service() -> Service:
     return Service(depth_max=8)
 
 
-def intent(large: Overcloud) -> Intent:
-    return Intent(large.template, environment=large.environment, files=large.files)
+def intent(large: Overcloud) -> StackRequest:
+    return StackRequest(large.template, environment=large.environment, files=large.files)
 
 
 def test_its_shape(large: Overcloud) -> None:

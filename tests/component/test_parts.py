@@ -9,13 +9,13 @@ from taskflow import exceptions, states
 from taskflow.jobs.base import JobPriority
 
 from homeostat.clock import Entropy
-from homeostat.clouds.port import Answer, Intent, Operation
+from homeostat.clouds.port import Answer, Creation, Operation
 from homeostat.clouds.simulated import Faults, SimulatedCloud, Weather
 from homeostat.convergence.jobs.board import ShardBoard
 from homeostat.convergence.jobs.conductor import SET_ASIDE_S, run_pass
 from homeostat.desired.graphs import (
     MEMBERS_PER_SHARD,
-    Definitions,
+    DesiredGraphs,
     compile_graph,
     group_desired,
     with_implied,
@@ -44,7 +44,7 @@ def test_graphs_are_compiled_once() -> None:
         loaded.append(1)
         return Desired("template", template({"a": double()}))
 
-    kept = Definitions()
+    kept = DesiredGraphs()
     first = kept.get(ME, 1, 0, load)
     assert kept.get(ME, 1, 0, load) is first
     assert len(loaded) == 1
@@ -52,7 +52,7 @@ def test_graphs_are_compiled_once() -> None:
 
 def test_the_least_recently_used_graphs_are_forgotten_when_there_are_too_many_definitions() -> None:
     loaded: list[int] = []
-    kept = Definitions(kept_max=10)
+    kept = DesiredGraphs(kept_max=10)
 
     def get(revision: int, members: int) -> None:
         def load() -> Desired:
@@ -304,7 +304,7 @@ class Listening(SimulatedCloud):
 
     calls: list[tuple[str, str, int]]
 
-    def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
+    def create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:
         self.calls.append(("create", kind, len(intents)))
         return super().create(kind, intents)
 
@@ -341,7 +341,7 @@ class Breaking(SimulatedCloud):
 
     broken: Exception | None = None
 
-    def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
+    def create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:
         answers = super().create(kind, intents)
         if self.broken is not None:
             raise self.broken
@@ -367,7 +367,7 @@ class Refusing(SimulatedCloud):
 
     late = False
 
-    def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
+    def create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:
         if self.late:
             super().create(kind, intents)
         raise ValueError("embedded null byte")

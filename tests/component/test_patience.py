@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from homeostat.api.services.actions import Asks, Switches
-from homeostat.clouds.port import Sighting
+from homeostat.api.services.actions import ConvergenceSettings, StackActions
+from homeostat.clouds.port import ChangeNotice
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.model.plan import Why
 from tests.component.running import LIMITS, Service, double, group, server, volume
@@ -29,7 +29,7 @@ def lose(service: Service, handle: str) -> None:
     """A server is gone, and that is noticed at once."""
     service.cloud.vanish(handle)
     service.clock.time += 1
-    service.observer.notice([Sighting("server", handle)])
+    service.observer.notice([ChangeNotice("server", handle)])
     service.live(10.0)
 
 
@@ -140,7 +140,7 @@ def test_a_difference_of_what_came_back_is_mended() -> None:
     service = Service()
     stack_id = service.create({"a": server(metadata={"v": "1"}), "b": server()})
     service.rest()
-    Asks(service.db, 600.0).switch(stack_id, Switches({}, healing={"policy": "ask"}))
+    StackActions(service.db, 600.0).switch(stack_id, ConvergenceSettings({}, healing={"policy": "ask"}))
     mine = service.row(stack_id, "a").handle
     service.cloud.hide(mine)
     service.live(2 * MINUTE)

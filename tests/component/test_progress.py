@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from homeostat.api.services.stacks import Intent
+from homeostat.api.services.stacks import StackRequest
 from homeostat.clouds.simulated import Weather
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.convergence.reconciler import Pass
@@ -14,8 +14,8 @@ from tests.component.running import Service, double, group, server, template
 SLOW = Weather(build_s=30.0, delete_s=30.0)
 
 
-def wanted(resources: dict[str, Any]) -> Intent:
-    return Intent(template(resources))
+def wanted(resources: dict[str, Any]) -> StackRequest:
+    return StackRequest(template(resources))
 
 
 def reached(service: Service, stack_id: str) -> list[tuple[int, int]]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.stacks import Intent
+from homeostat.api.services.stacks import StackRequest
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.desired.graphs import compile_desired, graph_of
 from homeostat.model.desired import Identity
@@ -142,5 +142,5 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 def test_what_cannot_be_had_is_refused_naming_the_place(properties: dict[str, Any], message: str) -> None:
     service = Service()
     with pytest.raises(Rejected) as refused:
-        service.intake.create(PROJECT, None, "web", Intent(template({"r": remote(**properties)})))
+        service.intake.create(PROJECT, None, "web", StackRequest(template({"r": remote(**properties)})))
     assert message in str(refused.value)

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from homeostat.api.services.actions import Asks
-from homeostat.api.services.stacks import Intent
+from homeostat.api.services.actions import StackActions
+from homeostat.api.services.stacks import StackRequest
 from homeostat.clouds.simulated import Weather
 from homeostat.convergence import rollout
 from homeostat.convergence.jobs.conductor import run_pass
@@ -256,7 +256,7 @@ def test_asked_to_converge_in_the_middle_it_goes_on() -> None:
     service, stack_id = created(3)
     service.update(stack_id, {"grp": rolling(3, "b", pause=60)})
     service.live(STEP_S + 5)
-    Asks(service.db, 3600.0).converge(stack_id)
+    StackActions(service.db, 3600.0).converge(stack_id)
     service.rest()
     assert service.state(stack_id) == "UPDATE_COMPLETE"
     assert values(service) == "bbb"
@@ -302,7 +302,7 @@ def test_a_worker_that_dies_between_two_batches_leaves_no_gap() -> None:
 
 def test_a_beginning_carried_out_twice_is_one_series() -> None:
     service, stack_id = created(3)
-    service.intake.update(stack_id, Intent(template({"grp": rolling(3, "b", pause=60)})))
+    service.intake.update(stack_id, StackRequest(template({"grp": rolling(3, "b", pause=60)})))
     perform = service.children.perform
 
     def dies_afterwards(*arguments: Any) -> Any:
@@ -406,7 +406,7 @@ def test_a_wrong_policy_is_refused_naming_the_place(policy: dict[str, Any], mess
     service = Service()
     with pytest.raises(Rejected) as refused:
         service.intake.create(
-            PROJECT, None, "web", Intent(template({"grp": {**group(2), "update_policy": policy}, "t": double()}))
+            PROJECT, None, "web", StackRequest(template({"grp": {**group(2), "update_policy": policy}, "t": double()}))
         )
     assert message in str(refused.value)
 
@@ -422,7 +422,7 @@ def test_a_policy_may_use_parameters() -> None:
     resources = {"grp": {**group(3, member("a")), "update_policy": {"batch_create": {"max_batch_size": 2}}}}
     resources["grp"]["update_policy"]["batch_create"]["max_batch_size"] = {"get_param": "size"}
     text = {**template(resources), "parameters": {"size": {"type": "number"}}}
-    service.intake.create(PROJECT, None, "web", Intent(text, parameters={"size": 2}))
+    service.intake.create(PROJECT, None, "web", StackRequest(text, parameters={"size": 2}))
     service.work()
     assert history(service) == ["aa", "aaa"]
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Text, select, text, type_coerce
 
-from homeostat.api.services.stacks import Intent
+from homeostat.api.services.stacks import StackRequest
 from homeostat.resources.registry import register
 from homeostat.resources.secrets import is_secret, makes_secrets
 from homeostat.store import schema
@@ -40,7 +40,7 @@ def create(service: Service, resources: Mapping[str, Any], **more: Any) -> str:
     parameters = more.pop("parameters", None)
     sections = {"parameters": more.pop("declared", {}), "outputs": more.pop("outputs", {})}
     whole = {"heat_template_version": VERSION, "resources": resources, **{k: v for k, v in sections.items() if v}}
-    intent = Intent(whole, parameters or {}, more.pop("environment", {}), more.pop("files", {}), True, **more)
+    intent = StackRequest(whole, parameters or {}, more.pop("environment", {}), more.pop("files", {}), True, **more)
     return service.intake.create(PROJECT, None, "web", intent)
 
 
@@ -142,7 +142,7 @@ def test_no_secret_is_found_in_the_database(service: Service, road: str) -> None
     service.live(130.0)
     assert service.state(stack_id) == "CREATE_COMPLETE", service.stack(stack_id).reason
     assert CANARY not in everything(service)
-    service.intake.update(stack_id, Intent({"heat_template_version": VERSION, "resources": {"c": volume()}}))
+    service.intake.update(stack_id, StackRequest({"heat_template_version": VERSION, "resources": {"c": volume()}}))
     service.rest()
     assert CANARY not in everything(service)
 
@@ -216,12 +216,12 @@ def test_a_secret_that_comes_later_seals_the_whole_tree(service: Service) -> Non
         "parameters": HIDDEN,
         "resources": {"group": group(3, double(value=PW))},
     }
-    service.intake.update(stack_id, Intent(whole, {"pw": CANARY}))
+    service.intake.update(stack_id, StackRequest(whole, {"pw": CANARY}))
     service.rest()
     assert all(each.secret for each in service.stacks())
     assert CANARY not in everything(service)
     assert {"0", "1", "2"} <= set(sealed_rows(service))
-    service.intake.update(stack_id, Intent({"heat_template_version": VERSION, "resources": group_of}))
+    service.intake.update(stack_id, StackRequest({"heat_template_version": VERSION, "resources": group_of}))
     service.rest()
     assert all(each.secret for each in service.stacks()), "old values may still be in rows that are on their way out"
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from homeostat.api.services.remote_templates import with_fetched
-from homeostat.api.services.stacks import Intake, Intent, Quotas
+from homeostat.api.services.stacks import Quotas, StackRequest, StackService
 from homeostat.cli.shared import read_shared
 from homeostat.clock import Entropy
 from homeostat.model.errors import Rejected
@@ -22,7 +22,7 @@ def service_with(tmp_path: Path, registry: str) -> Service:
     (tmp_path / "all.yaml").write_text(registry)
     service = Service()
     shared = read_shared([tmp_path / "all.yaml"])
-    service.intake = Intake(service.db, Entropy(), Quotas(), shared=shared)
+    service.intake = StackService(service.db, Entropy(), Quotas(), shared=shared)
     return service
 
 
@@ -45,7 +45,7 @@ def test_a_stack_stays_as_it_is_when_the_operator_says_something_else(tmp_path: 
     service = service_with(tmp_path, '{resource_registry: {"My::Disk": "OS::Cinder::Volume"}}')
     disk = {"d": {"type": "My::Disk", "properties": {"size": 1}}}
     stack_id = service.create(disk)
-    service.intake = Intake(service.db, Entropy(), Quotas())
+    service.intake = StackService(service.db, Entropy(), Quotas())
     service.live(120.0)
     assert service.states(stack_id) == {"d": "CREATE_COMPLETE"}
     with pytest.raises(Rejected, match="The Resource Type \\(My::Disk\\) could not be found"):
@@ -55,7 +55,9 @@ def test_a_stack_stays_as_it_is_when_the_operator_says_something_else(tmp_path: 
 def test_users_do_not_see_what_the_operator_gives(tmp_path: Path) -> None:
     service = service_with(tmp_path, "{parameter_defaults: {size: 2}}")
     sized = {**template({}), "parameters": {"size": {"type": "number"}}}
-    compiled, _ = service.intake.validate(_nobody(), Intent(sized, environment={"parameter_defaults": {"other": 1}}))
+    compiled, _ = service.intake.validate(
+        _nobody(), StackRequest(sized, environment={"parameter_defaults": {"other": 1}})
+    )
     assert compiled.parameters["size"].value == 2
     assert compiled.environment == {"parameter_defaults": {"other": 1}}
 

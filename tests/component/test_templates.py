@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from homeostat.api.services.preview import all_of
-from homeostat.api.services.stacks import Intent
+from homeostat.api.services.stacks import StackRequest
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
 from homeostat.templates import validate_shape
@@ -229,7 +229,7 @@ FILES = {"partly.yaml": PARTLY}
 def test_what_is_known_of_a_map_reaches_the_check_of_a_nested_template() -> None:
     """With the parameter's default in its place, a text of no characters would be refused."""
     service = Service()
-    intent = Intent(template(partly()), files=FILES)
+    intent = StackRequest(template(partly()), files=FILES)
     _, nested = service.intake.validate(Identity("None", "None", "p"), intent)
     compiled = nested["inner"].compiled
     assert compiled is not None

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.stacks import Intent
+from homeostat.api.services.stacks import StackRequest
 from homeostat.desired import graphs
 from homeostat.store.database import Database
 from homeostat.store.sql import bulk
@@ -71,7 +71,7 @@ def test_passes_compile_and_serialise_before_they_write(monkeypatch: pytest.Monk
         service.rest()
     assert service.state(stack_id) == "CREATE_COMPLETE"
     resources["n"]["properties"] = {"value": 3}
-    service.intake.update(stack_id, Intent(template(resources), files={"inner.yaml": INNER}))
+    service.intake.update(stack_id, StackRequest(template(resources), files={"inner.yaml": INNER}))
     with monkeypatch.context() as patched:
         later = Turns(patched)
         service.rest()

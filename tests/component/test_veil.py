@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.desired.redaction import NOT_YET, Veil
+from homeostat.desired.redaction import NOT_YET, Redaction
 from homeostat.model.desired import Identity
 from homeostat.templates import HIDDEN, UNKNOWN, compile_template
 
@@ -33,8 +33,8 @@ IDENTITY = Identity("id", "name", "project")
 
 
 @pytest.fixture
-def veil() -> Veil:
-    return Veil().of(compile_template(TEMPLATE, identity=IDENTITY))
+def veil() -> Redaction:
+    return Redaction().of(compile_template(TEMPLATE, identity=IDENTITY))
 
 
 @pytest.mark.parametrize(
@@ -55,27 +55,27 @@ def veil() -> Veil:
         ({"admin_password": "other", "size": 1}, {"admin_password": HIDDEN, "size": 1}),
     ],
 )
-def test_hidden_values_are_hidden_wherever_they_stand(veil: Veil, value: Any, shown: Any) -> None:
+def test_hidden_values_are_hidden_wherever_they_stand(veil: Redaction, value: Any, shown: Any) -> None:
     assert veil.shown("b", "value", value) == shown
 
 
 @pytest.mark.parametrize("name", ["admin_pass", "password", "private_key", "secret", "payload", "credential_secret_id"])
-def test_secrets_are_known_by_their_names(veil: Veil, name: str) -> None:
+def test_secrets_are_known_by_their_names(veil: Redaction, name: str) -> None:
     assert veil.shown("b", name, "anything") == HIDDEN
     assert veil.shown("b", name, None) is None
 
 
-def test_what_is_made_from_a_hidden_parameter_is_hidden(veil: Veil) -> None:
+def test_what_is_made_from_a_hidden_parameter_is_hidden(veil: Redaction) -> None:
     assert veil.shown("a", "value", "0a1b2c") == HIDDEN
     assert veil.shown("b", "value", "0a1b2c") == "0a1b2c"
-    assert Veil().of(compile_template(CFN, identity=IDENTITY)).shown("a", "value", "c3dvcmRmaXNo") == HIDDEN
+    assert Redaction().of(compile_template(CFN, identity=IDENTITY)).shown("a", "value", "c3dvcmRmaXNo") == HIDDEN
 
 
-def test_sentences_do_not_tell_hidden_values(veil: Veil) -> None:
+def test_sentences_do_not_tell_hidden_values(veil: Redaction) -> None:
     assert veil.text("the value swordfish is wrong") == f"the value {HIDDEN} is wrong"
 
 
-def test_properties_of_the_service_are_not_shown(veil: Veil) -> None:
+def test_properties_of_the_service_are_not_shown(veil: Redaction) -> None:
     one = {"type": "inner.yaml", "properties": {"x": 1, "(content)": "abc"}}
     assert veil.shown("b", "resource_def", one) == {"type": "inner.yaml", "properties": {"x": 1}}
 
@@ -121,6 +121,6 @@ Resources:
 )
 def test_what_is_made_from_secrets_that_resources_make_is_hidden(template: str, snippet: str, shown: str) -> None:
     other = "  a2: {Type: OS::Heat::Value, Properties: {value: x}}\n" if "Ref: a2" in snippet else ""
-    veil = Veil().of(compile_template(template % snippet + other, identity=IDENTITY))
+    veil = Redaction().of(compile_template(template % snippet + other, identity=IDENTITY))
     assert veil.shown("a", "value", "it") == shown
     assert veil.shown("other", "value", "it") == "it"

@@ -14,8 +14,8 @@ from sqlalchemy import select
 from homeostat.api.orchestration.revision_text import environment_of, shown_template
 from homeostat.api.orchestration.views import stack_parameters
 from homeostat.api.services.graphs import Graphs
-from homeostat.api.services.stacks import Intent
-from homeostat.clouds.port import Intent as Wanted
+from homeostat.api.services.stacks import StackRequest
+from homeostat.clouds.port import Creation as Wanted
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.model.errors import Rejected, Terminal, Transient
 from homeostat.observability import tracing
@@ -83,9 +83,9 @@ def loud(service: Service) -> Loud:
     return service.cloud
 
 
-def intent(resources: Mapping[str, Any], **more: Any) -> Intent:
+def intent(resources: Mapping[str, Any], **more: Any) -> StackRequest:
     whole = {"heat_template_version": VERSION, "parameters": DECLARED, "resources": resources}
-    return Intent(whole, {"pw": CANARY}, more.pop("environment", LISTENING), more.pop("files", {}), True, **more)
+    return StackRequest(whole, {"pw": CANARY}, more.pop("environment", LISTENING), more.pop("files", {}), True, **more)
 
 
 def reasons(service: Service) -> list[str]:
@@ -147,7 +147,9 @@ def test_what_was_hidden_before_an_update_still_is(service: Service) -> None:
     stack_id = service.intake.create(PROJECT, None, "web", intent({"v": volume(description=PW)}))
     service.live(30.0)
     assert service.state(stack_id) == "CREATE_FAILED"
-    service.intake.update(stack_id, Intent({"heat_template_version": VERSION, "resources": {"w": volume(name="w")}}))
+    service.intake.update(
+        stack_id, StackRequest({"heat_template_version": VERSION, "resources": {"w": volume(name="w")}})
+    )
     service.live(30.0)
     assert telling(reasons(service)) == []
 

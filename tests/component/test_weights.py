@@ -109,14 +109,14 @@ def test_what_is_written_out_in_the_template_is_weighed_by_its_own_limits() -> N
 
 
 def test_parameters_and_files_are_weighed_when_the_template_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    from homeostat.api.services.stacks import Intent
+    from homeostat.api.services.stacks import StackRequest
     from homeostat.model.errors import Rejected
 
     monkeypatch.setattr(tree, "MADE_MAX", LIMIT)
     big = {"parameters": {"big": {"type": "json"}}}
     resources = {f"v{number}": value({"get_param": "big"}) for number in range(20)}
     with pytest.raises(Rejected, match=f"make more than {LIMIT} values"):
-        Service().intake.create("p", None, "web", Intent({**template(resources), **big}, {"big": ["x" * 10_000]}))
+        Service().intake.create("p", None, "web", StackRequest({**template(resources), **big}, {"big": ["x" * 10_000]}))
 
 
 INNER = """

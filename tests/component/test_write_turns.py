@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.actions import Asks
-from homeostat.api.services.stacks import Intent
+from homeostat.api.services.actions import StackActions
+from homeostat.api.services.stacks import StackRequest
 from homeostat.builtin import cloud
 from homeostat.convergence import snapshot_end
 from homeostat.resources.families.access import DEPLOYED
@@ -60,7 +60,7 @@ def test_nothing_large_is_written_out_while_a_stack_is_made_and_changed(found: l
     stack_id = made(service)
     service.update(stack_id, heavy(size=2), **options())
     service.rest()
-    service.intake.update(stack_id, Intent(template({"disk": volume(size=3)})), patch=True)
+    service.intake.update(stack_id, StackRequest(template({"disk": volume(size=3)})), patch=True)
     service.rest()
     assert service.state(stack_id) == "UPDATE_COMPLETE"
     assert found == []
@@ -80,7 +80,7 @@ def test_nothing_large_is_written_out_when_a_change_goes_wrong(found: list[str])
 def test_nothing_large_is_written_out_when_a_stack_is_asked_again(found: list[str]) -> None:
     service = Service()
     stack_id = made(service)
-    asks = Asks(service.db, 600.0)
+    asks = StackActions(service.db, 600.0)
     for ask in (asks.check, asks.converge, asks.suspend, asks.resume):
         ask(stack_id)
         service.rest()

@@ -12,7 +12,7 @@ from tests.waiting import until
 
 from homeostat.clouds.local import LocalCloud, inventory
 from homeostat.clouds.local.tree import Tree
-from homeostat.clouds.port import Answer, Change, Cloud, Intent, Operation
+from homeostat.clouds.port import Answer, Change, Cloud, Creation, Operation
 from homeostat.clouds.simulated import SimulatedCloud, Weather
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import snapshots_of
@@ -31,7 +31,7 @@ class Subject:
     rest: Callable[[float], None]
 
     def make(self, kind: str, token: str = "t-1", **fields: Any) -> str:
-        handle = present(self.cloud.create(kind, [Intent(token, {**SPECS[kind], **fields})])[0]).handle
+        handle = present(self.cloud.create(kind, [Creation(token, {**SPECS[kind], **fields})])[0]).handle
         self.until(kind, handle, lambda seen: seen.properties["status"] not in ("building", "creating"))
         return handle
 
@@ -217,7 +217,7 @@ def test_a_copy_that_is_deleted_while_it_is_made_does_not_come_back(here: Subjec
 
 
 def test_a_volume_from_a_snapshot_that_is_not_there_is_refused(here: Subject) -> None:
-    (answer,) = here.cloud.create("volume", [Intent("t", {"name": "x", "snapshot_id": "nothing"})])
+    (answer,) = here.cloud.create("volume", [Creation("t", {"name": "x", "snapshot_id": "nothing"})])
     assert "no complete snapshot 'nothing'" in str(answer)
 
 

@@ -15,7 +15,7 @@ from homeostat.api.access.auth import NoAccess
 from homeostat.clouds.heat_api import OWN, REGION_KIND, Region, Regions
 from homeostat.clouds.joined import JoinedCloud
 from homeostat.clouds.local import LocalCloud
-from homeostat.clouds.port import Answer, Change, Cloud, Intent, Operation
+from homeostat.clouds.port import Answer, Change, Cloud, Creation, Operation
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.model.errors import HomeostatError, Rejected, Terminal, Transient
 from homeostat.model.observed import Observation, Presence
@@ -47,7 +47,7 @@ class Subject:
 
     def create(self, kind: str, token: str, **fields: Any) -> Observation:
         spec = {**CASES[kind].spec(self), **fields}
-        return self.until_built(kind, present(self.cloud.create(kind, [Intent(token, spec)])[0]).handle)
+        return self.until_built(kind, present(self.cloud.create(kind, [Creation(token, spec)])[0]).handle)
 
     def until_built(self, kind: str, handle: str) -> Observation:
         return self.until(kind, handle, lambda seen: seen.properties.get("status") not in BUILDING)
@@ -217,7 +217,7 @@ def test_every_kind_has_a_case(subject: Subject) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_created_is_seen_by_handle_and_by_token(subject: Subject, kind: str) -> None:
     spec = CASES[kind].spec(subject)
-    created = present(subject.cloud.create(kind, [Intent("token", spec)])[0])
+    created = present(subject.cloud.create(kind, [Creation("token", spec)])[0])
     seen = subject.until_built(kind, created.handle)
     assert seen.handle == created.handle == seen.properties["id"]
     found, missing = subject.cloud.find(kind, ["token", "another"])
@@ -231,8 +231,8 @@ def test_what_is_created_is_seen_by_handle_and_by_token(subject: Subject, kind: 
 @pytest.mark.parametrize("kind", KINDS)
 def test_create_with_a_known_token_gives_the_same_thing(subject: Subject, kind: str) -> None:
     spec = CASES[kind].spec(subject)
-    first = present(subject.cloud.create(kind, [Intent("token", spec)])[0])
-    again = present(subject.cloud.create(kind, [Intent("token", spec)])[0])
+    first = present(subject.cloud.create(kind, [Creation("token", spec)])[0])
+    again = present(subject.cloud.create(kind, [Creation("token", spec)])[0])
     assert again.handle == first.handle
 
 
@@ -277,8 +277,8 @@ def test_what_never_was_is_absent_to_every_verb(subject: Subject, kind: str) -> 
 def test_one_bad_item_does_not_spoil_the_others(subject: Subject, kind: str) -> None:
     good = CASES[kind].spec(subject)
     bad = {**good, **CASES[kind].bad}
-    last = [] if kind in SINGLE else [Intent("c", good)]
-    answers = subject.cloud.create(kind, [Intent("a", good), Intent("b", bad), *last])
+    last = [] if kind in SINGLE else [Creation("c", good)]
+    answers = subject.cloud.create(kind, [Creation("a", good), Creation("b", bad), *last])
     handles = [present(answers[0]).handle, *(present(answer).handle for answer in answers[2:])]
     assert isinstance(answers[1], Terminal), "only a change of what is desired can mend it"
     assert len(set(handles)) == len(handles)
@@ -391,16 +391,16 @@ def test_a_port_serves_one_server_at_a_time(subject: Subject) -> None:
     networks = [{"port": subject["port"]}]
     first = subject.create("server", "first", networks=networks)
     spec = {**CASES["server"].spec(subject), "networks": networks}
-    (refused,) = subject.cloud.create("server", [Intent("second", spec)])
+    (refused,) = subject.cloud.create("server", [Creation("second", spec)])
     assert isinstance(refused, Transient), "the first may be about to go"
     assert subject.cloud.find("server", ["second"])[0].presence is Presence.ABSENT
     subject.cloud.delete("server", [first.handle])
     subject.until_absent("server", first.handle)
-    present(subject.cloud.create("server", [Intent("second", spec)])[0])
+    present(subject.cloud.create("server", [Creation("second", spec)])[0])
 
 
 def test_a_made_key_is_shown_once(subject: Subject) -> None:
-    created = present(subject.cloud.create("keypair", [Intent("k", {"name": "made"})])[0])
+    created = present(subject.cloud.create("keypair", [Creation("k", {"name": "made"})])[0])
     assert "PRIVATE KEY" in created.properties["private_key"]
     seen = subject.cloud.observe("keypair", ["made"])[0]
     assert "private_key" not in seen.properties
@@ -409,7 +409,7 @@ def test_a_made_key_is_shown_once(subject: Subject) -> None:
 
 def test_a_name_of_a_key_is_taken_once(subject: Subject) -> None:
     subject.create("keypair", "first")
-    (refused,) = subject.cloud.create("keypair", [Intent("second", CASES["keypair"].spec(subject))])
+    (refused,) = subject.cloud.create("keypair", [Creation("second", CASES["keypair"].spec(subject))])
     assert isinstance(refused, Terminal)
 
 
@@ -427,7 +427,7 @@ def test_what_is_there_is_resolved_by_id_and_by_name(subject: Subject, kind: str
 
 def test_a_name_that_several_things_have_is_refused(subject: Subject) -> None:
     spec = CASES["network"].spec(subject)
-    one, _ = subject.cloud.create("network", [Intent("a", spec), Intent("b", spec)])
+    one, _ = subject.cloud.create("network", [Creation("a", spec), Creation("b", spec)])
     with pytest.raises(Rejected, match=r"Multiple physical resources were found with name \(net\)"):
         subject.cloud.resolve("network", ["net"])
     assert subject.cloud.resolve("network", [present(one).handle]) == [present(one).handle]

@@ -12,7 +12,7 @@ from tests.contract.store_cases import LONG_S, add_stack, claim, come_to_rest, r
 from homeostat.cli import doctor, operating
 from homeostat.cli.doctor import Check, Level, examine
 from homeostat.clouds.local import LocalCloud
-from homeostat.clouds.port import Intent
+from homeostat.clouds.port import Creation
 from homeostat.model.status import Action, Status
 from homeostat.store import schema
 from homeostat.store.builtin import event_sinks
@@ -21,7 +21,7 @@ from homeostat.store.encryption.sealed_cells import NO_KEYS, Keyring, key_id
 from homeostat.store.operation import workers
 from homeostat.store.operation.workers import Worker
 from homeostat.store.shards import retained, shard_state, shards
-from homeostat.store.shards.orphans import Forsaken, add
+from homeostat.store.shards.orphans import Orphan, add
 from homeostat.store.shards.retained import Retained
 from homeostat.store.shards.shard_state import Writes
 from homeostat.store.stacks import locks
@@ -230,7 +230,7 @@ def test_things_and_rows_that_lack_each_other(database: Database, tmp_path: Path
     root = tmp_path / "cloud"
     cloud = LocalCloud(root)
     stack_id = asleep(database)
-    [volume] = cloud.create("volume", [Intent("key-1", {"size": 1})])
+    [volume] = cloud.create("volume", [Creation("key-1", {"size": 1})])
     assert troubles(database, root) == {"things without rows": Level.WARN}
     steady_row(database, stack_id, volume.handle)
     assert troubles(database, root) == {}
@@ -244,7 +244,7 @@ def test_what_was_kept_is_no_leftover(database: Database, tmp_path: Path) -> Non
     root = tmp_path / "cloud"
     cloud = LocalCloud(root)
     asleep(database)
-    intents = [Intent("k-1", {"size": 1}), Intent("k-2", {"size": 1})]
+    intents = [Creation("k-1", {"size": 1}), Creation("k-2", {"size": 1})]
     kept, left = (each.handle for each in cloud.create("volume", intents))
     thing = Retained("p", "volume", kept, "id", "web", "disk", "kept, as its deletion policy says")
     with database.write() as tx:
@@ -259,9 +259,9 @@ def test_what_was_kept_is_no_leftover(database: Database, tmp_path: Path) -> Non
 
 def test_a_thing_that_is_looked_for_already_is_not_reported(database: Database, tmp_path: Path) -> None:
     cloud = LocalCloud(tmp_path / "cloud")
-    cloud.create("volume", [Intent("key-1", {"size": 1})])
+    cloud.create("volume", [Creation("key-1", {"size": 1})])
     with database.write() as tx:
-        add(database, tx, [Forsaken("key-1", "volume", "p")], time.time())
+        add(database, tx, [Orphan("key-1", "volume", "p")], time.time())
     assert troubles(database, tmp_path / "cloud") == {}
     cloud.destroy()
 

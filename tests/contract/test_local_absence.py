@@ -15,7 +15,7 @@ from homeostat.clouds.local import LocalCloud
 from homeostat.clouds.local import tree as trees
 from homeostat.clouds.local.cloud import NoLedger
 from homeostat.clouds.local.watching import Watcher
-from homeostat.clouds.port import Change, Cloud, Intent, Operation, Sighting
+from homeostat.clouds.port import Change, ChangeNotice, Cloud, Creation, Operation
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.model.errors import HomeostatError, Transient, Uncertain
 from homeostat.model.observed import Observation, Presence
@@ -37,7 +37,7 @@ def cloud(root: Path) -> Iterator[LocalCloud]:
 
 
 def made(cloud: Cloud, kind: str, token: str, **spec: Any) -> str:
-    (answer,) = cloud.create(kind, [Intent(token, spec)])
+    (answer,) = cloud.create(kind, [Creation(token, spec)])
     assert isinstance(answer, Observation), repr(answer)
     return answer.handle
 
@@ -128,7 +128,7 @@ def test_nothing_is_absent_while_the_directory_is_away(
     with pytest.raises(Transient, match="is away"):
         cloud.resolve("volume", [disk])
     for act in (
-        lambda: cloud.create("volume", [Intent("other", {"size": 1})]),
+        lambda: cloud.create("volume", [Creation("other", {"size": 1})]),
         lambda: cloud.update("volume", [Change(disk, {"size": 2})]),
         lambda: cloud.delete("volume", [disk]),
         lambda: cloud.operate("volume", [Operation(disk, "snapshot", {"token": "t"})]),
@@ -277,7 +277,7 @@ def test_nothing_is_told_of_while_the_directory_is_away(cloud: LocalCloud, root:
     back(root)
     assert watcher.look() == []
     cloud.update("volume", [Change(disk, {"name": "renamed", "size": 1})])
-    assert watcher.look() == [Sighting("volume", disk)]
+    assert watcher.look() == [ChangeNotice("volume", disk)]
 
 
 def blind(service: Service) -> str:
@@ -298,7 +298,7 @@ def test_what_comes_back_is_kept(root: Path) -> None:
     story = service.story(stack_id)
     moved(root)
     for _ in range(25):
-        service.observer.notice([Sighting("volume", before["disk"]), Sighting("network", before["net"])])
+        service.observer.notice([ChangeNotice("volume", before["disk"]), ChangeNotice("network", before["net"])])
         service.live(1.0)
     service.live(70.0)
     assert "is away" in blind(service)

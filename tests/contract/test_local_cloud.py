@@ -20,7 +20,7 @@ from tests.waiting import PATIENCE_S, until
 
 from homeostat.clouds.local import LocalCloud, processes, servers
 from homeostat.clouds.local.tree import remove_tree
-from homeostat.clouds.port import Change, Intent, Operation, Sighting
+from homeostat.clouds.port import Change, ChangeNotice, Creation, Operation
 from homeostat.model.errors import Terminal, Transient
 from homeostat.model.observed import Observation, Presence
 from homeostat.resources.mime import Part, multipart
@@ -51,7 +51,7 @@ def cloud(root: Path) -> Iterator[LocalCloud]:
 
 
 def made(cloud: LocalCloud, kind: str, token: str = "token", /, **spec: Any) -> Observation:
-    (answer,) = cloud.create(kind, [Intent(token, spec)])
+    (answer,) = cloud.create(kind, [Creation(token, spec)])
     assert isinstance(answer, Observation), repr(answer)
     return answer
 
@@ -112,7 +112,7 @@ class Watching:
     """Sightings with the time they came, collected in a thread."""
 
     def __init__(self, cloud: LocalCloud) -> None:
-        self.came: dict[Sighting, float] = {}
+        self.came: dict[ChangeNotice, float] = {}
         self._over = threading.Event()
         self._begun = threading.Event()
         self._thread = threading.Thread(target=self._watch, args=(cloud,))
@@ -161,8 +161,8 @@ def test_a_death_is_seen_at_once_and_a_new_life_keeps_address_and_data(cloud: Lo
     with Watching(cloud) as watching:
         killed_at = time.monotonic()
         os.kill(before["pid"], signal.SIGKILL)
-        until(lambda: Sighting("server", before["id"]) in watching.came)
-        assert watching.came[Sighting("server", before["id"])] - killed_at < SEEN_WITHIN_S
+        until(lambda: ChangeNotice("server", before["id"]) in watching.came)
+        assert watching.came[ChangeNotice("server", before["id"])] - killed_at < SEEN_WITHIN_S
     dead = seen(cloud, "server", before["id"])
     assert (dead["status"], dead["pid"]) == ("stopped", None)
     assert f"was pid {before['pid']}" in dead["fault"]
@@ -317,7 +317,9 @@ def test_a_suspended_server_that_dies_starts_anew_when_it_is_resumed(cloud: Loca
     [({"image": "nope"}, "cirros"), ({"flavor": "nope"}, "m1.tiny"), ({"key_name": "nope"}, "keypair 'nope'")],
 )
 def test_what_does_not_exist_is_refused_with_what_does(cloud: LocalCloud, wrong: dict[str, str], named: str) -> None:
-    (refused,) = cloud.create("server", [Intent("t", {"name": "web", "image": "cirros", "flavor": "m1.tiny", **wrong})])
+    (refused,) = cloud.create(
+        "server", [Creation("t", {"name": "web", "image": "cirros", "flavor": "m1.tiny", **wrong})]
+    )
     assert isinstance(refused, Terminal)
     assert named in str(refused)
     assert cloud.find("server", ["t"])[0].presence is Presence.ABSENT
@@ -398,14 +400,14 @@ def test_one_service_sees_what_another_does(cloud: LocalCloud, root: Path) -> No
     other = LocalCloud(root)
     with Watching(cloud) as watching:
         web = server(other)
-        until(lambda: Sighting("server", web.handle) in watching.came)
+        until(lambda: ChangeNotice("server", web.handle) in watching.came)
         assert seen(cloud, "server", web.handle)["status"] == "active"
         watching.came.clear()
         operated(other, "server", web.handle, "stop")
-        until(lambda: Sighting("server", web.handle) in watching.came)
+        until(lambda: ChangeNotice("server", web.handle) in watching.came)
         watching.came.clear()
         other.delete("server", [web.handle])
-        until(lambda: Sighting("server", web.handle) in watching.came)
+        until(lambda: ChangeNotice("server", web.handle) in watching.came)
     assert cloud.observe("server", [web.handle])[0].presence is Presence.ABSENT
     other.close()
 
@@ -414,7 +416,7 @@ def test_what_is_removed_behind_our_back_is_absent(cloud: LocalCloud, root: Path
     network = made(cloud, "network", name="net")
     with Watching(cloud) as watching:
         os.rename(root / "networks" / network.handle, root / "elsewhere")
-        until(lambda: Sighting("network", network.handle) in watching.came)
+        until(lambda: ChangeNotice("network", network.handle) in watching.came)
     assert cloud.observe("network", [network.handle])[0].presence is Presence.ABSENT
 
 
@@ -461,7 +463,7 @@ def test_what_is_deleted_leaves_nothing(cloud: LocalCloud, root: Path) -> None:
 def test_twenty_servers_start_side_by_side(cloud: LocalCloud) -> None:
     specs = [{"name": f"s{i}", "image": "cirros", "user_data": "#!/bin/sh\nexec sleep 1000\n"} for i in range(20)]
     begun_at = time.monotonic()
-    answers = cloud.create("server", [Intent(f"s{i}", spec) for i, spec in enumerate(specs)])
+    answers = cloud.create("server", [Creation(f"s{i}", spec) for i, spec in enumerate(specs)])
     assert time.monotonic() - begun_at < 10, "a second on an idle machine"
     assert [each.properties["name"] for each in answers if isinstance(each, Observation)] == [
         f"s{i}" for i in range(20)
@@ -478,7 +480,7 @@ def test_a_subnet_of_loopback_addresses_is_used_as_it_is(cloud: LocalCloud) -> N
     assert subnet.properties["loopback_cidr"] == cidr
     port = made(cloud, "port", network_id=network.handle)
     assert port.properties["fixed_ips"][0]["ip_address"] == cidr.replace("0/24", "1")
-    (refused,) = cloud.create("subnet", [Intent("again", {"network_id": network.handle, "cidr": cidr})])
+    (refused,) = cloud.create("subnet", [Creation("again", {"network_id": network.handle, "cidr": cidr})])
     assert isinstance(refused, Terminal)
 
 
@@ -494,7 +496,7 @@ def test_other_addresses_keep_their_place_in_a_loopback_block(cloud: LocalCloud)
     assert [address.rpartition(".")[2] for address in free] == ["100", "101"]
     asked = [{"ip_address": "10.1.0.9"}], [{"ip_address": "10.2.0.1"}], None
     answers = cloud.create(
-        "port", [Intent(f"q{i}", {"network_id": network, "fixed_ips": each}) for i, each in enumerate(asked)]
+        "port", [Creation(f"q{i}", {"network_id": network, "fixed_ips": each}) for i, each in enumerate(asked)]
     )
     assert [type(answer) for answer in answers] == [Transient, Terminal, Transient]
 
@@ -625,7 +627,7 @@ def test_a_health_monitor_tells_members_well_from_ill(
     with Watching(cloud) as watching:
         made(cloud, "health_monitor", pool=made_["pool"], **check)
         until(lambda: seen(cloud, "pool_member", made_["web0"])["operating_status"] == word)
-        until(lambda: Sighting("pool_member", made_["web0"]) in watching.came)
+        until(lambda: ChangeNotice("pool_member", made_["web0"]) in watching.came)
     assert bool(got(made_["address"], 80)) is (word == "online")
 
 
@@ -643,7 +645,7 @@ def test_a_killed_load_balancer_is_seen_and_started_again(cloud: LocalCloud, web
     until(lambda: got(made_["address"], 80))
     with Watching(cloud) as watching:
         os.kill(seen(cloud, "load_balancer", made_["load_balancer"])["pid"], signal.SIGKILL)
-        until(lambda: Sighting("load_balancer", made_["load_balancer"]) in watching.came, within_s=SEEN_WITHIN_S)
+        until(lambda: ChangeNotice("load_balancer", made_["load_balancer"]) in watching.came, within_s=SEEN_WITHIN_S)
     dead = seen(cloud, "load_balancer", made_["load_balancer"])
     assert (dead["status"], dead["fault"]) == ("stopped", "its process ended")
     assert operated(cloud, "load_balancer", made_["load_balancer"], "start")["status"] == "active"

@@ -14,7 +14,7 @@ from tests.waiting import until
 from homeostat.clouds.local import LocalCloud
 from homeostat.clouds.local import tree as trees
 from homeostat.clouds.local.watching import Watcher
-from homeostat.clouds.port import Change, Intent, Operation, Sighting
+from homeostat.clouds.port import Change, ChangeNotice, Creation, Operation
 from homeostat.model.observed import Observation
 
 LOOKS = 40
@@ -35,7 +35,7 @@ def cloud(root: Path) -> Iterator[LocalCloud]:
 
 
 def made(cloud: LocalCloud, kind: str, token: str, **spec: Any) -> str:
-    (answer,) = cloud.create(kind, [Intent(token, spec)])
+    (answer,) = cloud.create(kind, [Creation(token, spec)])
     assert isinstance(answer, Observation), repr(answer)
     return answer.handle
 
@@ -76,12 +76,12 @@ def test_a_change_has_the_things_of_its_kind_looked_at(cloud: LocalCloud, root: 
     with watching(cloud, root) as watcher:
         listed = watcher.listed
         cloud.update("volume", [Change(disk, {"name": "renamed", "size": 1})])
-        assert watcher.look() == [Sighting("volume", disk)]
+        assert watcher.look() == [ChangeNotice("volume", disk)]
         assert watcher.listed == listed + 1
         another = made(cloud, "volume", "another", name="another", size=1)
-        assert watcher.look() == [Sighting("volume", another)]
+        assert watcher.look() == [ChangeNotice("volume", another)]
         cloud.delete("volume", [disk])
-        assert watcher.look() == [Sighting("volume", disk)]
+        assert watcher.look() == [ChangeNotice("volume", disk)]
 
 
 def test_two_changes_within_one_tick_of_the_clock_of_the_file_system_are_both_seen(
@@ -91,10 +91,10 @@ def test_two_changes_within_one_tick_of_the_clock_of_the_file_system_are_both_se
     with watching(cloud, root) as watcher:
         cloud.update("volume", [Change(disk, {"name": "once", "size": 1})])
         touched = os.stat(root / "volumes").st_mtime_ns
-        assert watcher.look() == [Sighting("volume", disk)]
+        assert watcher.look() == [ChangeNotice("volume", disk)]
         cloud.update("volume", [Change(disk, {"name": "twice", "size": 1})])
         os.utime(root / "volumes", ns=(touched, touched))
-        assert watcher.look() == [Sighting("volume", disk)]
+        assert watcher.look() == [ChangeNotice("volume", disk)]
 
 
 def test_what_is_changed_behind_the_back_of_the_cloud_is_found_by_a_whole_look(cloud: LocalCloud, root: Path) -> None:
@@ -102,29 +102,29 @@ def test_what_is_changed_behind_the_back_of_the_cloud_is_found_by_a_whole_look(c
     with watching(cloud, root) as watcher:
         (root / "volumes" / disk / "thing.json").write_text("torn")
         assert watcher.look() == []
-        assert watcher.look(whole=True) == [Sighting("volume", disk)]
+        assert watcher.look(whole=True) == [ChangeNotice("volume", disk)]
 
 
 def test_a_new_life_is_followed_from_its_first_look_on(cloud: LocalCloud, root: Path) -> None:
     old = server(cloud, "old")
     with watching(cloud, root) as watcher:
-        assert watcher.followed == {Sighting("server", old)}
+        assert watcher.followed == {ChangeNotice("server", old)}
         new = server(cloud, "new")
         watcher.look()
-        assert watcher.followed == {Sighting("server", old), Sighting("server", new)}
+        assert watcher.followed == {ChangeNotice("server", old), ChangeNotice("server", new)}
         for id in (old, new):
             os.kill(cloud.observe("server", [id])[0].properties["pid"], signal.SIGKILL)
-        dead: list[Sighting] = []
+        dead: list[ChangeNotice] = []
 
         def both() -> bool:
             dead.extend(watcher.deaths(0.1))
             return len(dead) == 2
 
         until(both)
-        assert set(dead) == {Sighting("server", old), Sighting("server", new)}
+        assert set(dead) == {ChangeNotice("server", old), ChangeNotice("server", new)}
         cloud.operate("server", [Operation(old, "start", {})])
         watcher.look()
-        assert watcher.followed == {Sighting("server", old)}
+        assert watcher.followed == {ChangeNotice("server", old)}
 
 
 def test_what_a_process_tells_of_itself_is_seen_though_no_record_changes(cloud: LocalCloud, root: Path) -> None:
@@ -136,4 +136,4 @@ def test_what_a_process_tells_of_itself_is_seen_though_no_record_changes(cloud: 
     with watching(cloud, root) as watcher:
         watcher.look()
         state.write_text('{"listeners": {"l": "broken"}, "members": {}}')
-        assert Sighting("load_balancer", balancer) in watcher.look()
+        assert ChangeNotice("load_balancer", balancer) in watcher.look()

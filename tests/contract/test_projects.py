@@ -10,7 +10,7 @@ import pytest
 from tests.contract.test_clouds import CASES, Subject, present
 
 from homeostat.clouds.local import LocalCloud
-from homeostat.clouds.port import Change, Cloud, Intent, Operation
+from homeostat.clouds.port import Change, Cloud, Creation, Operation
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.model.errors import HomeostatError, Rejected, Terminal
 from homeostat.model.observed import Observation, Presence
@@ -62,7 +62,7 @@ def on_this_machine(tmp_path: Path) -> Iterator[Projects]:
 def named(other: Subject, kind: str) -> str:
     """A thing of the other project, with a name that nobody else may hear of."""
     spec = {**CASES[kind].spec(other), "name": SECRET}
-    return other.until_built(kind, present(other.cloud.create(kind, [Intent("secret", spec)])[0]).handle).handle
+    return other.until_built(kind, present(other.cloud.create(kind, [Creation("secret", spec)])[0]).handle).handle
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -152,7 +152,7 @@ def test_a_reference_does_not_reach_another_project(
     else:
         handles = [handle, SECRET]
     for reference in handles:
-        (answer,) = mine.cloud.create(kind, [Intent("t", {**CASES[kind].spec(mine), **fields(reference)})])
+        (answer,) = mine.cloud.create(kind, [Creation("t", {**CASES[kind].spec(mine), **fields(reference)})])
         refused(answer, reference)
         thing = mine.create(kind, f"good-{reference}") if reference is handles[0] else None
         if thing is not None and CASES[kind].change is not None:
@@ -189,7 +189,9 @@ def test_a_snapshot_of_another_project_is_neither_image_nor_source(on_this_machi
         assert mine.cloud.observe(f"{taker}_snapshot", [snapshot])[0].presence is Presence.ABSENT
         absent(mine.cloud.delete(f"{taker}_snapshot", [snapshot])[0])
         for reference in (snapshot, SECRET):
-            refused(mine.cloud.create(kind, [Intent("t", {**CASES[kind].spec(mine), field: reference})])[0], reference)
+            refused(
+                mine.cloud.create(kind, [Creation("t", {**CASES[kind].spec(mine), field: reference})])[0], reference
+            )
         assert mine.cloud.resolve({"volume": "volume_snapshot", "server": "image"}[kind], [snapshot]) == [None]
 
 
@@ -197,7 +199,7 @@ def test_errors_name_only_ones_own_things(on_this_machine: Projects) -> None:
     mine, other = on_this_machine.mine, on_this_machine.other
     named(other, "volume")
     mine.create("volume", "mine", name="one-of-mine")
-    (answer,) = mine.cloud.create("volume", [Intent("t", {"source_volid": "nothing", "size": 1})])
+    (answer,) = mine.cloud.create("volume", [Creation("t", {"source_volid": "nothing", "size": 1})])
     assert str(answer) == "There is no volume 'nothing'; known are: one-of-mine"
 
 
@@ -222,13 +224,13 @@ def test_no_two_projects_get_one_address(on_this_machine: Projects) -> None:
 
 def addresses(cloud: Cloud) -> set[str]:
     specs = [{"name": f"p{number}", "network": "private"} for number in range(5)]
-    answers = cloud.create("port", [Intent(f"{id(cloud)}-{number}", spec) for number, spec in enumerate(specs)])
+    answers = cloud.create("port", [Creation(f"{id(cloud)}-{number}", spec) for number, spec in enumerate(specs)])
     return {present(answer).properties["fixed_ips"][0]["ip_address"] for answer in answers}
 
 
 def test_a_token_of_another_project_takes_nothing_over(on_this_machine: Projects) -> None:
     handle = named(on_this_machine.other, "volume")
-    (answer,) = on_this_machine.mine.cloud.create("volume", [Intent("secret", {"size": 2, "name": "mine"})])
+    (answer,) = on_this_machine.mine.cloud.create("volume", [Creation("secret", {"size": 2, "name": "mine"})])
     assert isinstance(answer, Terminal)
     assert on_this_machine.other.cloud.observe("volume", [handle])[0].properties["name"] == SECRET
 
@@ -236,10 +238,10 @@ def test_a_token_of_another_project_takes_nothing_over(on_this_machine: Projects
 def test_things_of_before_get_the_project_of_their_rows(tmp_path: Path) -> None:
     root = tmp_path / "cloud"
     before = LocalCloud(root)
-    known, lost = (present(before.create("volume", [Intent(each, {"size": 1})])[0]).handle for each in ("a", "b"))
-    web = present(before.create("server", [Intent("s", {"name": "web", "image": "cirros"})])[0])
+    known, lost = (present(before.create("volume", [Creation(each, {"size": 1})])[0]).handle for each in ("a", "b"))
+    web = present(before.create("server", [Creation("s", {"name": "web", "image": "cirros"})])[0])
     port = next(iter(web.properties["addresses"].values()))[0]["port"]
-    before.create("keypair", [Intent("k", CASES["keypair"].spec(None))])  # type: ignore[arg-type]
+    before.create("keypair", [Creation("k", CASES["keypair"].spec(None))])  # type: ignore[arg-type]
     before.close()
 
     class Rows:

@@ -10,7 +10,7 @@ from tests.contract.store_cases import NOW, add_stack, resource
 from homeostat.builtin.cloud import Records
 from homeostat.builtin.signals import Signals
 from homeostat.clock import Entropy
-from homeostat.clouds.port import Change, Intent, Operation
+from homeostat.clouds.port import Change, Creation, Operation
 from homeostat.model.errors import Terminal
 from homeostat.model.observed import Observation, Presence
 from homeostat.store import schema
@@ -53,9 +53,9 @@ def handles(db: Database) -> Any:
     """A handle and a condition that waits for it."""
     owned(db, "handle", "wait")
     here = cloud(db)
-    handle = present(here.create("signal_handle", [Intent("handle-1", HANDLE)])[0])
+    handle = present(here.create("signal_handle", [Creation("handle-1", HANDLE)])[0])
     waits = {"name": "w", "handle": handle.handle, "timeout": 60, "count": 1}
-    return here, handle, present(here.create("wait_condition", [Intent("wait-1", waits)])[0])
+    return here, handle, present(here.create("wait_condition", [Creation("wait-1", waits)])[0])
 
 
 def test_pages_in_the_order_they_were_made(database: Database) -> None:
@@ -71,9 +71,9 @@ def test_pages_in_the_order_they_were_made(database: Database) -> None:
 
 def test_a_token_makes_one_thing_however_often_it_is_asked_for(database: Database) -> None:
     here = cloud(database)
-    intents = [Intent(f"key{number}-1", CONFIG) for number in range(3)]
+    intents = [Creation(f"key{number}-1", CONFIG) for number in range(3)]
     first = here.create("software_config", intents)
-    again = here.create("software_config", [*intents, Intent("key9-1", CONFIG)])
+    again = here.create("software_config", [*intents, Creation("key9-1", CONFIG)])
     assert [each.handle for each in again[:3]] == [each.handle for each in first]
     found = here.find("software_config", ["key1-1", "none-1"])
     assert [each.presence for each in found] == [Presence.PRESENT, Presence.ABSENT]
@@ -85,14 +85,14 @@ def test_the_same_token_from_two_sides_at_once(database: Database) -> None:
 
     def make(_: int) -> str:
         barrier.wait()
-        return str(present(cloud(database).create("software_config", [Intent("key-1", CONFIG)])[0]).handle)
+        return str(present(cloud(database).create("software_config", [Creation("key-1", CONFIG)])[0]).handle)
 
     with ThreadPoolExecutor(4) as pool:
         assert len(set(pool.map(make, range(4)))) == 1
 
 
 def test_others_do_not_see_it(database: Database) -> None:
-    handle = present(cloud(database).create("software_config", [Intent("key-1", CONFIG)])[0]).handle
+    handle = present(cloud(database).create("software_config", [Creation("key-1", CONFIG)])[0]).handle
     other = cloud(database, "q")
     assert other.observe("software_config", [handle])[0].presence is Presence.ABSENT
     assert other.delete("software_config", [handle])[0].presence is Presence.ABSENT
@@ -101,7 +101,7 @@ def test_others_do_not_see_it(database: Database) -> None:
 
 
 def test_what_is_asked_for_a_resource_that_is_gone_is_refused(database: Database) -> None:
-    (answer,) = cloud(database).create("signal_handle", [Intent("nobody-1", HANDLE)])
+    (answer,) = cloud(database).create("signal_handle", [Creation("nobody-1", HANDLE)])
     assert isinstance(answer, Terminal)
 
 
@@ -155,7 +155,7 @@ def test_the_deployment_of_an_update_that_is_asked_for_twice_is_one(database: Da
     here = cloud(database)
     spec = {"name": "d", "config": "", "server_id": "s", "input_values": {}, "actions": ["CREATE", "UPDATE"]}
     spec["transport"] = "CFN_SIGNAL"
-    made = present(here.create("software_deployment", [Intent("deploy-1", spec)])[0])
+    made = present(here.create("software_deployment", [Creation("deploy-1", spec)])[0])
     change = Change(made.handle, {**spec, "input_values": {"a": 1}}, ("input_values",))
     first = present(here.update("software_deployment", [change])[0])
     again = present(here.update("software_deployment", [change])[0])
@@ -167,7 +167,7 @@ def test_the_deployment_of_an_update_that_is_asked_for_twice_is_one(database: Da
 def test_records_know_no_operations(database: Database) -> None:
     here = cloud(database)
     spec = {"name": "c", "group": "script", "config": "true", "inputs": [], "outputs": [], "options": {}}
-    made = present(here.create("software_config", [Intent("config-1", spec)])[0])
+    made = present(here.create("software_config", [Creation("config-1", spec)])[0])
     (answer,) = here.operate("software_config", [Operation(made.handle, "start")])
     assert isinstance(answer, Terminal)
     (nothing,) = here.operate("software_config", [Operation("x", "start")])

@@ -9,7 +9,7 @@ import pytest
 from tests.waiting import until
 
 from homeostat.clouds.local import LocalCloud
-from homeostat.clouds.port import Change, Intent, Operation
+from homeostat.clouds.port import Change, Creation, Operation
 from homeostat.model.errors import Terminal
 from homeostat.model.observed import Condition, Observation, Presence, Remedy, Verdict
 from homeostat.resources.base import ResourceType, Thing
@@ -169,7 +169,7 @@ class Stack:
         kind = resource_type(type_name)
         values = kind.complete(kind.check(self._resolved(given)))
         spec = kind.spec(values, f"stack-{name}")
-        (answer,) = self.cloud.create(kind.kind, [Intent(f"token-{name}", spec)])
+        (answer,) = self.cloud.create(kind.kind, [Creation(f"token-{name}", spec)])
         assert isinstance(answer, Observation), answer
         self.things[name] = (kind, Thing(name, name, f"stack-{name}", values, answer, answer.handle))
 
@@ -282,7 +282,7 @@ def test_addresses_of_a_server_by_name_and_id_of_the_network(stack: Stack) -> No
 def test_a_group_that_keeps_servers_apart_has_room_for_one_on_one_host(stack: Stack) -> None:
     kind, server = stack.things["other_server"]
     spec = kind.spec(server.properties, "second")
-    (refused,) = stack.cloud.create("server", [Intent("second", spec)])
+    (refused,) = stack.cloud.create("server", [Creation("second", spec)])
     assert isinstance(refused, Terminal)
     assert "is one host" in str(refused)
     assert stack.cloud.find("server", ["second"])[0].presence is Presence.ABSENT

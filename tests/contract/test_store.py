@@ -100,7 +100,7 @@ def test_how_stacks_stand_is_told_of_all_at_once(database: Database) -> None:
         found = nested_status.of(tx, [web, db, gone, "never was"])
     assert found.keys() == {web, db}
     woken = found[web].changes
-    assert found[web] == nested_status.Standing(
+    assert found[web] == nested_status.NestedStatus(
         "web", "p", "UPDATE", "IN_PROGRESS", "Stack UPDATE started", ["0"], woken, 3, False
     )
     assert (found[db].action, found[db].skip, found[db].failures) == ("CREATE", [], 0)
@@ -434,7 +434,7 @@ def test_events_are_filtered_and_sorted(database: Database, chosen: dict[str, An
 # -- sightings ---------------------------------------------------------------------------------------------------------
 
 
-def observed(database: Database, stack_id: str, seen_at: float = NOW) -> observations.Watched:
+def observed(database: Database, stack_id: str, seen_at: float = NOW) -> observations.WatchedThing:
     """A server with handle `h`, seen active at `seen_at`."""
     row = resource("key1", stack_id, handle="h", properties={"name": "n"})
     writes = Writes()

@@ -30,7 +30,7 @@ from homeostat.model.world import Seen
 from homeostat.store import events, schema
 from homeostat.store.database import Database
 from homeostat.store.shards import look_schedule, observations, orphans, shard_state, shards
-from homeostat.store.shards.orphans import Forsaken
+from homeostat.store.shards.orphans import Orphan
 from homeostat.store.shards.shard_state import Writes
 from homeostat.store.stacks import stacks
 
@@ -107,7 +107,7 @@ def test_what_several_workers_look_for_late_is_watched_for_so_much_longer_once(d
 
     for number in range(ROUNDS):
         with database.write() as tx:
-            orphans.add(database, tx, [Forsaken(f"key-{number}", "server", "p")], NOW)
+            orphans.add(database, tx, [Orphan(f"key-{number}", "server", "p")], NOW)
         at_once([take, take, take, take])
     with database.read() as tx:
         untils = tx.execute(select(schema.forsaken.c.until)).scalars().all()

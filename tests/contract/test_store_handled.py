@@ -7,7 +7,7 @@ from homeostat.plugins.things import LEASE_S, Made, Things, Turn
 from homeostat.store.builtin import plugin_records, records
 from homeostat.store.database import Database
 from homeostat.store.shards import orphans
-from homeostat.store.shards.orphans import Forsaken
+from homeostat.store.shards.orphans import Orphan
 
 KIND = "plugin:Example::Lamp"
 SPEC = {"properties": {"watts": 40}, "physical_name": "web-lamp-row"}
@@ -89,7 +89,7 @@ def test_there_is_one_turn_at_a_time(database: Database) -> None:
 def test_another_attempt_for_a_row_has_a_name_of_its_own(database: Database) -> None:
     assert begun(database, "row-1").made.inner.physical_name == "web-lamp-row"
     with database.write() as tx:
-        orphans.add(database, tx, [Forsaken("row-1", KIND, "p"), Forsaken("rows-1", KIND, "p")], 1.0)
+        orphans.add(database, tx, [Orphan("row-1", KIND, "p"), Orphan("rows-1", KIND, "p")], 1.0)
     assert begun(database, "row-2").made.inner.physical_name == "web-lamp-row-2"
     assert begun(database, "other-2").made.inner.physical_name == "web-lamp-row"
 

@@ -8,13 +8,13 @@ from homeostat.store import schema
 from homeostat.store.builtin import records, stack_users, stored_trusts
 from homeostat.store.builtin.records import Record
 from homeostat.store.builtin.stack_users import DEPARTED_PROJECT, DEPARTED_USER, STACK_USER, USER_PROJECT
-from homeostat.store.builtin.stored_trusts import ASKED, GONE, GOOD, LEAVING, Delegation
+from homeostat.store.builtin.stored_trusts import ASKED, GONE, GOOD, LEAVING, StoredTrust
 from homeostat.store.database import Database
 from homeostat.store.stacks import stacks
 
 
-def asked(db: Database, id: str, stack_id: str, created_at: float = 1.0) -> Delegation:
-    row = Delegation(id, stack_id, "p", "alice", ASKED, object={"end": id}, created_at=created_at, due_at=100.0)
+def asked(db: Database, id: str, stack_id: str, created_at: float = 1.0) -> StoredTrust:
+    row = StoredTrust(id, stack_id, "p", "alice", ASKED, object={"end": id}, created_at=created_at, due_at=100.0)
     with db.write() as tx:
         stored_trusts.add(tx, row)
     return row

@@ -17,7 +17,7 @@ from sqlalchemy import Boolean, Column, Float, Integer, MetaData, Table, inspect
 from tests.contract.store_cases import LONG_S, add_stack, claim, stack_row
 from tests.waiting import until
 
-from homeostat.api.services.stacks import Intake, Intent, Quotas
+from homeostat.api.services.stacks import Quotas, StackRequest, StackService
 from homeostat.cli import operating
 from homeostat.cli.doctor import Level, examine
 from homeostat.cli.problems import Problem
@@ -127,7 +127,7 @@ def test_what_the_program_before_began_this_one_finishes(empty: Database) -> Non
     empty.migrate(Phase.EXPAND)
     server = {"type": "OS::Nova::Server", "properties": {"image": "i", "flavor": "small"}}
     template = {"heat_template_version": "2018-08-31", "resources": {"one": server, "two": server}}
-    stack_id = Intake(empty, Entropy(), Quotas()).create("p", None, "web", Intent(template))
+    stack_id = StackService(empty, Entropy(), Quotas()).create("p", None, "web", StackRequest(template))
     written_by_the_program_before(empty, known)
 
     worker = Worker(empty, SimulatedCloud(time.time), SystemClock(), Entropy(), Limits(look_busy_s=0.1))

@@ -10,7 +10,7 @@ from homeostat.model.status import Action
 from homeostat.model.world import Spares
 from homeostat.store.database import Database
 from homeostat.store.shards import orphans, shard_state
-from homeostat.store.shards.orphans import Forsaken
+from homeostat.store.shards.orphans import Orphan
 from homeostat.store.shards.shard_state import Writes
 from homeostat.store.stacks import stacks
 from homeostat.store.stacks.stacks import NewStack
@@ -91,7 +91,7 @@ def test_what_turned_up_late_goes_unless_somebody_has_it(database: Database, row
     writes.insert(resource("a", stack_id, **row))
     with database.write() as tx:
         shard_state.record(database, tx, stack_id, writes, NOW)
-        orphans.add(database, tx, [Forsaken("a-1", "server", "p")], NOW)
+        orphans.add(database, tx, [Orphan("a-1", "server", "p")], NOW)
     with database.read() as tx:
         assert orphans.removable(tx, "p", {"a-1": "server-1"}) == ({"a-1"} if gone else set())
 
@@ -101,7 +101,7 @@ def test_what_is_spared_is_not_looked_for_any_more(database: Database) -> None:
     row = resource("a", stack_id, token="a-1")
     first, then = Writes(), Writes()
     first.insert(row)
-    first.forsaken.append(Forsaken("a-1", "server", "p"))
+    first.forsaken.append(Orphan("a-1", "server", "p"))
     then.remove(row)
     then.spared.append("a-1")
     with database.write() as tx:

@@ -7,12 +7,12 @@ from sqlalchemy import update
 from tests.contract.store_cases import LEASE_S, NOW, add_stack, claim, revise, shard_row, stack_row
 
 from homeostat.model.plan import Event
-from homeostat.planner.report.estimate import Happened
+from homeostat.planner.report.estimate import ResourceEvent
 from homeostat.store import events, schema
 from homeostat.store.database import Database
 from homeostat.store.operation import workers
 from homeostat.store.stacks import progress
-from homeostat.store.stacks.progress import Counted
+from homeostat.store.stacks.progress import ProgressCounts
 
 SHARD = schema.shard
 
@@ -32,9 +32,9 @@ def test_shards_are_counted_together(database: Database) -> None:
     put(database, top, 1, planned=5, done=5, settled_revision=1)
     put(database, other, 0, planned=7, done=0)
     with database.read() as tx:
-        assert progress.counted(tx, [top]) == Counted(15, 9, False)
-        assert progress.counted(tx, [top, other]) == Counted(22, 9, True)
-        assert progress.counted(tx, []) == Counted(0, 0, False)
+        assert progress.counted(tx, [top]) == ProgressCounts(15, 9, False)
+        assert progress.counted(tx, [top, other]) == ProgressCounts(22, 9, True)
+        assert progress.counted(tx, []) == ProgressCounts(0, 0, False)
 
 
 def test_stacks_below_are_found_level_by_level(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,8 +122,8 @@ def test_the_newest_events_of_resources_come_in_their_order(
     tell(database, other, "o")
     tell(database, mine, "a", "", at=NOW + 2)
 
-    def told(key: str, status: str = "COMPLETE", at: float = NOW) -> Happened:
-        return Happened(key, "OS::Nova::Server", "CREATE", status, at)
+    def told(key: str, status: str = "COMPLETE", at: float = NOW) -> ResourceEvent:
+        return ResourceEvent(key, "OS::Nova::Server", "CREATE", status, at)
 
     expected = [told("a", "IN_PROGRESS"), told("b", "IN_PROGRESS"), told("a", at=NOW + 2)]
     with database.read() as tx:
@@ -163,4 +163,4 @@ def test_a_new_revision_is_unsettled_until_its_shards_are_at_rest(database: Data
     put(database, stack_id, planned=3, done=3, settled_revision=1)
     revise(database, stack_id)
     with database.read() as tx:
-        assert progress.counted(tx, [stack_id]) == Counted(3, 0, True)
+        assert progress.counted(tx, [stack_id]) == ProgressCounts(3, 0, True)

@@ -10,7 +10,7 @@ from tests.contract.store_cases import NOW, TIMEOUT_S, add_stack, claim, event, 
 from homeostat.store import events, schema
 from homeostat.store.database import Database
 from homeostat.store.operation import purge
-from homeostat.store.operation.purge import Removed, Rules
+from homeostat.store.operation.purge import PurgeCounts, Rules
 from homeostat.store.shards import shard_state
 from homeostat.store.shards.shard_state import Writes
 from homeostat.store.stacks import stacks
@@ -59,7 +59,7 @@ def test_stacks_deleted_long_ago_go_with_all_their_rows(database: Database) -> N
     delete(database, old, NOW - 31 * DAY_S)
     recent, live = add_stack(database, "recent"), add_stack(database, "live")
     delete(database, recent, NOW - 29 * DAY_S)
-    assert purge.purge(database, RULES) == Removed(stacks=1, shards=3, revisions=1, events=8)
+    assert purge.purge(database, RULES) == PurgeCounts(stacks=1, shards=3, revisions=1, events=8)
     assert counts(database) == {"stack": 2, "shard": 2, "revision": 2, "event": 2, "file": 0}
     assert stack_row(database, recent)
     assert stack_row(database, live)
@@ -68,7 +68,7 @@ def test_stacks_deleted_long_ago_go_with_all_their_rows(database: Database) -> N
 def test_a_second_purge_finds_nothing(database: Database) -> None:
     delete(database, add_stack(database), NOW - 31 * DAY_S)
     purge.purge(database, RULES)
-    assert purge.purge(database, RULES) == Removed()
+    assert purge.purge(database, RULES) == PurgeCounts()
 
 
 def test_many_stacks_and_events_take_several_batches(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +78,7 @@ def test_many_stacks_and_events_take_several_batches(database: Database, monkeyp
         stack_id = add_stack(database, f"old{number}")
         happen(database, stack_id, 4)
         delete(database, stack_id, NOW - 31 * DAY_S)
-    assert purge.purge(database, RULES) == Removed(stacks=5, shards=5, revisions=5, events=25)
+    assert purge.purge(database, RULES) == PurgeCounts(stacks=5, shards=5, revisions=5, events=25)
 
 
 def test_a_deleted_child_stays_while_its_owner_refers_to_it(database: Database) -> None:
@@ -105,7 +105,7 @@ def test_live_stacks_keep_their_newest_events(
     busy, quiet = add_stack(database, "busy"), add_stack(database, "quiet")
     happen(database, busy, 6)
     happen(database, quiet, 2)
-    assert purge.purge(database, Rules(0.0, events_max=3)) == Removed(events=4)
+    assert purge.purge(database, Rules(0.0, events_max=3)) == PurgeCounts(events=4)
     assert names(database, busy) == ["r3", "r4", "r5"]
     assert names(database, quiet) == ["quiet", "r0", "r1"]
 
@@ -129,7 +129,7 @@ def test_a_dry_run_tells_what_would_go_and_removes_nothing(database: Database) -
     with database.read() as tx:
         foretold = purge.would_remove(tx, rules)
     assert counts(database) == before
-    assert foretold == Removed(stacks=1, shards=1, revisions=1, events=7, files=1)
+    assert foretold == PurgeCounts(stacks=1, shards=1, revisions=1, events=7, files=1)
     assert purge.purge(database, rules) == foretold
 
 
@@ -184,8 +184,8 @@ def test_revisions_that_nothing_goes_back_to_go(database: Database) -> None:
     with database.write() as tx:
         tx.execute(update(schema.revision).values(created_at=long_ago))
         tx.execute(update(schema.stack).values(complete_revision=3))
-        assert purge.would_remove(tx, RULES) == Removed(revisions=4, files=4)
-    assert purge.purge(database, RULES) == Removed(revisions=4, files=4)
+        assert purge.would_remove(tx, RULES) == PurgeCounts(revisions=4, files=4)
+    assert purge.purge(database, RULES) == PurgeCounts(revisions=4, files=4)
     with database.read() as tx:
         left = list(tx.execute(select(schema.revision.c.number).order_by(schema.revision.c.number)).scalars())
     assert left == [3, 6, 7]

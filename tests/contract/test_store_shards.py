@@ -45,7 +45,7 @@ def asleep(db: Database, name: str, project: str = "p") -> str:
 # -- progress ---------------------------------------------------------------------------------------------------------
 
 
-def reached(db: Database, stack_id: str, *told: shards.Reached) -> list[tuple[int, int]]:
+def reached(db: Database, stack_id: str, *told: shards.PassProgress) -> list[tuple[int, int]]:
     """Planned and done after each release that tells of it."""
     found = []
     for each in told:
@@ -60,19 +60,22 @@ def reached(db: Database, stack_id: str, *told: shards.Reached) -> list[tuple[in
 
 def test_what_was_planned_stays_planned_until_nothing_is_left(database: Database) -> None:
     stack_id = add_stack(database)
-    steps = (shards.Reached(1, 5, 5, 2), shards.Reached(1, 4, 3, 2), shards.Reached(1, 6, 1, 2))
+    steps = (shards.PassProgress(1, 5, 5, 2), shards.PassProgress(1, 4, 3, 2), shards.PassProgress(1, 6, 1, 2))
     assert reached(database, stack_id, *steps) == [(5, 0), (5, 2), (6, 5)]
-    assert reached(database, stack_id, shards.Reached(1, 3, 0, 2)) == [(2, 2)]
+    assert reached(database, stack_id, shards.PassProgress(1, 3, 0, 2)) == [(2, 2)]
 
 
 def test_what_an_older_revision_has_reached_counts_nothing(database: Database) -> None:
     stack_id = add_stack(database)
-    assert reached(database, stack_id, shards.Reached(1, 5, 1, 5), shards.Reached(0, 9, 0, 9)) == [(5, 4), (5, 4)]
+    assert reached(database, stack_id, shards.PassProgress(1, 5, 1, 5), shards.PassProgress(0, 9, 0, 9)) == [
+        (5, 4),
+        (5, 4),
+    ]
 
 
 def test_a_new_revision_begins_from_nothing_where_it_is_not_at_rest(database: Database) -> None:
     stack_id = add_stack(database)
-    reached(database, stack_id, shards.Reached(1, 5, 0, 5))
+    reached(database, stack_id, shards.PassProgress(1, 5, 0, 5))
     with database.write() as tx:
         shards.wake(tx, stack_id, NOW, USER, restart_at=0)
     assert shard_row(database, stack_id).done == 5

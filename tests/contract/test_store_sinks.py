@@ -11,7 +11,7 @@ from homeostat.model.plan import Event
 from homeostat.model.status import Action
 from homeostat.store import events, schema
 from homeostat.store.builtin import event_sinks
-from homeostat.store.builtin.event_sinks import TAKEN_S, Horizon, Sink
+from homeostat.store.builtin.event_sinks import TAKEN_S, EventHorizon, Sink
 from homeostat.store.database import Database
 from homeostat.store.stacks import stacks
 from homeostat.store.stacks.stacks import Desired, NewStack
@@ -190,7 +190,7 @@ def test_without_sinks_nothing_is_due(database: Database) -> None:
 
 def test_an_event_that_turns_up_late_is_waited_for(database: Database) -> None:
     """Its number is smaller than that of one which is there already."""
-    horizon = Horizon()
+    horizon = EventHorizon()
     if database.is_sqlite:  # only one writes at a time
         add(database, ONE)
         with database.read() as tx:

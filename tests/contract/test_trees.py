@@ -7,7 +7,7 @@ from functools import partial
 from tests.contract.store_cases import NOW, TIMEOUT_S, add_stack, at_once, stack_row
 from tests.simulation.actors import VirtualClock
 
-from homeostat.convergence.tree_size import UNSEEN_SHARE, TooLarge, Trees
+from homeostat.convergence.tree_size import UNSEEN_SHARE, TooLarge, TreeSizes
 from homeostat.store.database import Database
 from homeostat.store.stacks import stacks
 from homeostat.store.stacks.stacks import Desired, NewStack
@@ -15,13 +15,13 @@ from homeostat.store.stacks.stacks import Desired, NewStack
 QUOTA = 1000
 
 
-def workers(count: int) -> list[Trees]:
+def workers(count: int) -> list[TreeSizes]:
     """They have just counted, and time stands still: none counts again because its count is old."""
     clock = VirtualClock()
-    return [Trees(clock, QUOTA) for _ in range(count)]
+    return [TreeSizes(clock, QUOTA) for _ in range(count)]
 
 
-def grow(db: Database, root_id: str, name: str, size: int, trees: Trees) -> bool:
+def grow(db: Database, root_id: str, name: str, size: int, trees: TreeSizes) -> bool:
     """Make a nested group of so many members, unless it would be too many."""
     group = {"resource_def": {"type": "t"}, "index_var": "%index%", "count": size, "skip": []}
     desired, root = Desired("group", group), stacks.facts(stack_row(db, root_id))
@@ -41,7 +41,7 @@ def size_of(db: Database, root_id: str) -> int:
         return stacks.size_of_tree(tx, root_id)
 
 
-def made(db: Database, root_id: str, all_workers: Sequence[Trees], size: int) -> None:
+def made(db: Database, root_id: str, all_workers: Sequence[TreeSizes], size: int) -> None:
     """Workers take turns until each of them has been refused."""
     for number in itertools.count():
         grown = [grow(db, root_id, f"{number}-{place}", size, each) for place, each in enumerate(all_workers)]

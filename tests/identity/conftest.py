@@ -14,7 +14,7 @@ import pytest
 from homeostat.api.access.keystone import KeystoneAccess
 from homeostat.api.http.server import ApiSettings
 from homeostat.builtin.cloud import Records
-from homeostat.builtin.server_agents import Furnished
+from homeostat.builtin.server_agents import ServerAgents
 from homeostat.clock import Entropy
 from homeostat.clouds.heat_api import OWN, Region, Regions
 from homeostat.clouds.identity.config import read_config
@@ -24,7 +24,7 @@ from homeostat.clouds.identity.users import DomainUsers
 from homeostat.clouds.joined import JoinedCloud
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.identity.stack_users import StackUsers
-from homeostat.identity.trusts import Delegations
+from homeostat.identity.trusts import StackTrusts
 from homeostat.main import main
 from homeostat.store.database import Database
 from tests import keystone_server
@@ -107,7 +107,7 @@ class Entrusted:
     db: Database
     keystone: Keystone
     trusts: Trusts
-    delegations: Delegations
+    delegations: StackTrusts
 
     def client(self, who: Person) -> httpx.Client:
         headers = {"x-auth-token": who.token()}
@@ -120,7 +120,7 @@ def service(registered: Path, tmp_path: Path) -> Iterator[Entrusted]:
     trusts = Trusts(keystone)
     cloud = SimulatedCloud(time.time)
     with database(tmp_path) as db:
-        delegations = Delegations(db, trusts, Entropy())
+        delegations = StackTrusts(db, trusts, Entropy())
         users = StackUsers(db, DomainUsers(keystone), Entropy())
         there = ApiSettings(makes_users=True)
         with serving(db, KeystoneAccess(registered), there, delegations=delegations) as url:
@@ -128,7 +128,7 @@ def service(registered: Path, tmp_path: Path) -> Iterator[Entrusted]:
             regions = Regions([Region(OWN, url)], credentials=delegations)
 
             def clouds(project: str) -> JoinedCloud:
-                return JoinedCloud(regions.of(project), Furnished(cloud, own, db, project), own.of(project))
+                return JoinedCloud(regions.of(project), ServerAgents(cloud, own, db, project), own.of(project))
 
             with (
                 contextlib.closing(regions),

@@ -11,10 +11,10 @@ from homeostat.cli.doctor import Level, examine
 from homeostat.clouds.identity.errors import Denied
 from homeostat.clouds.identity.trusts import Trusts
 from homeostat.identity import trusts
-from homeostat.identity.trusts import Asker
+from homeostat.identity.trusts import Requester
 from homeostat.store import schema
 from homeostat.store.builtin import stored_trusts
-from homeostat.store.builtin.stored_trusts import ASKED, GONE, GOOD, Delegation
+from homeostat.store.builtin.stored_trusts import ASKED, GONE, GOOD, StoredTrust
 from homeostat.store.database import Database
 from tests.identity.conftest import Entrusted, Person
 from tests.keystone_server import Admin, KeystoneServer
@@ -46,11 +46,11 @@ def create(http: httpx.Client, template: Any = TEXT, name: str = "s") -> str:
     return str(answer.json()["stack"]["id"])
 
 
-def rows(db: Database) -> list[Delegation]:
+def rows(db: Database) -> list[StoredTrust]:
     with db.read() as tx:
         found = tx.execute(select(schema.delegation).order_by(schema.delegation.c.created_at))
-        names = Delegation.__dataclass_fields__
-        return [Delegation(**{name: getattr(row, name) for name in names}) for row in found]
+        names = StoredTrust.__dataclass_fields__
+        return [StoredTrust(**{name: getattr(row, name) for name in names}) for row in found]
 
 
 def given_by(service: Entrusted, user_id: str) -> list[str]:
@@ -169,9 +169,9 @@ def test_the_user_is_deleted_and_another_one_deletes_the_stack(
     until(lambda: not rows(service.db), "all trusts to be done with")
 
 
-def asked(service: Entrusted, person: Person, stack_id: str = "nowhere") -> Delegation:
+def asked(service: Entrusted, person: Person, stack_id: str = "nowhere") -> StoredTrust:
     """What is left of a service that has died while it asked."""
-    row = Delegation("d", stack_id, person.project_id, person.id, ASKED, object={"end": service.trusts.end_of(7)})
+    row = StoredTrust("d", stack_id, person.project_id, person.id, ASKED, object={"end": service.trusts.end_of(7)})
     row.due_at = 0.0
     with service.db.write() as tx:
         stored_trusts.add(tx, row)
@@ -202,7 +202,7 @@ def test_while_keystone_is_down_nothing_is_begun_and_nothing_is_lost(
     with service.client(person) as http:
         stack_id = create(http, remote())
         settled(http, stack_id, status="CREATE_COMPLETE")
-        asker = Asker(person.id, person.name, person.project_id, frozenset({"member"}), person.token())
+        asker = Requester(person.id, person.name, person.project_id, frozenset({"member"}), person.token())
         keystone.stop()
         try:
             with pytest.raises(Exception, match="Keystone does not answer"), service.delegations.entrusted("n", asker):
@@ -216,7 +216,7 @@ def test_while_keystone_is_down_nothing_is_begun_and_nothing_is_lost(
 
 
 def test_who_cannot_be_acted_for_is_told(service: Entrusted, person: Person) -> None:
-    asker = Asker(person.id, person.name, person.project_id, frozenset({"admin"}), person.token())
+    asker = Requester(person.id, person.name, person.project_id, frozenset({"admin"}), person.token())
     with pytest.raises(Exception, match="cannot act for"), service.delegations.entrusted("n", asker):
         pass
     with pytest.raises(Denied, match="nobody's trust"):

@@ -8,7 +8,7 @@ from multiprocessing.managers import BaseManager
 from pathlib import Path
 from typing import Any
 
-from homeostat.clouds.port import Answer, Change, Intent, Operation, Sighting
+from homeostat.clouds.port import Answer, Change, ChangeNotice, Creation, Operation
 from homeostat.clouds.simulated import SimulatedCloud, Weather
 from homeostat.clouds.simulated.objects import KINDS
 from homeostat.model.observed import Observation
@@ -26,7 +26,7 @@ class CountingCloud(SimulatedCloud):
         super().__init__(time.time, Weather(build_s=0.3, delete_s=0.1, idempotent=False))
         self._acts = 0
 
-    def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
+    def create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:
         self._acts += len(intents)
         return super().create(kind, intents)
 
@@ -115,7 +115,7 @@ class SharedCloud:
     def resolve(self, kind: str, names: Sequence[str]) -> list[str | None]:
         return self._call(self._there.resolve, kind, names)
 
-    def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
+    def create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:
         return self._call(self._there.create, kind, intents)
 
     def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
@@ -127,7 +127,7 @@ class SharedCloud:
     def operate(self, kind: str, operations: Sequence[Operation]) -> list[Answer]:
         return self._call(self._there.operate, kind, operations)
 
-    def watch(self, stop: Callable[[], bool]) -> Iterator[Sighting]:
+    def watch(self, stop: Callable[[], bool]) -> Iterator[ChangeNotice]:
         """No notices: what changes is seen by looking."""
         return iter(())
 

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from sqlalchemy import select, text
 
-from homeostat.api.services.stacks import Intake, Intent, Quotas
+from homeostat.api.services.stacks import Quotas, StackRequest, StackService
 from homeostat.clock import Entropy
 from homeostat.model.status import Status
 from homeostat.store import schema
@@ -168,7 +168,7 @@ class Users:
     """They keep some stacks of 300 things, or `scale` times that, and change or replace one whenever asked to act."""
 
     def __init__(self, world: RealWorld, rng: random.Random, scale: int = 1) -> None:
-        self._intake = Intake(world.db, Entropy(), Quotas())
+        self._intake = StackService(world.db, Entropy(), Quotas())
         self._rng = rng
         self._scale = scale
         self._generations: dict[str, tuple[str, int]] = {}
@@ -177,13 +177,13 @@ class Users:
     def create(self) -> str:
         name = f"stack{self._born}"
         self._born += 1
-        stack_id = self._intake.create(PROJECT, None, name, Intent(generation(name, 0, self._scale)))
+        stack_id = self._intake.create(PROJECT, None, name, StackRequest(generation(name, 0, self._scale)))
         self._generations[stack_id] = (name, 0)
         return stack_id
 
     def update(self, stack_id: str) -> None:
         name, number = self._generations[stack_id]
-        self._intake.update(stack_id, Intent(generation(name, number + 1, self._scale)))
+        self._intake.update(stack_id, StackRequest(generation(name, number + 1, self._scale)))
         self._generations[stack_id] = (name, number + 1)
 
     def delete(self, stack_id: str) -> None:

@@ -10,24 +10,24 @@ import greenlet
 from sqlalchemy import Connection
 from taskflow.exceptions import JobFailure, UnclaimableJob
 
-from homeostat.api.services.actions import Asks
+from homeostat.api.services.actions import StackActions
 from homeostat.api.services.marks import Marks
 from homeostat.api.services.snapshots import Snapshots
-from homeostat.api.services.stacks import Intake, Quotas
-from homeostat.api.services.transfer import Moving
+from homeostat.api.services.stacks import Quotas, StackService
+from homeostat.api.services.transfer import StackTransfer
 from homeostat.builtin.cloud import Records
 from homeostat.builtin.signals import Signals
 from homeostat.clock import AgreedClock, Entropy
 from homeostat.clouds.joined import JoinedCloud
-from homeostat.clouds.port import Sighting
+from homeostat.clouds.port import ChangeNotice
 from homeostat.clouds.simulated import SimulatedCloud
-from homeostat.convergence.executor import Performer
+from homeostat.convergence.executor import StepExecutor
 from homeostat.convergence.jobs.board import ShardBoard
 from homeostat.convergence.jobs.conductor import run_pass
-from homeostat.convergence.nested_stacks import Children
+from homeostat.convergence.nested_stacks import NestedStacks
 from homeostat.convergence.observer import Observer
-from homeostat.convergence.reconciler import Limits, Passes
-from homeostat.convergence.snapshot_gc import Disposer
+from homeostat.convergence.reconciler import Limits, Reconciler
+from homeostat.convergence.snapshot_gc import SnapshotCollector
 from homeostat.model.errors import Rejected, Superseded, Transient
 from homeostat.plugins.cloud import HandledClouds
 from homeostat.plugins.resource import Resource
@@ -245,7 +245,7 @@ class Process:
         self.deadly = self.flaky = self.frozen_until = self.cut_off_until = 0.0
 
 
-class CountedPasses(Passes):
+class CountedPasses(Reconciler):
     """superseded — how many somebody newer has ended."""
 
     superseded = 0
@@ -283,7 +283,7 @@ class Worker(Process):
             look_steady_s=20.0,
             stack_timeout_s=TIMEOUT_S,
         )
-        self.notices: deque[Sighting] = deque()
+        self.notices: deque[ChangeNotice] = deque()
         own = Records(self.db, entropy, URL)
         views: dict[str, Any] = {
             project: JoinedCloud(InterruptibleCloud(cloud), own.of(project)) for project, cloud in clouds.items()
@@ -292,11 +292,11 @@ class Worker(Process):
             own = HandledClouds(self.db, handled, views.__getitem__)
             views = {project: JoinedCloud(cloud, own.of(project)) for project, cloud in views.items()}
         now = ProcessClock(self.db.agreed_now, clock)
-        children = Children(self.db, now, entropy, TIMEOUT_S)
-        performer = Performer(views.__getitem__, children, now, entropy)
+        children = NestedStacks(self.db, now, entropy, TIMEOUT_S)
+        performer = StepExecutor(views.__getitem__, children, now, entropy)
         self.passes = CountedPasses(self.db, views.__getitem__, performer, children, now, entropy.keys(), self.limits)
         self._observer = Observer(self.db, views.__getitem__, now, self.limits.look_steady_s, self.limits.look_busy_s)
-        self._disposer = Disposer(self.db, views.__getitem__)
+        self._disposer = SnapshotCollector(self.db, views.__getitem__)
         lost = self.passes.lost
         self._board = ShardBoard("shards", {"database": self.db, "lease_s": self.limits.lease_s, "lost": lost})
         self.actors = [Actor(f"{name}.pass{number}", self._pass) for number in range(rng.randint(1, 2))]
@@ -336,7 +336,7 @@ class Worker(Process):
             self.passes.lost.acquit(self._plain_db, self.name, self.passes.leases)
 
 
-Request = Callable[[Intake], None]
+Request = Callable[[StackService], None]
 
 
 class Api(Process):
@@ -356,11 +356,11 @@ class Api(Process):
     ) -> None:
         super().__init__(name, db, clock, rng)
         self.requests: deque[Request] = deque()
-        self.intake = Intake(self.db, entropy, Quotas(timeout_s=TIMEOUT_S))
-        self.asks = Asks(self.db, TIMEOUT_S)
+        self.intake = StackService(self.db, entropy, Quotas(timeout_s=TIMEOUT_S))
+        self.asks = StackActions(self.db, TIMEOUT_S)
         self.snapshots = Snapshots(self.db, self.intake)
         self.marks = Marks(self.db)
-        self.moving = Moving(self.db, self.intake)
+        self.moving = StackTransfer(self.db, self.intake)
         self.signals = Signals(self.db)
         self._tell = tell
         self.actors = [Actor(f"{name}.{number}", self._serve) for number in range(2)]

@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from homeostat.api.services.actions import Asks, Switches
+from homeostat.api.services.actions import ConvergenceSettings, StackActions
 from homeostat.desired.graphs import Graph
 from homeostat.model.status import Action, Status
 from homeostat.model.world import ASK, HEAL_SHARE
@@ -42,10 +42,10 @@ class Governor:
             return
         stack_id, name = rng.choice(rows)
         policy = rng.choice(("ask", "ask", "replace"))
-        switches = Switches({}, {name: {"healing": policy}})
+        switches = ConvergenceSettings({}, {name: {"healing": policy}})
         if rng.random() < 0.7:
             share = {"share": rng.choice((0.01, 0.01, 0.5, 1.0))} if rng.random() < 0.5 else {}
-            switches = Switches(healing={"policy": policy, **share})
+            switches = ConvergenceSettings(healing={"policy": policy, **share})
         self._world.ask_of(lambda asks: asks.switch(stack_id, switches), f"govern {stack_id[:6]} {switches}")
 
     def _release(self) -> None:
@@ -78,7 +78,7 @@ class Governor:
             if stack_id in free:
                 self._world.tell(f"agree to another {name} of {stack_id[:6]} at last")
                 self._world.mended.add(stack_id)
-                Asks(self._world.db, 900.0).converge(stack_id, name)
+                StackActions(self._world.db, 900.0).converge(stack_id, name)
 
 
 def is_asking(row: Any) -> bool:

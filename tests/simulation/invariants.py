@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from sqlalchemy import func, select
 
 from homeostat.convergence.loader import Loaded, load
-from homeostat.desired.graphs import Definitions, Graph
+from homeostat.desired.graphs import DesiredGraphs, Graph
 from homeostat.model.plan import Why
 from homeostat.model.status import MAINTENANCE, Action, Status
 from homeostat.model.world import Resource, Seen
@@ -16,7 +16,7 @@ from homeostat.planner import Frontier
 from homeostat.planner.current import current_row
 from homeostat.planner.frontier import leftover_node
 from homeostat.planner.policies.healing import CONSENT
-from homeostat.planner.report.explain import Standing, explain
+from homeostat.planner.report.explain import ShardStatus, explain
 from homeostat.planner.retry.deadlines import SEEN_TO_END
 from homeostat.resources.registry import kind_of
 from homeostat.store import schema
@@ -87,7 +87,7 @@ def _check_shard(world: Restable, stack: Any, number: int) -> set[str]:
     with world.db.read() as tx:
         now = world.db.now_of(tx)
         _, stored = shard_state.load_rows(tx, stack.id, number)
-        loaded, again = (load(tx, Definitions(), stack.id, number, now) for _ in range(2))
+        loaded, again = (load(tx, DesiredGraphs(), stack.id, number, now) for _ in range(2))
     shard, graph = loaded.shard, loaded.world.definitions
     assert not _news(loaded, stored), (
         f"{place} has not noticed what became of its child stacks: {_news(loaded, stored)}"
@@ -102,7 +102,7 @@ def _check_shard(world: Restable, stack: Any, number: int) -> set[str]:
     assert not steps, f"{place} is at rest with something to do: {steps}"
     if stack.complete_revision == stack.revision and stack.converge and not stack.exceptions and stack.lock is None:
         _check_tries(place, graph, frontier)
-    told = {each.node: each for each in explain(again.world, Standing(now), now)}
+    told = {each.node: each for each in explain(again.world, ShardStatus(now), now)}
     for name in graph:
         current = frontier.current.get(name)
         well = current is not None and current.status == Status.COMPLETE

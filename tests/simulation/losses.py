@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from homeostat.api.services.marks import Said
+from homeostat.api.services.marks import MarkRequest
 
 if TYPE_CHECKING:
     from tests.simulation.trouble import TroubledWorld
@@ -61,7 +61,7 @@ class Losses:
         if self._target not in rows or self._rng.random() < 0.1:
             self._target = self._rng.choice(rows)
         stack_id, name = self._target
-        said = Said(True, "it does not answer", reporter="monitor", lasts_s=self._rng.choice((None, None, 5.0)))
+        said = MarkRequest(True, "it does not answer", reporter="monitor", lasts_s=self._rng.choice((None, None, 5.0)))
         alive = [api for api in self._world.apis if api.alive]
         for api in self._rng.choices(alive, k=self._rng.choice((1, 2, 4))) if alive else ():
             api.requests.append(lambda _, marks=api.marks: marks.say(stack_id, said, {"": name}))

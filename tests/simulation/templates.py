@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-from homeostat.api.services.stacks import Intent
+from homeostat.api.services.stacks import StackRequest
 from homeostat.templates.registry import HOOKS
 
 SIMPLE = (
@@ -37,10 +37,10 @@ class Wish:
     held: Resources = field(default_factory=dict)
     """What its environment says of single resources."""
 
-    def intent(self, **options: Any) -> Intent:
+    def intent(self, **options: Any) -> StackRequest:
         files = {name: json.dumps(_nested(resources)) for name, resources in self.nested.items()}
         environment = {"resource_registry": {"resources": self.held}} if self.held else {}
-        return Intent(_template(self.resources), files=files, environment=environment, **options)
+        return StackRequest(_template(self.resources), files=files, environment=environment, **options)
 
 
 def _template(resources: Resources) -> dict[str, Any]:

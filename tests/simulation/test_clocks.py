@@ -2,7 +2,7 @@
 
 import pytest
 
-from homeostat.api.services.stacks import Intake
+from homeostat.api.services.stacks import StackService
 from homeostat.model.status import Status, joined
 from tests.simulation.templates import Wish
 from tests.simulation.world import SimulatedWorld
@@ -17,7 +17,7 @@ def test_a_wrong_clock_neither_times_a_stack_out_nor_hurries_it(skew_s: float) -
     for process in world.processes:
         process.clock.skew_s = skew_s
 
-    def create(intake: Intake) -> None:
+    def create(intake: StackService) -> None:
         intake.create("p", None, "s", Wish({"a": FIVE_SECONDS}).intent(timeout_mins=1))
 
     world.apis[0].requests.append(create)

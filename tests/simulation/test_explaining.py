@@ -2,8 +2,8 @@
 
 import pytest
 
-from homeostat.convergence.explainer import Explaining
-from homeostat.desired.graphs import Definitions
+from homeostat.convergence.explainer import Explainer
+from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.status import Status
 from homeostat.store.stacks import stacks
 from tests.simulation.trouble import TroubledWorld
@@ -19,7 +19,7 @@ class AskedWorld(TroubledWorld):
         super().__init__(seed)
         self.steps = 0
         self.told = 0
-        self._definitions = Definitions()
+        self._definitions = DesiredGraphs()
 
     def check(self) -> None:
         super().check()
@@ -33,7 +33,7 @@ class AskedWorld(TroubledWorld):
         with self.db.read() as tx:
             stack = stacks.get(tx, stack_id)
             assert stack is not None
-            asking = Explaining(tx, self._definitions, self.clock.time)
+            asking = Explainer(tx, self._definitions, self.clock.time)
             page = asking.page(stack, 1000, None, 5)
             outlook = asking.outlook(stack, 0, 5)
         place = f"{stack.name} ({stack.action} {stack.status})"

@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import pytest
 
-from homeostat.clouds.port import Change, Intent
+from homeostat.clouds.port import Change, Creation
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.model.errors import HomeostatError, Transient, Uncertain
 from homeostat.model.observed import Observation
@@ -53,7 +53,7 @@ class Disk(resource.Resource):
         self.data_set("sought", self._now)  # before it is made: what may have been made is looked for
         spec = {"name": self.physical_resource_name(), **dict(self.properties)}
         Disk.created += 1
-        (answer,) = self._cloud.create(KIND, [Intent(self.physical_resource_name(), spec)])
+        (answer,) = self._cloud.create(KIND, [Creation(self.physical_resource_name(), spec)])
         if isinstance(answer, Observation):
             self.resource_id_set(answer.handle)
         elif not isinstance(answer, Uncertain):

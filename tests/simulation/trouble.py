@@ -10,11 +10,11 @@ from unittest.mock import patch
 
 from sqlalchemy import select
 
-from homeostat.api.services.actions import Asks, Switches
-from homeostat.api.services.marks import Said
-from homeostat.api.services.stacks import Intake
-from homeostat.api.services.transfer import Moving
-from homeostat.clouds.port import Sighting
+from homeostat.api.services.actions import ConvergenceSettings, StackActions
+from homeostat.api.services.marks import MarkRequest
+from homeostat.api.services.stacks import StackService
+from homeostat.api.services.transfer import StackTransfer
+from homeostat.clouds.port import ChangeNotice
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.convergence.healing_brake import doubts
 from homeostat.model.observed import Presence
@@ -215,14 +215,14 @@ class TroubledWorld(SimulatedWorld):
         """Users unlock what is locked, resume what is suspended, and switch convergence on, as soon as they may."""
         if not (self._unswitched or self._is_any(BOUND)):
             return
-        asks = Asks(self.db, 900.0)
+        asks = StackActions(self.db, 900.0)
         for stack in self.all_stacks():
             if stack.deleted_at is not None:
                 self._unswitched.discard(stack.id)
                 continue
             if stack.lock is None and (stack.id in self._unswitched or not stack.converge):
                 exceptions = {key: {} for key in stack.exceptions or {}}
-                asks.switch(stack.id, Switches({"converge": True, "observe_s": None}, exceptions))
+                asks.switch(stack.id, ConvergenceSettings({"converge": True, "observe_s": None}, exceptions))
                 self._unswitched.discard(stack.id)
             busy = [each for each in self.all_stacks() if each.root_id == stack.id and _goes_on(each)]
             if stack.parent_id is not None or busy:
@@ -246,7 +246,7 @@ class TroubledWorld(SimulatedWorld):
             if stack.id in roots and free:
                 self._agreed[stack.id] += 1
                 self.tell(f"converge {stack.name} at last")
-                Asks(self.db, 900.0).converge(stack.id)
+                StackActions(self.db, 900.0).converge(stack.id)
 
     def _roots_in_doubt(self) -> set[str]:
         """Of which stacks something is nowhere to be seen. Counts the doubts that have ended by themselves."""
@@ -273,7 +273,7 @@ class TroubledWorld(SimulatedWorld):
 
     # -- users -------------------------------------------------------------------------------------------------------
 
-    def _ask(self, request: Callable[[Intake], None], story: str) -> None:
+    def _ask(self, request: Callable[[StackService], None], story: str) -> None:
         alive = [api for api in self.apis if api.alive]
         if alive:
             self.rng.choice(alive).requests.append(request)
@@ -289,7 +289,7 @@ class TroubledWorld(SimulatedWorld):
         }
         project = self.rng.choice(self.projects)
 
-        def create(intake: Intake) -> None:
+        def create(intake: StackService) -> None:
             self._wishes[intake.create(project, None, name, wish.intent(**options))] = wish
 
         self._ask(create, f"create {project}/{name} {options} {wish}")
@@ -301,7 +301,7 @@ class TroubledWorld(SimulatedWorld):
         wish = self._held(self._gardener.mutate(self._wishes[stack_id]))
         patch, look_first = self.rng.random() < 0.2, self.rng.random() < 0.1
 
-        def update(intake: Intake) -> None:
+        def update(intake: StackService) -> None:
             intake.update(stack_id, wish.intent(look_first=look_first), patch=patch)
             self._wishes[stack_id] = wish
 
@@ -329,7 +329,7 @@ class TroubledWorld(SimulatedWorld):
         request that was served late: nobody waits for ever."""
         for place in self._waiting():
             if not self._is_locked(place[0]):
-                Asks(self.db, 900.0).clear_hook(*place)
+                StackActions(self.db, 900.0).clear_hook(*place)
                 self.cleared += 1
         self._free()
         self._agree()
@@ -348,12 +348,12 @@ class TroubledWorld(SimulatedWorld):
         if stack_id is not None:
             self._ask(lambda intake: intake.delete(stack_id), f"delete {stack_id[:6]}")
 
-    def _ask_to_move(self, act: Callable[[Moving], object], story: str) -> None:
+    def _ask_to_move(self, act: Callable[[StackTransfer], object], story: str) -> None:
         alive = [api for api in self.apis if api.alive]
         if alive:
             api = self.rng.choice(alive)
 
-            def serve(_: Intake) -> None:
+            def serve(_: StackService) -> None:
                 act(api.moving)
 
             api.requests.append(serve)
@@ -366,7 +366,7 @@ class TroubledWorld(SimulatedWorld):
             return
         wish = self._wishes[stack_id]
 
-        def abandon(moving: Moving) -> None:
+        def abandon(moving: StackTransfer) -> None:
             document = json.loads(json.dumps(moving.abandon(stack_id)))
             self.watcher.promised |= _named(document)
             self._documents.append((document, wish))
@@ -382,7 +382,7 @@ class TroubledWorld(SimulatedWorld):
         self._created += 1
         options = {"disable_rollback": self.rng.random() < 0.5, "timeout_mins": self.rng.choice((None, None, 1))}
 
-        def adopt(moving: Moving) -> None:
+        def adopt(moving: StackTransfer) -> None:
             intent = replace(wish.intent(**options), template=None)
             self._wishes[moving.adopt(document["project_id"], None, name, intent, document)] = wish
             self.adopted += 1
@@ -402,12 +402,12 @@ class TroubledWorld(SimulatedWorld):
         for _ in range(3):
             self.rng.choice((self._update, self._update, self._cancel, self._delete))()
 
-    def ask_of(self, act: Callable[[Asks], object], story: str) -> None:
+    def ask_of(self, act: Callable[[StackActions], object], story: str) -> None:
         alive = [api for api in self.apis if api.alive]
         if alive:
             api = self.rng.choice(alive)
 
-            def serve(_: Intake) -> None:
+            def serve(_: StackService) -> None:
                 act(api.asks)
 
             api.requests.append(serve)
@@ -443,13 +443,13 @@ class TroubledWorld(SimulatedWorld):
         stack_id = self.rng.choice(rows)[0]
         mine = [name for id, name, _ in rows if id == stack_id] + [handle for id, _, handle in rows if id == stack_id]
         targets = [self.rng.choice(mine) for _ in range(self.rng.choice((1, 1, 1, 3)))]
-        said = Said(self.rng.random() < 0.8, "by hand", lasts_s=self.rng.choice((None, None, 1.0, 30.0)))
+        said = MarkRequest(self.rng.random() < 0.8, "by hand", lasts_s=self.rng.choice((None, None, 1.0, 30.0)))
         places = {f"resources[{place}]": target for place, target in enumerate(targets) if target}
         alive = [api for api in self.apis if api.alive]
         if alive and places:
             api = self.rng.choice(alive)
 
-            def serve(_: Intake) -> None:
+            def serve(_: StackService) -> None:
                 api.marks.say(stack_id, said, places)
 
             api.requests.append(serve)
@@ -492,7 +492,11 @@ class TroubledWorld(SimulatedWorld):
             return
         stack_id, name = place
         values = {"converge": self.rng.random() < 0.5, "observe_s": self.rng.choice((None, 0.0, 5.0, 100.0))}
-        switches = Switches(values) if name is None else Switches({}, {name: self.rng.choice((values, {}))})
+        switches = (
+            ConvergenceSettings(values)
+            if name is None
+            else ConvergenceSettings({}, {name: self.rng.choice((values, {}))})
+        )
         self.ask_of(lambda asks: asks.switch(stack_id, switches), f"switch {stack_id[:6]} {switches}")
 
     def _stack(self) -> str | None:
@@ -516,7 +520,7 @@ class TroubledWorld(SimulatedWorld):
             return
         api = keeper.choice(alive)
 
-        def serve(_: Intake) -> None:
+        def serve(_: StackService) -> None:
             if act == "take":
                 api.snapshots.take(stack_id, None)
             elif act == "delete":
@@ -617,7 +621,7 @@ class TroubledWorld(SimulatedWorld):
         """The notice of it is lost, comes once, or twice, to whoever listens."""
         for _ in range(self.rng.choice((0, 1, 2))):
             worker = self.rng.choice(self.workers)
-            worker.notices.append(Sighting(handle.rpartition("-")[0], handle))
+            worker.notices.append(ChangeNotice(handle.rpartition("-")[0], handle))
 
     def _notice(self) -> None:
         """A cloud says that something has changed; it may well have not."""

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 from sqlalchemy import Connection, Engine, NullPool, create_engine
 
 from homeostat.builtin.signals import SIGNAL
-from homeostat.clouds.port import Answer, Change, Intent, Operation
+from homeostat.clouds.port import Answer, Change, Creation, Operation
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.convergence.jobs.conductor import DEADLY
 from homeostat.desired.graphs import Graph, compile_graph
@@ -140,7 +140,7 @@ class WatchedCloud(SimulatedCloud):
 
     def give(self, kind: str, spec: dict[str, Any]) -> str:
         """A thing that somebody else has made."""
-        (made,) = self.create(kind, [Intent(f"theirs-{len(self.theirs)}", spec)])
+        (made,) = self.create(kind, [Creation(f"theirs-{len(self.theirs)}", spec)])
         assert isinstance(made, Observation)
         self.theirs |= {made.handle}
         return made.handle
@@ -148,7 +148,7 @@ class WatchedCloud(SimulatedCloud):
     def _touch(self, handles: Sequence[str]) -> None:
         self.touched += tuple(handle for handle in handles if handle in self.theirs)
 
-    def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
+    def create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:
         if kind != LINK:
             return super().create(kind, intents)
         answers: list[Answer] = []

@@ -14,7 +14,7 @@ import httpx
 from homeostat.api.access.auth import Access
 from homeostat.api.http.server import ApiSettings, run, server
 from homeostat.builtin.cloud import Records
-from homeostat.builtin.server_agents import Furnished
+from homeostat.builtin.server_agents import ServerAgents
 from homeostat.clock import Entropy, SystemClock
 from homeostat.clouds.joined import JoinedCloud
 from homeostat.clouds.outbound import Outbound, Rules
@@ -22,7 +22,7 @@ from homeostat.clouds.port import Cloud, Clouds
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.convergence.reconciler import Limits
 from homeostat.convergence.worker import Worker
-from homeostat.identity.trusts import Delegations
+from homeostat.identity.trusts import StackTrusts
 from homeostat.notifications.sinks import Sinks
 from homeostat.store.database import Database, sqlite_url
 from tests.waiting import until
@@ -47,7 +47,7 @@ def serving(
     settings: ApiSettings | None = None,
     port: int = 0,
     cloud: Cloud | None = None,
-    delegations: Delegations | None = None,
+    delegations: StackTrusts | None = None,
 ) -> Iterator[str]:
     """The API on this port, or on a free one. Gives its address. cloud — where what templates name is looked for."""
     listening = socket.create_server(("127.0.0.1", port))
@@ -85,7 +85,7 @@ def working(
     servers reach the API; fetching — where event sinks may post to."""
     limits = Limits(look_busy_s=0.1, look_steady_s=look_steady_s)
     own = Records(db, Entropy(), url)
-    clouds = clouds or (lambda project: JoinedCloud(Furnished(cloud, own, db, project), own.of(project)))
+    clouds = clouds or (lambda project: JoinedCloud(ServerAgents(cloud, own, db, project), own.of(project)))
     worker = Worker(
         db,
         cloud,

@@ -16,7 +16,7 @@ from schemathesis.checks import CHECKS
 
 from homeostat.api.access.auth import NoAccess
 from homeostat.api.http.app import create_app
-from homeostat.api.services.stacks import Intake, Quotas
+from homeostat.api.services.stacks import Quotas, StackService
 from homeostat.clock import Entropy, SystemClock
 from homeostat.store.database import Database
 from tests.wire import templates
@@ -36,7 +36,7 @@ THERE: dict[str, Any] = {}
 
 def document() -> dict[str, Any]:
     with contextlib.closing(Database("sqlite://", lambda: 0.0)) as nothing:
-        app = create_app(nothing, Intake(nothing, Entropy(), Quotas()), SystemClock(), access=NoAccess())
+        app = create_app(nothing, StackService(nothing, Entropy(), Quotas()), SystemClock(), access=NoAccess())
     return app.openapi()
 
 

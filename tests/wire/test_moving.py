@@ -13,7 +13,7 @@ from heatclient.v1.client import Client as HeatClient
 from homeostat.api.access.auth import NoAccess
 from homeostat.api.http.server import ApiSettings
 from homeostat.api.services.stacks import Quotas
-from homeostat.clouds.port import Intent
+from homeostat.clouds.port import Creation
 from homeostat.clouds.simulated import SimulatedCloud
 from tests.waiting import until
 from tests.wire.running import Running, database, serving, settled, working
@@ -122,7 +122,7 @@ def test_documents_of_upstream_are_adopted(
     """Servers, ports, volumes, a key pair, a random string, a wait condition; nested, grouped and scaled."""
     text = UPSTREAM.read_text()
     for number, (mark, kind, spec) in enumerate(THINGS):
-        (made,) = service.cloud.create(kind, [Intent(f"{project}-{number}", spec)])
+        (made,) = service.cloud.create(kind, [Creation(f"{project}-{number}", spec)])
         text = text.replace(mark, made.handle)  # type: ignore[union-attr]
     before = service.cloud.things()
 

@@ -36,7 +36,7 @@ from homeostat.clouds.heat_api import (
     read_regions,
 )
 from homeostat.clouds.joined import JoinedCloud
-from homeostat.clouds.port import Change, Intent, Operation
+from homeostat.clouds.port import Change, Creation, Operation
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.model.errors import Rejected, Terminal, Transient, Uncertain
 from homeostat.model.observed import Observation, Presence
@@ -296,8 +296,8 @@ def there_is(regions: Regions) -> RemoteStacks:
     return regions.of(P)
 
 
-def intent(token: str, name: str, region: str = "") -> Intent:
-    return Intent(token, {"name": name, "region": region, "template": TEXT, "parameters": {}})
+def intent(token: str, name: str, region: str = "") -> Creation:
+    return Creation(token, {"name": name, "region": region, "template": TEXT, "parameters": {}})
 
 
 GONE = Region("gone", "http://127.0.0.1:1")
@@ -371,7 +371,7 @@ outputs: {id: {value: {get_resource: s}}}
         client(url) as http,
     ):
         stacks = there_is(regions)
-        (made,) = stacks.create(KIND, [Intent("t", {"name": "n", "template": text})])
+        (made,) = stacks.create(KIND, [Creation("t", {"name": "n", "template": text})])
         assert isinstance(made, Observation)
 
         def told() -> str:

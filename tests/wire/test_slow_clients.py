@@ -9,7 +9,7 @@ import pytest
 
 from homeostat.api.access.auth import NoAccess
 from homeostat.api.http.app import Limits
-from homeostat.api.http.connections import Patience
+from homeostat.api.http.connections import Timeouts
 from homeostat.api.http.server import ApiSettings
 from homeostat.clouds.simulated import SimulatedCloud
 from tests.waiting import PATIENCE_S
@@ -18,7 +18,7 @@ from tests.wire.running import database, serving
 
 SLOW = 200
 MANY = 60
-PATIENCE = Patience(head_s=3.0, body_s=1.0, stalled_s=0.5, connections_max=300)
+PATIENCE = Timeouts(head_s=3.0, body_s=1.0, stalled_s=0.5, connections_max=300)
 HEAD = b"Host: 127.0.0.1\r\nContent-Type: application/json\r\n"
 BODY = b"POST /v1/p/stacks HTTP/1.1\r\n" + HEAD + b"Content-Length: 1000\r\n\r\n{"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from example_files import directory
-from homeostat.clouds.port import Answer, Change, Intent, Operation, Sighting
+from homeostat.clouds.port import Answer, Change, ChangeNotice, Creation, Operation
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.observed import Observation, Presence
 
@@ -35,7 +35,7 @@ class FileCloud:
     def resolve(self, kind: str, names: Sequence[str]) -> list[str | None]:
         return [name if self._path(name).exists() else None for name in names]
 
-    def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
+    def create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:
         return [self._write(_id_of(each.token), each.spec) for each in intents]
 
     def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
@@ -52,7 +52,7 @@ class FileCloud:
     def operate(self, kind: str, operations: Sequence[Operation]) -> list[Answer]:
         return [Rejected("NotSupported", f"{each.verb} of a file is not supported.") for each in operations]
 
-    def watch(self, stop: Callable[[], bool]) -> Iterator[Sighting]:
+    def watch(self, stop: Callable[[], bool]) -> Iterator[ChangeNotice]:
         return iter(())
 
     def close(self) -> None:

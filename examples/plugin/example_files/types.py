@@ -1,6 +1,6 @@
 """Types as declarations: a schema, and what the planner may ask. Nothing here touches a file."""
 
-from homeostat.resources.base import Lifecycle, ResourceType
+from homeostat.resources.base import ResourceType, StatusWords
 from homeostat.resources.schema import Attribute, Kind, length, text
 
 
@@ -16,7 +16,7 @@ class File(ResourceType):
         "path": Attribute("Where it is."),
         "size": Attribute("Bytes in it.", Kind.INTEGER, live=True),
     }
-    lifecycle = Lifecycle(ready=frozenset({"written"}))
+    lifecycle = StatusWords(ready=frozenset({"written"}))
 
 
 TYPES = [File]

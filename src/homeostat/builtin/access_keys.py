@@ -20,7 +20,7 @@ KINDS = (AGENT, DEPLOYED, KEY)
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class KeyHolder:
     """Who has a key. name — for people; owner — the resource that it was made for: a server, or an
     `AWS::IAM::AccessKey`; user_id — of the record of the user, "" where there is none."""
 
@@ -31,7 +31,7 @@ class Holder:
     secret: str = field(default="", repr=False)
 
 
-def holder_of(tx: Connection, access_key: str) -> Holder | None:
+def holder_of(tx: Connection, access_key: str) -> KeyHolder | None:
     """None for a key that is none of ours, and for one whose resource is gone."""
     id = id_of(access_key)
     record = records.get(tx, id) if id else None
@@ -43,11 +43,11 @@ def holder_of(tx: Connection, access_key: str) -> Holder | None:
     if owner is None or not secret:
         return None
     if record.kind == KEY:
-        return Holder(str(record.object["user"]), owner, False, record.link, secret)
-    return Holder(owner.name, owner, True, secret=secret)
+        return KeyHolder(str(record.object["user"]), owner, False, record.link, secret)
+    return KeyHolder(owner.name, owner, True, secret=secret)
 
 
-def holder_of_user(tx: Connection, user_id: str) -> Holder | None:
+def holder_of_user(tx: Connection, user_id: str) -> KeyHolder | None:
     """Whom the identity service's user of that id was made for; None when it was made for none of our resources.
 
     The record of such a user has the kind `STACK_USER`, the user's id as its link, and a token of its resource's row.
@@ -57,11 +57,11 @@ def holder_of_user(tx: Connection, user_id: str) -> Holder | None:
         owner = records.owners(tx, [key]).get(key)
         if owner is not None:
             of_itself = owner.type != User.name
-            return Holder(owner.name, owner, of_itself, user_id="" if of_itself else owner.handle)
+            return KeyHolder(owner.name, owner, of_itself, user_id="" if of_itself else owner.handle)
     return None
 
 
-def may_read(tx: Connection, holder: Holder, stack_id: str, resource: str) -> bool:
+def may_read(tx: Connection, holder: KeyHolder, stack_id: str, resource: str) -> bool:
     """May the holder describe this resource?"""
     if stack_id != holder.owner.stack_id:
         return False

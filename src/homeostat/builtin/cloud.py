@@ -15,7 +15,7 @@ from urllib.parse import quote, urlsplit
 from sqlalchemy import Connection
 
 from homeostat.clock import Entropy
-from homeostat.clouds.port import Answer, Change, Intent, Operation, Sighting
+from homeostat.clouds.port import Answer, Change, ChangeNotice, Creation, Operation
 from homeostat.identity.stack_users import NEEDED, TRANSPORTS, StackUsers, needed
 from homeostat.model.errors import HomeostatError, Terminal
 from homeostat.model.observed import Observation, Presence
@@ -43,7 +43,7 @@ Fields = dict[str, Any]
 Item = TypeVar("Item")
 
 
-class Load:
+class WriteLoad:
     """What is written out in one write turn: others wait meanwhile."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class RecordTransaction:
     """One transaction on the records of a project. url — where servers reach the API, without version; load — what it
     has written out."""
 
@@ -72,7 +72,7 @@ class Desk:
     url: str
     entropy: Entropy
     users: StackUsers | None = None
-    load: Load = field(default_factory=Load)
+    load: WriteLoad = field(default_factory=WriteLoad)
 
     def add(self, made: Sequence[Record]) -> None:
         """Store new records; one that is there already is left out."""
@@ -159,49 +159,49 @@ def id_of(access_key: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class OldDesk(Desk):
+class AdoptingTransaction(RecordTransaction):
     """One that gives the first record its old id and key, so that what was handed out before still fits. old — what is
     left of `{"id", "key"}`."""
 
     old: dict[str, str] = field(default_factory=dict)
 
     def id(self) -> str:
-        return self.old.pop("id", "") or Desk.id(self)
+        return self.old.pop("id", "") or RecordTransaction.id(self)
 
     def secret(self) -> Fields:
         key = self.old.pop("key", "")
-        fresh = Desk.secret(self)
+        fresh = RecordTransaction.secret(self)
         return {**fresh, "key": key} if key else fresh
 
 
-class Keeper:
+class RecordKind:
     """What is done with the records of one kind. needs_owner — it cannot be made for a resource that is not there."""
 
     kind: ClassVar[str]
     needs_owner: ClassVar[bool] = True
 
-    def make(self, desk: Desk, intent: Intent, owner: Owner) -> list[Record]:
+    def make(self, desk: RecordTransaction, intent: Creation, owner: Owner) -> list[Record]:
         """The new record, and then others that go with it. Fails: Terminal."""
         return [desk.record(self.kind, intent.token, dict(intent.spec))]
 
-    def restore(self, desk: Desk, intent: Intent, owner: Owner, told: Fields) -> list[Record]:
+    def restore(self, desk: RecordTransaction, intent: Creation, owner: Owner, told: Fields) -> list[Record]:
         """The same for what was kept elsewhere before. told — `{id, status, metadata, data}`, see
         `planner.lifecycle.adoption_data`; the desk gives its old id and key, where they are known. Fails: Terminal."""
         return self.make(desk, intent, owner)
 
-    def recall(self, desk: Desk, record: Record, told: Fields) -> None:
+    def recall(self, desk: RecordTransaction, record: Record, told: Fields) -> None:
         """Tell a restored record, now stored, what it was told before."""
 
-    def change(self, desk: Desk, record: Record, spec: Mapping[str, Any]) -> None:
+    def change(self, desk: RecordTransaction, record: Record, spec: Mapping[str, Any]) -> None:
         """Bring a record, which is locked, to a new spec. Fails: Terminal."""
         record.object = {**record.object, **spec}
         desk.keep(record)
 
-    def operate(self, desk: Desk, record: Record, verb: str) -> None:
+    def operate(self, desk: RecordTransaction, record: Record, verb: str) -> None:
         """Carry out an operation on a record, which is locked. Fails: Terminal."""
         raise Terminal(f"A {self.kind} knows no operation {verb!r}")
 
-    def end(self, desk: Desk, record: Record) -> bool:
+    def end(self, desk: RecordTransaction, record: Record) -> bool:
         """Remove a record, which is locked. Gives whether it is gone; otherwise that takes time."""
         records.remove(desk.tx, [record.id])
         if self.kind == USER or needed(record.object):
@@ -213,11 +213,11 @@ class Keeper:
         return {each.id: {**each.object, "id": each.id} for each in found}
 
 
-class Configs(Keeper):
+class Configs(RecordKind):
     kind = CONFIG
     needs_owner = False
 
-    def make(self, desk: Desk, intent: Intent, owner: Owner) -> list[Record]:
+    def make(self, desk: RecordTransaction, intent: Creation, owner: Owner) -> list[Record]:
         spec = dict(intent.spec)
         parts = spec.pop("parts", None)
         if parts is not None:
@@ -228,10 +228,10 @@ class Configs(Keeper):
         return [desk.record(self.kind, intent.token, spec)]
 
 
-class Handles(Keeper):
+class Handles(RecordKind):
     kind = HANDLE
 
-    def make(self, desk: Desk, intent: Intent, owner: Owner) -> list[Record]:
+    def make(self, desk: RecordTransaction, intent: Creation, owner: Owner) -> list[Record]:
         secret = desk.secret()
         made = desk.record(self.kind, intent.token, dict(intent.spec), secret=secret)
         transport = intent.spec["transport"]
@@ -244,7 +244,7 @@ class Handles(Keeper):
             made.object["url"] = desk.signed(made.id, secret, SIGNED_BY[transport], owner)
         return [made]
 
-    def recall(self, desk: Desk, record: Record, told: Fields) -> None:
+    def recall(self, desk: RecordTransaction, record: Record, told: Fields) -> None:
         """Its signals; of a document from elsewhere, those that its metadata tell of."""
         kept = told["data"].get(SIGNALS) or signals.of_metadata(record.object["form"], told["metadata"])
         for each in kept:
@@ -252,10 +252,10 @@ class Handles(Keeper):
             records.tell(desk.tx, record.id, records.Signal(signal, float(each.get("at") or desk.now)))
 
 
-class Policies(Keeper):
+class Policies(RecordKind):
     kind = POLICY_KIND
 
-    def make(self, desk: Desk, intent: Intent, owner: Owner) -> list[Record]:
+    def make(self, desk: RecordTransaction, intent: Creation, owner: Owner) -> list[Record]:
         secret = desk.secret()
         made = desk.record(self.kind, intent.token, dict(intent.spec), secret=secret)
         url = desk.signed(made.id, secret, SIGNED_BY[Transport.CFN], owner)
@@ -267,24 +267,24 @@ SIGNED_BY = {Transport.CFN: "POST", Transport.TEMP_URL: "PUT"}
 """Method by which a transport tells at a signed address."""
 
 
-class Conditions(Keeper):
+class Conditions(RecordKind):
     kind = CONDITION
 
-    def make(self, desk: Desk, intent: Intent, owner: Owner) -> list[Record]:
+    def make(self, desk: RecordTransaction, intent: Creation, owner: Owner) -> list[Record]:
         handle = str(intent.spec["handle"])
         handle_id = id_of(signing.access_key_of(handle)) or handle
         if records.get(desk.tx, handle_id, HANDLE, desk.project) is None:
             raise Terminal(f"{handle} is no handle of this project: give the reference of a wait condition handle")
         return [desk.record(self.kind, intent.token, dict(intent.spec), link=handle_id)]
 
-    def restore(self, desk: Desk, intent: Intent, owner: Owner, told: Fields) -> list[Record]:
+    def restore(self, desk: RecordTransaction, intent: Creation, owner: Owner, told: Fields) -> list[Record]:
         """What was met stays met: nobody will signal for it once more."""
         made = self.make(desk, intent, owner)
         if told["status"] == COMPLETE:
             made[0].object["met"] = True
         return made
 
-    def end(self, desk: Desk, record: Record) -> bool:
+    def end(self, desk: RecordTransaction, record: Record) -> bool:
         """The handle forgets what it was told, unless another condition waits for the same."""
         if len(records.linked(desk.tx, [record.link], CONDITION)) == 1:
             records.forget(desk.tx, record.link)
@@ -300,19 +300,19 @@ class Conditions(Keeper):
         return shown
 
 
-class Deployments(Keeper):
+class Deployments(RecordKind):
     """object — as the API shows it, and `spec`: what was last asked for; `server_known`: it was a server of a stack."""
 
     kind = DEPLOYMENT
 
-    def make(self, desk: Desk, intent: Intent, owner: Owner) -> list[Record]:
+    def make(self, desk: RecordTransaction, intent: Creation, owner: Owner) -> list[Record]:
         spec = dict(intent.spec)
         server_known = bool(records.owners_of(desk.tx, [spec["server_id"]]))
         object = {"server_known": server_known, "output_values": {}, "config_id": None, "action": "CREATE"}
         made = desk.record(self.kind, intent.token, object, link=spec["server_id"], secret=desk.secret())
         return [made, *self._deploy(desk, made, spec, "CREATE", owner)]
 
-    def restore(self, desk: Desk, intent: Intent, owner: Owner, told: Fields) -> list[Record]:
+    def restore(self, desk: RecordTransaction, intent: Creation, owner: Owner, told: Fields) -> list[Record]:
         """What was applied stays applied, with the outputs as far as they are known."""
         if told["status"] != COMPLETE:
             return self.make(desk, intent, owner)
@@ -324,7 +324,7 @@ class Deployments(Keeper):
         object |= {"action": kept.get("action") or "CREATE", "status": COMPLETE, "status_reason": "adopted"}
         return [desk.record(self.kind, intent.token, object, link=spec["server_id"], secret=desk.secret())]
 
-    def change(self, desk: Desk, record: Record, spec: Mapping[str, Any]) -> None:
+    def change(self, desk: RecordTransaction, record: Record, spec: Mapping[str, Any]) -> None:
         """What was asked for already is not deployed once more: a server must not apply it twice."""
         if record.object.get("spec") == spec:
             return
@@ -333,7 +333,7 @@ class Deployments(Keeper):
             raise Terminal(f"the resource of deployment {record.id} is not there any more")
         self._redeploy(desk, record, dict(spec), "UPDATE", owner)
 
-    def end(self, desk: Desk, record: Record) -> bool:
+    def end(self, desk: RecordTransaction, record: Record) -> bool:
         """It is gone once the server has told the outputs of its config for DELETE, if it has one."""
         owner = self._owner(desk, record)
         if owner is not None and not self._without_server(desk, record):
@@ -344,7 +344,7 @@ class Deployments(Keeper):
         end_deployment(desk.tx, record)
         return True
 
-    def operate(self, desk: Desk, record: Record, verb: str) -> None:
+    def operate(self, desk: RecordTransaction, record: Record, verb: str) -> None:
         """Suspend or resume it, by the config that it has for that, if any. Once for each time."""
         action = verb.upper()
         owner = self._owner(desk, record)
@@ -358,7 +358,7 @@ class Deployments(Keeper):
             record.object |= {"action": action, "status": COMPLETE}
             desk.keep(record)
 
-    def _owner(self, desk: Desk, record: Record) -> Owner | None:
+    def _owner(self, desk: RecordTransaction, record: Record) -> Owner | None:
         key = records.key_of(record.token)
         return records.owners(desk.tx, [key]).get(key)
 
@@ -368,11 +368,11 @@ class Deployments(Keeper):
             for each in found
         }
 
-    def _without_server(self, desk: Desk, record: Record) -> bool:
+    def _without_server(self, desk: RecordTransaction, record: Record) -> bool:
         """Nobody is left that could tell the outputs."""
         return bool(record.object.get("server_known")) and not records.owners_of(desk.tx, [record.link])
 
-    def _redeploy(self, desk: Desk, record: Record, spec: Fields, action: str, owner: Owner) -> None:
+    def _redeploy(self, desk: RecordTransaction, record: Record, spec: Fields, action: str, owner: Owner) -> None:
         before = _derived_of(record)
         made = self._deploy(desk, record, spec, action, owner)
         desk.add(made)
@@ -380,7 +380,7 @@ class Deployments(Keeper):
         if made:
             records.remove(desk.tx, before)
 
-    def _deploy(self, desk: Desk, record: Record, spec: Fields, action: str, owner: Owner) -> list[Record]:
+    def _deploy(self, desk: RecordTransaction, record: Record, spec: Fields, action: str, owner: Owner) -> list[Record]:
         """Change the record's object to this action; gives the derived config, if there is anything to do."""
         source = self._source(desk, spec, must_exist=action != "DELETE")
         record.object |= {"spec": spec, "name": spec["name"], "server_id": spec["server_id"]}
@@ -406,7 +406,7 @@ class Deployments(Keeper):
         }
         return [desk.record(CONFIG, derived_id, config, id=derived_id)]
 
-    def _source(self, desk: Desk, spec: Fields, *, must_exist: bool) -> Mapping[str, Any]:
+    def _source(self, desk: RecordTransaction, spec: Fields, *, must_exist: bool) -> Mapping[str, Any]:
         if not spec["config"]:
             return {}
         found = records.get(desk.tx, spec["config"], CONFIG, desk.project)
@@ -415,18 +415,18 @@ class Deployments(Keeper):
         return found.object if found is not None else {}
 
 
-class Users(Keeper):
+class Users(RecordKind):
     kind = USER
     needs_owner = False
 
 
-class AccessKeys(Keeper):
+class AccessKeys(RecordKind):
     """link — the user, where it is one of the same stack."""
 
     kind = KEY
     needs_owner = False
 
-    def make(self, desk: Desk, intent: Intent, owner: Owner) -> list[Record]:
+    def make(self, desk: RecordTransaction, intent: Creation, owner: Owner) -> list[Record]:
         handles = [each.handle for each in records.owners_in(desk.tx, owner.stack_id, User.name)]
         users = {each.object["name"]: each.id for each in records.of_ids(desk.tx, USER, handles).values()}
         link = users.get(intent.spec["user"], "")
@@ -435,17 +435,17 @@ class AccessKeys(Keeper):
         return [made]
 
 
-class DeployedServers(Keeper):
+class DeployedServers(RecordKind):
     """Each is its own agent."""
 
     kind = DEPLOYED
 
-    def make(self, desk: Desk, intent: Intent, owner: Owner) -> list[Record]:
+    def make(self, desk: RecordTransaction, intent: Creation, owner: Owner) -> list[Record]:
         made = desk.record(self.kind, intent.token, dict(intent.spec), secret=desk.secret())
         made.object["collect"] = desk.collect_config(made, owner, made.object["transport"], in_cloud=False)
         return [made]
 
-    def change(self, desk: Desk, record: Record, spec: Mapping[str, Any]) -> None:
+    def change(self, desk: RecordTransaction, record: Record, spec: Mapping[str, Any]) -> None:
         key = records.key_of(record.token)
         owner = records.owners(desk.tx, [key]).get(key)
         if owner is None:
@@ -490,7 +490,7 @@ def end_deployment(tx: Connection, record: Record) -> None:
 
 
 ALL = (Configs(), Handles(), Conditions(), Deployments(), Users(), AccessKeys(), DeployedServers(), Policies())
-KEEPERS: Mapping[str, Keeper] = {each.kind: each for each in ALL}
+KEEPERS: Mapping[str, RecordKind] = {each.kind: each for each in ALL}
 
 
 class RecordCloud:
@@ -523,7 +523,7 @@ class RecordCloud:
             found = {id: each for chunk in _chunks(names) for id, each in records.of_ids(tx, kind, chunk).items()}
         return [name if name in found and found[name].project == self._project else None for name in names]
 
-    def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
+    def create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:
         self._own.ensure_users([intent.token for intent in intents if kind == USER or needed(intent.spec)])
         answers: list[Answer] = []
         while len(answers) < len(intents):
@@ -536,7 +536,7 @@ class RecordCloud:
         if kind == KEY and self._own.users is not None:
             self._own.users.give_keys(tokens)
 
-    def _create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
+    def _create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:
         """As many of them as one write turn is to be held for."""
         keeper = KEEPERS[kind]
         refused: dict[str, HomeostatError] = {}
@@ -568,7 +568,7 @@ class RecordCloud:
         keeper = KEEPERS[kind]
         self._ensure_users(kind, [one.handle for one in changes if needed(one.spec)])
 
-        def change(desk: Desk, record: Record, one: Change) -> bool:
+        def change(desk: RecordTransaction, record: Record, one: Change) -> bool:
             keeper.change(desk, record, one.spec)
             return False
 
@@ -591,7 +591,7 @@ class RecordCloud:
             self._own.ensure_users(tokens)
 
     def _each(
-        self, kind: str, items: Sequence[tuple[str, Any]], act: Callable[[Desk, Record, Any], bool]
+        self, kind: str, items: Sequence[tuple[str, Any]], act: Callable[[RecordTransaction, Record, Any], bool]
     ) -> list[Answer]:
         """Act on records in one order of locks. act — gives whether the record is gone."""
         answers: dict[str, Answer] = {}
@@ -604,7 +604,7 @@ class RecordCloud:
         self,
         kind: str,
         waiting: deque[tuple[str, Any]],
-        act: Callable[[Desk, Record, Any], bool],
+        act: Callable[[RecordTransaction, Record, Any], bool],
         answers: dict[str, Answer],
     ) -> None:
         """On as many of them as one write turn is to be held for."""
@@ -634,7 +634,7 @@ class RecordCloud:
     def _operate(self, kind: str, operation: Operation) -> Answer:
         keeper = KEEPERS[kind]
 
-        def act(desk: Desk, record: Record, one: Operation) -> bool:
+        def act(desk: RecordTransaction, record: Record, one: Operation) -> bool:
             keeper.operate(desk, record, one.verb)
             return False
 
@@ -652,7 +652,7 @@ class RecordCloud:
                     return error
             return dict(_carrying(desk, kind, [token]))[token]
 
-    def _take(self, desk: Desk, kind: str, told: Fields) -> None:
+    def _take(self, desk: RecordTransaction, kind: str, told: Fields) -> None:
         """Fails: Terminal when a resource has it."""
         id = str(told["id"] or "")
         there = records.for_update(self._db, desk.tx, id) if id else None
@@ -669,19 +669,19 @@ class RecordCloud:
             old["id"] = id
         same = {each.name: getattr(desk, each.name) for each in fields(desk)}
         owner = records.owners(desk.tx, [records.key_of(told["token"])]).get(records.key_of(told["token"]))
-        intent = Intent(told["token"], told["spec"])
-        made = keeper.restore(OldDesk(**same, old=old), intent, _owned(keeper, owner), told)
+        intent = Creation(told["token"], told["spec"])
+        made = keeper.restore(AdoptingTransaction(**same, old=old), intent, _owned(keeper, owner), told)
         desk.add(made)
         keeper.recall(desk, made[0], told)
 
-    def watch(self, stop: Callable[[], bool]) -> Iterator[Sighting]:
+    def watch(self, stop: Callable[[], bool]) -> Iterator[ChangeNotice]:
         """Signals wake whom they concern in the transaction that stores them."""
         return iter(())
 
     def close(self) -> None:
         """The database is somebody else's."""
 
-    def _desk(self, tx: Connection) -> Desk:
+    def _desk(self, tx: Connection) -> RecordTransaction:
         return self._own.desk(tx, self._project)
 
 
@@ -689,7 +689,7 @@ def _chunks(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
     return (items[start : start + CHUNK] for start in range(0, len(items), CHUNK))
 
 
-def _owned(keeper: Keeper, owner: Owner | None) -> Owner:
+def _owned(keeper: RecordKind, owner: Owner | None) -> Owner:
     """Fails: Terminal when the resource is gone: its creation was given up."""
     if owner is None and keeper.needs_owner:
         raise Terminal("the resource that this was asked for is not there any more")
@@ -708,7 +708,7 @@ def observed(tx: Connection, project: str, kind: str, ids: Sequence[str], now: f
     ]
 
 
-def _carrying(desk: Desk, kind: str, tokens: Sequence[str]) -> list[tuple[str, Observation]]:
+def _carrying(desk: RecordTransaction, kind: str, tokens: Sequence[str]) -> list[tuple[str, Observation]]:
     found = {
         token: each.id
         for token, each in records.of_tokens(desk.tx, kind, tokens).items()
@@ -737,8 +737,8 @@ class Records:
     def of(self, project: str) -> RecordCloud:
         return RecordCloud(self, self._db, project)
 
-    def desk(self, tx: Connection, project: str) -> Desk:
-        return Desk(self._db, tx, project, self._db.now_of(tx), self._url, self._entropy, self.users)
+    def desk(self, tx: Connection, project: str) -> RecordTransaction:
+        return RecordTransaction(self._db, tx, project, self._db.now_of(tx), self._url, self._entropy, self.users)
 
     def ensure_users(self, tokens: Sequence[str]) -> None:
         """Have users for these resources, where there can be any. Fails: see `StackUsers.ensure`."""

@@ -11,8 +11,8 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from homeostat.builtin.cloud import Desk, Records
-from homeostat.clouds.port import Answer, Change, Cloud, Intent, Operation, Sighting
+from homeostat.builtin.cloud import Records, RecordTransaction
+from homeostat.clouds.port import Answer, Change, ChangeNotice, Cloud, Creation, Operation
 from homeostat.identity.stack_users import needed
 from homeostat.model.errors import HomeostatError
 from homeostat.model.observed import Observation, Presence
@@ -35,7 +35,7 @@ UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 Fields = dict[str, Any]
 
 
-class Furnished:
+class ServerAgents:
     """A cloud whose servers can be configured; all other kinds pass through."""
 
     def __init__(self, cloud: Cloud, own: Records, db: Database, project: str) -> None:
@@ -49,7 +49,7 @@ class Furnished:
 
     # -- asking ------------------------------------------------------------------------------------------------------
 
-    def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
+    def create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:
         if kind != SERVER or not any(_has_more_to_get(intent.spec) for intent in intents):
             return self._cloud.create(kind, intents)
         self._own.ensure_users([intent.token for intent in intents if needed(intent.spec)])
@@ -59,7 +59,7 @@ class Furnished:
             desk = self._own.desk(tx, self._project)
             owners = records.owners(tx, list(keys.values()))
             specs = [self._spec(desk, intent.spec, intent.token, owners.get(keys[intent.token])) for intent in intents]
-        asked = [Intent(intent.token, spec) for intent, spec in zip(intents, specs, strict=True)]
+        asked = [Creation(intent.token, spec) for intent, spec in zip(intents, specs, strict=True)]
         answers = self._cloud.create(kind, asked)
         if read:
             self._link({each.token: answer for each, answer in zip(intents, answers, strict=True)})
@@ -105,7 +105,7 @@ class Furnished:
     def resolve(self, kind: str, names: Sequence[str]) -> list[str | None]:
         return self._cloud.resolve(kind, names)
 
-    def watch(self, stop: Callable[[], bool]) -> Iterator[Sighting]:
+    def watch(self, stop: Callable[[], bool]) -> Iterator[ChangeNotice]:
         return self._cloud.watch(stop)
 
     def close(self) -> None:
@@ -113,7 +113,7 @@ class Furnished:
 
     # -- user data ---------------------------------------------------------------------------------------------------
 
-    def _spec(self, desk: Desk, wanted: Mapping[str, Any], token: str, owner: Owner | None) -> Fields:
+    def _spec(self, desk: RecordTransaction, wanted: Mapping[str, Any], token: str, owner: Owner | None) -> Fields:
         """A spec as the cloud gets it."""
         form = wanted.get(FORM, RAW)
         spec = _without_own(wanted)
@@ -138,7 +138,7 @@ class Furnished:
             desk = self._own.desk(tx, self._project)
             return [self._change(desk, each) for each in changes]
 
-    def _change(self, desk: Desk, change: Change) -> Change:
+    def _change(self, desk: RecordTransaction, change: Change) -> Change:
         agents = records.linked(desk.tx, [change.handle], AGENT)
         owner = next(iter(records.owners_of(desk.tx, [change.handle])), None)
         transport = change.spec.get(TRANSPORT)
@@ -229,7 +229,7 @@ def agents_of(tx: Connection, handles: Sequence[str]) -> dict[str, Record]:
     return found
 
 
-def _agent(desk: Desk, token: str, owner: Owner, transport: str) -> Record:
+def _agent(desk: RecordTransaction, token: str, owner: Owner, transport: str) -> Record:
     """The key of the server that is to carry this token, made once."""
     there = records.of_tokens(desk.tx, AGENT, [token]).get(token)
     if there is not None:
@@ -240,11 +240,11 @@ def _agent(desk: Desk, token: str, owner: Owner, transport: str) -> Record:
     return made
 
 
-def _agent_object(desk: Desk, agent: Record, owner: Owner, transport: str) -> Fields:
+def _agent_object(desk: RecordTransaction, agent: Record, owner: Owner, transport: str) -> Fields:
     return {"transport": transport, "collect": desk.collect_config(agent, owner, transport, in_cloud=True)}
 
 
-def _content(desk: Desk, form: str, given: str) -> str:
+def _content(desk: RecordTransaction, form: str, given: str) -> str:
     """User data that is the id of a config stands for its content."""
     if form not in (RAW, SOFTWARE_CONFIG) or not UUID.match(given):
         return given

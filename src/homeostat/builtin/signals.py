@@ -40,7 +40,7 @@ Body = Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SignalOutcome:
     """What became of a signal. name — of the resource; metadata — of it, as it is now."""
 
     name: str
@@ -53,7 +53,7 @@ class Signals:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def signed(self, method: str, path: str, query: Mapping[str, str], body: Body) -> Told:
+    def signed(self, method: str, path: str, query: Mapping[str, str], body: Body) -> SignalOutcome:
         """At a signed address. path — plain. Fails: Rejected (Forbidden) unless it is signed with a key of ours."""
         with self._db.write() as tx:
             record = self._signer(tx, method, path, query)
@@ -63,7 +63,7 @@ class Signals:
         id = id_of(query.get(signing.ACCESS_KEY, ""))
         return _checked(records.for_update(self._db, tx, id) if id else None, method, path, query)
 
-    def native(self, project: str, kind: str, handle: str, body: Body) -> Told:
+    def native(self, project: str, kind: str, handle: str, body: Body) -> SignalOutcome:
         """For a resource, by whoever may act in the project. handle — of its thing.
 
         Fails: Rejected — ResourceActionNotSupported for one that takes no signals; ResourceNotAvailable.
@@ -80,7 +80,7 @@ class Signals:
                 raise Rejected("ResourceNotAvailable", "The resource is not available: it has not been made yet.")
             return self._tell(tx, record, body)
 
-    def _for_handler(self, project: str, kind: str, handle: str, body: Body) -> Told:
+    def _for_handler(self, project: str, kind: str, handle: str, body: Body) -> SignalOutcome:
         """Keep it for the next look at the thing, which is made at once."""
         if not takes_signals(kind.removeprefix(HANDLED)):
             raise Rejected("ResourceActionNotSupported", "Signal resource is not supported for this type of resource.")
@@ -92,10 +92,10 @@ class Signals:
             now = self._db.now_of(tx)
             (mine,) = owner.values()
             if self._ignored(tx, mine, now):
-                return Told(mine.name, {})
+                return SignalOutcome(mine.name, {})
             records.tell(tx, record.id, records.Signal(dict(body or {}), now))
             look_schedule.ask_to_look(tx, [mine.stack_id], now, [mine.shard])
-        return Told(mine.name, {})
+        return SignalOutcome(mine.name, {})
 
     def _ignored(self, tx: Connection, owner: Owner, now: float) -> bool:
         """What might change a locked stack is told, and nothing becomes of it (LK2). Fails: like `_check_awake`."""
@@ -129,7 +129,7 @@ class Signals:
 
     # -- telling -----------------------------------------------------------------------------------------------------
 
-    def _tell(self, tx: Connection, record: Record, body: Body, part: str = "") -> Told:
+    def _tell(self, tx: Connection, record: Record, body: Body, part: str = "") -> SignalOutcome:
         if record.kind == POLICY_KIND:
             raise _not_yet()
         now = self._db.now_of(tx)
@@ -146,7 +146,7 @@ class Signals:
             events.append(tx, owner.stack_id, [event], now)
         if reason:
             self._spread(tx, record, now)
-        return Told(owner.name if owner is not None else "", handle_metadata(tx, record))
+        return SignalOutcome(owner.name if owner is not None else "", handle_metadata(tx, record))
 
     def _signal(self, tx: Connection, record: Record, body: Body, now: float) -> str:
         """Keep it. Gives what happened, for people; "" when nothing did."""

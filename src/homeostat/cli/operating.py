@@ -17,7 +17,7 @@ from homeostat.resources.registry import listed, register
 from homeostat.store.database import Database
 from homeostat.store.operation import purge as purging
 from homeostat.store.operation import workers
-from homeostat.store.operation.purge import Removed, Rules
+from homeostat.store.operation.purge import PurgeCounts, Rules
 from homeostat.store.sql.migration import Outdated, Phase
 
 _STYLES = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "red"}
@@ -118,7 +118,7 @@ def purge(db: Database, rules: Rules, *, dry_run: bool, as_json: bool) -> int:
     return OK
 
 
-def _purge(db: Database, rules: Rules, dry_run: bool) -> Removed:
+def _purge(db: Database, rules: Rules, dry_run: bool) -> PurgeCounts:
     if db.missing_file:
         raise Problem(f"there is no database {db.missing_file}: name it with --database, or its --state-dir")
     try:

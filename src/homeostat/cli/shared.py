@@ -8,15 +8,15 @@ from urllib.parse import unquote, urlsplit
 
 from homeostat.model.errors import Rejected
 from homeostat.templates.registry import is_template
-from homeostat.templates.shared import Shared, shared_of_texts
+from homeostat.templates.shared import SharedEnvironment, shared_of_texts
 
 
-def read_shared(paths: Iterable[Path]) -> Shared:
+def read_shared(paths: Iterable[Path]) -> SharedEnvironment:
     """Templates are named by `file://` URLs, or by paths, seen from the file that names them.
 
     Fails: ValueError naming the file that is wrong.
     """
-    found = Shared()
+    found = SharedEnvironment()
     files: dict[str, str] = {}
     for path in paths:
         try:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import httpx
 
 from homeostat.clouds.credentials import Credentials
-from homeostat.clouds.port import Answer, Change, Intent, Operation, Sighting
+from homeostat.clouds.port import Answer, Change, ChangeNotice, Creation, Operation
 from homeostat.model.errors import HomeostatError, Rejected, Terminal, Transient, Uncertain, ambiguous
 from homeostat.model.observed import Observation, Presence
 
@@ -289,10 +289,10 @@ class RemoteStacks:
 
     # -- acting ------------------------------------------------------------------------------------------------------
 
-    def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
+    def create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:
         return [self._item(self._create, intent) for intent in intents]
 
-    def _create(self, intent: Intent) -> Answer:
+    def _create(self, intent: Creation) -> Answer:
         region, spec = self._region(intent.spec.get("region") or OWN), intent.spec
         body = {"stack_name": spec["name"], **_wanted(spec), "tags": f"{OWNED},{_tag_of(intent.token)}"}
         try:
@@ -401,7 +401,7 @@ class RemoteStacks:
     def _ask(self, region: Region, method: str, path: str, **more: Any) -> Wire:
         return self._regions.ask(region, self._project, method, path, **more)
 
-    def watch(self, stop: Callable[[], bool]) -> Iterator[Sighting]:
+    def watch(self, stop: Callable[[], bool]) -> Iterator[ChangeNotice]:
         """Regions tell of nothing."""
         return iter(())
 

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 from homeostat.clouds.port import Cloud
-from homeostat.resources.discovery import Problem, loaded
+from homeostat.resources.discovery import PluginProblem, loaded
 
 LOG = logging.getLogger(__name__)
 GROUP = "homeostat.clouds"
@@ -22,7 +22,7 @@ Make = Callable[[str], Cloud]
 class InstalledClouds:
     """Takes: makers — (origin, function). Safe to share between threads."""
 
-    def __init__(self, makers: Sequence[tuple[str, Make]], problems: Sequence[Problem] = ()) -> None:
+    def __init__(self, makers: Sequence[tuple[str, Make]], problems: Sequence[PluginProblem] = ()) -> None:
         self._makers = makers
         self.problems = tuple(problems)
         self._made: dict[tuple[str, str], Cloud] = {}
@@ -60,6 +60,8 @@ def installed_clouds() -> InstalledClouds:
     found = loaded(GROUP)
     callable_ones = [(origin, each) for origin, each in found.things if callable(each)]
     others = [
-        Problem(origin, f"{each!r} is no function of a project") for origin, each in found.things if not callable(each)
+        PluginProblem(origin, f"{each!r} is no function of a project")
+        for origin, each in found.things
+        if not callable(each)
     ]
     return InstalledClouds(callable_ones, [*found.problems, *others])

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from homeostat.clouds.port import Answer, Change, Cloud, Intent, Operation, Sighting
+from homeostat.clouds.port import Answer, Change, ChangeNotice, Cloud, Creation, Operation
 from homeostat.model.errors import Transient
 from homeostat.model.observed import Observation
 
@@ -34,7 +34,7 @@ class JoinedCloud:
         """A kind that none of them makes is a matter of the first."""
         return self._by_kind.get(kind, self._first).resolve(kind, names)
 
-    def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
+    def create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:
         return self._of(kind).create(kind, intents)
 
     def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
@@ -46,7 +46,7 @@ class JoinedCloud:
     def operate(self, kind: str, operations: Sequence[Operation]) -> list[Answer]:
         return self._of(kind).operate(kind, operations)
 
-    def watch(self, stop: Callable[[], bool]) -> Iterator[Sighting]:
+    def watch(self, stop: Callable[[], bool]) -> Iterator[ChangeNotice]:
         return self._first.watch(stop)
 
     def close(self) -> None:

@@ -170,7 +170,7 @@ from homeostat.model.observed import Observation
 
 
 @dataclass(frozen=True, slots=True)
-class Intent:
+class Creation:
     """What is about to be created. token — stored before the cloud hears of it; spec — the object wanted."""
 
     token: str
@@ -200,7 +200,7 @@ Answer = Observation | HomeostatError
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
+class ChangeNotice:
     """A notice that something about a handle changed; carries no more than the key (law 1)."""
 
     kind: str
@@ -229,7 +229,7 @@ class Cloud(Protocol):
         (PhysicalResourceNameAmbiguity) for a name that several things have.
         """
 
-    def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
+    def create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:
         """Ask for new things; each carries its token from the first moment on."""
 
     def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
@@ -241,7 +241,7 @@ class Cloud(Protocol):
     def operate(self, kind: str, operations: Sequence[Operation]) -> list[Answer]:
         """Carry out operations."""
 
-    def watch(self, stop: Callable[[], bool]) -> Iterator[Sighting]:
+    def watch(self, stop: Callable[[], bool]) -> Iterator[ChangeNotice]:
         """Changes as they happen, until `stop()` is true; a cloud without notices ends at once. May miss any."""
 
     def close(self) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 
 from homeostat.clock import Clock, Entropy
-from homeostat.clouds.port import Answer, Change, Cloud, Clouds, Intent, Operation
-from homeostat.convergence.nested_stacks import STACK, Children, Guard
+from homeostat.clouds.port import Answer, Change, Cloud, Clouds, Creation, Operation
+from homeostat.convergence.nested_stacks import STACK, NestedStacks, ShardGuard
 from homeostat.desired.redaction import Told, veiled
 from homeostat.model.errors import HomeostatError, Superseded, Terminal, Uncertain
 from homeostat.model.observed import Condition, Observation, Presence
@@ -23,13 +23,13 @@ from homeostat.resources.registry import type_of
 LOG = logging.getLogger(__name__)
 
 
-class Performer:
+class StepExecutor:
     """Carries out steps. executor — where batches run side by side; None runs them one after the other."""
 
     def __init__(
         self,
         clouds: Clouds,
-        children: Children,
+        children: NestedStacks,
         clock: Clock,
         entropy: Entropy,
         executor: Executor | None = None,
@@ -40,7 +40,9 @@ class Performer:
         self._entropy = entropy
         self._executor = executor
 
-    def perform(self, world: World, steps: Sequence[Step], guard: Guard, told: Told = str) -> list[tuple[Step, Answer]]:
+    def perform(
+        self, world: World, steps: Sequence[Step], guard: ShardGuard, told: Told = str
+    ) -> list[tuple[Step, Answer]]:
         """One answer a step; never raises for what a cloud does wrong. told — what may be told of an error.
 
         Fails: Superseded when `guard` says so; it is asked right before each call that acts.
@@ -68,7 +70,7 @@ class Performer:
         return [each for batch in results for each in batch]
 
     def _answers(
-        self, world: World, verb: Verb, kind: str, steps: list[Step], guard: Guard, told: Told
+        self, world: World, verb: Verb, kind: str, steps: list[Step], guard: ShardGuard, told: Told
     ) -> Sequence[Answer]:
         try:
             if kind == "":
@@ -101,7 +103,7 @@ class Performer:
             return refusal
         return look if look.present else Uncertain(str(refusal))
 
-    def _child(self, world: World, step: Step, guard: Guard, told: Told) -> Answer:
+    def _child(self, world: World, step: Step, guard: ShardGuard, told: Told) -> Answer:
         """One child stack that cannot be had does not spoil the others."""
         try:
             return self._children.perform(world, step, guard)
@@ -111,7 +113,7 @@ class Performer:
             return _told(error, told)
 
     def _called(
-        self, world: World, verb: Verb, kind: str, steps: list[Step], guard: Guard, told: Told
+        self, world: World, verb: Verb, kind: str, steps: list[Step], guard: ShardGuard, told: Told
     ) -> Sequence[Answer]:
         """What the cloud answers, without what must not be told. Fails: whatever it raises, told as carefully."""
         try:
@@ -140,14 +142,14 @@ class Performer:
         body |= {name: value for name, value in step.arguments.get("data", {}).items() if name in body}
         return Observation(Presence.PRESENT, step.arguments.get("id") or row.handle or row.key, body, now)
 
-    def _call(self, cloud: Cloud, verb: Verb, kind: str, steps: list[Step], guard: Guard) -> Sequence[Answer]:
+    def _call(self, cloud: Cloud, verb: Verb, kind: str, steps: list[Step], guard: ShardGuard) -> Sequence[Answer]:
         if verb is Verb.FIND:
             return cloud.find(kind, [step.row.token for step in steps])
         if verb is Verb.OBSERVE:
             return _looked_at_both_ways(cloud, kind, [step.row for step in steps])
         guard.check()
         if verb is Verb.CREATE:
-            return cloud.create(kind, [Intent(step.row.token, step.spec) for step in steps])
+            return cloud.create(kind, [Creation(step.row.token, step.spec) for step in steps])
         if verb is Verb.UPDATE:
             return cloud.update(kind, [Change(step.row.handle, step.spec, step.changed) for step in steps])
         if verb is Verb.OPERATE:

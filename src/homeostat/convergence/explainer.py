@@ -13,13 +13,13 @@ from sqlalchemy import Connection, Row
 
 from homeostat.convergence.loader import load
 from homeostat.convergence.nested_stacks import STACK
-from homeostat.desired.graphs import Definitions, numbers_of, shard_of
+from homeostat.desired.graphs import DesiredGraphs, numbers_of, shard_of
 from homeostat.model.plan import Waiting
 from homeostat.model.status import Status
 from homeostat.model.world import HEAL_SHARE
 from homeostat.planner.policies import rolling_update
 from homeostat.planner.report.estimate import Chain, Estimate, Took, critical_path, medians, time_left
-from homeostat.planner.report.explain import PATIENCE_S, Explanation, Standing, explain, explain_stack, with_pause
+from homeostat.planner.report.explain import PATIENCE_S, Explanation, ShardStatus, explain, explain_stack, with_pause
 from homeostat.resources.groups import Group
 from homeostat.resources.registry import kind_of
 from homeostat.store.stacks import progress, stacks
@@ -46,7 +46,7 @@ class Cause:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ExplainedResource:
     """One explanation. path — names from the top to it; stack — the row of its stack; child — of its nested stack."""
 
     path: tuple[str, ...]
@@ -61,7 +61,7 @@ class Page:
     """after — place of the last one that was looked at, when there may be more; waiting — what the stack itself waits
     for, apart from its resources."""
 
-    told: Sequence[Told]
+    told: Sequence[ExplainedResource]
     after: Place | None
     waiting: Waiting | None = None
 
@@ -83,13 +83,13 @@ class Outlook:
     unseen: Unseen | None
 
 
-class Explaining:
+class Explainer:
     """One answer. Reads in the transaction given, each shard once. share, timeout_s — see `loader.load`."""
 
     def __init__(
         self,
         tx: Connection,
-        definitions: Definitions,
+        definitions: DesiredGraphs,
         now: float,
         share: float = HEAL_SHARE,
         timeout_s: float = math.inf,
@@ -107,14 +107,14 @@ class Explaining:
         """At most `limit` explanations in the order of shards, causes first; each before those of its nested stack, of
         which the first are told, down to `depth` levels. Last come those of nested stacks that are well as seen from
         above, where healing waits."""
-        found: list[Told] = []
+        found: list[ExplainedResource] = []
         place = self._pages(stack, found, (), limit, after, depth)
         if place is None and after is None:
             self._inside(stack, found, limit, depth)
         busy = bool(found) or place is not None or after is not None
         return Page(found, place, explain_stack(stacks.facts(stack), busy))
 
-    def of_resource(self, stack: Row[Any], name: str, depth: int = 0) -> list[Told]:
+    def of_resource(self, stack: Row[Any], name: str, depth: int = 0) -> list[ExplainedResource]:
         """Of the resource and leftovers of this name; none when they are at rest."""
         number = shard_of(name, stack.shards)
         found = []
@@ -155,9 +155,9 @@ class Explaining:
             self._known[key] = explain(world, self._standing(stack, loaded.shard), self._now)
         return self._known[key]
 
-    def _standing(self, stack: Row[Any], shard: Row[Any]) -> Standing:
+    def _standing(self, stack: Row[Any], shard: Row[Any]) -> ShardStatus:
         late = shard.wake_at is not None and shard.wake_at < self._now - PATIENCE_S
-        return Standing(
+        return ShardStatus(
             stack.updated_at or stack.created_at,
             shard.wake_at,
             shard.lease_until > self._now,
@@ -169,7 +169,13 @@ class Explaining:
     # -- the pages ---------------------------------------------------------------------------------------------------
 
     def _pages(
-        self, stack: Row[Any], found: list[Told], path: tuple[str, ...], limit: int, after: Place | None, depth: int
+        self,
+        stack: Row[Any],
+        found: list[ExplainedResource],
+        path: tuple[str, ...],
+        limit: int,
+        after: Place | None,
+        depth: int,
     ) -> Place | None:
         """Add explanations up to so many in all. Gives where to go on, None after the last one."""
         begin = after or (0, BEFORE_ALL, "")
@@ -188,12 +194,14 @@ class Explaining:
                 passed = place
         return None
 
-    def _below(self, each: Explanation, found: list[Told], path: tuple[str, ...], limit: int, depth: int) -> None:
+    def _below(
+        self, each: Explanation, found: list[ExplainedResource], path: tuple[str, ...], limit: int, depth: int
+    ) -> None:
         child = self._child(each) if depth > 0 else None
         if child is not None:
             self._pages(child, found, path, limit, None, depth - 1)
 
-    def _inside(self, stack: Row[Any], found: list[Told], limit: int, depth: int) -> None:
+    def _inside(self, stack: Row[Any], found: list[ExplainedResource], limit: int, depth: int) -> None:
         below = progress.below(self._tx, stack.id, depth) or []
         untold = progress.unrested(self._tx, [each.id for each in below]) - {each.stack.id for each in found}
         paths: dict[str, tuple[str, ...]] = {stack.id: ()}
@@ -203,10 +211,10 @@ class Explaining:
             if row is not None:
                 self._pages(row, found, paths[each.id], limit, None, 0)
 
-    def _told(self, stack: Row[Any], number: int, path: tuple[str, ...], each: Explanation) -> Told:
+    def _told(self, stack: Row[Any], number: int, path: tuple[str, ...], each: Explanation) -> ExplainedResource:
         child = self._child(each)
         shown = with_pause(each, stacks.facts(child)) if child is not None else each
-        return Told((*path, each.name), stack, shown, child, self._cause(stack, number, path, each))
+        return ExplainedResource((*path, each.name), stack, shown, child, self._cause(stack, number, path, each))
 
     def _child(self, each: Explanation) -> Row[Any] | None:
         """The live stack that is its reality."""

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row
 from homeostat.convergence.healing_brake import brake_of
 from homeostat.convergence.nested_stacks import look, show_members
 from homeostat.desired.deletion_policies import inherited
-from homeostat.desired.graphs import Definitions
+from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Superseded
 from homeostat.model.status import Status
@@ -31,7 +31,7 @@ class Loaded:
 
 def load(
     tx: Connection,
-    definitions: Definitions,
+    definitions: DesiredGraphs,
     stack_id: str,
     number: int,
     now: float,

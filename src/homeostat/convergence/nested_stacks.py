@@ -23,7 +23,7 @@ from homeostat.desired.graphs import (
     template_of,
     touched_shards,
 )
-from homeostat.desired.redaction import Veils
+from homeostat.desired.redaction import Redactions
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected, Terminal, Transient
 from homeostat.model.observed import Observation, Presence
@@ -48,9 +48,9 @@ from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.shards import shard_state, shards
 from homeostat.store.stacks import locks, nested_status, stacks
-from homeostat.store.stacks.nested_status import Standing
+from homeostat.store.stacks.nested_status import NestedStatus
 from homeostat.templates import Compiled, declared_in, environments, evaluate
-from homeostat.templates.weights import Overweight, weight
+from homeostat.templates.weights import TooHeavy, weight
 from homeostat.transfer import adoption
 
 DEPTH_MAX = 5
@@ -72,7 +72,7 @@ def too_deep(depth_max: int) -> Rejected:
     return Rejected("RequestLimitExceeded", message)
 
 
-class Guard(Protocol):
+class ShardGuard(Protocol):
     """Ownership of the shard that acts (law 4)."""
 
     def check(self) -> None:
@@ -85,7 +85,7 @@ class Guard(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ChildPlan:
     """What a child stack should be next. child_id — of the one there is, or of the new one; state — of the child for
     which it was found out, None for a new one; least — resources that there will be in it at the least; touched — see
     `stacks.revise`; adopted — rows that a new one begins with."""
@@ -94,8 +94,8 @@ class Plan:
     state: tuple[Any, ...] | None
     desired: stacks.Desired
     least: int
-    touched: Mapping[int, shards.Touched] | None
-    adopted: adoption.Adopted
+    touched: Mapping[int, shards.ShardChange] | None
+    adopted: adoption.AdoptedRows
 
 
 class _Moved(Exception):
@@ -116,7 +116,7 @@ def _child_of(row: Resource) -> tuple[ColumnElement[bool], ...]:
     return table.c.parent_key == row.key, table.c.deleted_at.is_(None)
 
 
-class Children:
+class NestedStacks:
     """Performs steps on child stacks. timeout_s — for children, which stay within their parent's time anyway;
     depth_max — levels of nested stacks; resources_max — of a stack with all that is nested in it."""
 
@@ -130,15 +130,15 @@ class Children:
         resources_max: int = tree_size.RESOURCES_MAX,
     ) -> None:
         self._depth_max = depth_max
-        self.trees = tree_size.Trees(clock, resources_max)
+        self.trees = tree_size.TreeSizes(clock, resources_max)
         self._db = db
         self._clock = clock
         self._entropy = entropy
         self._timeout_s = timeout_s
-        self._veils = Veils()
+        self._veils = Redactions()
         self._parent: tuple[tuple[str, int], stacks.Desired] = (("", 0), stacks.EMPTY)
 
-    def perform(self, world: World, step: Step, guard: Guard) -> Answer:
+    def perform(self, world: World, step: Step, guard: ShardGuard) -> Answer:
         """Carry out one step, if its owner still owns the parent's shard. Fails: Superseded if not; nothing is done.
 
         What the child should be is found out before anything is locked, so that nobody waits while templates are
@@ -160,7 +160,7 @@ class Children:
                 raise
         raise Transient(f"the stack of {step.row.name} is changed by others again and again")
 
-    def _plan(self, world: World, step: Step) -> "Plan | None":
+    def _plan(self, world: World, step: Step) -> "ChildPlan | None":
         """None where there is nothing to be changed. Fails: Rejected, Terminal when it cannot be had."""
         with self._db.read() as tx:
             mine = select(schema.stack).where(*_child_of(step.row))
@@ -177,7 +177,7 @@ class Children:
         rows: Sequence[Resource] = ()
         if child is None and step.arguments.get("document") is not None:
             desired, rows = self._adopted(world, step.row, child_id, desired, step.arguments["document"], now)
-        return Plan(
+        return ChildPlan(
             child_id,
             _state(child),
             stacks.write_out(self._db, desired),
@@ -201,7 +201,7 @@ class Children:
         identity = Identity(child_id, _name_of(world, row), world.stack.project)
         return desired, adoption.rows_of(desired, identity, entries, self._entropy.keys(), now)
 
-    def _perform(self, tx: Connection, world: World, step: Step, plan: "Plan | None") -> Answer:
+    def _perform(self, tx: Connection, world: World, step: Step, plan: "ChildPlan | None") -> Answer:
         now = self._clock.now()
         if plan is not None:
             self.trees.begin(self._db, tx, world.stack, plan.least)
@@ -271,7 +271,7 @@ class Children:
         child_id = tx.execute(select(schema.stack.c.id).where(*_child_of(step.row))).scalar_one_or_none()
         return None if child_id is None else stacks.for_update(self._db, tx, child_id)
 
-    def _create(self, tx: Connection, world: World, step: Step, plan: "Plan", now: float) -> Answer:
+    def _create(self, tx: Connection, world: World, step: Step, plan: "ChildPlan", now: float) -> Answer:
         stack, row = world.stack, step.row
         ended = tree_size.ended(tx, stack)
         if ended:
@@ -387,7 +387,7 @@ def _observe(tx: Connection, stack_id: str, now: float) -> Observation:
     return _observation(stack_id, nested_status.of(tx, [stack_id]).get(stack_id), now)
 
 
-def _observation(stack_id: str, child: Standing | None, now: float) -> Observation:
+def _observation(stack_id: str, child: NestedStatus | None, now: float) -> Observation:
     if child is None:
         return Observation(Presence.ABSENT, stack_id, seen_at=now, reason="its stack is gone")
     properties: dict[str, Any] = {
@@ -494,7 +494,7 @@ def _check_weight(row: Resource, member: Any, count: int) -> None:
     """Fails: Terminal when so many members, which are alike, are too heavy together for who loads them."""
     try:
         weight(member, MEMBERS_MAX // max(count, 1))
-    except Overweight as error:
+    except TooHeavy as error:
         message = f"{row.name}: {count} members at once, of each of which the {error}: make them lighter, or fewer"
         raise Terminal(message) from error
 
@@ -514,7 +514,7 @@ def _listed(values: Mapping[str, Any]) -> list[str]:
     return [str(entry) for policy in values["removal_policies"] for entry in policy.get("resource_list") or []]
 
 
-class Burden:
+class LookWeight:
     """Weight of what nested stacks may still tell of themselves in one look."""
 
     def __init__(self) -> None:
@@ -525,7 +525,7 @@ class Burden:
         self._left -= weight(value, self._left)
 
 
-def show_members(tx: Connection, world: World, names: Collection[str], burden: Burden | None = None) -> None:
+def show_members(tx: Connection, world: World, names: Collection[str], burden: LookWeight | None = None) -> None:
     """Complete what was seen of the child stacks of these resources by their members and outputs, for those who read
     attributes. Where they are too much to be told, that is told instead, to whoever asks for one (see `RowScope`).
 
@@ -543,14 +543,14 @@ def show_members(tx: Connection, world: World, names: Collection[str], burden: B
             told = inside(tx, child, burden)
         else:
             try:
-                told = inside(tx, child, Burden())
-            except Overweight:
+                told = inside(tx, child, LookWeight())
+            except TooHeavy:
                 told = {UNTOLD: f"what the resources and outputs of its stack tell weighs more than {TOLD_MAX}"}
         properties = {**seen.observation.properties, **told}
         world.seen[row.key] = Seen(replace(seen.observation, properties=properties), seen.number)
 
 
-def inside(tx: Connection, child: Row[Any], burden: Burden) -> dict[str, Any]:
+def inside(tx: Connection, child: Row[Any], burden: LookWeight) -> dict[str, Any]:
     """`{"members", "outputs"}` of a child stack. members — name -> `{"reference", "attributes", "failed"}` of each that
     has been made, whatever happens to it now; outputs — name -> value, null where it cannot be resolved; only a stack
     made from a template has any. Fails: Overweight."""
@@ -571,7 +571,7 @@ def inside(tx: Connection, child: Row[Any], burden: Burden) -> dict[str, Any]:
     return {"members": members, "outputs": outputs}
 
 
-def _members(world: World, burden: Burden) -> dict[str, Any]:
+def _members(world: World, burden: LookWeight) -> dict[str, Any]:
     found: dict[str, Any] = {}
     made = sorted((row for row in world.rows.values() if row.handle and not row.leaving), key=_standing)
     for row in made:
@@ -583,7 +583,7 @@ def _members(world: World, burden: Burden) -> dict[str, Any]:
     return found
 
 
-def _outputs(world: World, compiled: Compiled, burden: Burden) -> dict[str, Any]:
+def _outputs(world: World, compiled: Compiled, burden: LookWeight) -> dict[str, Any]:
     by_name: dict[str, list[Resource]] = {}
     for row in world.rows.values():
         by_name.setdefault(row.name, []).append(row)
@@ -604,8 +604,8 @@ def _value(tree: Any, scope: RowScope) -> Any:
 def _references(tx: Connection, child: Row[Any]) -> dict[str, Any]:
     """Name of each member of a group -> its reference. Fails: Terminal."""
     try:
-        return {name: member["reference"] for name, member in inside(tx, child, Burden())["members"].items()}
-    except Overweight as error:
+        return {name: member["reference"] for name, member in inside(tx, child, LookWeight())["members"].items()}
+    except TooHeavy as error:
         message = (
             f"what the members of the group tell weighs more than {TOLD_MAX}: name those to remove by their numbers"
         )

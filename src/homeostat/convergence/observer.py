@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 
 from homeostat.clock import Clock
-from homeostat.clouds.port import Cloud, Clouds, Sighting
+from homeostat.clouds.port import ChangeNotice, Cloud, Clouds
 from homeostat.model.errors import HomeostatError, Transient
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Priority
@@ -19,7 +19,7 @@ from homeostat.observability.log_context import about, named
 from homeostat.resources.registry import of_kind, type_of, types
 from homeostat.store.database import Database
 from homeostat.store.shards import look_schedule, observations, orphans, shards
-from homeostat.store.shards.observations import Watched
+from homeostat.store.shards.observations import WatchedThing
 from homeostat.store.sql import lock_order
 
 LOG = logging.getLogger(__name__)
@@ -148,7 +148,7 @@ class Observer:
             orphans.watch_on(tx, tokens, self._db.now_of(tx))
         return 0
 
-    def notice(self, seen: Iterable[Sighting]) -> None:
+    def notice(self, seen: Iterable[ChangeNotice]) -> None:
         """Look at what a cloud said has changed."""
         by_kind: dict[str, set[str]] = defaultdict(set)
         for sighting in seen:
@@ -158,13 +158,13 @@ class Observer:
                 watched = observations.by_handle(tx, sorted(handles), of_kind([kind])[kind])
             self.look(watched)
 
-    def look(self, watched: Sequence[Watched]) -> dict[Shard, str]:
+    def look(self, watched: Sequence[WatchedThing]) -> dict[Shard, str]:
         """One call a project and kind; store what is news and wake whom it concerns.
 
         Gives the shards with things that could not be looked at, and why.
         """
         blind: dict[Shard, str] = {}
-        groups: dict[tuple[str, str], list[Watched]] = defaultdict(list)
+        groups: dict[tuple[str, str], list[WatchedThing]] = defaultdict(list)
         for thing in watched:
             groups[thing.project, type_of(thing.type).kind].append(thing)
         for (project, kind), things in groups.items():
@@ -192,11 +192,11 @@ class Observer:
             self._store([(thing, look) for thing, look in looked if _news(thing, look, cloud)])
         return blind
 
-    def _store(self, news: Sequence[tuple[Watched, Observation]]) -> None:
+    def _store(self, news: Sequence[tuple[WatchedThing, Observation]]) -> None:
         if not news:
             return
         metrics.drifted(sum(not thing.busy for thing, _ in news))
-        by_stack: dict[str, list[tuple[Watched, Observation]]] = defaultdict(list)
+        by_stack: dict[str, list[tuple[WatchedThing, Observation]]] = defaultdict(list)
         for each in news:
             by_stack[each[0].stack_id].append(each)
         seen_at = self._db.agreed_now()
@@ -218,7 +218,7 @@ def _together(now: float, interval_s: float) -> float:
     return at if grid_s < GRID_S_MIN else at // grid_s * grid_s
 
 
-def _urgency(thing: Watched, look: Observation) -> Priority:
+def _urgency(thing: WatchedThing, look: Observation) -> Priority:
     """Somebody waits for what is in progress; what is gone or in another state is healed; else a property differs."""
     if thing.busy:
         return Priority.USER
@@ -226,16 +226,16 @@ def _urgency(thing: Watched, look: Observation) -> Priority:
     return Priority.HEAL if ill else Priority.DRIFT
 
 
-def _shards(things: Sequence[Watched]) -> set[Shard]:
+def _shards(things: Sequence[WatchedThing]) -> set[Shard]:
     return {(thing.stack_id, thing.shard) for thing in things}
 
 
-def _about(things: Sequence[Watched]) -> AbstractContextManager[None]:
+def _about(things: Sequence[WatchedThing]) -> AbstractContextManager[None]:
     """What is logged is about the stacks of these things."""
     return about(stack=named(thing.stack_id for thing in things), resource=named(thing.name for thing in things))
 
 
-def _news(thing: Watched, look: Observation, cloud: Cloud) -> bool:
+def _news(thing: WatchedThing, look: Observation, cloud: Cloud) -> bool:
     """A cloud that lists late may not show yet what was just made: that is no news."""
     early = thing.acted_at is not None and look.seen_at < thing.acted_at + cloud.listing_lag_s
     if look.presence is Presence.ABSENT and early:

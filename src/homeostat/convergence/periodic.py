@@ -17,7 +17,7 @@ STOP_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Chore:
+class PeriodicTask:
     """name — see `store.operation.periodic`; run — gives how much it did; idle_s — pause after a run that found nothing
     to do, as when somebody else was faster."""
 
@@ -28,10 +28,10 @@ class Chore:
     """Set while there is something to do, until it is done."""
 
 
-class Chores:
+class PeriodicTasks:
     """A thread for each chore, and one that looks out for all."""
 
-    def __init__(self, db: Database, chores: Sequence[Chore]) -> None:
+    def __init__(self, db: Database, chores: Sequence[PeriodicTask]) -> None:
         self._db = db
         self._chores = chores
         self._stop = threading.Event()
@@ -80,7 +80,7 @@ class Chores:
                 each.wanted.set()
         return min((waits[each.name] for each in resting if not each.wanted.is_set()), default=within_s)
 
-    def _do(self, chore: Chore) -> None:
+    def _do(self, chore: PeriodicTask) -> None:
         while chore.wanted.wait() and not self._stop.is_set():
             try:
                 pause_s = 0.0 if chore.run() else chore.idle_s

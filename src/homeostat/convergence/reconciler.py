@@ -13,16 +13,16 @@ from sqlalchemy import Connection
 from homeostat.clock import Clock
 from homeostat.clouds.port import Clouds
 from homeostat.convergence import rollout, snapshot_end
-from homeostat.convergence.executor import Performer
+from homeostat.convergence.executor import StepExecutor
 from homeostat.convergence.jobs.lost_shards import LostShards
 from homeostat.convergence.loader import load
-from homeostat.convergence.nested_stacks import DEPTH_MAX, Children
+from homeostat.convergence.nested_stacks import DEPTH_MAX, NestedStacks
 from homeostat.convergence.rollout import Batch
 from homeostat.convergence.tree_size import RESOURCES_MAX
-from homeostat.desired.graphs import Definitions
-from homeostat.desired.redaction import Veil, Veils, veiled
+from homeostat.desired.graphs import DesiredGraphs
+from homeostat.desired.redaction import Redaction, Redactions, veiled
 from homeostat.model.errors import Superseded
-from homeostat.model.plan import Event, Record, Step, Verb
+from homeostat.model.plan import Event, Recorded, Step, Verb
 from homeostat.model.status import ROLLED_BACK_ON_FAILURE, Action, Status
 from homeostat.model.world import HEAL_SHARE, Resource, Spares, World, look_interval
 from homeostat.observability import tracing
@@ -36,9 +36,9 @@ from homeostat.store.database import Database
 from homeostat.store.operation.workers import FORGOTTEN_S
 from homeostat.store.schema import Cell
 from homeostat.store.shards import brakes, look_schedule, orphans, shard_state, shards
-from homeostat.store.shards.orphans import Forsaken
+from homeostat.store.shards.orphans import Orphan
 from homeostat.store.shards.retained import Retained
-from homeostat.store.shards.shard_state import Prepared, Writes
+from homeostat.store.shards.shard_state import EncodedWrites, Writes
 from homeostat.store.shards.shards import Lease
 from homeostat.store.sql import lock_order
 from homeostat.store.stacks import locks, snapshots, stacks, status_at_rest
@@ -72,15 +72,15 @@ class Limits:
     forget_workers_s: float = FORGOTTEN_S
 
 
-class Passes:
+class Reconciler:
     """Runs passes over one database. One instance serves any number of threads."""
 
     def __init__(
         self,
         db: Database,
         clouds: Clouds,
-        performer: Performer,
-        children: Children,
+        performer: StepExecutor,
+        children: NestedStacks,
         clock: Clock,
         keys: Iterator[str],
         limits: Limits,
@@ -92,8 +92,8 @@ class Passes:
         self.clock = clock
         self.keys = keys
         self.limits = limits
-        self.definitions = Definitions()
-        self.veils = Veils()
+        self.definitions = DesiredGraphs()
+        self.veils = Redactions()
         self.lost = LostShards()
         self._running: dict[Lease, float] = {}
 
@@ -136,7 +136,7 @@ class Passes:
 class Pass:
     """State of one pass."""
 
-    def __init__(self, passes: Passes, lease: Lease) -> None:
+    def __init__(self, passes: Reconciler, lease: Lease) -> None:
         self._p = passes
         self._lease = lease
         self._writes = Writes()
@@ -146,7 +146,7 @@ class Pass:
         self._mine_until = 0.0
         self._made: list[Step] = []
         self._let_go = False
-        self._veil: Veil | None = None
+        self._veil: Redaction | None = None
         self._world = self._load()
         self._frontier = Frontier(self._world, passes.keys)
 
@@ -238,7 +238,7 @@ class Pass:
                 writes.parts.append(step.part)
             if step.verb is Verb.RECORD:
                 self._notice_failure(step.row)
-                self._frontier.apply(step, Record(step.row, removed=step.removed))
+                self._frontier.apply(step, Recorded(step.row, removed=step.removed))
 
     def _refuse(self, step: Step) -> None:
         """It is told in the transaction that fails the stack, if that is of the same mind: once a revision."""
@@ -267,8 +267,8 @@ class Pass:
                 writes.forsaken += self._forsaken(record.row, record.forsaken)
             self._frontier.apply(step, record)
 
-    def _forsaken(self, row: Resource, token: str) -> list[Forsaken]:
-        return [Forsaken(token, kind_of(row.type), self._world.stack.project)] if is_outside(row.type) else []
+    def _forsaken(self, row: Resource, token: str) -> list[Orphan]:
+        return [Orphan(token, kind_of(row.type), self._world.stack.project)] if is_outside(row.type) else []
 
     def _retained(self, step: Step) -> Retained:
         row, stack = step.row, self._world.stack
@@ -343,14 +343,14 @@ class Pass:
         row = None if self._world.stack.abandoned else stacks.get(tx, self._world.stack.id)
         return row is not None and row.spares == Spares.ALL
 
-    def _prepared(self, now: float) -> Prepared:
+    def _prepared(self, now: float) -> EncodedWrites:
         """What is to be stored now: whatever takes time is done before the transaction."""
         self._hide()
         writes, self._writes = self._writes, Writes()
         stack = self._world.stack
         return shard_state.prepare(self._p.db, stack.id, writes, now, secret=stack.secret)
 
-    def _store(self, tx: Connection, prepared: Prepared, *, changes: bool = True) -> None:
+    def _store(self, tx: Connection, prepared: EncodedWrites, *, changes: bool = True) -> None:
         self._wakes = self.fence(tx, stores=changes)
         stack, parts = self._world.stack, prepared.writes.parts
         self._count_healing(tx)
@@ -419,7 +419,9 @@ class Pass:
             observe_at = self._observe_at(now)
             look_schedule.observe_at(tx, stack.id, self._lease.number, observe_at)
             kept = len(self._world.definitions)
-            reached = shards.Reached(stack.revision, frontier.size, frontier.unfinished, kept, urgency(self._world))
+            reached = shards.PassProgress(
+                stack.revision, frontier.size, frontier.unfinished, kept, urgency(self._world)
+            )
             shards.release(tx, self._lease, self._lease.wakes, wake_at, reached)
 
     def _fail(self, tx: Connection, now: float) -> None:

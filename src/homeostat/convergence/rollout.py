@@ -15,7 +15,7 @@ from homeostat.model.world import StackFacts
 from homeostat.planner.policies import rolling_update
 from homeostat.store.database import Database
 from homeostat.store.schema import Cell
-from homeostat.store.shards.shards import Touched
+from homeostat.store.shards.shards import ShardChange
 from homeostat.store.stacks import snapshots, stacks
 from homeostat.store.stacks.stacks import Desired
 
@@ -26,7 +26,7 @@ class Batch:
 
     pause_s: float
     desired: Desired
-    touched: Mapping[int, Touched] | None
+    touched: Mapping[int, ShardChange] | None
 
 
 def next_batch(db: Database, tx: Connection, stack: StackFacts) -> Batch | None:

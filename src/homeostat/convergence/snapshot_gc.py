@@ -22,7 +22,7 @@ SNAPSHOTS_MAX = 20
 """Deleted in one round."""
 
 
-class Disposer:
+class SnapshotCollector:
     """Deletes snapshots that somebody has asked to be deleted."""
 
     def __init__(self, db: Database, clouds: Clouds) -> None:

@@ -41,7 +41,7 @@ class TooLarge(Terminal):
     """The tree of the stack would have more resources than it may."""
 
 
-class Trees:
+class TreeSizes:
     """Counts resources by root stack; threads share one. resources_max — of a stack with all that is nested in it."""
 
     def __init__(self, clock: Clock, resources_max: int) -> None:
@@ -99,10 +99,10 @@ class _Size:
 def least_size(desired: stacks.Desired) -> int:
     """How many resources a new revision will have at the least, with what is nested in the members of a large group."""
     size = size_of(desired)
-    return Forecast().size(desired) if desired.kind == "group" and size >= FORECAST_MIN else size
+    return GroupSize().size(desired) if desired.kind == "group" and size >= FORECAST_MIN else size
 
 
-class Forecast:
+class GroupSize:
     """Counts what a group will have with all that is nested in its members, before anything of it is made, as far as
     templates and what they are given tell. What cannot be known yet counts as nothing."""
 

@@ -15,14 +15,14 @@ from taskflow.jobs import backends
 
 from homeostat.clock import Clock, Entropy
 from homeostat.clouds.port import Cloud, Clouds
-from homeostat.convergence.executor import Performer
+from homeostat.convergence.executor import StepExecutor
 from homeostat.convergence.jobs.conductor import ShardConductor
 from homeostat.convergence.jobs.lost_shards import LostShards
-from homeostat.convergence.nested_stacks import Children
+from homeostat.convergence.nested_stacks import NestedStacks
 from homeostat.convergence.observer import IDLE_S, SWEEP_S, CloudNotices, Observer
-from homeostat.convergence.periodic import Chore, Chores
-from homeostat.convergence.reconciler import Limits, Passes
-from homeostat.convergence.snapshot_gc import Disposer
+from homeostat.convergence.periodic import PeriodicTask, PeriodicTasks
+from homeostat.convergence.reconciler import Limits, Reconciler
+from homeostat.convergence.snapshot_gc import SnapshotCollector
 from homeostat.model.errors import Transient
 from homeostat.notifications.delivery import IDLE_S as TELL_S
 from homeostat.notifications.delivery import SINKS_MAX, Deliverer
@@ -75,10 +75,10 @@ class Worker:
         self._started_at = clock.now()
         self._board_name = "redis" if redis_url else "sql"
         self._pool = ThreadPoolExecutor(max_workers=16, thread_name_prefix="cloud-call")
-        children = Children(db, clock, entropy, limits.stack_timeout_s, limits.depth_max, limits.resources_max)
+        children = NestedStacks(db, clock, entropy, limits.stack_timeout_s, limits.depth_max, limits.resources_max)
         clouds = clouds or (lambda _project: cloud)
-        performer = Performer(clouds, children, clock, entropy, self._pool)
-        passes = self._passes = Passes(db, clouds, performer, children, clock, entropy.keys(), limits)
+        performer = StepExecutor(clouds, children, clock, entropy, self._pool)
+        passes = self._passes = Reconciler(db, clouds, performer, children, clock, entropy.keys(), limits)
         self._board = fetch_board(db, limits.lease_s, redis_url, passes.lost)
         self._conductor = ShardConductor(self.name, self._board, passes, passes_max, lambda: self._chores.nudge())
         observer = Observer(db, clouds, clock, limits.look_steady_s, limits.look_busy_s, self._conductor.nudge)
@@ -86,13 +86,13 @@ class Worker:
         self._listening = contextlib.ExitStack()
         self._telling = ThreadPoolExecutor(max_workers=SINKS_MAX, thread_name_prefix="telling")
         deliverer = Deliverer(db, Sinks(clouds) if sinks is None else sinks, clock, self._telling)
-        self._chores = Chores(
+        self._chores = PeriodicTasks(
             db,
             [
-                Chore(periodic.LOOK, observer.round, IDLE_S),
-                Chore(periodic.LATE, observer.sweep, SWEEP_S),
-                Chore(periodic.DISPOSE, Disposer(db, clouds).round, SWEEP_S),
-                Chore(periodic.TELL, deliverer.round, TELL_S),
+                PeriodicTask(periodic.LOOK, observer.round, IDLE_S),
+                PeriodicTask(periodic.LATE, observer.sweep, SWEEP_S),
+                PeriodicTask(periodic.DISPOSE, SnapshotCollector(db, clouds).round, SWEEP_S),
+                PeriodicTask(periodic.TELL, deliverer.round, TELL_S),
             ],
         )
         self._stop = threading.Event()

@@ -11,7 +11,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Kept(Generic[K, V]):
+class Cache(Generic[K, V]):
     """The values that were used last. Safe to share between threads, which may make one value twice.
 
     Takes: size_max — of all values together, the newest stays in any case; size — of one value, 1 without.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from homeostat.desired.cache import Kept
+from homeostat.desired.cache import Cache
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Rejected
 from homeostat.resources import groups
@@ -15,7 +15,7 @@ from homeostat.resources.families.scaling import SCALED, ZONE
 from homeostat.resources.graph import Indexed
 from homeostat.resources.nested import CONTENT, FACADE, FILES, POLICY, FromTemplate, NestedStack, as_given
 from homeostat.resources.registry import is_known, kind_of, type_of
-from homeostat.store.shards.shards import Touched
+from homeostat.store.shards.shards import ShardChange
 from homeostat.store.stacks.stacks import Desired
 from homeostat.templates import (
     Compiled,
@@ -28,7 +28,7 @@ from homeostat.templates import (
     parse_template,
 )
 from homeostat.templates.environments import effective, nested_environment, shared_of
-from homeostat.templates.hiding import Hidden
+from homeostat.templates.hiding import HiddenValues
 from homeostat.templates.registry import ALIASES, Registry, is_template
 from homeostat.templates.tree import Allowance
 
@@ -50,21 +50,21 @@ KEPT_MAX = 20_000
 
 PARSED_MAX = 4_000_000
 """Characters of templates whose content is kept in memory."""
-_PARSED: Kept[str, tuple[int, dict[str, Any]]] = Kept(PARSED_MAX, lambda parsed: parsed[0])
+_PARSED: Cache[str, tuple[int, dict[str, Any]]] = Cache(PARSED_MAX, lambda parsed: parsed[0])
 
 REMOTE = "remote_stack"
 """Kind of resources that are stacks of their own."""
 Graph = Mapping[str, Definition]
 
 
-class Definitions:
+class DesiredGraphs:
     """Desired graphs by (stack, revision, shard). Safe to share between threads.
 
     kept_max — definitions in memory at most, each graph counting as one more; the newest graph stays in any case.
     """
 
     def __init__(self, kept_max: int = KEPT_MAX) -> None:
-        self._kept: Kept[tuple[str, int, int], Graph] = Kept(kept_max, lambda graph: 1 + len(graph))
+        self._kept: Cache[tuple[str, int, int], Graph] = Cache(kept_max, lambda graph: 1 + len(graph))
 
     def get(self, identity: Identity, revision: int, shard: int, load: Callable[[], Desired]) -> Graph:
         """The graph; `load` is called only when it is not in memory."""
@@ -157,7 +157,7 @@ def compile_desired(
     return replace(compiled, parameters=parameters, definitions=definitions, environment=said)
 
 
-def _with_inherited(parameters: Mapping[str, Parameter], hidden: Hidden) -> Mapping[str, Parameter]:
+def _with_inherited(parameters: Mapping[str, Parameter], hidden: HiddenValues) -> Mapping[str, Parameter]:
     """What holds a hidden value of a stack around this one is hidden, whatever the template says of it."""
     if not hidden.texts:
         return parameters
@@ -418,7 +418,7 @@ def chain_members(template: Mapping[str, Any], registry: Registry) -> Graph:
     return found
 
 
-def touched_shards(before: Desired, after: Desired) -> dict[int, Touched] | None:
+def touched_shards(before: Desired, after: Desired) -> dict[int, ShardChange] | None:
     """Shards of a group that differ between two revisions, by number; None when all may (anything but a change of
     members)."""
     if before.kind != "group" or after.kind != "group" or before.environment != after.environment:
@@ -433,7 +433,7 @@ def touched_shards(before: Desired, after: Desired) -> dict[int, Touched] | None
         for number in range(low // MEMBERS_PER_SHARD, -(-high // MEMBERS_PER_SHARD)):
             there = _members_of(old, number, low, min(high, end))
             changed[number] = changed.get(number, 0) + there
-    return {number: Touched(_members_of(old, number, 0, end), count) for number, count in changed.items()}
+    return {number: ShardChange(_members_of(old, number, 0, end), count) for number, count in changed.items()}
 
 
 def _members_of(group: groups.Group, shard: int, low: int, high: int) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from homeostat.desired.cache import Kept
+from homeostat.desired.cache import Cache
 from homeostat.desired.graphs import compile_desired
 from homeostat.model.desired import Identity
 from homeostat.model.errors import HomeostatError, Rejected
@@ -17,7 +17,7 @@ from homeostat.store.stacks import stacks
 from homeostat.store.stacks.stacks import Desired
 from homeostat.templates import HIDDEN, UNKNOWN, Compiled
 from homeostat.templates.environments import inherited
-from homeostat.templates.hiding import Hidden
+from homeostat.templates.hiding import HiddenValues
 
 NOT_YET = "(not known yet)"
 KEPT_MAX = 256
@@ -26,15 +26,15 @@ _WHOLE, _ATTRIBUTE = ("get_param", "get_resource", "Ref"), ("get_attr", "Fn::Get
 
 
 @dataclass(frozen=True, slots=True)
-class Veil:
+class Redaction:
     """hidden — values; derived — properties, as (resource, property), that are made from hidden parameters, or from
     attributes that are secrets."""
 
-    hidden: Hidden = field(default_factory=Hidden)
+    hidden: HiddenValues = field(default_factory=HiddenValues)
     derived: frozenset[tuple[str, str]] = frozenset()
 
     @classmethod
-    def over(cls, stack: Row[Any], desired: Desired, compiled: Compiled | None) -> "Veil":
+    def over(cls, stack: Row[Any], desired: Desired, compiled: Compiled | None) -> "Redaction":
         """What hides the secrets of a stack, by its own revision; nothing where it has none.
 
         compiled — the template of the revision, None for groups and chains.
@@ -44,7 +44,7 @@ class Veil:
         veil = cls(inherited(desired.environment))
         return veil if compiled is None else veil.of(compiled)
 
-    def of(self, compiled: Compiled) -> "Veil":
+    def of(self, compiled: Compiled) -> "Redaction":
         """With the hidden parameters of one more template, and the secrets that its resources make."""
         secret = {(name, "") for name, each in compiled.parameters.items() if each.schema.hidden}
         for name, each in compiled.definitions.items():
@@ -55,16 +55,16 @@ class Veil:
             for prop, snippet in properties.items()
             if secret and not secret.isdisjoint(_reads(snippet))
         }
-        return Veil(self.hidden | Hidden.of(compiled.parameters), self.derived | derived)
+        return Redaction(self.hidden | HiddenValues.of(compiled.parameters), self.derived | derived)
 
-    def __or__(self, other: "Veil") -> "Veil":
-        return Veil(self.hidden | other.hidden, self.derived | other.derived)
+    def __or__(self, other: "Redaction") -> "Redaction":
+        return Redaction(self.hidden | other.hidden, self.derived | other.derived)
 
-    def inside(self, resource: str, properties: Mapping[str, Any], *, by_name: bool) -> Hidden:
+    def inside(self, resource: str, properties: Mapping[str, Any], *, by_name: bool) -> HiddenValues:
         """What a stack must hide that is made from these properties of a resource. by_name — each of them becomes a
         parameter there: then what is made from a hidden one is hidden as a whole."""
         made = [value for name, value in properties.items() if by_name and (resource, name) in self.derived]
-        return self.hidden.among(as_given(properties)) | Hidden.within(made)
+        return self.hidden.among(as_given(properties)) | HiddenValues.within(made)
 
     def shown(self, resource: str, name: str, value: Any) -> Any:
         """A property as anybody may see it: plain data, hidden parts as `HIDDEN`, what is not known as `NOT_YET`."""
@@ -111,36 +111,36 @@ def veiled(error: Exception, told: Told) -> Exception:
     return other.with_traceback(error.__traceback__)
 
 
-class Veils:
+class Redactions:
     """Veils over stored revisions, kept in memory: revisions never change. Safe to share between threads."""
 
     def __init__(self) -> None:
-        self._kept: Kept[tuple[str, int], Veil] = Kept(KEPT_MAX)
+        self._kept: Cache[tuple[str, int], Redaction] = Cache(KEPT_MAX)
 
-    def over(self, tx: Connection, stack: StackFacts, more: Iterable[int | None] = ()) -> Veil:
+    def over(self, tx: Connection, stack: StackFacts, more: Iterable[int | None] = ()) -> Redaction:
         """What hides the secrets of a stack, those of its newest revision and of these. None is no revision."""
-        veil = Veil()
+        veil = Redaction()
         if stack.secret is not False:
             for number in {stack.revision, *more} - {None, 0}:
                 veil |= self._of(tx, stack, number or 0)
         return veil
 
-    def _of(self, tx: Connection, stack: StackFacts, number: int) -> Veil:
+    def _of(self, tx: Connection, stack: StackFacts, number: int) -> Redaction:
         return self._kept.get((stack.id, number), lambda: _made(tx, stack, number))
 
 
-def _made(tx: Connection, stack: StackFacts, number: int) -> Veil:
+def _made(tx: Connection, stack: StackFacts, number: int) -> Redaction:
     try:
         desired = stacks.desired_of(tx, stack.id, number)
     except LookupError:  # an old one may be gone, and its values with it
-        return Veil()
-    veil = Veil(inherited(desired.environment))
+        return Redaction()
+    veil = Redaction(inherited(desired.environment))
     if desired.kind != "template":
         return veil
     try:
         return veil.of(compile_desired(desired, Identity(stack.id, stack.name, stack.project), strict=False))
     except Rejected:  # by a newer version of the service: then nothing of it was evaluated either
-        return replace(veil, hidden=veil.hidden | Hidden.within([desired.parameters]))
+        return replace(veil, hidden=veil.hidden | HiddenValues.within([desired.parameters]))
 
 
 def _properties(raw: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -16,7 +16,7 @@ from homeostat.clock import Entropy
 from homeostat.clouds.identity.errors import Denied
 from homeostat.model.errors import HomeostatError, Rejected, Transient
 from homeostat.store.builtin import records, stored_trusts
-from homeostat.store.builtin.stored_trusts import GOOD, Delegation
+from homeostat.store.builtin.stored_trusts import GOOD, StoredTrust
 from homeostat.store.database import Database
 from homeostat.store.stacks import stacks
 
@@ -40,7 +40,7 @@ def nobodys(tx: Connection) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
+class Requester:
     """Who asks for a stack. trust — that the token comes from, if any."""
 
     user_id: str
@@ -51,7 +51,7 @@ class Asker:
     trust: str | None = None
 
 
-class Delegations:
+class StackTrusts:
     """Also the credentials (`clouds.credentials`) of adapters. Safe to share between threads. roles — that are asked
     for, empty for all that the asker has."""
 
@@ -65,7 +65,7 @@ class Delegations:
     # -- asking ------------------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def entrusted(self, stack_id: str, asker: Asker) -> Iterator[Accept]:
+    def entrusted(self, stack_id: str, asker: Requester) -> Iterator[Accept]:
         """Have the trust of who asks for a root stack, for as long as there is the stack; none where the stack goes by
         a good one of theirs already.
 
@@ -85,9 +85,9 @@ class Delegations:
                 stored_trusts.give_up(tx, asked.id)
             raise
 
-    def _intend(self, stack_id: str, asker: Asker) -> Delegation:
+    def _intend(self, stack_id: str, asker: Requester) -> StoredTrust:
         end = self._trusts.end_of(int.from_bytes(self._entropy.read(8), "big"))
-        asked = Delegation(
+        asked = StoredTrust(
             self._entropy.stack_id(),
             stack_id,
             asker.project,
@@ -101,7 +101,7 @@ class Delegations:
             stored_trusts.add(tx, asked)
         return asked
 
-    def _ask(self, asked: Delegation, asker: Asker) -> str:
+    def _ask(self, asked: StoredTrust, asker: Requester) -> str:
         """A stack that was asked for with a trust in the service goes by the same one."""
         if asker.trust is not None and (self._goes_by(asker.trust) or self._trusts.is_ours(asker.trust)):
             return asker.trust
@@ -140,14 +140,14 @@ class Delegations:
             return token
         raise Denied(_nobody(project, tried))
 
-    def _of(self, tx: Connection, of: str) -> Delegation | None:
+    def _of(self, tx: Connection, of: str) -> StoredTrust | None:
         """The one of the stack that a creation or a thing belongs to."""
         key = records.key_of(of)
         owners = list(records.owners(tx, [key]).values()) if key else records.owners_of(tx, [of])
         row = stacks.get(tx, owners[0].stack_id) if owners else None
         return stored_trusts.current(tx, row.root_id) if row is not None else None
 
-    def _lose(self, lost: Delegation, reason: str) -> None:
+    def _lose(self, lost: StoredTrust, reason: str) -> None:
         LOG.warning("stack %s: the trust of %s is gone: %s", lost.stack_id, lost.object.get("user"), reason)
         with self._db.write() as tx:
             stored_trusts.lose(tx, lost, reason)
@@ -167,7 +167,7 @@ class Delegations:
             due = stored_trusts.take_due(tx, self._db.now_of(tx), AGAIN_S, TRUSTS_MAX)
         return sum(self._end(each) for each in due)
 
-    def _end(self, each: Delegation) -> bool:
+    def _end(self, each: StoredTrust) -> bool:
         """Gives whether it is done."""
         try:
             found = [each.trust_id] if each.trust_id else self._trusts.find(each.object["end"])
@@ -188,7 +188,7 @@ class Delegations:
         return True
 
 
-def _nobody(project: str, tried: list[Delegation]) -> str:
+def _nobody(project: str, tried: list[StoredTrust]) -> str:
     told = "; ".join(f"{each.object.get('user')}: {each.object['reason']}" for each in tried if "reason" in each.object)
     reason = f" ({told})" if told else ""
     return (

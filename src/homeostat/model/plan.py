@@ -89,7 +89,7 @@ class Step:
 
 
 @dataclass(slots=True)
-class Record:
+class Recorded:
     """Outcome of a step, ready to be stored: the row is already changed in memory.
 
     forsaken — token of a creation that was given up without an answer, or of what the cloud did not find when it was to

@@ -14,14 +14,14 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from homeostat.clock import Clock
-from homeostat.desired.redaction import Veil, Veils
+from homeostat.desired.redaction import Redaction, Redactions
 from homeostat.model.errors import HomeostatError
 from homeostat.notifications.sinks import Sinks, body_of
 from homeostat.observability import metrics
 from homeostat.observability.log_context import about
 from homeostat.planner.retry.backoff import delay_s
 from homeostat.store.builtin import event_sinks
-from homeostat.store.builtin.event_sinks import TAKEN_S, Horizon, Sink
+from homeostat.store.builtin.event_sinks import TAKEN_S, EventHorizon, Sink
 from homeostat.store.database import Database
 from homeostat.store.stacks import stacks
 
@@ -44,8 +44,8 @@ class Deliverer:
         self._to = to
         self._clock = clock
         self._executor = executor
-        self._horizon = Horizon()
-        self._veils = Veils()
+        self._horizon = EventHorizon()
+        self._veils = Redactions()
 
     def round(self) -> int:
         """Tell all sinks that are due, as far as one round goes. Gives how many there were."""
@@ -97,7 +97,7 @@ class Deliverer:
         metrics.told(kind, count)
         return replace(sink, cursor=cursor), reason
 
-    def _veils_over(self, tx: Connection, events: Sequence[Row[Any]]) -> dict[str, Veil]:
+    def _veils_over(self, tx: Connection, events: Sequence[Row[Any]]) -> dict[str, Redaction]:
         """By stack. The properties that a resource has now may be of an older revision."""
         revisions = defaultdict(set)
         for each in events:

@@ -17,9 +17,9 @@ from sqlalchemy import Row
 
 from homeostat.clouds.outbound import Outbound
 from homeostat.clouds.port import Clouds, Operation
-from homeostat.desired.redaction import Veil
+from homeostat.desired.redaction import Redaction
 from homeostat.model.errors import HomeostatError, Rejected, Transient
-from homeostat.resources.discovery import Problem, loaded
+from homeostat.resources.discovery import PluginProblem, loaded
 from homeostat.resources.nested import as_given
 from homeostat.resources.registry import shown_id
 from homeostat.store.events import event_id
@@ -154,7 +154,7 @@ class Sinks:
         kind.post(project, settings, body)
 
 
-def body_of(event: Row[Any], veil: Veil) -> dict[str, Any]:
+def body_of(event: Row[Any], veil: Redaction) -> dict[str, Any]:
     """What a sink is told. event — row of table `event`, with `properties` of the resource as they are now; veil — over
     its stack."""
     return {
@@ -183,7 +183,7 @@ class InstalledSinks:
     """kinds — those of packages; problems — what was left out."""
 
     kinds: Sequence[SinkKind]
-    problems: Sequence[Problem]
+    problems: Sequence[PluginProblem]
 
 
 def installed_sinks() -> InstalledSinks:
@@ -196,10 +196,10 @@ def installed_sinks() -> InstalledSinks:
             kind = _made(each)
         except Exception as error:
             LOG.exception("the event sink of %s cannot be made", origin)
-            problems.append(Problem(origin, f"{each!r} is no kind of event sink: {error}"))
+            problems.append(PluginProblem(origin, f"{each!r} is no kind of event sink: {error}"))
             continue
         if kind.name in (QueueSink.name, WebHook.name, *kinds):
-            problems.append(Problem(origin, f"the name {kind.name} is taken"))
+            problems.append(PluginProblem(origin, f"the name {kind.name} is taken"))
         else:
             kinds[kind.name] = kind
     return InstalledSinks(list(kinds.values()), problems)

@@ -52,7 +52,7 @@ class Meters:
 METERS = Meters()
 
 
-class Everything(Collector):
+class ServiceCollector(Collector):
     """What this process has counted, and gauges read from the database whenever somebody asks."""
 
     def __init__(self, db: Database) -> None:
@@ -97,7 +97,7 @@ def _gauge(name: str, meaning: str, value: float) -> Metric:
 
 def exposed(db: Database) -> bytes:
     """All of it in the text format of Prometheus, of type CONTENT_TYPE."""
-    return generate_latest(Everything(db))
+    return generate_latest(ServiceCollector(db))
 
 
 def serve(db: Database, host: str, port: int) -> WSGIServer:
@@ -105,6 +105,6 @@ def serve(db: Database, host: str, port: int) -> WSGIServer:
 
     Fails: OSError when the port cannot be had.
     """
-    server, _ = start_http_server(port, host, Everything(db))
+    server, _ = start_http_server(port, host, ServiceCollector(db))
     LOG.info("metrics at http://%s:%s/metrics", *server.server_address[:2])
     return server

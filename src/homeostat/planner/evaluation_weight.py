@@ -7,13 +7,13 @@ from typing import Any
 from homeostat.model.errors import Rejected
 from homeostat.model.world import Resource, World
 from homeostat.templates.tree import VALUE_MAX
-from homeostat.templates.weights import Overweight, weight
+from homeostat.templates.weights import TooHeavy, weight
 
 VALUES_MAX = 16 * 1024 * 1024
 """Weight of the properties and metadata of all resources of one shard that are not written out in its template."""
 
 
-class Balance:
+class ShardWeight:
     """Weighs what the resources of one world are to be. current — name -> the row that stands for it."""
 
     def __init__(self, world: World, current: Mapping[str, Resource]) -> None:
@@ -30,7 +30,7 @@ class Balance:
         place = ("resources", name)
         try:
             mine = weight([properties, metadata], VALUE_MAX)
-        except Overweight as error:
+        except TooHeavy as error:
             raise Rejected("StackValidationFailed", f"its properties and metadata: {error}", path=place) from error
         except ValueError as error:
             raise Rejected("StackValidationFailed", str(error), path=place) from error

@@ -8,7 +8,7 @@ The frontier is built once from a world, then moved by outcomes: a chain of a th
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 
-from homeostat.model.plan import Record, Settled, Step, Verb, Waiting, Why
+from homeostat.model.plan import Recorded, Settled, Step, Verb, Waiting, Why
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, World
 from homeostat.planner import outcome
@@ -198,7 +198,7 @@ class Frontier:
 
     # -- moving ------------------------------------------------------------------------------------------------------
 
-    def apply(self, step: Step, record: Record) -> None:
+    def apply(self, step: Step, record: Recorded) -> None:
         """A step was carried out and its outcome is in its row: move the edge."""
         row = record.row
         node = leftover_node(row.key) if row.key in self.leftovers else row.name

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from homeostat.model.errors import HomeostatError, NotFound, NotSupported, Rejected, Transient, Uncertain
 from homeostat.model.observed import Condition, Observation, Presence, Remedy, Verdict
-from homeostat.model.plan import Event, Record, Step, Verb
+from homeostat.model.plan import Event, Recorded, Step, Verb
 from homeostat.model.status import MAINTENANCE, Action, Status
 from homeostat.model.world import Resource, Seen, World, next_own_look
 from homeostat.planner.actions import maintenance_state, snapshot_state
@@ -59,7 +59,7 @@ def stack_failure(world: World, row: Resource) -> str:
     return f"Resource {row.action} failed: {row.reason}"
 
 
-def conclude(world: World, step: Step, answer: Observation | HomeostatError, now: float) -> Record:
+def conclude(world: World, step: Step, answer: Observation | HomeostatError, now: float) -> Recorded:
     """Change the row of a performed step by its answer, and say what is to be stored."""
     row = step.row
     taking = row.external_id is not None or (row.action == Action.ADOPT and row.busy)
@@ -109,7 +109,7 @@ def judge_at_rest(world: World, row: Resource, verdict: Verdict) -> None:
     row.judged = world.seen[row.key].number if ready else UNJUDGED
 
 
-def judged(world: World, row: Resource, now: float) -> Record:
+def judged(world: World, row: Resource, now: float) -> Recorded:
     """COMPLETE or FAIL a row in progress if what was seen of it says so; otherwise it goes on."""
     verdict = maintenance_state.verdict(world, row, now)
     if verdict.condition in (Condition.READY, Condition.DRIFTED):
@@ -119,10 +119,10 @@ def judged(world: World, row: Resource, now: float) -> Record:
         return fail(world, row, failure_text(row, verdict.reason), now)
     row.reason = verdict.reason
     row.due_at = verdict.due_at
-    return Record(row)
+    return Recorded(row)
 
 
-def complete(world: World, row: Resource, now: float) -> Record:
+def complete(world: World, row: Resource, now: float) -> Recorded:
     """The row has reached what it should be; whoever depends on it may read it now."""
     row.status = Status.COMPLETE
     row.reason = CHANGED
@@ -132,7 +132,7 @@ def complete(world: World, row: Resource, now: float) -> Record:
     undone = row.action in maintenance_state.UNDOES and row.marks is not None
     if undone:
         row.marks = maintenance_state.without_mark(row, row.action)
-    return Record(row, [event_of(row, Status.COMPLETE, CHANGED)], whole=no_longer_healed(row) or undone)
+    return Recorded(row, [event_of(row, Status.COMPLETE, CHANGED)], whole=no_longer_healed(row) or undone)
 
 
 def no_longer_healed(row: Resource) -> bool:
@@ -149,7 +149,7 @@ def is_being_healed(row: Resource) -> bool:
     return marked and not row.leaving and (row.busy or row.action == Action.INIT)
 
 
-def fail(world: World, row: Resource, reason: str, now: float) -> Record:
+def fail(world: World, row: Resource, reason: str, now: float) -> Recorded:
     """The row needs a change of the desired state: it is left alone until there is a newer revision."""
     reason = snapshot_state.farewell(row, reason)
     row.status = Status.FAILED
@@ -157,18 +157,18 @@ def fail(world: World, row: Resource, reason: str, now: float) -> Record:
     row.reason = reason
     row.due_at = row.asked_at = None
     row.updated_at = now
-    return Record(row, [event_of(row, Status.FAILED, reason)], whole=no_longer_healed(row))
+    return Recorded(row, [event_of(row, Status.FAILED, reason)], whole=no_longer_healed(row))
 
 
-def _try_again(row: Resource, error: Transient | Uncertain, now: float) -> Record:
+def _try_again(row: Resource, error: Transient | Uncertain, now: float) -> Recorded:
     row.retries += 1
     row.acted_at = None
     row.due_at = now + delay_s(row.retries, error.retry_after_s if isinstance(error, Transient) else None)
     row.reason = str(error)
-    return Record(row)
+    return Recorded(row)
 
 
-def _taken(world: World, row: Resource, answer: Observation, now: float) -> Record:
+def _taken(world: World, row: Resource, answer: Observation, now: float) -> Recorded:
     """A look at what is somebody else's."""
     if answer.presence is Presence.UNKNOWN:
         return _try_again(row, Transient(answer.reason or "nobody can tell whether it is there"), now)
@@ -200,7 +200,7 @@ def is_unchanged(row: Resource) -> bool:
     return row.acted_at is None and row.handle != "" and bool((row.intent or {}).get("changed"))
 
 
-def _missed(world: World, row: Resource, answer: Observation, now: float) -> Record:
+def _missed(world: World, row: Resource, answer: Observation, now: float) -> Recorded:
     """What was not found was not changed: when it is seen again, it is changed."""
     record = _try_again(row, Transient(answer.reason or "it is gone"), now)
     look(world, row, answer)
@@ -209,12 +209,12 @@ def _missed(world: World, row: Resource, answer: Observation, now: float) -> Rec
     return record
 
 
-def _looked_once_more(world: World, row: Resource, answer: Observation | HomeostatError, now: float) -> Record:
+def _looked_once_more(world: World, row: Resource, answer: Observation | HomeostatError, now: float) -> Recorded:
     """The owner's look at what was not found. It is judged like any other look, and nothing else of the row changes."""
     if isinstance(answer, HomeostatError) or answer.presence is Presence.UNKNOWN:
         row.retries += 1
         row.due_at = now + delay_s(row.retries, answer.retry_after_s if isinstance(answer, Transient) else None)
-        return Record(row)
+        return Recorded(row)
     row.retries, row.due_at = 0 if row.acted_at is not None else row.retries, None
     before = world.seen.get(row.key)
     known = before.observation.properties if before is not None else {}
@@ -226,10 +226,10 @@ def _looked_once_more(world: World, row: Resource, answer: Observation | Homeost
         answer = replace(answer, properties=known, seen_at=since)
     world.seen[row.key] = Seen(answer, next_own_look(before.number if before is not None else 0))
     world.looked.add(row.key)
-    return Record(row, observation=answer)
+    return Recorded(row, observation=answer)
 
 
-def _seen_there(world: World, row: Resource, answer: Observation, now: float) -> Record:
+def _seen_there(world: World, row: Resource, answer: Observation, now: float) -> Recorded:
     """An answer about what is to be taken over. What is not there is told, and forgotten: it is made when somebody asks
     for it once more."""
     if answer.presence is Presence.UNKNOWN:
@@ -255,7 +255,7 @@ def _seen_there(world: World, row: Resource, answer: Observation, now: float) ->
 TO_BE_MADE = "Update the stack, or ask it to converge, to have it made; abandon the stack if this is the wrong project"
 
 
-def _not_there(world: World, row: Resource, reason: str, now: float) -> Record:
+def _not_there(world: World, row: Resource, reason: str, now: float) -> Recorded:
     row.handle = row.token = ""
     adoption_data.forget(row)
     record = fail(world, row, reason, now)
@@ -263,7 +263,7 @@ def _not_there(world: World, row: Resource, reason: str, now: float) -> Record:
     return record
 
 
-def taken_over(world: World, row: Resource, verdict: Verdict, now: float) -> Record:
+def taken_over(world: World, row: Resource, verdict: Verdict, now: float) -> Recorded:
     """COMPLETE a row whose thing is there, whatever it is like: what is wrong with a thing of the cloud is mended
     later. What the service has made anew FAILS if it is of no use; what is not settled yet goes on."""
     if verdict.condition is Condition.ABSENT:
@@ -278,12 +278,12 @@ def taken_over(world: World, row: Resource, verdict: Verdict, now: float) -> Rec
         record = complete(world, row, now)
     else:
         row.reason, row.due_at = verdict.reason, verdict.due_at
-        record = Record(row)
+        record = Recorded(row)
     record.whole = True
     return record
 
 
-def _deleted(world: World, row: Resource, answer: Observation, now: float) -> Record:
+def _deleted(world: World, row: Resource, answer: Observation, now: float) -> Recorded:
     if answer.presence is Presence.ABSENT:
         doubted = answer.not_found and is_looked_for(row)
         record = removed(world, row, snapshot_state.farewell(row, CHANGED))
@@ -294,10 +294,10 @@ def _deleted(world: World, row: Resource, answer: Observation, now: float) -> Re
     row.acted_at = now
     row.due_at = None
     look(world, row, answer)
-    return Record(row, observation=answer)
+    return Recorded(row, observation=answer)
 
 
-def _snapshot_asked(world: World, row: Resource, answer: Observation, now: float) -> Record:
+def _snapshot_asked(world: World, row: Resource, answer: Observation, now: float) -> Recorded:
     """The row goes on once its snapshot is seen complete."""
     if answer.presence is Presence.ABSENT and row.leaving:
         return removed(world, row, snapshot_state.TOO_LATE)
@@ -305,10 +305,10 @@ def _snapshot_asked(world: World, row: Resource, answer: Observation, now: float
     row.due_at = None
     row.retries = 0
     look(world, row, answer)
-    return Record(row, observation=answer)
+    return Recorded(row, observation=answer)
 
 
-def _unlocked(world: World, row: Resource, answer: Observation, now: float) -> Record:
+def _unlocked(world: World, row: Resource, answer: Observation, now: float) -> Recorded:
     """Now it may be deleted."""
     if answer.presence is Presence.ABSENT:
         return removed(world, row)
@@ -316,17 +316,17 @@ def _unlocked(world: World, row: Resource, answer: Observation, now: float) -> R
     row.due_at = None
     row.retries = 0
     look(world, row, answer)
-    return Record(row, observation=answer)
+    return Recorded(row, observation=answer)
 
 
-def removed(world: World, row: Resource, reason: str = CHANGED) -> Record:
+def removed(world: World, row: Resource, reason: str = CHANGED) -> Recorded:
     """The thing is gone (or let go of), and so is its row, unless its deletion stops once more at the very end."""
     events = [event_of(row, Status.COMPLETE, reason, Action.DELETE)]
     if not _lingers(world, row):
-        return Record(row, events, removed=True)
+        return Recorded(row, events, removed=True)
     row.action, row.status, row.reason, row.handle = Action.DELETE, Status.COMPLETE, reason, ""
     row.due_at = None
-    return Record(row, events)
+    return Recorded(row, events)
 
 
 def _lingers(world: World, row: Resource) -> bool:
@@ -337,16 +337,16 @@ def _lingers(world: World, row: Resource) -> bool:
     return deleting and POST_DELETE in (row.hooks or {}).get("leaving", ())
 
 
-def _found(world: World, row: Resource, answer: Observation, now: float) -> Record:
+def _found(world: World, row: Resource, answer: Observation, now: float) -> Recorded:
     """A creation whose answer was lost: what it made is taken over, or it is given up and its token with it."""
     if answer.presence is not Presence.PRESENT:
         given_up, row.token = row.token, ""
-        return Record(row, forsaken=given_up)
+        return Recorded(row, forsaken=given_up)
     row.handle = answer.handle
     row.acted_at = now
     row.due_at = None
     look(world, row, answer)
-    return Record(row, observation=answer)
+    return Recorded(row, observation=answer)
 
 
 def unfit(verdict: Verdict) -> bool:

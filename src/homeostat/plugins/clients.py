@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from homeostat.plugins.exception import EntityNotFound, NotFound, NotSupported
-from homeostat.resources.discovery import Problem, loaded
+from homeostat.resources.discovery import PluginProblem, loaded
 
 GROUPS = ("homeostat.clients", "heat.clients")
 _made_here: dict[str, type] = {}
@@ -17,9 +17,9 @@ CLIENT_OPTIONS = {"endpoint_type": "publicURL", "insecure": False}
 
 
 @cache
-def _classes() -> tuple[dict[str, type], tuple[Problem, ...]]:
+def _classes() -> tuple[dict[str, type], tuple[PluginProblem, ...]]:
     found: dict[str, type] = {}
-    problems: list[Problem] = []
+    problems: list[PluginProblem] = []
     for group in GROUPS:
         there = loaded(group)
         problems += there.problems
@@ -33,7 +33,7 @@ def register(name: str, client_class: type) -> None:
     _made_here[name] = client_class
 
 
-def problems() -> tuple[Problem, ...]:
+def problems() -> tuple[PluginProblem, ...]:
     return _classes()[1]
 
 

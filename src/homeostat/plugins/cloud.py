@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from homeostat.clouds.port import Answer, Change, Cloud, Intent, Operation, Sighting
+from homeostat.clouds.port import Answer, Change, ChangeNotice, Cloud, Creation, Operation
 from homeostat.model.errors import Rejected, Transient
 from homeostat.model.observed import Observation, Presence
 from homeostat.plugins import handlers
@@ -207,13 +207,13 @@ class HandledCloud:
 
     # -- acting ------------------------------------------------------------------------------------------------------
 
-    def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
+    def create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:
         self._run([partial(self._create, kind, intent) for intent in intents])
         found, now = self._things.by_token(kind, [intent.token for intent in intents])
         busy = Transient("all threads for handlers of plug-ins are taken", 2.0)
         return [found[intent.token].look(now) if intent.token in found else busy for intent in intents]
 
-    def _create(self, kind: str, intent: Intent) -> None:
+    def _create(self, kind: str, intent: Creation) -> None:
         turn = self._things.begin(kind, intent.token, intent.spec)
         if turn is not None:
             self._take_turn(turn, self._handlers[kind].create)
@@ -344,7 +344,7 @@ class HandledCloud:
 
     # -- the rest ----------------------------------------------------------------------------------------------------
 
-    def watch(self, stop: Callable[[], bool]) -> Iterator[Sighting]:
+    def watch(self, stop: Callable[[], bool]) -> Iterator[ChangeNotice]:
         """Handlers tell of nothing."""
         return iter(())
 

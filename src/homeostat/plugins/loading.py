@@ -19,7 +19,7 @@ from homeostat.plugins import clients, constraints, imports
 from homeostat.plugins.resource import Resource
 from homeostat.plugins.types import HandledType, handled_type
 from homeostat.resources import registry
-from homeostat.resources.discovery import Offer, Problem, loaded
+from homeostat.resources.discovery import Offer, PluginProblem, loaded
 
 LOG = logging.getLogger(__name__)
 GROUP = "homeostat.plugins"
@@ -34,7 +34,7 @@ class Plugins:
     """What was found. offers — their types; problems — what was left out."""
 
     offers: list[Offer] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[PluginProblem] = field(default_factory=list)
 
     def take(self, origin: str, module: Any) -> None:
         """The types and constraints of a module."""
@@ -49,7 +49,7 @@ class Plugins:
                 made.append(handled_type(name, each))
             except Exception as error:
                 LOG.exception("the type %s of %s cannot be made", name, origin)
-                self.problems.append(Problem(origin, f"{name} cannot be made: {error!r}"))
+                self.problems.append(PluginProblem(origin, f"{name} cannot be made: {error!r}"))
         self.offers.append(Offer(origin, made))
 
     def _asked(self, origin: str, mapping: Any) -> Mapping[str, Any]:
@@ -59,7 +59,7 @@ class Plugins:
             given = mapping()
         except (Exception, SystemExit) as error:
             LOG.exception("%s of %s failed", mapping.__name__, origin)
-            self.problems.append(Problem(origin, f"{mapping.__name__}() failed: {error!r}"))
+            self.problems.append(PluginProblem(origin, f"{mapping.__name__}() failed: {error!r}"))
             return {}
         if not isinstance(given, Mapping):
             self._leave_out(origin, f"{mapping.__name__}() gives {given!r}, not a map of names to classes")
@@ -68,7 +68,7 @@ class Plugins:
 
     def _leave_out(self, origin: str, reason: str) -> None:
         LOG.error("left out of %s: %s", origin, reason)
-        self.problems.append(Problem(origin, reason))
+        self.problems.append(PluginProblem(origin, reason))
 
     def read(self, directory: Path) -> None:
         """Every module of a directory, in the order of names; of a package without types those within it."""
@@ -94,7 +94,7 @@ class Plugins:
             return load()
         except (Exception, SystemExit) as error:
             LOG.exception("the plug-in %s cannot be loaded", path)
-            self.problems.append(Problem(str(path), f"it cannot be loaded: {error!r}"))
+            self.problems.append(PluginProblem(str(path), f"it cannot be loaded: {error!r}"))
             return None
 
 

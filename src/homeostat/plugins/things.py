@@ -23,7 +23,7 @@ from homeostat.store.builtin.records import Owner
 from homeostat.store.database import Database
 from homeostat.store.schema import as_stored
 from homeostat.store.shards import orphans
-from homeostat.store.shards.orphans import Forsaken
+from homeostat.store.shards.orphans import Orphan
 
 LOG = logging.getLogger(__name__)
 LEASE_S = 15.0
@@ -354,7 +354,7 @@ class Things:
         inner = made.inner
         if not inner.buried_until:
             inner.buried_until, inner.tries = now + orphans.PATIENCE_S, 0
-            orphans.add(self.db, tx, [Forsaken(made.token, made.kind, self.project)], now)
+            orphans.add(self.db, tx, [Orphan(made.token, made.kind, self.project)], now)
         inner.phase, inner.progress, inner.held_until = DONE, None, 0.0
         inner.due_at = now + min(SWEEP_S * 2**inner.tries, SWEEP_MAX_S)
         inner.tries += 1

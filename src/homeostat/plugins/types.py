@@ -13,7 +13,7 @@ from homeostat.plugins.properties import schemata as property_schemata
 from homeostat.plugins.resource import Definition, Resource, Stack, TemplateDiff
 from homeostat.plugins.translation import translated
 from homeostat.resources import comparison, registry
-from homeostat.resources.base import Props, ResourceType, Thing, Treatment
+from homeostat.resources.base import MaintenanceMethod, Props, ResourceType, Thing
 from homeostat.resources.schema import UNKNOWN
 
 LOG = logging.getLogger(__name__)
@@ -113,11 +113,11 @@ class HandledType(ResourceType):
         """An instance without a thing."""
         return self.handled(self.name, Definition(self.name, self.name, values), Stack())
 
-    def treatment(self, thing: Thing, action: str) -> Treatment | None:
+    def treatment(self, thing: Thing, action: str) -> MaintenanceMethod | None:
         """`handle_suspend` and so on, where the class has it."""
         verb = action.lower()
         has = callable(getattr(self.handled, f"handle_{verb}", None))
-        return Treatment(verb, shown="action", done=(action,)) if has else None
+        return MaintenanceMethod(verb, shown="action", done=(action,)) if has else None
 
     # -- looking -----------------------------------------------------------------------------------------------------
 

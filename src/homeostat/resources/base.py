@@ -50,7 +50,7 @@ class Thing:
 
 
 @dataclass(frozen=True, slots=True)
-class Treatment:
+class MaintenanceMethod:
     """How a thing is suspended, resumed, locked or unlocked, and how that is seen.
 
     operation — of the cloud port; where it is "", `fields` of the thing's object are set by an update. shown — the
@@ -68,21 +68,21 @@ class Treatment:
         return seen.get(self.shown) in self.done
 
 
-def switched(name: str, *, suspended: Any, running: Any) -> dict[str, Treatment]:
+def switched(name: str, *, suspended: Any, running: Any) -> dict[str, MaintenanceMethod]:
     """Treatments of a kind that is suspended by a field of its own."""
     return {
-        "SUSPEND": Treatment(fields={name: suspended}, shown=name, done=(suspended,), gradual=False),
-        "RESUME": Treatment(fields={name: running}, shown=name, done=(running,), gradual=False),
+        "SUSPEND": MaintenanceMethod(fields={name: suspended}, shown=name, done=(suspended,), gradual=False),
+        "RESUME": MaintenanceMethod(fields={name: running}, shown=name, done=(running,), gradual=False),
     }
 
 
-def passed_on(*actions: str) -> dict[str, Treatment]:
+def passed_on(*actions: str) -> dict[str, MaintenanceMethod]:
     """Treatments of a kind that takes these actions as they are, and tells the last one in its field `action`."""
-    return {action: Treatment(action.lower(), shown="action", done=(action,)) for action in actions}
+    return {action: MaintenanceMethod(action.lower(), shown="action", done=(action,)) for action in actions}
 
 
 @dataclass(frozen=True, slots=True)
-class Lifecycle:
+class StatusWords:
     """How to read the `status` words of a kind.
 
     ready — as it should be; busy — it will change by itself; broken — word -> what helps; operations — word
@@ -129,8 +129,8 @@ class ResourceType:
     open_schema: ClassVar[bool] = False
     open_attributes: ClassVar[bool] = False
     support: ClassVar[Support] = SUPPORTED
-    lifecycle: ClassVar[Lifecycle] = Lifecycle()
-    treatments: ClassVar[Mapping[str, Treatment]] = {}
+    lifecycle: ClassVar[StatusWords] = StatusWords()
+    treatments: ClassVar[Mapping[str, MaintenanceMethod]] = {}
     renamed: ClassVar[Mapping[str, str]] = {}
     name_limit: ClassVar[int] = NAME_LIMIT
     twins: ClassVar[Mapping[str, str]] = {}
@@ -267,7 +267,7 @@ class ResourceType:
             return Verdict(Condition.DRIFTED, f"{', '.join(drifted)} changed outside", Remedy.UPDATE, drifted=drifted)
         return READY
 
-    def treatment(self, thing: Thing, action: str) -> Treatment | None:
+    def treatment(self, thing: Thing, action: str) -> MaintenanceMethod | None:
         """How an action of its stack is carried out on it; None: it is left alone."""
         return self.treatments.get(action)
 
@@ -347,7 +347,7 @@ DELETING = "deleting"
 """Status of a thing of any kind that is on its way out."""
 
 
-def settling(thing: Thing, lifecycle: Lifecycle) -> Verdict | None:
+def settling(thing: Thing, lifecycle: StatusWords) -> Verdict | None:
     """Reading of `status`: a verdict for busy, broken and unknown words, None when ready or without one."""
     status = thing.seen.properties.get("status")
     if status is None:

@@ -1,6 +1,7 @@
 """What others add to the service: found by entry point, and what of it is broken or takes a name that is taken.
 
-A plug-in that cannot be loaded is left out, logged, and listed as a `Problem`; everything else goes on without it.
+A plug-in that cannot be loaded is left out, logged, and listed as a `PluginProblem`; everything else goes on
+without it.
 """
 
 import logging
@@ -16,7 +17,7 @@ BUILT_IN = "built in"
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class PluginProblem:
     """origin — the plug-in that is left out, wholly or in part; reason — for whoever installed it."""
 
     origin: str
@@ -36,16 +37,16 @@ class Found:
     """What entry points or files gave: (origin, object), in the order in which names are given away."""
 
     things: list[tuple[str, Any]] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[PluginProblem] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class Register:
+class TypeRegister:
     """All types by name, and where each comes from."""
 
     types: dict[str, ResourceType] = field(default_factory=dict)
     origins: dict[str, str] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[PluginProblem] = field(default_factory=list)
 
     def take(self, offer: Offer) -> None:
         """A name belongs to the first who offers it: no installation of a package changes what a type means."""
@@ -68,14 +69,14 @@ class Register:
             made = each()
         except Exception as error:
             LOG.exception("the resource type %s of %s cannot be made", each.name, origin)
-            self.problems.append(Problem(origin, f"{each.name} cannot be made: {error!r}"))
+            self.problems.append(PluginProblem(origin, f"{each.name} cannot be made: {error!r}"))
             return
         self.types[each.name] = made
         self.origins[each.name] = origin
 
     def _leave_out(self, origin: str, reason: str) -> None:
         LOG.error("left out of %s: %s", origin, reason)
-        self.problems.append(Problem(origin, reason))
+        self.problems.append(PluginProblem(origin, reason))
 
 
 def _name_of(each: type[ResourceType]) -> Any:
@@ -90,7 +91,7 @@ def loaded(group: str) -> Found:
             found.things.append((origin_of(point), point.load()))
         except (Exception, SystemExit) as error:
             LOG.exception("the plug-in %s cannot be loaded", origin_of(point))
-            found.problems.append(Problem(origin_of(point), f"{point.value} cannot be loaded: {error!r}"))
+            found.problems.append(PluginProblem(origin_of(point), f"{point.value} cannot be loaded: {error!r}"))
     return found
 
 
@@ -103,9 +104,9 @@ def origin_of(point: EntryPoint) -> str:
     return f"{point.dist.name} {point.dist.version} ({point.name})" if point.dist is not None else point.name
 
 
-def registered(offers: Iterable[Offer], problems: Iterable[Problem] = ()) -> Register:
+def registered(offers: Iterable[Offer], problems: Iterable[PluginProblem] = ()) -> TypeRegister:
     """The register of these offers; of two for one name the first counts."""
-    register = Register(problems=list(problems))
+    register = TypeRegister(problems=list(problems))
     for offer in offers:
         register.take(offer)
     return register

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from homeostat.model.observed import Condition, Remedy, Verdict
-from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing
+from homeostat.resources.base import Props, ResourceType, StatusWords, Thing
 from homeostat.resources.schema import Kind, between, integer, mapping, text
 from homeostat.templates.tree import UNKNOWN, holds, traverse
 
@@ -96,7 +96,7 @@ class NestedStack(ResourceType):
     contents: ClassVar[str] = "group"
     member_property: ClassVar[str] = "resource_def"
     mends_itself = True
-    lifecycle = Lifecycle(frozenset({"complete"}), frozenset({"in_progress"}), broken={"failed": Remedy.ASK})
+    lifecycle = StatusWords(frozenset({"complete"}), frozenset({"in_progress"}), broken={"failed": Remedy.ASK})
 
     def check(self, given: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
         """The fingerprint of what the child stack is made from is no property of the schema."""

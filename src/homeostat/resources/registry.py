@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 
 from homeostat.model.errors import Rejected
 from homeostat.resources.base import ResourceType
-from homeostat.resources.discovery import BUILT_IN, Offer, Problem, Register, loaded, registered
+from homeostat.resources.discovery import BUILT_IN, Offer, PluginProblem, TypeRegister, loaded, registered
 from homeostat.resources.families import FAMILIES
 from homeostat.resources.lost import LostType
 from homeostat.resources.nested import NestedStack, TemplateResource
@@ -19,11 +19,11 @@ from homeostat.templates.registry import is_template
 
 GROUP = "homeostat.resources"
 _added: list[Offer] = []
-_problems: list[Problem] = []
+_problems: list[PluginProblem] = []
 
 
 @cache
-def register() -> Register:
+def register() -> TypeRegister:
     """Every type, where it comes from, and what could not be had."""
     packages = loaded(GROUP)
     built_in = [Offer(BUILT_IN, family.TYPES) for family in FAMILIES]
@@ -31,7 +31,7 @@ def register() -> Register:
     return registered([*built_in, *offers, *_added], [*packages.problems, *_problems])
 
 
-def add(offers: Iterable[Offer], problems: Iterable[Problem] = ()) -> None:
+def add(offers: Iterable[Offer], problems: Iterable[PluginProblem] = ()) -> None:
     """More types, for the rest of this process: to be called before anything asks for types."""
     _added.extend(offers)
     _problems.extend(problems)

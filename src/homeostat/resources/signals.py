@@ -72,7 +72,7 @@ def data_of(signals: Sequence[Mapping[str, Any]]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class SignalCount:
     """How far a wait condition is. count — ids that have told success; failures — reasons of those that have not."""
 
     count: int = 0
@@ -80,7 +80,7 @@ class Standing:
     failures: Sequence[str] = field(default_factory=tuple)
 
 
-def standing(signals: Sequence[Mapping[str, Any]], wanted: int, until: float) -> Standing:
+def standing(signals: Sequence[Mapping[str, Any]], wanted: int, until: float) -> SignalCount:
     """What has come by a time, up to the signal that has settled it: a failure, or enough successes.
 
     What comes later changes nothing: a condition that was met once stays met. signals — each with `at`.
@@ -92,8 +92,8 @@ def standing(signals: Sequence[Mapping[str, Any]], wanted: int, until: float) ->
         latest[each["id"]] = each
         failed = [str(one.get("reason")) for one in latest.values() if one["status"] != SUCCESS]
         if failed or len(latest) >= wanted:
-            return Standing(len(latest) - len(failed), _reasons(latest), failed)
-    return Standing(len(latest), _reasons(latest))
+            return SignalCount(len(latest) - len(failed), _reasons(latest), failed)
+    return SignalCount(len(latest), _reasons(latest))
 
 
 def _reasons(latest: Mapping[str, Mapping[str, Any]]) -> list[str]:

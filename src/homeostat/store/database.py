@@ -14,7 +14,7 @@ from sqlalchemy.pool import StaticPool
 from homeostat.model.errors import Transient
 from homeostat.store.encryption.sealed_cells import NO_KEYS, Keyring, keys_of, use_keys
 from homeostat.store.sql import migration, notices
-from homeostat.store.sql.migration import Phase, Standing
+from homeostat.store.sql.migration import Phase, SchemaStatus
 from homeostat.store.sql.notices import Channel, Notices, Notifications, Pipes
 from homeostat.store.sql.write_queue import WriteQueue
 
@@ -82,14 +82,14 @@ class Database:
         directory, name = os.path.split(self._path)
         return Pipes(os.path.join(directory, f"notices-{name}")) if name else None
 
-    def migrate(self, phase: Phase = Phase.ALL) -> Standing:
+    def migrate(self, phase: Phase = Phase.ALL) -> SchemaStatus:
         """Bring the schema to this version (creates it in an empty database). Fails: Outdated."""
         with self.engine.connect() as connection:
             lock = contextlib.nullcontext() if self.is_sqlite else _advisory_lock(connection)
             with lock:
                 return migration.migrate(connection, phase)
 
-    def standing(self) -> Standing:
+    def standing(self) -> SchemaStatus:
         """How far the schema is. Fails: Transient when the database does not answer."""
         with self.read() as tx:
             return migration.standing(tx)

@@ -57,7 +57,7 @@ def _told(value: Any) -> Any:
     return [_told(each) for each in value] if isinstance(value, list | tuple) else value
 
 
-class Words(TypeDecorator[str]):
+class SafeText(TypeDecorator[str]):
     """Text that a cloud may have had a say in: PostgreSQL cannot hold the NUL character."""
 
     impl = Text
@@ -178,7 +178,7 @@ stack = Table(
     Column("rollback_to", Integer),
     Column("action", Text, nullable=False),
     Column("status", Text, nullable=False),
-    Column("reason", Words, nullable=False, default=""),
+    Column("reason", SafeText, nullable=False, default=""),
     Column("disable_rollback", Boolean, nullable=False),
     Column("timeout_mins", Integer),
     Column("deadline", Double),
@@ -278,7 +278,7 @@ shard = Table(
     Column("look_from", Double),
     Column("looked_at", Double),
     Column("blind", Text, nullable=False, default="", server_default=""),
-    Column("reason", Words, nullable=False, default=""),
+    Column("reason", SafeText, nullable=False, default=""),
     Column("crashes", Integer, nullable=False, default=0, server_default="0"),
     Column("stored", Integer, nullable=False, default=0, server_default="0"),
     Column("healing", Integer, nullable=False, default=0, server_default="0"),
@@ -309,7 +309,7 @@ resource = Table(
     Column("revision", Integer, nullable=False),
     Column("action", Text, nullable=False),
     Column("status", Text, nullable=False),
-    Column("reason", Words, nullable=False),
+    Column("reason", SafeText, nullable=False),
     Column("requires", Json, nullable=False),
     Column("properties", Sealed("resource.properties", always=False), nullable=False),
     Column("metadata", Sealed("resource.metadata", always=False)),
@@ -354,7 +354,7 @@ resource_observed = Table(
     Column("handle", Text, nullable=False),
     Column("presence", Text, nullable=False),
     Column("object", Sealed("resource_observed.object", always=False), nullable=False),
-    Column("reason", Words, nullable=False),
+    Column("reason", SafeText, nullable=False),
     Column("number", Integer, nullable=False),
     Column("seen_at", Double, nullable=False),
 )
@@ -410,7 +410,7 @@ event = Table(
     Column("type", Text, nullable=False),
     Column("action", Text, nullable=False),
     Column("status", Text, nullable=False),
-    Column("reason", Words, nullable=False),
+    Column("reason", SafeText, nullable=False),
     Column("at", Double, nullable=False),
     Index("ix_event_stack", "stack_id", "seq"),
     sqlite_autoincrement=True,
@@ -427,7 +427,7 @@ event_sink = Table(
     Column("due_at", Double, nullable=False, default=0.0),
     Column("failures", Integer, nullable=False, default=0),
     Column("failing_since", Double),
-    Column("reason", Words, nullable=False, default=""),
+    Column("reason", SafeText, nullable=False, default=""),
     Index("ix_event_sink_due_at", "due_at"),
 )
 """Who is told of the events of a root stack and of all nested in it. digest — of the settings; cursor — `seq` of the
@@ -486,7 +486,7 @@ snapshot = Table(
     Column("name", Text),
     Column("action", Text, nullable=False),
     Column("status", Text, nullable=False),
-    Column("reason", Words, nullable=False, default="", server_default=""),
+    Column("reason", SafeText, nullable=False, default="", server_default=""),
     Column("revision", Integer, nullable=False),
     Column("data", Sealed("snapshot.data")),
     Column("created_at", Double, nullable=False),

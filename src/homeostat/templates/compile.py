@@ -16,8 +16,8 @@ from homeostat.templates.definitions import (
 )
 from homeostat.templates.environments import shown_sinks
 from homeostat.templates.functions import condition_functions, ordinary_functions
-from homeostat.templates.hiding import Hidden
-from homeostat.templates.parameters import HIDDEN, Given, Parameter, resolve
+from homeostat.templates.hiding import HiddenValues
+from homeostat.templates.parameters import HIDDEN, GivenParameters, Parameter, resolve
 from homeostat.templates.parse import parse_environment, parse_template
 from homeostat.templates.registry import RESOURCES
 from homeostat.templates.snippets import Conditions, OutputReader, Reader
@@ -72,7 +72,7 @@ def compile_template(
     environment = parse_environment(environment)
     version = version_of(document)
     values = {**environment.get("parameters", {}), **(parameters or {})}
-    given = Given(
+    given = GivenParameters(
         parse_environment({"parameters": values})["parameters"],
         environment.get("parameter_defaults", {}),
     )
@@ -92,7 +92,7 @@ def _compiled(
     version: Version,
     document: Mapping[str, Any],
     environment: Mapping[str, Any],
-    given: Given,
+    given: GivenParameters,
     identity: Identity,
     context: Context,
 ) -> Compiled:
@@ -101,7 +101,7 @@ def _compiled(
     sections = dialect.read(document)
     check_types(sections["resources"], dialect)
     known = resolve(sections["parameters"], given, identity, version=version, strict=context.unknown is None)
-    with Hidden.of(known).refusals():
+    with HiddenValues.of(known).refusals():
         return _linked(version, document, sections, environment, given, known, context)
 
 
@@ -110,7 +110,7 @@ def _linked(
     document: Mapping[str, Any],
     sections: Mapping[str, Any],
     environment: Mapping[str, Any],
-    given: Given,
+    given: GivenParameters,
     known: Mapping[str, Parameter],
     context: Context,
 ) -> Compiled:

@@ -48,7 +48,7 @@ class Constraint:
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class ConstraintContext:
     """How constraints of one parameter are read.
 
     convert — brings an allowed value to the parameter's type; modulo — whether the version has that rule; match_s —
@@ -60,7 +60,7 @@ class Manner:
     match_s: float = patterns.MATCH_S
 
 
-def parse_constraint(entry: Any, parameter_type: str, manner: Manner) -> Constraint:
+def parse_constraint(entry: Any, parameter_type: str, manner: ConstraintContext) -> Constraint:
     """One entry of `constraints`. Fails: Rejected (InvalidSchemaError)."""
     if not isinstance(entry, dict):
         raise _wrong(f"Invalid parameter constraints, expected a mapping, got {entry!r}")
@@ -107,7 +107,7 @@ def _present(**wire: Any) -> dict[str, Any]:
     return {key: value for key, value in wire.items() if value is not None}
 
 
-def _range(value: Any, description: str, _manner: Manner) -> Constraint:
+def _range(value: Any, description: str, _manner: ConstraintContext) -> Constraint:
     low, high = _bounds(value, "range", (int, float))
 
     def check(number: Any) -> str | None:
@@ -117,7 +117,7 @@ def _range(value: Any, description: str, _manner: Manner) -> Constraint:
     return Constraint("range", description, _present(MinValue=low, MaxValue=high), check)
 
 
-def _length(value: Any, description: str, _manner: Manner) -> Constraint:
+def _length(value: Any, description: str, _manner: ConstraintContext) -> Constraint:
     low, high = _bounds(value, "length", int)
 
     def check(sized: Any) -> str | None:
@@ -130,7 +130,7 @@ def _length(value: Any, description: str, _manner: Manner) -> Constraint:
     return Constraint("length", description, _present(MinLength=low, MaxLength=high), check)
 
 
-def _modulo(value: Any, description: str, _manner: Manner) -> Constraint:
+def _modulo(value: Any, description: str, _manner: ConstraintContext) -> Constraint:
     if not isinstance(value, dict) or value.keys() != {"step", "offset"}:
         raise _wrong("A modulo constraint must be a map with step and offset")
     step, offset = (_numeric(value[key], f"{key} of a modulo constraint") for key in ("step", "offset"))
@@ -148,7 +148,7 @@ def _modulo(value: Any, description: str, _manner: Manner) -> Constraint:
     return Constraint("modulo", description, {"Step": step, "Offset": offset}, check)
 
 
-def _allowed_values(value: Any, description: str, manner: Manner) -> Constraint:
+def _allowed_values(value: Any, description: str, manner: ConstraintContext) -> Constraint:
     if not isinstance(value, list):
         raise _wrong(f"AllowedValues constraint must be a list, got {value!r}")
     allowed = set()
@@ -166,7 +166,7 @@ def _allowed_values(value: Any, description: str, manner: Manner) -> Constraint:
     return Constraint("allowed_values", description, {"AllowedValues": value}, check)
 
 
-def _allowed_pattern(value: Any, description: str, manner: Manner) -> Constraint:
+def _allowed_pattern(value: Any, description: str, manner: ConstraintContext) -> Constraint:
     if not isinstance(value, str):
         raise _wrong(f"AllowedPattern constraint must be a string, got {value!r}")
     try:
@@ -184,13 +184,13 @@ def _allowed_pattern(value: Any, description: str, manner: Manner) -> Constraint
     return Constraint("allowed_pattern", description, {"AllowedPattern": value}, check)
 
 
-def _custom(value: Any, description: str, _manner: Manner) -> Constraint:
+def _custom(value: Any, description: str, _manner: ConstraintContext) -> Constraint:
     if not isinstance(value, str):
         raise _wrong(f"The name of a custom constraint must be a string, got {value!r}")
     return Constraint("custom_constraint", description, {"CustomConstraint": value}, lambda _value: None, custom=value)
 
 
-_PARSERS: Mapping[str, Callable[[Any, str, Manner], Constraint]] = {
+_PARSERS: Mapping[str, Callable[[Any, str, ConstraintContext], Constraint]] = {
     "modulo": _modulo,
     "range": _range,
     "length": _length,

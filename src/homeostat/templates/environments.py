@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from homeostat.templates.hiding import Hidden
+from homeostat.templates.hiding import HiddenValues
 from homeostat.templates.parameters import HIDDEN
 from homeostat.templates.registry import Registry, child_entries
 
@@ -24,9 +24,9 @@ def as_said(environment: Environment) -> dict[str, Any]:
     return {name: content for name, content in environment.items() if name not in _OURS}
 
 
-def inherited(environment: Environment) -> Hidden:
+def inherited(environment: Environment) -> HiddenValues:
     """What is hidden in a stack since it is in those around it."""
-    return Hidden(frozenset(environment.get(INHERITED) or ()))
+    return HiddenValues(frozenset(environment.get(INHERITED) or ()))
 
 
 def shown_sinks(environment: Environment) -> list[Mapping[str, Any]]:

@@ -16,23 +16,23 @@ SHORT = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Hidden:
+class HiddenValues:
     """texts — hidden values, as texts."""
 
     texts: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, parameters: Mapping[str, Parameter]) -> "Hidden":
+    def of(cls, parameters: Mapping[str, Parameter]) -> "HiddenValues":
         """What the hidden ones among these hold."""
         return cls.within(each.value for each in parameters.values() if each.schema.hidden)
 
     @classmethod
-    def within(cls, values: Iterable[Any]) -> "Hidden":
+    def within(cls, values: Iterable[Any]) -> "HiddenValues":
         """All texts and numbers in trees of plain data."""
         return cls(frozenset(text for value in values for text in texts_in(value)) - {""})
 
-    def __or__(self, other: "Hidden") -> "Hidden":
-        return Hidden(self.texts | other.texts)
+    def __or__(self, other: "HiddenValues") -> "HiddenValues":
+        return HiddenValues(self.texts | other.texts)
 
     def is_hidden(self, value: Any) -> bool:
         """Is a text or number hidden, or has it a hidden text in it?"""
@@ -41,11 +41,11 @@ class Hidden:
         text = str(value)
         return text in self.texts or any(len(each) >= SHORT and each in text for each in self.texts)
 
-    def among(self, tree: Any) -> "Hidden":
+    def among(self, tree: Any) -> "HiddenValues":
         """Those that stand somewhere in a tree of plain data."""
         held = set(texts_in(tree))
         long = {each for each in self.texts - held if len(each) >= SHORT and any(each in text for text in held)}
-        return Hidden((self.texts & held) | long)
+        return HiddenValues((self.texts & held) | long)
 
     def plain(self, tree: Any) -> Any:
         """A tree of plain data with `HIDDEN` in the place of what is hidden."""

@@ -9,7 +9,7 @@ from typing import Any
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected, invalid
 from homeostat.templates import patterns
-from homeostat.templates.constraints import Constraint, Manner, parse_constraint
+from homeostat.templates.constraints import Constraint, ConstraintContext, parse_constraint
 from homeostat.templates.dialects import Pseudo
 from homeostat.templates.parse import check_bounds, parse_json
 from homeostat.templates.tree import UNKNOWN, holds
@@ -217,7 +217,7 @@ def _constraints(name: str, kind: str, entries: Any, version: str, match_s: floa
         raise _schema_error(name, f"Invalid parameter constraints, expected a list, got {entries!r}")
     # Of a list, each item is compared, and items are text.
     convert = as_string if kind == "comma_delimited_list" else TYPES[kind].convert
-    manner = Manner(convert, modulo=version >= "2017-02-24", match_s=match_s)
+    manner = ConstraintContext(convert, modulo=version >= "2017-02-24", match_s=match_s)
     try:
         return tuple(parse_constraint(entry, kind, manner) for entry in entries)
     except Rejected as error:
@@ -279,7 +279,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenParameters:
     """What the caller gave: values, and defaults for parameters of these names in any template of the stack."""
 
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -287,7 +287,7 @@ class Given:
 
 
 def resolve(
-    section: Mapping[str, Any], given: Given, identity: Identity, *, version: Version, strict: bool
+    section: Mapping[str, Any], given: GivenParameters, identity: Identity, *, version: Version, strict: bool
 ) -> dict[str, Parameter]:
     """Parameters by name: pseudo parameters first, then those declared.
 
@@ -329,7 +329,7 @@ def _pseudo(always: tuple[Pseudo, ...]) -> list[Parameter]:
     ]
 
 
-def _valued(schema: ParameterSchema, given: Given, strict: bool) -> Parameter:
+def _valued(schema: ParameterSchema, given: GivenParameters, strict: bool) -> Parameter:
     value = given.values.get(schema.name)
     common = given.defaults.get(schema.name)
     default = schema.default if common is None else common

@@ -16,7 +16,7 @@ SECTIONS = ("resource_registry", "parameter_defaults")
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class SharedEnvironment:
     """resource_registry, parameter_defaults — of all files, later ones winning; files — texts of the templates."""
 
     resource_registry: Mapping[str, Any] = field(default_factory=dict)
@@ -29,7 +29,7 @@ class Shared:
         return {SHARED: content} if content else {}
 
 
-def shared_of_texts(texts: Mapping[str, str]) -> Shared:
+def shared_of_texts(texts: Mapping[str, str]) -> SharedEnvironment:
     """Of environments as texts by name, in their order; the templates that they name are still to be read.
 
     Fails: Rejected naming the text.
@@ -46,4 +46,4 @@ def shared_of_texts(texts: Mapping[str, str]) -> Shared:
         check_registry(section)
         registry = without_nulls({**registry, **section})
         defaults |= environment.get("parameter_defaults", {})
-    return Shared(registry, defaults)
+    return SharedEnvironment(registry, defaults)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from homeostat.model.errors import invalid
-from homeostat.templates.weights import Overweight, weight
+from homeostat.templates.weights import TooHeavy, weight
 
 Path = tuple[str | int, ...]
 
@@ -103,14 +103,14 @@ class Allowance:
         if self._open:
             self._left -= size
             if self._left < 0:
-                raise Overweight(f"the functions of the template make more than {MADE_MAX} values and characters")
+                raise TooHeavy(f"the functions of the template make more than {MADE_MAX} values and characters")
 
     def take(self, value: Any) -> Any:
         """The same value, which weighs something. Fails: Overweight when all is spent, ValueError when it is deep."""
         if self._open:
             try:
                 self.spend(weight(value, self._left))
-            except Overweight:
+            except TooHeavy:
                 self.spend(MADE_MAX)
         return value
 
@@ -222,7 +222,7 @@ def is_dynamic(tree: Any) -> bool:
     return isinstance(tree, _DYNAMIC)
 
 
-class Weighing:
+class WeighedScope:
     """A scope together with what functions may still give: those of one resource or output, or of several together.
 
     most — weight of all that they may give, `VALUE_MAX` by default.
@@ -239,8 +239,8 @@ class Weighing:
         """The same value. Fails: ValueError when it is too much, with all that came before."""
         try:
             self._left -= weight(value, self._left)
-        except Overweight as error:
-            raise Overweight(f"the values that functions give here weigh more than {self._most}") from error
+        except TooHeavy as error:
+            raise TooHeavy(f"the values that functions give here weigh more than {self._most}") from error
         return value
 
 
@@ -252,10 +252,10 @@ def evaluate(tree: Any, scope: Scope) -> Any:
     """
     if not is_dynamic(tree):
         return tree
-    return _evaluated(tree, scope if isinstance(scope, Weighing) else Weighing(scope))
+    return _evaluated(tree, scope if isinstance(scope, WeighedScope) else WeighedScope(scope))
 
 
-def _evaluated(tree: Any, scope: Weighing) -> Any:
+def _evaluated(tree: Any, scope: WeighedScope) -> Any:
     kind = type(tree)
     if kind is DynamicMap:
         return {key: _evaluated(value, scope) for key, value in tree.items()}

@@ -18,7 +18,7 @@ class Unacceptable(ValueError):
     other wrong values wait until somebody asks for the output."""
 
 
-class Overweight(Unacceptable):
+class TooHeavy(Unacceptable):
     """A value weighs more than it may."""
 
 
@@ -43,7 +43,7 @@ def weight(tree: Any, most: int) -> int:
             elif isinstance(value, list | tuple):
                 below.extend(value)
             if total + VALUE_WEIGHT * len(below) > most:
-                raise Overweight(f"values and characters are more than {most}")
+                raise TooHeavy(f"values and characters are more than {most}")
         level, depth = below, depth + 1
     return total
 

@@ -6,16 +6,16 @@ from typing import Any
 
 from sqlalchemy import case, func, select
 
-from homeostat.api.services.stacks import Intake, Intent, Quotas
+from homeostat.api.services.stacks import Quotas, StackRequest, StackService
 from homeostat.clock import Entropy
 from homeostat.clouds import port
-from homeostat.clouds.port import Answer, Change, Cloud, Operation, Sighting
-from homeostat.convergence.executor import Performer
+from homeostat.clouds.port import Answer, Change, ChangeNotice, Cloud, Operation
+from homeostat.convergence.executor import StepExecutor
 from homeostat.convergence.jobs.board import ShardBoard, ShardJob
 from homeostat.convergence.jobs.conductor import run_pass
-from homeostat.convergence.nested_stacks import Children
+from homeostat.convergence.nested_stacks import NestedStacks
 from homeostat.convergence.observer import Observer
-from homeostat.convergence.reconciler import Limits, Passes
+from homeostat.convergence.reconciler import Limits, Reconciler
 from homeostat.model.errors import Uncertain
 from homeostat.model.observed import Observation
 from homeostat.model.status import Status, joined
@@ -114,7 +114,7 @@ class StruckCloud:
     def resolve(self, kind: str, names: Sequence[str]) -> list[str | None]:
         return self._cloud.resolve(kind, names)
 
-    def create(self, kind: str, intents: Sequence[port.Intent]) -> list[Answer]:
+    def create(self, kind: str, intents: Sequence[port.Creation]) -> list[Answer]:
         self.tokens |= {(kind, intent.token) for intent in intents}
         return self._acted("create", kind, lambda: self._cloud.create(kind, intents))
 
@@ -127,7 +127,7 @@ class StruckCloud:
     def operate(self, kind: str, operations: Sequence[Operation]) -> list[Answer]:
         return self._acted("operate", kind, lambda: self._cloud.operate(kind, operations))
 
-    def watch(self, stop: Callable[[], bool]) -> Iterator[Sighting]:
+    def watch(self, stop: Callable[[], bool]) -> Iterator[ChangeNotice]:
         return self._cloud.watch(stop)
 
     def close(self) -> None:
@@ -156,10 +156,10 @@ class Bench:
         entropy = Entropy(lambda size: next(numbers).to_bytes(size, "big"))
         limits = Limits(lease_s=LEASE_S, slice_s=1e9)
         clouds = self._of_project
-        self.intake = Intake(self.db, entropy, Quotas())
-        children = Children(self.db, self.clock, entropy, limits.stack_timeout_s)
-        performer = Performer(clouds, children, self.clock, entropy)
-        self._passes = Passes(self.db, clouds, performer, children, self.clock, entropy.keys(), limits)
+        self.intake = StackService(self.db, entropy, Quotas())
+        children = NestedStacks(self.db, self.clock, entropy, limits.stack_timeout_s)
+        performer = StepExecutor(clouds, children, self.clock, entropy)
+        self._passes = Reconciler(self.db, clouds, performer, children, self.clock, entropy.keys(), limits)
         self._observer = Observer(self.db, clouds, self.clock, limits.look_steady_s, limits.look_busy_s)
         self._board = ShardBoard("shards", {"database": self.db, "lease_s": LEASE_S})
 
@@ -178,8 +178,10 @@ class Bench:
     def delete(self, stack_id: str) -> None:
         self.intake.delete(stack_id)
 
-    def _intent(self, resources: Mapping[str, Any]) -> Intent:
-        return Intent({"heat_template_version": "2018-08-31", "resources": dict(resources)}, disable_rollback=True)
+    def _intent(self, resources: Mapping[str, Any]) -> StackRequest:
+        return StackRequest(
+            {"heat_template_version": "2018-08-31", "resources": dict(resources)}, disable_rollback=True
+        )
 
     # -- the service -------------------------------------------------------------------------------------------------
 

@@ -138,19 +138,19 @@ def _check(definition: Definition, entry: Document) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Adopted:
+class AdoptedRows:
     """Rows of a new stack. written — the same, written out: no time of a transaction goes into that."""
 
     rows: Sequence[Resource]
-    written: bulk.Encoded
+    written: bulk.EncodedRows
 
 
-def write_out(db: Database, rows: Sequence[Resource], *, secret: bool) -> Adopted:
+def write_out(db: Database, rows: Sequence[Resource], *, secret: bool) -> AdoptedRows:
     """secret — they may hold secrets."""
-    return Adopted(rows, shard_state.encode_new(db, rows, secret=secret))
+    return AdoptedRows(rows, shard_state.encode_new(db, rows, secret=secret))
 
 
-def add(db: Database, tx: Connection, project: str, adopted: Adopted) -> None:
+def add(db: Database, tx: Connection, project: str, adopted: AdoptedRows) -> None:
     """Store the rows of a new stack. Fails: Terminal when another resource has one of their things already."""
     if not adopted.rows:
         return

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Row
 
 from homeostat.builtin.cloud import RECORD, SIGNALS
 from homeostat.builtin.signals import handle_metadata
-from homeostat.desired.graphs import Definitions, template_text
+from homeostat.desired.graphs import DesiredGraphs, template_text
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, Seen, StackFacts
@@ -27,7 +27,7 @@ from homeostat.templates import environments
 Document = dict[str, Any]
 
 
-def document(tx: Connection, stack: Row[Any], graphs: Definitions) -> Document:
+def document(tx: Connection, stack: Row[Any], graphs: DesiredGraphs) -> Document:
     """The stack as it is, with all that is nested in it. stack — its row; graphs — that are known already."""
     said = views.described_revision(tx, stack.id) or stack.revision
     desired = stacks.desired_of(tx, stack.id, said)
@@ -52,7 +52,7 @@ def document(tx: Connection, stack: Row[Any], graphs: Definitions) -> Document:
 
 
 def _resources(
-    tx: Connection, stack: Row[Any], graph: Mapping[str, Definition], graphs: Definitions
+    tx: Connection, stack: Row[Any], graph: Mapping[str, Definition], graphs: DesiredGraphs
 ) -> dict[str, Document]:
     rows, seen = views.resources(tx, stack.id)
     by_name: dict[str, list[Resource]] = defaultdict(list)
@@ -86,7 +86,7 @@ def _unmade(definition: Definition) -> Document:
     return {"name": definition.name, "resource_id": None, "type": called, **state, "metadata": {}, "resource_data": {}}
 
 
-def _entry(tx: Connection, project: str, row: Resource, seen: Seen | None, graphs: Definitions) -> Document:
+def _entry(tx: Connection, project: str, row: Resource, seen: Seen | None, graphs: DesiredGraphs) -> Document:
     told = adoption_data.of(row) if row.action == Action.INIT else None
     if told is not None and "document" in told:
         return dict(told["document"])

@@ -11,7 +11,7 @@ from tests.component.running import Service
 from homeostat.api.access.auth import STACK_USER, Caller, with_implied
 from homeostat.api.access.enforcer import Policy
 from homeostat.api.http.app import create_app
-from homeostat.api.services.stacks import Intent
+from homeostat.api.services.stacks import StackRequest
 from homeostat.builtin import access_keys
 from homeostat.model.errors import Rejected
 from homeostat.resources.families.configs import CONFIG
@@ -97,13 +97,13 @@ class Neighbours:
     def create(self, project: str, resources: Mapping[str, Any], name: str = "more", **options: Any) -> str:
         """A stack of the project, made by somebody who may do everything."""
         template = {**TEMPLATE, "resources": resources, "outputs": {}}
-        stack_id = self.service.intake.create(project, None, name, Intent(template, **options))
+        stack_id = self.service.intake.create(project, None, name, StackRequest(template, **options))
         self.service.work()
         return stack_id
 
     def _furnish(self, project: str) -> Things:
         service, users = self.service, f"{project}-users"
-        stack_id = service.intake.create(project, "ada", "web", Intent(TEMPLATE))
+        stack_id = service.intake.create(project, "ada", "web", StackRequest(TEMPLATE))
         service.work()
         config, deployed = (_config(project, each) for each in ("config", "deployed"))
         with service.db.write() as tx:

@@ -14,7 +14,7 @@ from keystoneclient.contrib.ec2.utils import Ec2Signer
 
 from homeostat.api.cloudformation.errors import Refused
 from homeostat.api.cloudformation.parameters import Parameters, read_pairs
-from homeostat.api.cloudformation.signatures import SKEW_S, Claim, Sent, claim_of
+from homeostat.api.cloudformation.signatures import SKEW_S, Claim, SignedRequest, claim_of
 
 KEY, SECRET = "0123456789abcdef0123456789abcdef", "s3cret/with+odd=signs"
 URL = "http://Stacks.example:8004/v1/"
@@ -29,7 +29,7 @@ ODD = {
 }
 
 
-def sent_of(request: Any, body: bytes = b"") -> Sent:
+def sent_of(request: Any, body: bytes = b"") -> SignedRequest:
     """A request of botocore's, as a server gets it."""
     prepared = request.prepare()
     parts = urlsplit(prepared.url)
@@ -38,10 +38,10 @@ def sent_of(request: Any, body: bytes = b"") -> Sent:
     if not any(name == "host" for name, _ in headers):
         headers.append(("host", parts.netloc.lower()))
     form = read_pairs(body) if request.method == "POST" else ()
-    return Sent(request.method, parts.path, read_pairs(parts.query.encode()), form, headers, body)
+    return SignedRequest(request.method, parts.path, read_pairs(parts.query.encode()), form, headers, body)
 
 
-def v4(method: str, parameters: dict[str, str]) -> Sent:
+def v4(method: str, parameters: dict[str, str]) -> SignedRequest:
     signer = auth.SigV4Auth(Credentials(KEY, SECRET), "cloudformation", "nowhere")
     if method == "GET":
         request = AWSRequest("GET", f"{URL}?{urlencode(parameters, quote_via=quote)}")
@@ -54,7 +54,7 @@ def v4(method: str, parameters: dict[str, str]) -> Sent:
     return sent_of(request, body)
 
 
-def v4_presigned(method: str, parameters: dict[str, str]) -> Sent:
+def v4_presigned(method: str, parameters: dict[str, str]) -> SignedRequest:
     """The body of a presigned POST is empty: its parameters are in the address."""
     request = AWSRequest(method, f"{URL}?{urlencode(parameters, quote_via=quote)}")
     auth.SigV4QueryAuth(Credentials(KEY, SECRET), "cloudformation", "nowhere", expires=60).add_auth(request)
@@ -70,19 +70,19 @@ def signed_v2(access_key: str, secret: str, method: str, url: str, parameters: d
     return given
 
 
-def v2(method: str, parameters: dict[str, str]) -> Sent:
+def v2(method: str, parameters: dict[str, str]) -> SignedRequest:
     encoded = urlencode(signed_v2(KEY, SECRET, method, URL.lower(), parameters))
     if method == "GET":
         return sent_of(AWSRequest("GET", f"{URL.lower()}?{encoded}"))
     return sent_of(AWSRequest("POST", URL.lower()), encoded.encode())
 
 
-def agents(method: str, parameters: dict[str, str]) -> Sent:
+def agents(method: str, parameters: dict[str, str]) -> SignedRequest:
     """As os-collect-config does it: without a time."""
     given = {**parameters, "AWSAccessKeyId": KEY, "SignatureVersion": "2"}
     host = urlsplit(URL.lower()).netloc
     given["Signature"] = Ec2Signer(SECRET).generate({"params": given, "verb": method, "host": host, "path": "/v1/"})
-    return Sent(method, "/v1/", read_pairs(urlencode(given).encode()), (), [("host", host)])
+    return SignedRequest(method, "/v1/", read_pairs(urlencode(given).encode()), (), [("host", host)])
 
 
 SIGNERS = [v4, v4_presigned, v2, agents]
@@ -90,7 +90,7 @@ signers = pytest.mark.parametrize("sign", SIGNERS, ids=lambda each: each.__name_
 methods = pytest.mark.parametrize("method", ["GET", "POST"])
 
 
-def claimed(sent: Sent) -> Claim:
+def claimed(sent: SignedRequest) -> Claim:
     claim = claim_of(sent)
     assert claim is not None
     return claim
@@ -102,7 +102,7 @@ def now() -> float:
 
 @signers
 @methods
-def test_genuine_signatures_fit(sign: Callable[..., Sent], method: str) -> None:
+def test_genuine_signatures_fit(sign: Callable[..., SignedRequest], method: str) -> None:
     sent = sign(method, ODD)
     claim = claimed(sent)
     assert claim.access_key == KEY
@@ -116,7 +116,7 @@ def test_genuine_signatures_fit(sign: Callable[..., Sent], method: str) -> None:
 @signers
 @methods
 @pytest.mark.parametrize("change", ["method", "path", "host", "value", "name", "more", "less", "signature"])
-def test_what_was_changed_on_the_way_does_not_fit(sign: Callable[..., Sent], method: str, change: str) -> None:
+def test_what_was_changed_on_the_way_does_not_fit(sign: Callable[..., SignedRequest], method: str, change: str) -> None:
     sent = sign(method, ODD)
     where = "form" if any(name == "a" for name, _ in sent.form) else "query"
     pairs = list(getattr(sent, where))
@@ -150,7 +150,7 @@ def test_what_was_changed_on_the_way_does_not_fit(sign: Callable[..., Sent], met
 
 
 @pytest.mark.parametrize("sign", [v4, v2], ids=lambda each: each.__name__)
-def test_old_requests_and_those_of_the_future(sign: Callable[..., Sent]) -> None:
+def test_old_requests_and_those_of_the_future(sign: Callable[..., SignedRequest]) -> None:
     claim = claimed(sign("GET", ODD))
     for off_s in (-SKEW_S + 60, SKEW_S - 60):
         claim.check_time(now() + off_s)
@@ -217,8 +217,8 @@ def test_a_date_in_another_header() -> None:
 
 
 def test_what_is_not_signed() -> None:
-    assert claim_of(Sent("GET", "/v1/", list(ODD.items()))) is None
-    assert claim_of(Sent("GET", "/v1/", (), (), [("authorization", "Basic eDp5")])) is None
+    assert claim_of(SignedRequest("GET", "/v1/", list(ODD.items()))) is None
+    assert claim_of(SignedRequest("GET", "/v1/", (), (), [("authorization", "Basic eDp5")])) is None
 
 
 DATE = "20260131T235959Z"
@@ -246,7 +246,7 @@ GOOD = f"Credential={KEY}/{SCOPE}, SignedHeaders=host;x-amz-date, Signature=00"
 def test_headers_that_are_wrong(authorization: str, more: dict[str, str], code: str) -> None:
     headers = {"host": "h", "x-amz-date": DATE, "authorization": f"AWS4-HMAC-SHA256 {authorization}", **more}
     with pytest.raises(Refused) as caught:
-        claim_of(Sent("GET", "/v1/", (), (), list(headers.items())))
+        claim_of(SignedRequest("GET", "/v1/", (), (), list(headers.items())))
     assert caught.value.code == code
 
 
@@ -267,7 +267,7 @@ def test_headers_that_are_wrong(authorization: str, more: dict[str, str], code: 
 )
 def test_addresses_that_are_wrong(query: str, code: str) -> None:
     with pytest.raises(Refused) as caught:
-        claim_of(Sent("GET", "/v1/", parse_qsl(query), (), [("host", "h")]))
+        claim_of(SignedRequest("GET", "/v1/", parse_qsl(query), (), [("host", "h")]))
     assert caught.value.code == code
 
 

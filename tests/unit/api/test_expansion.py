@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from homeostat.api.services import remote_templates, validation
-from homeostat.api.services.prerequisites import Needs
+from homeostat.api.services.prerequisites import Requirements
 from homeostat.api.services.remote_templates import with_fetched
-from homeostat.api.services.validation import Bounds, Expansion, check
+from homeostat.api.services.validation import Expansion, ExpansionLimits, check
 from homeostat.desired.graphs import compile_desired
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
@@ -31,8 +31,10 @@ def wide(width: int, depth: int) -> Desired:
     return Desired("template", alike(kinds[0], width), files=files)
 
 
-def checked(desired: Desired, bounds: Bounds = Bounds(resources_max=1_000_000)) -> tuple[Needs, Expansion]:
-    expansion, needs = Expansion(bounds), Needs()
+def checked(
+    desired: Desired, bounds: ExpansionLimits = ExpansionLimits(resources_max=1_000_000)
+) -> tuple[Requirements, Expansion]:
+    expansion, needs = Expansion(bounds), Requirements()
     check(compile_desired(desired, ME, allowance=expansion.allowance), desired, needs=needs, expansion=expansion)
     return needs, expansion
 
@@ -96,7 +98,7 @@ def test_members_of_groups_count_with_what_is_in_them(group: dict[str, Any], siz
     needs, _ = checked(desired)
     assert needs.resources == 1 + size * 10 + (1 if "Chain" in group["type"] else 0)
     with pytest.raises(Rejected, match=r"has .* resources or more, at most 20"):
-        checked(desired, Bounds(resources_max=20))
+        checked(desired, ExpansionLimits(resources_max=20))
 
 
 def test_nested_templates_that_all_differ_are_bounded_too() -> None:
@@ -113,7 +115,7 @@ def test_nested_templates_that_all_differ_are_bounded_too() -> None:
         template = {"heat_template_version": "2018-08-31", "parameters": parameters, "resources": resources}
         files[f"{level}.yaml"] = str(template)
     with pytest.raises(Rejected, match=r"have more than 2000 resources together: .* --expanded-max"):
-        checked(Desired("template", alike("0.yaml", 1), files=files), Bounds(1_000_000, expanded_max=2000))
+        checked(Desired("template", alike("0.yaml", 1), files=files), ExpansionLimits(1_000_000, expanded_max=2000))
 
 
 def test_functions_of_all_nested_templates_share_one_allowance(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 from fastapi.routing import APIRoute
 
 from homeostat.api.http.context import HEAVY
-from homeostat.api.http.heavy_requests import TURN_S, Attention, Gone, Places
+from homeostat.api.http.heavy_requests import TURN_S, ClientGone, ClientWatch, HeavyRequests
 from homeostat.api.orchestration import snapshots
 from homeostat.model.errors import TooManyRequests, Transient
 
@@ -17,14 +17,14 @@ from homeostat.model.errors import TooManyRequests, Transient
 class Client:
     """One request. It works until it is told to end."""
 
-    def __init__(self, places: Places, project: str, log: list[str] | None = None, name: str = "") -> None:
+    def __init__(self, places: HeavyRequests, project: str, log: list[str] | None = None, name: str = "") -> None:
         self._places = places
         self._project = project
         self._log = [] if log is None else log
         self._name = name or project
         self._hung_up = asyncio.Event()
         self._end = asyncio.Event()
-        self.attention = Attention()
+        self.attention = ClientWatch()
         self.works = False
         self.task = asyncio.ensure_future(self._ask())
 
@@ -60,7 +60,7 @@ def run(story: Callable[[], Awaitable[None]]) -> None:
 
 def test_one_project_leaves_places_for_the_others() -> None:
     async def story() -> None:
-        places = Places(4)
+        places = HeavyRequests(4)
         greedy = [Client(places, "greedy") for _ in range(12)]
         await settled()
         assert sum(each.works for each in greedy) == 2
@@ -77,7 +77,7 @@ def test_threads_take_short_turns_while_a_place_is_taken() -> None:
 
     async def story() -> None:
         usual = sys.getswitchinterval()
-        places = Places(4)
+        places = HeavyRequests(4)
         one, other = Client(places, "a"), Client(places, "b")
         await settled()
         assert sys.getswitchinterval() == pytest.approx(TURN_S)
@@ -92,7 +92,7 @@ def test_threads_take_short_turns_while_a_place_is_taken() -> None:
 
 def test_waiting_projects_take_turns() -> None:
     async def story() -> None:
-        places, order = Places(1), list[str]()
+        places, order = HeavyRequests(1), list[str]()
         first = Client(places, "a")
         await settled()
         waiting = [Client(places, "a", order, f"a{n}") for n in range(3)]
@@ -110,7 +110,7 @@ def test_waiting_projects_take_turns() -> None:
 
 def test_too_many_that_wait_are_refused_and_told_when_to_come_again() -> None:
     async def story() -> None:
-        places = Places(1, waiting_max=2)
+        places = HeavyRequests(1, waiting_max=2)
         there = [Client(places, "a") for _ in range(3)]
         await settled()
         with pytest.raises(TooManyRequests, match="2 requests of this project") as caught:
@@ -124,7 +124,7 @@ def test_too_many_that_wait_are_refused_and_told_when_to_come_again() -> None:
 
 def test_who_waits_too_long_is_told_so_and_takes_no_place() -> None:
     async def story() -> None:
-        places = Places(1, patience_s=0.01)
+        places = HeavyRequests(1, patience_s=0.01)
         first = Client(places, "a")
         await settled()
         with pytest.raises(Transient, match="all places"):
@@ -140,11 +140,11 @@ def test_who_waits_too_long_is_told_so_and_takes_no_place() -> None:
 
 def test_who_hangs_up_stops_waiting() -> None:
     async def story() -> None:
-        places = Places(1)
+        places = HeavyRequests(1)
         first, second = Client(places, "a"), Client(places, "b")
         await settled()
         second.hang_up()
-        with pytest.raises(Gone):
+        with pytest.raises(ClientGone):
             await second.task
         await first.end()
         third = Client(places, "c")
@@ -157,12 +157,12 @@ def test_who_hangs_up_stops_waiting() -> None:
 
 def test_work_for_one_who_hangs_up_is_told_so() -> None:
     async def story() -> None:
-        client = Client(Places(1), "a")
+        client = Client(HeavyRequests(1), "a")
         await settled()
         client.attention.check()
         client.hang_up()
         await settled()
-        with pytest.raises(Gone):
+        with pytest.raises(ClientGone):
             client.attention.check()
         await client.end()
 
@@ -173,7 +173,7 @@ def test_a_place_comes_back_however_the_request_ends() -> None:
     """Also where it is cancelled just when it has been given its place."""
 
     async def story() -> None:
-        places = Places(1)
+        places = HeavyRequests(1)
         for _ in range(3):
             first, second = Client(places, "a"), Client(places, "b")
             await settled()

@@ -1,7 +1,7 @@
 import pytest
 
 from homeostat.api.http import rate_limits
-from homeostat.api.http.rate_limits import Buckets
+from homeostat.api.http.rate_limits import TokenBuckets
 from homeostat.model.errors import TooManyRequests
 from homeostat.model.rates import Rate, read_rate
 
@@ -16,7 +16,7 @@ class Clock:
 
 def test_as_many_as_at_once_then_at_the_rate() -> None:
     clock = Clock()
-    buckets = Buckets(Rate(2.0, 3), clock)
+    buckets = TokenBuckets(Rate(2.0, 3), clock)
     for _ in range(3):
         buckets.take("p", "ann")
     with pytest.raises(TooManyRequests) as refused:
@@ -35,7 +35,7 @@ def test_as_many_as_at_once_then_at_the_rate() -> None:
 
 
 def test_each_caller_and_project_has_its_own() -> None:
-    buckets = Buckets(Rate(1.0, 1), Clock())
+    buckets = TokenBuckets(Rate(1.0, 1), Clock())
     for key in (("p", "ann"), ("p", "bob"), ("q", "ann"), ("p", None)):
         buckets.take(*key)
         with pytest.raises(TooManyRequests):
@@ -43,7 +43,7 @@ def test_each_caller_and_project_has_its_own() -> None:
 
 
 def test_no_rate_no_limit() -> None:
-    buckets = Buckets(None, Clock())
+    buckets = TokenBuckets(None, Clock())
     for _ in range(1000):
         buckets.take("p")
     assert len(buckets) == 0
@@ -53,7 +53,7 @@ def test_buckets_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither where they are full again, nor where everybody asks at once."""
     monkeypatch.setattr(rate_limits, "BUCKETS_MAX", 8)
     clock = Clock()
-    buckets = Buckets(Rate(1.0, 5), clock)
+    buckets = TokenBuckets(Rate(1.0, 5), clock)
     for number in range(100):
         buckets.take(number)
         assert len(buckets) <= 8

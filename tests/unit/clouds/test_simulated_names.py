@@ -4,7 +4,7 @@ import pytest
 from tests.simulation.actors import VirtualClock
 
 from homeostat.clouds.joined import JoinedCloud
-from homeostat.clouds.port import Intent
+from homeostat.clouds.port import Creation
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.clouds.simulated.cloud import Faults, Weather
 from homeostat.model.errors import Rejected, Transient
@@ -20,9 +20,9 @@ def test_every_name_is_taken_unless_the_catalogue_lists_the_kind() -> None:
 def test_what_was_made_is_found_by_name_and_by_id() -> None:
     cloud = SimulatedCloud(VirtualClock().now)
     cloud.catalogue["network"] = ()
-    cloud.create("network", [Intent("a", {"name": "lan"})])
+    cloud.create("network", [Creation("a", {"name": "lan"})])
     assert cloud.resolve("network", ["lan", "network-1", "wan"]) == ["network-1", "network-1", None]
-    cloud.create("network", [Intent("b", {"name": "lan"})])
+    cloud.create("network", [Creation("b", {"name": "lan"})])
     with pytest.raises(Rejected, match=r"Multiple physical resources were found with name \(lan\)"):
         cloud.resolve("network", ["lan"])
     cloud.delete("network", ["network-1", "network-2"])

@@ -5,15 +5,15 @@ from typing import Any
 import pytest
 from tests.unit.planner.worlds import NOW, SERVER, TEST, VOLUME, row, seen, unanswered, wanted, world
 
-from homeostat.planner.report.estimate import By, Chain, Estimate, Happened, critical_path, medians, time_left
-from homeostat.planner.report.explain import Standing, explain
+from homeostat.planner.report.estimate import By, Chain, Estimate, ResourceEvent, critical_path, medians, time_left
+from homeostat.planner.report.explain import ShardStatus, explain
 
-DUE = Standing(NOW - 60.0, wake_at=NOW - 1.0)
+DUE = ShardStatus(NOW - 60.0, wake_at=NOW - 1.0)
 TOOK = {(SERVER, "CREATE"): 30.0, (VOLUME, "CREATE"): 10.0, (SERVER, "DELETE"): 4.0}
 
 
-def happened(key: str, action: str, *told: tuple[str, float], type: str = SERVER) -> list[Happened]:
-    return [Happened(key, type, action, status, at) for status, at in told]
+def happened(key: str, action: str, *told: tuple[str, float], type: str = SERVER) -> list[ResourceEvent]:
+    return [ResourceEvent(key, type, action, status, at) for status, at in told]
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def happened(key: str, action: str, *told: tuple[str, float], type: str = SERVER
         ),
     ],
 )
-def test_what_took_how_long(events: list[Happened], expected: dict[Any, float]) -> None:
+def test_what_took_how_long(events: list[ResourceEvent], expected: dict[Any, float]) -> None:
     assert medians(events) == expected
 
 

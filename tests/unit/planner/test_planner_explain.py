@@ -24,10 +24,10 @@ from tests.unit.planner.worlds import (
 from homeostat.model.plan import RELEASED_BY, Why
 from homeostat.model.world import Brake, World
 from homeostat.planner.policies.healing import ALL_GONE, CONSENT
-from homeostat.planner.report.explain import Explanation, Standing, explain, explain_stack, with_pause
+from homeostat.planner.report.explain import Explanation, ShardStatus, explain, explain_stack, with_pause
 
 BEGUN = NOW - 60.0
-DUE = Standing(BEGUN, wake_at=NOW - 2.0, observe_at=NOW + 1.0)
+DUE = ShardStatus(BEGUN, wake_at=NOW - 2.0, observe_at=NOW + 1.0)
 REVISED: dict[str, Any] = {"revision": 2, "action": "UPDATE", "settled_revision": 1}
 ASKED = row("a", state="CREATE_IN_PROGRESS", token="t", handle="", acted_at=None, updated_at=NOW - 7)
 BUILDING = row("a", state="CREATE_IN_PROGRESS", updated_at=NOW - 7)
@@ -64,7 +64,7 @@ def told(each: Explanation) -> tuple[Any, ...]:
 AT_REST: dict[str, Any] = {"status": "COMPLETE", "settled_revision": 1, "complete_revision": 1}
 ASKING: dict[str, Any] = {**AT_REST, "brake": Brake(policy="ask")}
 BRAKED = "of its stack are being healed, and no more are at a time"
-CASES: dict[str, tuple[World, Standing, tuple[Any, ...]]] = {
+CASES: dict[str, tuple[World, ShardStatus, tuple[Any, ...]]] = {
     "it requires what is not done": (
         world(two(), [BUILDING], {"a1": seen("building")}),
         DUE,
@@ -120,7 +120,7 @@ CASES: dict[str, tuple[World, Standing, tuple[Any, ...]]] = {
     ),
     "the cloud does not answer": (
         world([wanted("a")], [BUILDING], {"a1": seen("building")}, looked_at=NOW - 40, blind="connection refused"),
-        Standing(BEGUN, observe_at=NOW + 1),
+        ShardStatus(BEGUN, observe_at=NOW + 1),
         ("a", Why.UNSEEN, (), "connection refused", 40.0, None, "look", 1.0),
     ),
     "another one failed": (
@@ -156,12 +156,12 @@ CASES: dict[str, tuple[World, Standing, tuple[Any, ...]]] = {
     ),
     "a worker is at it": (
         world([wanted("a")]),
-        Standing(BEGUN, wake_at=NOW - 2, held=True),
+        ShardStatus(BEGUN, wake_at=NOW - 2, held=True),
         ("a", Why.TURN, (), "a worker has its shard now", 2.0, None, "create", -2.0),
     ),
     "the cloud has not answered": (
         world([wanted("a")], [ASKED]),
-        Standing(BEGUN, wake_at=NOW - 2, held=True),
+        ShardStatus(BEGUN, wake_at=NOW - 2, held=True),
         (
             "a",
             Why.ANSWER,
@@ -175,22 +175,22 @@ CASES: dict[str, tuple[World, Standing, tuple[Any, ...]]] = {
     ),
     "its shard sleeps": (
         world([wanted("a")]),
-        Standing(BEGUN, wake_at=NOW + 4),
+        ShardStatus(BEGUN, wake_at=NOW + 4),
         ("a", Why.TURN, (), "its shard is not due yet", None, 4.0, "create", 4.0),
     ),
     "nobody works": (
         world([wanted("a")]),
-        Standing(BEGUN, wake_at=NOW - 50, manned=False),
+        ShardStatus(BEGUN, wake_at=NOW - 50, manned=False),
         ("a", Why.NO_WORKER, (), "no worker is alive", 50.0, None, "create", -50.0),
     ),
     "nobody works, for a moment": (
         world([wanted("a")]),
-        Standing(BEGUN, wake_at=NOW - 1, manned=False),
+        ShardStatus(BEGUN, wake_at=NOW - 1, manned=False),
         ("a", Why.TURN, (), "its shard is due", 1.0, None, "create", -1.0),
     ),
     "our own mistake": (
         world([wanted("a")]),
-        Standing(BEGUN, wake_at=NOW + 20, aside="KeyError('x')"),
+        ShardStatus(BEGUN, wake_at=NOW + 20, aside="KeyError('x')"),
         ("a", Why.SET_ASIDE, (), "KeyError('x')", 60.0, 20.0, "create", 20.0),
     ),
     "it stops before its creation": (

@@ -9,7 +9,7 @@ from tests.component.running import Service
 from tests.unit.plugins import lamps
 from tests.unit.plugins.lamps import SHOP, Shop, known, lamp, service
 
-from homeostat.api.services.actions import Asks
+from homeostat.api.services.actions import StackActions
 from homeostat.model.errors import Rejected
 from homeostat.plugins import exception, resource
 from homeostat.store import schema
@@ -222,7 +222,7 @@ def test_handlers_suspend_resume_lock_and_unlock(shop: Shop) -> None:
         stack_id = there.create({"safe": {"type": "Example::Safe", "properties": {"watts": 1}}, "lamp": lamp()})
         there.rest()
         shop.calls.clear()
-        asks = Asks(there.db, 3600.0)
+        asks = StackActions(there.db, 3600.0)
         lock = {"level": "all", "owner": None, "owner_id": None, "reason": None, "at": 0.0, "expires_at": None}
         acts = {
             "SUSPEND": lambda: asks.suspend(stack_id),
@@ -243,7 +243,7 @@ def test_handlers_suspend_resume_lock_and_unlock(shop: Shop) -> None:
 def test_signals_are_ignored_in_a_locked_stack_and_refused_in_a_suspended_one(there: Service, shop: Shop) -> None:
     stack_id = there.create({"lamp": lamp()})
     there.rest()
-    asks = Asks(there.db, 3600.0)
+    asks = StackActions(there.db, 3600.0)
     lock = {"level": "stacks", "owner": "ann", "owner_id": None, "reason": "disks", "at": 0.0, "expires_at": None}
     asks.lock(stack_id, lock, lambda _: True)
     there.rest()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.waiting import PATIENCE_S, until
 
-from homeostat.clouds.port import Change, Intent
+from homeostat.clouds.port import Change, Creation
 from homeostat.model.errors import Transient
 from homeostat.model.observed import Observation, Presence
 from homeostat.plugins import resource
@@ -76,8 +76,8 @@ def cloud(tmp_path: Any, clock: Clock) -> Iterator[HandledCloud]:
     db.close()
 
 
-def intent(token: str = "row-1") -> Intent:
-    return Intent(token, {"properties": {}, "physical_name": "web-slow-row"})
+def intent(token: str = "row-1") -> Creation:
+    return Creation(token, {"properties": {}, "physical_name": "web-slow-row"})
 
 
 def create(cloud: HandledCloud) -> Observation:

@@ -13,7 +13,7 @@ from tests.component.running import PROJECT, Service
 
 from docs import examples, type_pages
 from homeostat.builtin.server_agents import OWN
-from homeostat.clouds.port import Answer, Change, Intent
+from homeostat.clouds.port import Answer, Change, Creation
 from homeostat.clouds.simulated import SimulatedCloud, Weather
 from homeostat.model.errors import Rejected
 from homeostat.model.observed import Observation, Presence
@@ -112,7 +112,7 @@ class Watched(SimulatedCloud):
         super().__init__(now, Weather(build_s=2.0, delete_s=1.0))
         self.calls: list[str] = []
 
-    def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
+    def create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:
         self.calls += [f"create {kind}"] * len(intents)
         return super().create(kind, intents)
 

@@ -8,7 +8,7 @@ import pytest
 
 from homeostat.clouds.installed import installed_clouds
 from homeostat.clouds.joined import JoinedCloud
-from homeostat.clouds.port import Intent
+from homeostat.clouds.port import Creation
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.model.errors import Rejected, Transient
 from homeostat.notifications.sinks import Sinks, installed_sinks
@@ -122,8 +122,8 @@ def test_the_cloud_of_a_package_serves_its_own_kinds_only(packages: Path) -> Non
     assert found.of("p") == [lamps], "one adapter a project"
     own = SimulatedCloud(lambda: 1.0)
     both = JoinedCloud(own, lamps)
-    both.create("lamp", [Intent("t", {"colour": "red"})])
-    both.create("server", [Intent("s", {})])
+    both.create("lamp", [Creation("t", {"colour": "red"})])
+    both.create("server", [Creation("s", {})])
     assert [list(each) for each in (lamps.things(), own.things())] == [["lamp-1"], ["server-1"]]  # type: ignore[attr-defined]
 
 

@@ -32,7 +32,7 @@ NO_FILE = "/nonexistent/policy.yaml"
 Place = tuple[str | int, ...]
 
 
-class Holding:
+class ActiveRules:
     """The rules that hold at one time, and what they were asked. said — the operator's, which override the defaults;
     typed — resource types that have a rule."""
 
@@ -75,7 +75,7 @@ class Policy:
         self._lock = threading.Lock()
         self._stamp = _stamp(path)
         self._looked_at = monotonic()
-        self._holding = Holding(read_policy(path) if path is not None else {}, old_defaults=old_defaults)
+        self._holding = ActiveRules(read_policy(path) if path is not None else {}, old_defaults=old_defaults)
 
     def allows(self, rule: str, caller: Caller, project: str) -> bool:
         """Does a rule allow this caller what it guards, in this project? Admins have the roles of their own project in
@@ -118,7 +118,7 @@ class Policy:
             if not self.may_use(type_name, caller, project):
                 raise forbidden(type_name)
 
-    def _current(self) -> Holding:
+    def _current(self) -> ActiveRules:
         now = self._monotonic()
         if self._path is None or now < self._looked_at + LOOK_S:
             return self._holding
@@ -128,7 +128,7 @@ class Policy:
                 stamp = _stamp(self._path)
                 if stamp != self._stamp:
                     self._stamp = stamp
-                    self._holding = Holding(read_policy(self._path), old_defaults=self._old_defaults)
+                    self._holding = ActiveRules(read_policy(self._path), old_defaults=self._old_defaults)
                     LOG.info("the policy file %s was read again", self._path)
             except (OSError, ValueError) as error:
                 LOG.error("the policy stays as it was: %s", error)

@@ -71,7 +71,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class RuleFamily:
     """Rules whose names begin alike."""
 
     prefix: str
@@ -93,7 +93,7 @@ ACTIONS = ("POST", "/stacks/{stack_name}/{stack_id}/actions")
 RESOURCE_ACTIONS = ("POST", "/stacks/{stack_name}/{stack_id}/resources/{resource_name}/actions")
 CFN = ("POST", "/v1/?Action=")
 FAMILIES = (
-    Family(
+    RuleFamily(
         "stacks",
         readers={
             "detail": "List stacks, as shown one by one.",
@@ -128,7 +128,7 @@ FAMILIES = (
             "restore_snapshot": "Restore a snapshot.",
         },
     ),
-    Family(
+    RuleFamily(
         "stacks",
         readers={
             "list_revisions": "List the revisions of a stack.",
@@ -139,7 +139,7 @@ FAMILIES = (
         members={"switch_convergence": "Switch continuous convergence."},
         ours=True,
     ),
-    Family(
+    RuleFamily(
         "actions",
         readers={"check": "Tell what is not as it should be; change nothing."},
         members={
@@ -152,7 +152,7 @@ FAMILIES = (
         },
         on=ACTIONS,
     ),
-    Family(
+    RuleFamily(
         "actions",
         readers={"observe": "Look at everything in a stack now."},
         members={
@@ -163,13 +163,13 @@ FAMILIES = (
         ours=True,
         on=ACTIONS,
     ),
-    Family(
+    RuleFamily(
         "resource",
         readers={"index": "List the resources of a stack.", "show": "Show a resource."},
         members={"mark_unhealthy": "Mark resources unhealthy or healthy."},
     ),
-    Family("resource", readers={"explain": "Explain why a resource is not at rest."}, ours=True),
-    Family(
+    RuleFamily("resource", readers={"explain": "Explain why a resource is not at rest."}, ours=True),
+    RuleFamily(
         "resource_actions",
         readers={"observe": "Look at a resource now."},
         members={
@@ -179,14 +179,14 @@ FAMILIES = (
         ours=True,
         on=RESOURCE_ACTIONS,
     ),
-    Family("events", readers={"index": "List events.", "show": "Show an event."}),
-    Family("build_info", readers={"build_info": "Show what is running."}),
-    Family(
+    RuleFamily("events", readers={"index": "List events.", "show": "Show an event."}),
+    RuleFamily("build_info", readers={"build_info": "Show what is running."}),
+    RuleFamily(
         "software_configs",
         readers={"index": "List software configs.", "show": "Show a software config."},
         members={"create": "Create a software config.", "delete": "Delete a software config."},
     ),
-    Family(
+    RuleFamily(
         "software_deployments",
         readers={"index": "List software deployments.", "show": "Show a software deployment."},
         members={
@@ -195,7 +195,7 @@ FAMILIES = (
             "delete": "Delete a software deployment.",
         },
     ),
-    Family(
+    RuleFamily(
         "cloudformation",
         readers={
             "ListStacks": "List stacks.",

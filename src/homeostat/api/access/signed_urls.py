@@ -12,7 +12,7 @@ from homeostat.api.http.context import Service, SignalBody
 from homeostat.api.http.faults import documented
 from homeostat.api.http.path_convertors import ANY_PATH
 from homeostat.api.http.responses import Json
-from homeostat.builtin.signals import Told
+from homeostat.builtin.signals import SignalOutcome
 
 ROUTER = APIRouter(prefix="/v1", tags=["signals"], responses=documented(400, 401, 403, 404, 405, 429, 500, 503))
 SIGNALS: dict[str, Any] = {"response_class": Xml, "responses": responses.documented("Taken.")}
@@ -50,7 +50,7 @@ def show_metadata(request: Request, arn: Arn) -> Response:
     return Json(service.signals.metadata("GET", request.scope["path"], dict(request.query_params)))
 
 
-def _told(request: Request, body: SignalBody) -> Told:
+def _told(request: Request, body: SignalBody) -> SignalOutcome:
     service: Service = request.app.state.service
     query = dict(request.query_params)
     return service.signals.signed(request.method, request.scope["path"], query, body)

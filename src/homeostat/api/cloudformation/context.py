@@ -8,8 +8,8 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from homeostat.api.cloudformation.parameters import Parameters
-from homeostat.api.http.context import Asked
-from homeostat.builtin.access_keys import Holder
+from homeostat.api.http.context import RequestContext
+from homeostat.builtin.access_keys import KeyHolder
 from homeostat.builtin.cloud import stack_arn
 from homeostat.model.errors import stack_not_found
 
@@ -17,12 +17,12 @@ _ARN = re.compile(r"arn:openstack:heat::([^:]*):stacks/([^/]+)/([^/]+)\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class ActionContext:
     """One request. holder — of the key of ours that it is signed with."""
 
-    ask: Asked
+    ask: RequestContext
     parameters: Parameters
-    holder: Holder | None = None
+    holder: KeyHolder | None = None
 
     def stack(self, tx: Connection, name: str | None = None) -> Row[Any]:
         """The stack of that name, id or ARN, by default of the parameter; a deleted one not by its name.
@@ -43,7 +43,7 @@ class Asking:
         return row
 
 
-Action = Callable[[Asking], Any]
+Action = Callable[[ActionContext], Any]
 """Gives the result: maps and lists of plain values, or a text."""
 
 

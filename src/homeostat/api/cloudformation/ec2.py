@@ -7,7 +7,7 @@ from typing import Any
 
 from homeostat.api.access.auth import Caller
 from homeostat.api.cloudformation.errors import Refused
-from homeostat.api.cloudformation.signatures import Sent
+from homeostat.api.cloudformation.signatures import SignedRequest
 from homeostat.clouds.identity.keystone import Keystone
 from homeostat.model.errors import Transient
 
@@ -23,7 +23,7 @@ class KeystoneEc2:
     def __init__(self, keystone: Keystone) -> None:
         self._keystone = keystone
 
-    def caller(self, sent: Sent, access_key: str, signature: str) -> Caller:
+    def caller(self, sent: SignedRequest, access_key: str, signature: str) -> Caller:
         """Whose request it is. Fails: Refused; Transient when Keystone does not answer, or not us."""
         body = {"ec2Credentials": credentials(sent, access_key, signature)}
         service = self._keystone.service
@@ -37,7 +37,7 @@ class KeystoneEc2:
         raise Transient("Keystone does not verify signatures for the service; its log says why.")
 
 
-def credentials(sent: Sent, access_key: str, signature: str) -> Mapping[str, Any]:
+def credentials(sent: SignedRequest, access_key: str, signature: str) -> Mapping[str, Any]:
     """What Keystone computes the signature from: the request without it."""
     return {
         "access": access_key,

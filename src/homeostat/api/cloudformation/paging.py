@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from homeostat.api.cloudformation.context import Asking
+from homeostat.api.cloudformation.context import ActionContext
 
 PAGE = 5_000
 """Items of one answer at most: more than callers who know of no pages have, and what memory can bear."""
@@ -14,7 +14,7 @@ Read = Callable[[Connection, str | None, int], Sequence[Row[Any]]]
 
 
 def page_of(
-    asking: Asking, read: Read, token_of: Callable[[Row[Any]], str] = lambda row: str(row.id)
+    asking: ActionContext, read: Read, token_of: Callable[[Row[Any]], str] = lambda row: str(row.id)
 ) -> tuple[Sequence[Row[Any]], dict[str, str]]:
     """A page, and what the answer says of the next one. token_of — what begins the page after an item."""
     with asking.ask.db.read() as tx:

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from homeostat.api.cloudformation.context import Action, Asking, arn_of
+from homeostat.api.cloudformation.context import Action, ActionContext, arn_of
 from homeostat.api.cloudformation.errors import Refused
 from homeostat.api.cloudformation.paging import page_of
 from homeostat.api.orchestration.inventory import Entry, Inventory
@@ -23,7 +23,7 @@ from homeostat.store.stacks import stacks, views
 Shown = dict[str, Any]
 
 
-def describe_resource(asking: Asking) -> Any:
+def describe_resource(asking: ActionContext) -> Any:
     """With its metadata: what agents on servers look at."""
     name = asking.parameters.needed("LogicalResourceId")
     with asking.ask.db.read() as tx:
@@ -38,7 +38,7 @@ def describe_resource(asking: Asking) -> Any:
     return {"StackResourceDetail": {**shown, "Description": entry.description, "Metadata": json.dumps(metadata)}}
 
 
-def _check_meant(asking: Asking, tx: Connection, stack: Row[Any], name: str) -> None:
+def _check_meant(asking: ActionContext, tx: Connection, stack: Row[Any], name: str) -> None:
     """Fails: Rejected (Forbidden) for those whom a template has made, and does not let read this resource."""
     if asking.holder is None:
         asking.ask.check_meant(tx, stack, name)
@@ -46,13 +46,13 @@ def _check_meant(asking: Asking, tx: Connection, stack: Row[Any], name: str) -> 
         raise Rejected("Forbidden", f"The key of {asking.holder.name} does not reach {name} of {stack.name}.")
 
 
-def _metadata(asking: Asking, tx: Connection, stack: Row[Any], row: Resource) -> Mapping[str, Any]:
+def _metadata(asking: ActionContext, tx: Connection, stack: Row[Any], row: Resource) -> Mapping[str, Any]:
     """A server that is being replaced goes on reading what is for itself."""
     holder = asking.holder
     return metadata_of(tx, stack.project, holder.owner if holder is not None and holder.is_server else row)
 
 
-def describe_resources(asking: Asking) -> Any:
+def describe_resources(asking: ActionContext) -> Any:
     """Of a stack, or of the stack that the thing with a physical id is in."""
     wanted = asking.parameters.get("LogicalResourceId")
     with asking.ask.db.read() as tx:
@@ -66,7 +66,7 @@ def describe_resources(asking: Asking) -> Any:
     return {"StackResources": shown}
 
 
-def _stack_of(asking: Asking, tx: Connection) -> Row[Any]:
+def _stack_of(asking: ActionContext, tx: Connection) -> Row[Any]:
     parameters = asking.parameters
     handle = parameters.get("PhysicalResourceId")
     if (handle is None) == (parameters.get("StackName") is None):
@@ -83,7 +83,7 @@ def _stack_of(asking: Asking, tx: Connection) -> Row[Any]:
     return mine[0]
 
 
-def list_resources(asking: Asking) -> Any:
+def list_resources(asking: ActionContext) -> Any:
     with asking.ask.db.read() as tx:
         inventory = _inventory(asking, tx, asking.stack(tx))
         entries = inventory.entries()
@@ -93,11 +93,11 @@ def list_resources(asking: Asking) -> Any:
     return {"StackResourceSummaries": summaries}
 
 
-def _inventory(asking: Asking, tx: Connection, stack: Row[Any], names: Sequence[str] | None = None) -> Inventory:
+def _inventory(asking: ActionContext, tx: Connection, stack: Row[Any], names: Sequence[str] | None = None) -> Inventory:
     return Inventory(tx, stack, asking.ask.service.graphs.wanted(tx, stack), names)
 
 
-def _shown(asking: Asking, inventory: Inventory, entry: Entry, *, time: str) -> Shown:
+def _shown(asking: ActionContext, inventory: Inventory, entry: Entry, *, time: str) -> Shown:
     """What all of them tell of a resource. time — name of the time of its last change."""
     wire = inventory.wire(asking.ask, entry)
     return {
@@ -112,7 +112,7 @@ def _shown(asking: Asking, inventory: Inventory, entry: Entry, *, time: str) -> 
     }
 
 
-def describe_events(asking: Asking) -> Any:
+def describe_events(asking: ActionContext) -> Any:
     """Newest first: of a stack, or of all live ones that are not nested."""
     by_id: dict[str, Row[Any]] = {}
     properties: dict[str, Mapping[str, Any]] = {}
@@ -137,14 +137,16 @@ def _after(marker: str | None) -> int | None:
     return seq
 
 
-def _stacks_of(asking: Asking, tx: Connection) -> list[Row[Any]]:
+def _stacks_of(asking: ActionContext, tx: Connection) -> list[Row[Any]]:
     if asking.parameters.get("StackName") is not None:
         return [asking.stack(tx)]
     hidden = asking.ask.service.hidden_tags
     return views.stacks_page(tx, views.Listing(asking.ask.project, hidden_tags=hidden))
 
 
-def _event(asking: Asking, event: Row[Any], stack: Row[Any], properties: Mapping[str, Mapping[str, Any]]) -> Shown:
+def _event(
+    asking: ActionContext, event: Row[Any], stack: Row[Any], properties: Mapping[str, Mapping[str, Any]]
+) -> Shown:
     wire = event_detail(asking.ask, event, stack, properties.get(event.key, {}))
     return {
         "EventId": wire["id"],

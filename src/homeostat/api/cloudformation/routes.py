@@ -9,13 +9,13 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from homeostat.api.cloudformation import resources, responses, stacks
-from homeostat.api.cloudformation.authentication import Admission
-from homeostat.api.cloudformation.context import Action, Asking
+from homeostat.api.cloudformation.authentication import Authenticator
+from homeostat.api.cloudformation.context import Action, ActionContext
 from homeostat.api.cloudformation.errors import Refused, refused
 from homeostat.api.cloudformation.parameters import FORM, Parameters, read_pairs
 from homeostat.api.cloudformation.responses import Xml
-from homeostat.api.cloudformation.signatures import Sent
-from homeostat.api.http.context import Asked, Service
+from homeostat.api.cloudformation.signatures import SignedRequest
+from homeostat.api.http.context import RequestContext, Service
 from homeostat.api.http.middleware import version_of
 from homeostat.api.http.responses import Json
 from homeostat.model.errors import Rejected, Transient
@@ -86,10 +86,10 @@ async def _answered(request: Request) -> Response:
     return responses.error(problem, as_json=as_json)
 
 
-async def _sent(request: Request) -> Sent:
+async def _sent(request: Request) -> SignedRequest:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     body = await request.body()
-    return Sent(
+    return SignedRequest(
         request.method,
         request.scope.get("raw_path", request.scope["path"].encode()).decode("latin-1"),
         read_pairs(request.scope["query_string"]),
@@ -99,9 +99,9 @@ async def _sent(request: Request) -> Sent:
     )
 
 
-def _admitted(request: Request, sent: Sent, parameters: Parameters) -> Asking:
+def _admitted(request: Request, sent: SignedRequest, parameters: Parameters) -> ActionContext:
     """Who asks for what. Fails: Refused, Rejected, Transient."""
-    admission: Admission = request.app.state.admission
+    admission: Authenticator = request.app.state.admission
     admitted = admission.admit(sent)
     name = parameters.get("Action") or ""
     if name not in ACTIONS:
@@ -115,9 +115,9 @@ def _admitted(request: Request, sent: Sent, parameters: Parameters) -> Asking:
     service.buckets.take(admitted.project, caller.user_id or caller.user, admitted.holder and admitted.holder.name)
     service.policy.check(f"cloudformation:{name}", caller, admitted.project)
     base = f"{str(request.base_url).rstrip('/')}/v1"
-    ask = Asked(service, caller, admitted.project, base)
-    return Asking(ask, parameters, admitted.holder)
+    ask = RequestContext(service, caller, admitted.project, base)
+    return ActionContext(ask, parameters, admitted.holder)
 
 
-def _act(asking: Asking, name: str, as_json: bool) -> Response:
+def _act(asking: ActionContext, name: str, as_json: bool) -> Response:
     return responses.answer(name, ACTIONS[name](asking), as_json=as_json)

@@ -27,7 +27,7 @@ _FULL_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,9})?(Z|[+-]\d\
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SignedRequest:
     """A request as it came. path — as it stands in the address; query, form — decoded, in order; headers — lower-case
     names, in order; body — raw."""
 
@@ -55,7 +55,7 @@ class SignedV2:
 
     access_key: str
     signature: str
-    sent: Sent
+    sent: SignedRequest
 
     def check_time(self, now: float) -> None:
         """Agents on servers send no time; where there is one, it counts.
@@ -80,7 +80,7 @@ class SignedV2:
         return any(fitting)
 
 
-def _version_2(sent: Sent, parameters: Mapping[str, str]) -> SignedV2:
+def _version_2(sent: SignedRequest, parameters: Mapping[str, str]) -> SignedV2:
     if not parameters.get(signing.ACCESS_KEY):
         raise Refused("MissingAuthenticationToken", f"{signing.ACCESS_KEY} is needed.")
     if not parameters.get(signing.SIGNATURE):
@@ -105,7 +105,7 @@ class SignedV4:
 
     access_key: str
     signature: str
-    sent: Sent
+    sent: SignedRequest
     scope: Sequence[str]
     date: str
     time: float
@@ -149,14 +149,14 @@ class SignedV4:
         )
 
 
-def _in_header(sent: Sent, told: str) -> SignedV4:
+def _in_header(sent: SignedRequest, told: str) -> SignedV4:
     """Authorization: `AWS4-HMAC-SHA256 Credential=…, SignedHeaders=…, Signature=…`."""
     parts = dict(each.strip().partition("=")[::2] for each in told.split(","))
     date = sent.header("x-amz-date") or sent.parameters.get("X-Amz-Date", "") or sent.header("date")
     return _version_4(sent, parts, date)
 
 
-def _in_address(sent: Sent, query: Mapping[str, str]) -> SignedV4:
+def _in_address(sent: SignedRequest, query: Mapping[str, str]) -> SignedV4:
     parts = {name.removeprefix("X-Amz-"): value for name, value in query.items() if name.startswith("X-Amz-")}
     if parts.get("Algorithm") != ALGORITHM:
         raise Refused("IncompleteSignature", f"X-Amz-Algorithm is {ALGORITHM}.")
@@ -166,7 +166,7 @@ def _in_address(sent: Sent, query: Mapping[str, str]) -> SignedV4:
     return _version_4(sent, parts, parts.get("Date", ""), int(expires))
 
 
-def _version_4(sent: Sent, parts: Mapping[str, str], date: str, expires_s: int | None = None) -> SignedV4:
+def _version_4(sent: SignedRequest, parts: Mapping[str, str], date: str, expires_s: int | None = None) -> SignedV4:
     lacking = [name for name in ("Credential", "SignedHeaders", "Signature") if not parts.get(name)]
     if lacking:
         raise Refused("IncompleteSignature", f"The authorization lacks {', '.join(lacking)}.")
@@ -199,7 +199,7 @@ Claim = SignedV2 | SignedV4
 """What a request says of itself: it is signed with the secret of its access key."""
 
 
-def claim_of(sent: Sent) -> Claim | None:
+def claim_of(sent: SignedRequest) -> Claim | None:
     """None for what is not signed. Fails: Refused for what is signed by halves."""
     authorization = _V4_HEADER.match(sent.header("authorization"))
     if authorization:

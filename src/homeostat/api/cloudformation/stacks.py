@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from homeostat.api.cloudformation.context import Action, Asking, arn_of
+from homeostat.api.cloudformation.context import Action, ActionContext, arn_of
 from homeostat.api.cloudformation.errors import Refused
 from homeostat.api.cloudformation.paging import page_of
 from homeostat.api.cloudformation.responses import without_colons
@@ -11,7 +11,7 @@ from homeostat.api.orchestration import outputs
 from homeostat.api.orchestration.bodies import read_intent, read_name
 from homeostat.api.orchestration.revision_text import shown_template, template_of
 from homeostat.api.orchestration.views import is_deleted, stack_detail, stack_summary
-from homeostat.api.services.stacks import Intent
+from homeostat.api.services.stacks import StackRequest
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
 from homeostat.store.stacks import views
@@ -38,7 +38,7 @@ UNSUPPORTED = (
 NOBODY = "None"
 
 
-def list_stacks(asking: Asking) -> Any:
+def list_stacks(asking: ActionContext) -> Any:
     """Live stacks that are neither nested nor hidden, newest first."""
     rows, following = page_of(asking, lambda tx, marker, limit: views.stacks_page(tx, _listing(asking, marker, limit)))
     shown = []
@@ -58,12 +58,12 @@ def list_stacks(asking: Asking) -> Any:
     return {"StackSummaries": shown, **following}
 
 
-def _listing(asking: Asking, marker: str | None, limit: int) -> views.Listing:
+def _listing(asking: ActionContext, marker: str | None, limit: int) -> views.Listing:
     hidden = asking.ask.service.hidden_tags
     return views.Listing(asking.ask.project, hidden_tags=hidden, marker=marker, limit=limit)
 
 
-def describe_stacks(asking: Asking) -> Any:
+def describe_stacks(asking: ActionContext) -> Any:
     """One stack, a deleted one by its id or ARN, or all live ones."""
     if asking.parameters.get("StackName") is not None:
         with asking.ask.db.read() as tx:
@@ -79,7 +79,7 @@ def describe_stacks(asking: Asking) -> Any:
     return {"Stacks": found, **following}
 
 
-def _described(asking: Asking, tx: Any, row: Any) -> dict[str, Any]:
+def _described(asking: ActionContext, tx: Any, row: Any) -> dict[str, Any]:
     graph = asking.ask.service.graphs.described(tx, row)
     detail = stack_detail(asking.ask, tx, row, graph)
     shown = {
@@ -110,7 +110,7 @@ def _output(shown: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def create_stack(asking: Asking) -> Any:
+def create_stack(asking: ActionContext) -> Any:
     name = read_name({"stack_name": asking.parameters.needed("StackName")})
     intent = _intent(asking)
     service = asking.ask.service
@@ -119,7 +119,7 @@ def create_stack(asking: Asking) -> Any:
         return {"StackId": arn_of(asking.stack(tx, stack_id))}
 
 
-def update_stack(asking: Asking) -> Any:
+def update_stack(asking: ActionContext) -> Any:
     """Replaces template and parameters; keeps those that say UsePreviousTemplate and UsePreviousValue."""
     with asking.ask.db.read() as tx:
         row = asking.live_stack(tx)
@@ -136,7 +136,7 @@ def update_stack(asking: Asking) -> Any:
     return {"StackId": arn_of(row)}
 
 
-def _intent(asking: Asking, *, without_template: bool = False, cleared: Any = ()) -> Intent:
+def _intent(asking: ActionContext, *, without_template: bool = False, cleared: Any = ()) -> StackRequest:
     """What is asked for, read as the Orchestration API reads it. cleared — parameters whose old values do not stay."""
     parameters = asking.parameters
     refused = [name for name in UNSUPPORTED if parameters.has(name)]
@@ -159,7 +159,7 @@ def _intent(asking: Asking, *, without_template: bool = False, cleared: Any = ()
     return read_intent(body, asking.ask)
 
 
-def _source(asking: Asking) -> tuple[Mapping[str, Any] | None, str | None]:
+def _source(asking: ActionContext) -> tuple[Mapping[str, Any] | None, str | None]:
     """The template, or where it is. Fails: Rejected for what is no template at all."""
     text = asking.parameters.get("TemplateBody")
     url = asking.parameters.get("TemplateUrl", "TemplateURL")
@@ -168,7 +168,7 @@ def _source(asking: Asking) -> tuple[Mapping[str, Any] | None, str | None]:
     return (parse_template(text) if text else None), url
 
 
-def _values(asking: Asking) -> dict[str, str]:
+def _values(asking: ActionContext) -> dict[str, str]:
     """Values of the template's parameters. Fails: Refused for items by halves."""
     values: dict[str, str] = {}
     for each in asking.parameters.members("Parameters"):
@@ -183,7 +183,7 @@ def _values(asking: Asking) -> dict[str, str]:
     return values
 
 
-def _disable_rollback(asking: Asking) -> bool | None:
+def _disable_rollback(asking: ActionContext) -> bool | None:
     disabled = asking.parameters.flag("DisableRollback")
     wanted = asking.parameters.get("OnFailure")
     if wanted is None:
@@ -195,7 +195,7 @@ def _disable_rollback(asking: Asking) -> bool | None:
     return not ROLLS_BACK[wanted]
 
 
-def delete_stack(asking: Asking) -> Any:
+def delete_stack(asking: ActionContext) -> Any:
     if asking.parameters.has("RetainResources"):
         raise Rejected("NotSupported", "RetainResources is not supported: give the resources a DeletionPolicy.")
     with asking.ask.db.read() as tx:
@@ -205,7 +205,7 @@ def delete_stack(asking: Asking) -> Any:
     return ""
 
 
-def cancel_update(asking: Asking) -> Any:
+def cancel_update(asking: ActionContext) -> Any:
     """Stop an update, and go back to what was before it."""
     with asking.ask.db.read() as tx:
         row = asking.live_stack(tx)
@@ -213,13 +213,13 @@ def cancel_update(asking: Asking) -> Any:
     return ""
 
 
-def get_template(asking: Asking) -> Any:
+def get_template(asking: ActionContext) -> Any:
     with asking.ask.db.read() as tx:
         graph = asking.ask.service.graphs.described(tx, asking.stack(tx))
     return {"TemplateBody": shown_template(graph)}
 
 
-def validate_template(asking: Asking) -> Any:
+def validate_template(asking: ActionContext) -> Any:
     """What a template asks for. What is wrong with it is the result, too: a text in place of the structure."""
     intent = _intent(asking)
     try:
@@ -242,7 +242,7 @@ def _declared(name: str, shown: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def estimate_cost(asking: Asking) -> Any:
+def estimate_cost(asking: ActionContext) -> Any:
     """Nothing that is made here has a price that the service knows."""
     return {"Url": COST_URL}
 

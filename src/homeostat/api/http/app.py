@@ -16,31 +16,31 @@ from homeostat.api.access import signed_urls
 from homeostat.api.access.auth import Access
 from homeostat.api.access.enforcer import Policy
 from homeostat.api.cloudformation import routes as cloudformation
-from homeostat.api.cloudformation.authentication import Admission, Ec2
+from homeostat.api.cloudformation.authentication import Authenticator, Ec2
 from homeostat.api.http import errors, faults
 from homeostat.api.http.context import Service
-from homeostat.api.http.event_streams import Tail
-from homeostat.api.http.heavy_requests import PLACES, Gone, Places
+from homeostat.api.http.event_streams import EventTail
+from homeostat.api.http.heavy_requests import PLACES, ClientGone, HeavyRequests
 from homeostat.api.http.middleware import (
     METRICS,
     BodyLimit,
     Faults,
-    Guard,
     HeadLimit,
+    OriginCheck,
+    ProjectGuard,
     RequestId,
     Traced,
     Versions,
-    Ways,
     versions_answer,
 )
-from homeostat.api.http.rate_limits import Buckets
+from homeostat.api.http.rate_limits import TokenBuckets
 from homeostat.api.http.responses import Json, nothing
 from homeostat.api.orchestration import ROUTERS
-from homeostat.api.services.actions import Asks
+from homeostat.api.services.actions import StackActions
 from homeostat.api.services.graphs import Graphs
 from homeostat.api.services.snapshots import Snapshots
-from homeostat.api.services.stacks import Intake
-from homeostat.api.services.transfer import Moving
+from homeostat.api.services.stacks import StackService
+from homeostat.api.services.transfer import StackTransfer
 from homeostat.builtin.signals import Signals
 from homeostat.clock import Clock
 from homeostat.model.errors import Rejected, Transient
@@ -71,7 +71,7 @@ class Limits:
 
 def create_app(
     db: Database,
-    intake: Intake,
+    intake: StackService,
     clock: Clock,
     *,
     access: Access,
@@ -97,9 +97,9 @@ def create_app(
     )
     signals = Signals(db)
     policy = Policy() if policy is None else policy
-    asks = Asks(db, intake.quotas.timeout_s)
-    moving, snapshots = Moving(db, intake), Snapshots(db, intake)
-    graphs, tail, buckets = Graphs(), Tail(db), Buckets(limits.rate)
+    asks = StackActions(db, intake.quotas.timeout_s)
+    moving, snapshots = StackTransfer(db, intake), Snapshots(db, intake)
+    graphs, tail, buckets = Graphs(), EventTail(db), TokenBuckets(limits.rate)
     app.state.service = Service(
         db,
         intake,
@@ -113,9 +113,9 @@ def create_app(
         policy,
         buckets,
         limits.hidden_tags,
-        places=Places(limits.places),
+        places=HeavyRequests(limits.places),
     )
-    app.state.admission = Admission(db, clock, access, ec2)
+    app.state.admission = Authenticator(db, clock, access, ec2)
     for router in ROUTERS:
         app.include_router(router)
     app.include_router(signed_urls.ROUTER)
@@ -126,8 +126,8 @@ def create_app(
     _add_error_handlers(app)
     # The one added last is the outermost.
     app.add_middleware(BodyLimit, bytes_max=limits.body_bytes_max, patience_s=body_s)
-    app.add_middleware(Guard, access=access, policy=policy, may_signal=signals.token, buckets=buckets)
-    app.add_middleware(Ways, access=access)
+    app.add_middleware(ProjectGuard, access=access, policy=policy, may_signal=signals.token, buckets=buckets)
+    app.add_middleware(OriginCheck, access=access)
     app.add_middleware(Versions)
     app.add_middleware(HeadLimit, bytes_max=limits.head_bytes_max)
     app.add_middleware(Faults)
@@ -174,8 +174,8 @@ def _add_error_handlers(app: FastAPI) -> None:
         LOG.warning("%s %s put off (%s): %s", request.method, request.url.path, request.state.request_id, error)
         return errors.transient(request.scope, error)
 
-    @app.exception_handler(Gone)
-    async def stop_work(request: Request, error: Gone) -> Response:
+    @app.exception_handler(ClientGone)
+    async def stop_work(request: Request, error: ClientGone) -> Response:
         LOG.info("%s %s stopped (%s): %s", request.method, request.url.path, request.state.request_id, error)
         return nothing(503)
 

@@ -22,7 +22,7 @@ NOT_YET_ANSWERED = (h11.IDLE, h11.SEND_RESPONSE)
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class Timeouts:
     """head_s — from the first byte of a request, or the begin of a connection, to the end of its head; body_s — to the
     end of its body; stalled_s — in which a client that is sent something must have taken some of it; connections_max —
     of one API process."""
@@ -33,13 +33,13 @@ class Patience:
     connections_max: int = 2000
 
 
-def protocol(patience: Patience, *, asks_for_peers: bool = False) -> Any:
+def protocol(patience: Timeouts, *, asks_for_peers: bool = False) -> Any:
     """For `http` of uvicorn's settings. asks_for_peers — the state of a request tells `PEER`, where it is known."""
     return partial(Connection, patience, asks_for_peers)
 
 
 class Connection(H11Protocol):
-    def __init__(self, patience: Patience, asks_for_peers: bool, *args: Any, **more: Any) -> None:
+    def __init__(self, patience: Timeouts, asks_for_peers: bool, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
         self._patience = patience
         self._asks_for_peers = asks_for_peers

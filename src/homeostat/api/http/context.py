@@ -14,20 +14,20 @@ from sqlalchemy import Connection, Row
 
 from homeostat.api.access.auth import Caller
 from homeostat.api.access.enforcer import Policy, forbidden
-from homeostat.api.http.event_streams import Tail
-from homeostat.api.http.heavy_requests import Attention, Places
-from homeostat.api.http.rate_limits import Buckets
+from homeostat.api.http.event_streams import EventTail
+from homeostat.api.http.heavy_requests import ClientWatch, HeavyRequests
+from homeostat.api.http.rate_limits import TokenBuckets
 from homeostat.api.services import typed
-from homeostat.api.services.actions import Asks
+from homeostat.api.services.actions import StackActions
 from homeostat.api.services.graphs import Graphs
 from homeostat.api.services.snapshots import Snapshots
-from homeostat.api.services.stacks import Intake
-from homeostat.api.services.transfer import Moving
+from homeostat.api.services.stacks import StackService
+from homeostat.api.services.transfer import StackTransfer
 from homeostat.builtin import access_keys
 from homeostat.builtin.signals import Signals
 from homeostat.clock import Clock
 from homeostat.clouds.outbound import Outbound
-from homeostat.desired.graphs import Definitions
+from homeostat.desired.graphs import DesiredGraphs
 from homeostat.identity.trusts import Accept
 from homeostat.model.errors import Rejected, stack_not_found
 from homeostat.store.database import Database
@@ -49,23 +49,23 @@ class Service:
     requests that check templates."""
 
     db: Database
-    intake: Intake
-    asks: Asks
-    moving: Moving
+    intake: StackService
+    asks: StackActions
+    moving: StackTransfer
     snapshots: Snapshots
     clock: Clock
     graphs: Graphs
     signals: Signals
-    tail: Tail
+    tail: EventTail
     policy: Policy
-    buckets: Buckets
+    buckets: TokenBuckets
     hidden_tags: tuple[str, ...] = ()
-    definitions: Definitions = field(default_factory=Definitions)
-    places: Places = field(default_factory=Places)
+    definitions: DesiredGraphs = field(default_factory=DesiredGraphs)
+    places: HeavyRequests = field(default_factory=HeavyRequests)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestContext:
     """One request. project — the one it is about; base — address of the API with version, as the caller sees it;
     attention — does the caller still wait?"""
 
@@ -73,7 +73,7 @@ class Asked:
     caller: Caller
     project: str
     base: str
-    attention: Attention = field(default_factory=Attention)
+    attention: ClientWatch = field(default_factory=ClientWatch)
 
     @property
     def db(self) -> Database:
@@ -160,12 +160,12 @@ def quoted(part: str) -> str:
     return quote(part, safe="")
 
 
-async def _asked(request: Request, project: Annotated[str, Path(description="Id of the project.")]) -> Asked:
+async def _asked(request: Request, project: Annotated[str, Path(description="Id of the project.")]) -> RequestContext:
     base = f"{str(request.base_url).rstrip('/')}/v1"
-    return Asked(request.app.state.service, request.state.caller, project, base)
+    return RequestContext(request.app.state.service, request.state.caller, project, base)
 
 
-Ask = Annotated[Asked, Depends(_asked)]
+Ask = Annotated[RequestContext, Depends(_asked)]
 StackName = Annotated[str, Path(description="Name of the stack.")]
 StackId = Annotated[str, Path(description="Id of the stack.")]
 ResourceName = Annotated[str, Path(description="Name of the resource in its template.")]

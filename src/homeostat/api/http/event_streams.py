@@ -17,7 +17,7 @@ from anyio import CapacityLimiter, to_thread
 
 from homeostat.model.errors import Transient
 from homeostat.store import events
-from homeostat.store.builtin.event_sinks import Horizon
+from homeostat.store.builtin.event_sinks import EventHorizon
 from homeostat.store.database import Database
 
 LOG = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ MEDIA_TYPE = "text/event-stream"
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class EventPage:
     """What there is to tell. cursor — `seq` up to which all is told after it; more — there is more already; over —
     nothing will ever come after it."""
 
@@ -45,7 +45,7 @@ class Page:
     over: bool
 
 
-Read = Callable[[int, int], Page]
+Read = Callable[[int, int], EventPage]
 """Events after the one number, up to the other."""
 
 
@@ -55,12 +55,12 @@ class Follower:
     news: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-class Tail:
+class EventTail:
     """Who follows, and up to which event all are there. All of it lives on one event loop."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
-        self._horizon = Horizon()
+        self._horizon = EventHorizon()
         self._followers: set[Follower] = set()
         self._looking: asyncio.Task[None] | None = None
         self._readers = CapacityLimiter(READERS)

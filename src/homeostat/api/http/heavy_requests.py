@@ -27,11 +27,11 @@ each of them, again and again. At other times longer turns are cheaper."""
 _USUAL_TURN_S = sys.getswitchinterval()
 
 
-class Gone(HomeostatError):
+class ClientGone(HomeostatError):
     """The client has hung up: nobody waits for the answer any more."""
 
 
-class Attention:
+class ClientWatch:
     """Does the client still wait for the answer to its request? Asked by the thread that works on it."""
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class Attention:
     def check(self) -> None:
         """Fails: Gone."""
         if self._gone.is_set():
-            raise Gone("the client has hung up before its request was answered")
+            raise ClientGone("the client has hung up before its request was answered")
 
     async def watch(self, receive: Receive) -> None:
         """Ends when the client hangs up. receive — of a request whose body has been read."""
@@ -49,7 +49,7 @@ class Attention:
         self._gone.set()
 
 
-class Places:
+class HeavyRequests:
     """The places of one process; for one event loop.
 
     Takes: count — of all projects, of which one project has at most half, so that another one always finds some free;
@@ -66,7 +66,7 @@ class Places:
         """By project, the one whose turn is next first; each oldest first."""
 
     @asynccontextmanager
-    async def one(self, project: str, attention: Attention, receive: Receive) -> AsyncIterator[None]:
+    async def one(self, project: str, attention: ClientWatch, receive: Receive) -> AsyncIterator[None]:
         """With a place, as soon as there is one, while the client is watched.
 
         receive — of the request, whose body has been read. Fails: TooManyRequests when too many of this project wait
@@ -99,7 +99,7 @@ class Places:
                 message = f"all places for requests that check templates were taken for {self._patience_s:g} s"
                 raise Transient(message, RETRY_AFTER_S)
             if not turn.done():
-                raise Gone("the client has hung up before there was a place for its request")
+                raise ClientGone("the client has hung up before there was a place for its request")
         except BaseException:
             self._leave(project, turn)
             raise

@@ -19,7 +19,7 @@ from homeostat.api.access.enforcer import Policy
 from homeostat.api.http import errors
 from homeostat.api.http.connections import PEER
 from homeostat.api.http.errors import CLOUDFORMATION
-from homeostat.api.http.rate_limits import Buckets
+from homeostat.api.http.rate_limits import TokenBuckets
 from homeostat.api.http.responses import Json
 from homeostat.model.errors import Rejected, Transient
 from homeostat.observability import tracing
@@ -133,7 +133,7 @@ def versions_answer(request: Request) -> Json:
     return Json({"versions": [version_of(request)]}, 300)
 
 
-class Ways:
+class OriginCheck:
     """Refuses what the access mode cannot trust to be meant: see `Access.check_way`. Only signed addresses, which prove
     that by themselves, and what tells nothing are open whichever way one comes."""
 
@@ -155,7 +155,7 @@ def _is_guarded(path: str) -> bool:
     return path == METRICS or path.startswith("/v1/") or path in CLOUDFORMATION
 
 
-class Guard:
+class ProjectGuard:
     """Lets requests to `/v1/{project}/…` pass for callers that may act in that project, and any caller read metrics.
 
     Signed addresses are guarded by their signature, and the CloudFormation API by its own rules, where they are served;
@@ -164,7 +164,7 @@ class Guard:
     """
 
     def __init__(
-        self, app: ASGIApp, *, access: Access, policy: Policy, may_signal: MaySignal, buckets: Buckets
+        self, app: ASGIApp, *, access: Access, policy: Policy, may_signal: MaySignal, buckets: TokenBuckets
     ) -> None:
         self._app = app
         self._access = access
@@ -258,7 +258,7 @@ class BodyLimit:
         try:
             async with asyncio.timeout(self._patience_s):
                 body = await self._read(int(headers.get("content-length") or 0), receive, bytes_max)
-        except BrokenOff:
+        except ClientDisconnected:
             return
         except TimeoutError:
             message = f"The body has to arrive within {self._patience_s:g} s."
@@ -285,7 +285,7 @@ class BodyLimit:
         while more and size <= bytes_max * DRAINED_FACTOR:
             message = await receive()
             if message["type"] == "http.disconnect":
-                raise BrokenOff
+                raise ClientDisconnected
             chunk = message.get("body", b"")
             size += len(chunk)
             if size <= bytes_max:
@@ -294,7 +294,7 @@ class BodyLimit:
         return b"".join(parts) if size <= bytes_max else None
 
 
-class BrokenOff(Exception):
+class ClientDisconnected(Exception):
     """The client has gone before its request was whole."""
 
 

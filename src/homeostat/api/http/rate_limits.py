@@ -11,7 +11,7 @@ BUCKETS_MAX = 10_000
 """So many are kept before those that are full again are forgotten."""
 
 
-class Buckets:
+class TokenBuckets:
     """One for each key, full at first. Safe to share between threads. rate — None: nothing is limited."""
 
     def __init__(self, rate: Rate | None, monotonic: Callable[[], float] = time.monotonic) -> None:

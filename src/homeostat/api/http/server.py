@@ -10,17 +10,17 @@ from homeostat.api.access.auth import Access
 from homeostat.api.access.enforcer import Policy
 from homeostat.api.cloudformation.authentication import Ec2
 from homeostat.api.http.app import Limits, create_app
-from homeostat.api.http.connections import Patience, protocol
+from homeostat.api.http.connections import Timeouts, protocol
 from homeostat.api.http.context import Service
-from homeostat.api.services.prerequisites import Existing
-from homeostat.api.services.stacks import Intake, Quotas
+from homeostat.api.services.prerequisites import Prerequisites
+from homeostat.api.services.stacks import Quotas, StackService
 from homeostat.clock import Clock, Entropy
 from homeostat.clouds.outbound import Outbound, Rules
 from homeostat.clouds.port import Clouds
-from homeostat.identity.trusts import Delegations
+from homeostat.identity.trusts import StackTrusts
 from homeostat.notifications.sinks import Sinks, installed_sinks
 from homeostat.store.database import Database
-from homeostat.templates.shared import Shared
+from homeostat.templates.shared import SharedEnvironment
 
 KEEP_ALIVE_S = 75
 """Longer than clients wait between two polls: a connection that ends just then is an error to them."""
@@ -40,12 +40,12 @@ class ApiSettings:
     host: str = "127.0.0.1"
     port: int = 8004
     limits: Limits = field(default_factory=Limits)
-    patience: Patience = field(default_factory=Patience)
+    patience: Timeouts = field(default_factory=Timeouts)
     quotas: Quotas = field(default_factory=Quotas)
     access_log: bool = False
     metrics: bool = False
     fetching: Rules = field(default_factory=Rules)
-    shared: Shared = field(default_factory=Shared)
+    shared: SharedEnvironment = field(default_factory=SharedEnvironment)
     policy: Policy | None = None
     makes_users: bool = False
     ec2: Ec2 | None = None
@@ -59,7 +59,7 @@ def run_api(
     settings: ApiSettings = ApiSettings(),
     listening: socket.socket | None = None,
     clouds: Clouds | None = None,
-    delegations: Delegations | None = None,
+    delegations: StackTrusts | None = None,
 ) -> None:
     """Answer until SIGTERM or SIGINT; running requests are finished then.
 
@@ -78,14 +78,14 @@ def server(
     access: Access,
     settings: ApiSettings,
     clouds: Clouds | None = None,
-    delegations: Delegations | None = None,
+    delegations: StackTrusts | None = None,
 ) -> uvicorn.Server:
     """The server, not yet running."""
-    existing = Existing(clouds, clock.now, makes_users=settings.makes_users)
+    existing = Prerequisites(clouds, clock.now, makes_users=settings.makes_users)
     outbound = Outbound(settings.fetching)
     app = create_app(
         db,
-        Intake(
+        StackService(
             db,
             entropy,
             settings.quotas,

@@ -6,7 +6,7 @@ from typing import Any
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may_act
-from homeostat.api.http.context import Ask, Asked, Body, ResourceName, StackId, StackName
+from homeostat.api.http.context import Ask, Body, RequestContext, ResourceName, StackId, StackName
 from homeostat.api.http.faults import documented
 from homeostat.api.http.responses import Json
 from homeostat.api.orchestration import locks
@@ -19,33 +19,33 @@ TYPED = ("suspend", "resume")
 """Actions that ask whether the types of the stack are for the caller."""
 
 
-def _cancel(ask: Asked, stack_id: str) -> None:
+def _cancel(ask: RequestContext, stack_id: str) -> None:
     ask.service.intake.cancel(stack_id, roll_back=True)
 
 
-def _cancel_and_stay(ask: Asked, stack_id: str) -> None:
+def _cancel_and_stay(ask: RequestContext, stack_id: str) -> None:
     ask.service.intake.cancel(stack_id, roll_back=False)
 
 
-def _check(ask: Asked, stack_id: str) -> None:
+def _check(ask: RequestContext, stack_id: str) -> None:
     ask.service.asks.check(stack_id)
 
 
-def _suspend(ask: Asked, stack_id: str) -> None:
+def _suspend(ask: RequestContext, stack_id: str) -> None:
     with ask.entrusted(stack_id) as accept:
         ask.service.asks.suspend(stack_id, accept)
 
 
-def _resume(ask: Asked, stack_id: str) -> None:
+def _resume(ask: RequestContext, stack_id: str) -> None:
     with ask.entrusted(stack_id) as accept:
         ask.service.asks.resume(stack_id, accept)
 
 
-def _converge(ask: Asked, stack_id: str, resource: str | None = None) -> None:
+def _converge(ask: RequestContext, stack_id: str, resource: str | None = None) -> None:
     ask.service.asks.converge(stack_id, resource)
 
 
-def _observe(ask: Asked, stack_id: str, resource: str | None = None) -> dict[str, Any]:
+def _observe(ask: RequestContext, stack_id: str, resource: str | None = None) -> dict[str, Any]:
     return {"observe": {"asked_at": precisely(ask.service.asks.observe(stack_id, resource))}}
 
 
@@ -60,7 +60,7 @@ ON_STACKS: Mapping[str, Callable[..., Any]] = {
     "suspend": _suspend,
     "unlock": locks.unlock,
 }
-ON_RESOURCES: Mapping[str, Callable[[Asked, str, str], Any]] = {"converge": _converge, "observe": _observe}
+ON_RESOURCES: Mapping[str, Callable[[RequestContext, str, str], Any]] = {"converge": _converge, "observe": _observe}
 
 
 def _described(example: str) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from homeostat.api.http.context import COUNT_MAX, Asked, flag
-from homeostat.api.services.stacks import Intent
+from homeostat.api.http.context import COUNT_MAX, RequestContext, flag
+from homeostat.api.services.stacks import StackRequest
 from homeostat.api.services.tags import check_tags
 from homeostat.clouds.outbound import Outbound
 from homeostat.model.errors import Rejected
@@ -80,7 +80,7 @@ def read_name(body: Mapping[str, Any]) -> str:
     return name
 
 
-def read_intent(body: Mapping[str, Any], ask: Asked) -> Intent:
+def read_intent(body: Mapping[str, Any], ask: RequestContext) -> StackRequest:
     """Fails: Rejected naming the key that is wrong. ask — who may have which types, and fetches the template where only
     its URL is given."""
     for key, feature in NOT_YET.items():
@@ -90,7 +90,7 @@ def read_intent(body: Mapping[str, Any], ask: Asked) -> Intent:
     template = _template(body, ask.outbound)
     merged = _optional(body, "environment_files", _names) or ()
     _check_count(merged, "environment_files", ENVIRONMENT_FILES_MAX)
-    return Intent(
+    return StackRequest(
         template=template,
         parameters={} if merged else _map(body, "parameters"),
         environment=_environment(body, merged, files, template),
@@ -112,7 +112,7 @@ def _revision(value: Any) -> int:
     return value
 
 
-def refuse_revision(intent: Intent, *, patch: bool) -> None:
+def refuse_revision(intent: StackRequest, *, patch: bool) -> None:
     """Fails: Rejected where everything is said anew."""
     if intent.revision is not None and not patch:
         raise Rejected("HTTPBadRequest", "revision is for updates of parts (PATCH), which go on from it")

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from homeostat.api.access.enforcer import forbidden
 from homeostat.api.access.policy import may
-from homeostat.api.http.context import COUNT_MAX, Ask, Asked, Body, Flag, described_body
+from homeostat.api.http.context import COUNT_MAX, Ask, Body, Flag, RequestContext, described_body
 from homeostat.api.http.responses import Json, nothing
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.routes import answers, router
@@ -160,7 +160,7 @@ def show_server_metadata(ask: Ask, server_id: Annotated[str, Path(description="I
         return Json({"metadata": [wire_config(each) for each in deployed(tx, project, server_id)]})
 
 
-def _project_of(tx: Connection, ask: Asked, server_id: str) -> str:
+def _project_of(tx: Connection, ask: RequestContext, server_id: str) -> str:
     """Where the configs of a server are. Fails: Rejected (Forbidden) for a stack user that is not the server's own."""
     if not ask.caller.is_stack_user:
         return ask.project
@@ -239,12 +239,12 @@ def _given(body: Mapping[str, Any]) -> Wire:
 # -- records -----------------------------------------------------------------------------------------------------------
 
 
-def _record(ask: Asked, kind: str, object: Wire, link: str = "") -> Record:
+def _record(ask: RequestContext, kind: str, object: Wire, link: str = "") -> Record:
     id = str(uuid.uuid4())
     return Record(id, kind, ask.project, id, object, link)
 
 
-def _add(ask: Asked, made: Record) -> None:
+def _add(ask: RequestContext, made: Record) -> None:
     """Fails: Rejected (RequestLimitExceeded); for a deployment of a config that is not there."""
     with ask.db.write() as tx:
         if records.count(tx, made.kind, made.project) >= KEPT_MAX:
@@ -260,7 +260,7 @@ def _add(ask: Asked, made: Record) -> None:
 NAMES = {CONFIG: "Software Config", DEPLOYMENT: "Software Deployment"}
 
 
-def _found(tx: Connection, ask: Asked, kind: str, id: str) -> Record:
+def _found(tx: Connection, ask: RequestContext, kind: str, id: str) -> Record:
     found = records.get(tx, id, kind, "" if ask.caller.is_admin else ask.project)
     if found is None:
         raise Rejected("EntityNotFound", f"The {NAMES[kind]} ({id}) could not be found.")

@@ -8,13 +8,13 @@ from sqlalchemy import Connection, Row
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
-from homeostat.api.http.context import Ask, Asked, Body, StackId, StackName, described_body, flag
+from homeostat.api.http.context import Ask, Body, RequestContext, StackId, StackName, described_body, flag
 from homeostat.api.http.responses import Json
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.actions import known
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire, precisely
-from homeostat.api.services.actions import Switches
+from homeostat.api.services.actions import ConvergenceSettings
 from homeostat.model.errors import Rejected
 from homeostat.model.world import ASK, REPLACE
 
@@ -66,7 +66,7 @@ def switch_convergence(ask: Ask, stack_name: StackName, stack_id: StackId, body:
     healing = {"policy": whole.pop("healing")} if "healing" in whole else {}
     if "healing_share" in given:
         healing["share"] = _share(given["healing_share"])
-    changed = ask.service.asks.switch(stack_id, Switches(whole, exceptions, healing))
+    changed = ask.service.asks.switch(stack_id, ConvergenceSettings(whole, exceptions, healing))
     with ask.db.read() as tx:
         shown = _shown(ask, tx, changed)
     return Json({"convergence": shown})
@@ -129,7 +129,7 @@ def _interval(value: Any, place: str) -> float | None:
     return float(value)
 
 
-def _shown(ask: Asked, tx: Connection, stack: Row[Any], resource: str | None = None) -> Wire:
+def _shown(ask: RequestContext, tx: Connection, stack: Row[Any], resource: str | None = None) -> Wire:
     looked_at, blind = ask.service.asks.looked_at(tx, stack, resource)
     return {
         "enabled": stack.converge,

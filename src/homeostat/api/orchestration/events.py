@@ -9,13 +9,13 @@ from sqlalchemy import Connection, Row
 from starlette.responses import Response, StreamingResponse
 
 from homeostat.api.access.policy import may
-from homeostat.api.http.context import COUNT_MAX, Ask, Asked, ResourceName, StackId, StackName
-from homeostat.api.http.event_streams import MEDIA_TYPE, PAGE, Page
+from homeostat.api.http.context import COUNT_MAX, Ask, RequestContext, ResourceName, StackId, StackName
+from homeostat.api.http.event_streams import MEDIA_TYPE, PAGE, EventPage
 from homeostat.api.http.responses import Json, nothing
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire, event_detail, event_item, event_seq
-from homeostat.desired.redaction import Veil
+from homeostat.desired.redaction import Redaction
 from homeostat.model.errors import Rejected
 from homeostat.store import events
 from homeostat.store.stacks import stacks, views
@@ -98,7 +98,7 @@ def list_events(
     return Json({"events": _listed(ask, found, by_id, top if query.nested_depth else None)})
 
 
-def _streamed(ask: Asked, stack_name: str, stack_id: str, query: EventQuery, last: str | None) -> Response:
+def _streamed(ask: RequestContext, stack_name: str, stack_id: str, query: EventQuery, last: str | None) -> Response:
     if query.limit or query.sort_keys or query.sort_dir:
         message = "Events that are followed come in the order they happen: leave out limit, sort_keys and sort_dir"
         raise Rejected("HTTPBadRequest", message)
@@ -112,7 +112,7 @@ def _streamed(ask: Asked, stack_name: str, stack_id: str, query: EventQuery, las
     tail = ask.service.tail
     tail.check_room()
 
-    def read(after: int, until: int) -> Page:
+    def read(after: int, until: int) -> EventPage:
         with ask.db.read() as tx:
             return _read(ask, tx, top.id, query, after, until)
 
@@ -120,16 +120,16 @@ def _streamed(ask: Asked, stack_name: str, stack_id: str, query: EventQuery, las
     return StreamingResponse(tail.stream(top.root_id, read, cursor), 200, headers, MEDIA_TYPE)
 
 
-def _read(ask: Asked, tx: Connection, stack_id: str, query: EventQuery, after: int, until: int) -> Page:
+def _read(ask: RequestContext, tx: Connection, stack_id: str, query: EventQuery, after: int, until: int) -> EventPage:
     """The events of a stack and of all that is or was nested in it, as deep as is asked for."""
     top = stacks.get(tx, stack_id)
     if top is None:
-        return Page([], until, more=False, over=True)
+        return EventPage([], until, more=False, over=True)
     by_id = {row.id: row for row in _family(tx, top, query)}
     found = query.following(tx, list(by_id), after, until)
     told = max(after, until) if len(found) < PAGE else found[-1].seq
     shown = _listed(ask, found, by_id, top if query.nested_depth else None)
-    return Page(shown, told, more=len(found) == PAGE, over=_is_over(tx, top, list(by_id), told))
+    return EventPage(shown, told, more=len(found) == PAGE, over=_is_over(tx, top, list(by_id), told))
 
 
 def _family(tx: Connection, top: Row[Any], query: EventQuery) -> list[Row[Any]]:
@@ -142,7 +142,9 @@ def _is_over(tx: Connection, top: Row[Any], stack_ids: Sequence[str], told: int)
     return top.deleted_at is not None and events.newest(tx, stack_ids) <= told
 
 
-def _listed(ask: Asked, found: Sequence[Row[Any]], by_id: Mapping[str, Row[Any]], root: Row[Any] | None) -> list[Wire]:
+def _listed(
+    ask: RequestContext, found: Sequence[Row[Any]], by_id: Mapping[str, Row[Any]], root: Row[Any] | None
+) -> list[Wire]:
     return [event_item(ask, event, by_id[event.stack_id], root) for event in found]
 
 
@@ -189,7 +191,7 @@ def show_event(
             raise Rejected("EntityNotFound", f"The Event ({wanted}) could not be found.")
         rows, _ = views.resources(tx, stack.id, [resource_name])
         graph = ask.service.graphs.described(tx, stack)
-        veil = Veil.over(stack, graph.desired, graph.compiled)
+        veil = Redaction.over(stack, graph.desired, graph.compiled)
     given = rows[event.key].properties if event.key in rows else {}
     properties = {name: veil.shown(resource_name, name, value) for name, value in given.items()}
     return Json({"event": event_detail(ask, event, stack, properties)})

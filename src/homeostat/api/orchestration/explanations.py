@@ -10,13 +10,13 @@ from sqlalchemy import Connection, Row
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
-from homeostat.api.http.context import COUNT_MAX, Ask, Asked, ResourceName, StackId, StackName
+from homeostat.api.http.context import COUNT_MAX, Ask, RequestContext, ResourceName, StackId, StackName
 from homeostat.api.http.responses import Json
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.inventory import Inventory
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire, at, is_deleted, link, stack_identity
-from homeostat.convergence.explainer import BEFORE_ALL, Cause, Explaining, Outlook, Page, Place, Told
+from homeostat.convergence.explainer import BEFORE_ALL, Cause, ExplainedResource, Explainer, Outlook, Page, Place
 from homeostat.model.errors import Rejected
 from homeostat.model.plan import Waiting
 from homeostat.model.status import joined
@@ -79,12 +79,12 @@ def explain_resource(
     return Json({"explanation": {"at_rest": not reasons, "resource": shown, "reasons": reasons}})
 
 
-def _explaining(ask: Asked, tx: Connection) -> Explaining:
+def _explaining(ask: RequestContext, tx: Connection) -> Explainer:
     quotas = ask.service.intake.quotas
-    return Explaining(tx, ask.service.definitions, ask.db.now_of(tx), quotas.heal_share, quotas.timeout_s)
+    return Explainer(tx, ask.service.definitions, ask.db.now_of(tx), quotas.heal_share, quotas.timeout_s)
 
 
-def _stack(ask: Asked, stack: Row[Any], query: ExplainQuery, page: Page, outlook: Outlook) -> Wire:
+def _stack(ask: RequestContext, stack: Row[Any], query: ExplainQuery, page: Page, outlook: Outlook) -> Wire:
     shown = stack_identity(ask, stack)
     if page.after is not None:
         params = {"nested_depth": query.nested_depth, "limit": query.limit, "marker": _marker(page.after)}
@@ -143,7 +143,7 @@ def _estimate(outlook: Outlook) -> Wire | None:
     return None if found is None else {"seconds": found.seconds, "by": found.by, "rate": outlook.rate}
 
 
-def _reason(ask: Asked, told: Told) -> Wire:
+def _reason(ask: RequestContext, told: ExplainedResource) -> Wire:
     each, stack = told.explanation, told.stack
     links = [
         link("self", ask.url(stack.project, "stacks", stack.name, stack.id, "resources", each.name)),

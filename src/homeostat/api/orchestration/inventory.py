@@ -7,11 +7,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from homeostat.api.http.context import Asked, quoted
+from homeostat.api.http.context import RequestContext, quoted
 from homeostat.api.orchestration.views import Wire, at, link
 from homeostat.api.services.graphs import Graph
 from homeostat.convergence.nested_stacks import STACK, show_members
-from homeostat.desired.redaction import Veil
+from homeostat.desired.redaction import Redaction
 from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected
 from homeostat.model.observed import Observation
@@ -69,7 +69,7 @@ class Inventory:
                 self._current[name] = current
         self._observed: Mapping[str, Mapping[str, tuple[Any, float]]] | None = None
         self._looked: Mapping[int, tuple[float, str]] = {}
-        self._veil = Veil.over(stack, graph.desired, graph.compiled)
+        self._veil = Redaction.over(stack, graph.desired, graph.compiled)
 
     @property
     def scope(self) -> RowScope:
@@ -100,7 +100,7 @@ class Inventory:
             row, leftovers, kind = None, tuple(alike), _shown(definition)
         return Entry(name, kind, row, leftovers, definition.description if definition is not None else "")
 
-    def wire(self, ask: Asked, entry: Entry) -> Wire:
+    def wire(self, ask: RequestContext, entry: Entry) -> Wire:
         """The resource object of a list."""
         row, stack = entry.row, self.stack
         begun_at = stack.updated_at or stack.created_at
@@ -131,7 +131,7 @@ class Inventory:
             shown["leftovers"] = [_leftover(each) for each in entry.leftovers]
         return shown
 
-    def detail(self, ask: Asked, entry: Entry, with_attr: Sequence[str] = ()) -> Wire:
+    def detail(self, ask: RequestContext, entry: Entry, with_attr: Sequence[str] = ()) -> Wire:
         """The resource object with description and attributes. Fails: Rejected for an unknown attribute asked for."""
         attributes = self._attributes(entry.row, with_attr) if entry.row is not None else {}
         return {**self.wire(ask, entry), "description": entry.description, "attributes": attributes}
@@ -156,7 +156,7 @@ class Inventory:
         child = stacks.get(self._tx, row.handle)
         return child is not None and child.shards > SHARDS_SHOWN
 
-    def _links(self, ask: Asked, entry: Entry) -> list[Wire]:
+    def _links(self, ask: RequestContext, entry: Entry) -> list[Wire]:
         stack = self.stack
         url = ask.stack_url(stack)
         links = [link("self", f"{url}/resources/{quoted(entry.name)}"), link("stack", url)]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from homeostat.api.http.context import Asked
+from homeostat.api.http.context import RequestContext
 from homeostat.model.errors import Rejected
 from homeostat.store.stacks.locks import Lock
 
@@ -13,7 +13,7 @@ REASON_MAX = 1000
 KEYS = ("level", "reason", "expires_in", "expires_at")
 
 
-def lock(ask: Asked, stack_id: str, given: Any) -> None:
+def lock(ask: RequestContext, stack_id: str, given: Any) -> None:
     """given — `{"level": "all" | "stacks", "reason": text, "expires_in": seconds | "expires_at": time}`, all of it
     optional."""
     if given not in (None, "") and not isinstance(given, Mapping):
@@ -21,11 +21,11 @@ def lock(ask: Asked, stack_id: str, given: Any) -> None:
     ask.service.asks.lock(stack_id, _wanted(ask, given or {}), _breaks(ask))
 
 
-def unlock(ask: Asked, stack_id: str) -> None:
+def unlock(ask: RequestContext, stack_id: str) -> None:
     ask.service.asks.unlock(stack_id, _breaks(ask))
 
 
-def _wanted(ask: Asked, given: Mapping[str, Any]) -> Lock:
+def _wanted(ask: RequestContext, given: Mapping[str, Any]) -> Lock:
     """Fails: Rejected naming the place."""
     strange = [name for name in given if name not in KEYS]
     if strange:
@@ -72,7 +72,7 @@ def _wrong(place: str, message: str) -> Rejected:
     return Rejected("HTTPBadRequest", f"lock{place}: {message}")
 
 
-def _breaks(ask: Asked) -> Callable[[Lock], bool]:
+def _breaks(ask: RequestContext) -> Callable[[Lock], bool]:
     """May the caller take a lock away: as its owner, or by the rule for the locks of others?"""
     caller = ask.caller
 

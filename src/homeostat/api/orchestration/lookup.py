@@ -10,7 +10,7 @@ from sqlalchemy import Row
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
-from homeostat.api.http.context import Ask, Asked, quoted
+from homeostat.api.http.context import Ask, RequestContext, quoted
 from homeostat.api.http.path_convertors import ANY_PATH
 from homeostat.api.http.responses import nothing
 from homeostat.api.orchestration.routes import answers, router
@@ -28,12 +28,12 @@ Below = Annotated[str, Path(description="Address below the stack.")]
 Stack = Annotated[str, Path(description="Name or id of the stack; deleted stacks are found by id.")]
 
 
-def _found(ask: Asked, row: Row[Any], request: Request, *below: str) -> Response:
+def _found(ask: RequestContext, row: Row[Any], request: Request, *below: str) -> Response:
     query = f"?{request.url.query}" if request.url.query else ""
     return nothing(302, {"Location": "/".join([ask.stack_url(row), *below]) + query})
 
 
-def _find(ask: Asked, name_or_id: str) -> Row[Any]:
+def _find(ask: RequestContext, name_or_id: str) -> Row[Any]:
     with ask.db.read() as tx:
         row = ask.find(tx, name_or_id)
     if row is None:
@@ -60,7 +60,7 @@ def look_up_below_arn(
     return _found(ask, _named(ask, arn_project, stack_name, stack_id), request, *map(quoted, below.split("/")))
 
 
-def _named(ask: Asked, arn_project: str, stack_name: str, stack_id: str) -> Row[Any]:
+def _named(ask: RequestContext, arn_project: str, stack_name: str, stack_id: str) -> Row[Any]:
     with ask.db.read() as tx:
         row = stacks.get(tx, stack_id)
     if row is None or (row.project, row.name) != (arn_project, stack_name) or not ask.reaches(row):

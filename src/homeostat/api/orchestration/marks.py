@@ -6,13 +6,13 @@ from typing import Any
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
-from homeostat.api.http.context import Ask, Asked, Body, ResourceName, StackId, StackName, described_body
+from homeostat.api.http.context import Ask, Body, RequestContext, ResourceName, StackId, StackName, described_body
 from homeostat.api.http.faults import documented
 from homeostat.api.http.responses import Json
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire
-from homeostat.api.services.marks import Marks, Outcome, Said
+from homeostat.api.services.marks import MarkOutcome, MarkRequest, Marks
 from homeostat.model.errors import Rejected
 
 ROUTER = router("resources")
@@ -37,7 +37,7 @@ def mark(ask: Ask, stack_name: StackName, stack_id: StackId, resource_name: Reso
     otherwise by the next update. `false` makes what is CHECK_FAILED CHECK_COMPLETE. 409 while something else is being
     done with it."""
     _only(body, FLAG, REASON)
-    said = Said(_flag(body), _text(body, REASON), _by(ask))
+    said = MarkRequest(_flag(body), _text(body, REASON), _by(ask))
     _say(ask, stack_name, stack_id, said, {"": resource_name})
     return Json(None)
 
@@ -57,23 +57,25 @@ def mark_several(ask: Ask, stack_name: StackName, stack_id: StackId, body: Body)
     for name in (REPORTER, LASTS):
         if name in body and not unhealthy:
             raise Rejected("HTTPBadRequest", f"{name}: it has no meaning where a mark is taken away; leave it out")
-    said = Said(unhealthy, _brief(body, REASON), _by(ask), _brief(body, REPORTER) or None, _lasts_s(body))
+    said = MarkRequest(unhealthy, _brief(body, REASON), _by(ask), _brief(body, REPORTER) or None, _lasts_s(body))
     targets = {f"{RESOURCES}[{number}]": target for number, target in enumerate(_targets(body))}
     outcomes = _say(ask, stack_name, stack_id, said, targets)
     return Json({"resources": [_shown(each) for each in outcomes]})
 
 
-def _say(ask: Asked, stack_name: str, stack_id: str, said: Said, targets: Mapping[str, str]) -> list[Outcome]:
+def _say(
+    ask: RequestContext, stack_name: str, stack_id: str, said: MarkRequest, targets: Mapping[str, str]
+) -> list[MarkOutcome]:
     with ask.db.read() as tx:
         ask.live_stack(tx, stack_name, stack_id)
     return Marks(ask.db).say(stack_id, said, targets)
 
 
-def _by(ask: Asked) -> str | None:
+def _by(ask: RequestContext) -> str | None:
     return ask.caller.user_id or ask.caller.user
 
 
-def _shown(outcome: Outcome) -> Wire:
+def _shown(outcome: MarkOutcome) -> Wire:
     return {
         "resource": outcome.target,
         "path": list(outcome.path),

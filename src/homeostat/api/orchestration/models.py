@@ -431,7 +431,7 @@ class PropertyChange(BaseModel):
     after: Any
 
 
-class ForeseenResource(Resource):
+class PreviewedResource(Resource):
     """path — names of the resources above it, from the root; change_reason — why it is replaced, or changed at all."""
 
     path: list[str]
@@ -443,11 +443,11 @@ class ForeseenResource(Resource):
 
 
 class ResourceChanges(BaseModel):
-    unchanged: list[ForeseenResource]
-    updated: list[ForeseenResource]
-    replaced: list[ForeseenResource]
-    added: list[ForeseenResource]
-    deleted: list[ForeseenResource]
+    unchanged: list[PreviewedResource]
+    updated: list[PreviewedResource]
+    replaced: list[PreviewedResource]
+    added: list[PreviewedResource]
+    deleted: list[PreviewedResource]
 
 
 class MoreMembers(BaseModel):

@@ -11,7 +11,7 @@ from homeostat.api.services.graphs import Graph
 from homeostat.model.desired import Output
 from homeostat.model.errors import HomeostatError, Rejected
 from homeostat.planner.scope import RowScope
-from homeostat.templates import Scope, Weighing, evaluate, requires
+from homeostat.templates import Scope, WeighedScope, evaluate, requires
 
 LOG = logging.getLogger(__name__)
 OUTPUTS_MAX = 16 * 1024 * 1024
@@ -28,7 +28,7 @@ def resolved(tx: Connection, stack: Row[Any], graph: Graph) -> list[Wire]:
     outputs = _outputs(graph)
     if not outputs:
         return []
-    scope = Weighing(_scope(tx, stack, graph, outputs), OUTPUTS_MAX)
+    scope = WeighedScope(_scope(tx, stack, graph, outputs), OUTPUTS_MAX)
     return [_resolved(stack, output, scope) for output in outputs]
 
 

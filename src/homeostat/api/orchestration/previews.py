@@ -10,9 +10,9 @@ from homeostat.api.access.policy import may
 from homeostat.api.http.context import (
     HEAVY,
     Ask,
-    Asked,
     Body,
     Flag,
+    RequestContext,
     StackId,
     StackName,
     described_body,
@@ -31,10 +31,10 @@ from homeostat.api.orchestration.bodies import (
 )
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire, at, link
-from homeostat.api.services.preview import UNBORN, Forecast, all_of
+from homeostat.api.services.preview import UNBORN, Preview, all_of
 from homeostat.desired.redaction import NOT_YET
 from homeostat.model.status import Action, Status, joined
-from homeostat.planner.report.preview import Fate, Foreseen, as_changed
+from homeostat.planner.report.preview import Fate, ResourcePreview, as_changed
 from homeostat.resources.nested import as_given
 from homeostat.resources.registry import shown_id
 from homeostat.templates import HIDDEN
@@ -109,7 +109,7 @@ def preview_patch(
 
 
 def _preview(
-    ask: Asked, stack_name: str, stack_id: str, body: Mapping[str, Any], *, patch: bool, show_nested: bool
+    ask: RequestContext, stack_name: str, stack_id: str, body: Mapping[str, Any], *, patch: bool, show_nested: bool
 ) -> Response:
     intent = read_intent(body, ask)
     refuse_revision(intent, patch=patch)
@@ -119,7 +119,7 @@ def _preview(
     return Json(_changes(ask, forecast, show_nested=show_nested))
 
 
-def _changes(ask: Asked, forecast: Forecast, *, show_nested: bool) -> Wire:
+def _changes(ask: RequestContext, forecast: Preview, *, show_nested: bool) -> Wire:
     """Resources by what becomes of them; those of nested stacks are told apart by their paths."""
     changes: dict[str, list[Wire]] = {fate.value: [] for fate in ORDER}
     for each, note in all_of(forecast):
@@ -128,7 +128,7 @@ def _changes(ask: Asked, forecast: Forecast, *, show_nested: bool) -> Wire:
     return {"resource_changes": changes, "more_members": _more(forecast) if show_nested else []}
 
 
-def _foreseen(ask: Asked, forecast: Forecast, note: Foreseen) -> Wire:
+def _foreseen(ask: RequestContext, forecast: Preview, note: ResourcePreview) -> Wire:
     """The resource object of an update's preview: as it is, or as it will be where there is none yet."""
     return {
         **_resource(ask, forecast, note),
@@ -138,7 +138,7 @@ def _foreseen(ask: Asked, forecast: Forecast, note: Foreseen) -> Wire:
     }
 
 
-def _resource(ask: Asked, forecast: Forecast, note: Foreseen) -> Wire:
+def _resource(ask: RequestContext, forecast: Preview, note: ResourcePreview) -> Wire:
     row = note.row
     address = ask.url(forecast.project, "stacks", forecast.name, forecast.id)
     identity = {"stack_name": forecast.name, "stack_id": forecast.id, "tenant": forecast.project, "path": ""}
@@ -163,7 +163,7 @@ def _resource(ask: Asked, forecast: Forecast, note: Foreseen) -> Wire:
     return {**shown, "parent_resource": forecast.path[-1]} if forecast.path else shown
 
 
-def _differences(forecast: Forecast, note: Foreseen) -> list[Wire]:
+def _differences(forecast: Preview, note: ResourcePreview) -> list[Wire]:
     """What is a property in the template; then other parts of the definition."""
     veil = forecast.veil
     shown = [
@@ -181,7 +181,7 @@ def _differences(forecast: Forecast, note: Foreseen) -> list[Wire]:
     ]
 
 
-def _tree(ask: Asked, forecast: Forecast) -> list[Any]:
+def _tree(ask: RequestContext, forecast: Preview) -> list[Any]:
     """Resources of a stack that would be created; what is a stack itself stands there as the list of its own."""
     return [
         _tree(ask, forecast.inside[note.name]) if note.name in forecast.inside else _new(ask, forecast, note)
@@ -189,13 +189,13 @@ def _tree(ask: Asked, forecast: Forecast) -> list[Any]:
     ]
 
 
-def _new(ask: Asked, forecast: Forecast, note: Foreseen) -> Wire:
+def _new(ask: RequestContext, forecast: Preview, note: ResourcePreview) -> Wire:
     given = as_given(note.after)
     properties = {name: forecast.veil.shown(note.name, name, value) for name, value in given.items()}
     return {**_resource(ask, forecast, note), "properties": properties, "metadata": {}}
 
 
-def _more(forecast: Forecast) -> list[Wire]:
+def _more(forecast: Preview) -> list[Wire]:
     """Members of large groups that are not listed one by one."""
     return [
         {"path": list(each.path), "stack_name": each.name, "change": fate.value, "count": count}
@@ -204,19 +204,19 @@ def _more(forecast: Forecast) -> list[Wire]:
     ]
 
 
-def _identity(ask: Asked, forecast: Forecast) -> Wire:
+def _identity(ask: RequestContext, forecast: Preview) -> Wire:
     return {
         "id": UNBORN,
         "links": [link("self", ask.url(forecast.project, "stacks", forecast.name, UNBORN))],
     }
 
 
-def _described(forecast: Forecast) -> Wire:
+def _described(forecast: Preview) -> Wire:
     text = forecast.compiled.description if forecast.compiled is not None else ""
     return {"description": text, "template_description": text}
 
 
-def _parameters(forecast: Forecast) -> dict[str, str]:
+def _parameters(forecast: Preview) -> dict[str, str]:
     if forecast.compiled is None:
         return {}
     return {name: parameter.shown for name, parameter in forecast.compiled.parameters.items()}

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
-from homeostat.api.http.context import COUNT_MAX, Ask, Asked, Flag, ResourceName, StackId, StackName
+from homeostat.api.http.context import COUNT_MAX, Ask, Flag, RequestContext, ResourceName, StackId, StackName
 from homeostat.api.http.responses import Json
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.inventory import Entry, Inventory
@@ -80,7 +80,7 @@ def list_resources(
     return Json({"resources": found})
 
 
-def _listed(ask: Asked, inventory: Inventory, query: ResourceQuery) -> list[Wire]:
+def _listed(ask: RequestContext, inventory: Inventory, query: ResourceQuery) -> list[Wire]:
     entries = [entry for entry in inventory.entries() if query.fits(entry)]
     if query.with_detail:
         return [inventory.detail(ask, entry) for entry in entries]
@@ -121,7 +121,7 @@ def show_metadata(ask: Ask, stack_name: StackName, stack_id: StackId, resource_n
     return Json({"metadata": shown})
 
 
-def _inventory(ask: Asked, tx: Connection, stack_name: str, stack_id: str, resource_name: str) -> Inventory:
+def _inventory(ask: RequestContext, tx: Connection, stack_name: str, stack_id: str, resource_name: str) -> Inventory:
     """The one resource of that name, or nothing."""
     stack = ask.stack(tx, stack_name, stack_id)
     return Inventory(tx, stack, ask.service.graphs.wanted(tx, stack), [resource_name])

@@ -7,7 +7,7 @@ from sqlalchemy import Row
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
-from homeostat.api.http.context import Ask, Asked, StackId, StackName
+from homeostat.api.http.context import Ask, RequestContext, StackId, StackName
 from homeostat.api.http.responses import Json
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.revision_text import environment_of, shown_template
@@ -61,7 +61,7 @@ def show_revision(ask: Ask, stack_name: StackName, stack_id: StackId, number: Nu
     return Json({"revision": _summary(ask, stack, row) | shown})
 
 
-def _summary(ask: Asked, stack: Row[Any], row: Row[Any]) -> Wire:
+def _summary(ask: RequestContext, stack: Row[Any], row: Row[Any]) -> Wire:
     return {
         "number": row.number,
         "action": row.action,

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Row
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
-from homeostat.api.http.context import HEAVY, Ask, Asked, Body, StackId, StackName, described_body
+from homeostat.api.http.context import HEAVY, Ask, Body, RequestContext, StackId, StackName, described_body
 from homeostat.api.http.faults import documented
 from homeostat.api.http.responses import Json, nothing
 from homeostat.api.orchestration import models
@@ -127,7 +127,7 @@ def _summary(row: Row[Any]) -> Wire:
     }
 
 
-def _rendered(ask: Asked, tx: Connection, stack: Row[Any], row: Row[Any]) -> Wire:
+def _rendered(ask: RequestContext, tx: Connection, stack: Row[Any], row: Row[Any]) -> Wire:
     """With all that was kept, once there is anything; hidden values hidden."""
     if row.data is None:
         return _summary(row) | {"data": None}

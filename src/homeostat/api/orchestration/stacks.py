@@ -9,7 +9,7 @@ from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
-from homeostat.api.http.context import HEAVY, Ask, Asked, Body, Flag, StackId, StackName, described_body
+from homeostat.api.http.context import HEAVY, Ask, Body, Flag, RequestContext, StackId, StackName, described_body
 from homeostat.api.http.faults import documented
 from homeostat.api.http.responses import Json, nothing
 from homeostat.api.orchestration import models, outputs
@@ -46,7 +46,7 @@ def list_stacks(ask: Ask, query: Annotated[StackQuery, Query()], request: Reques
     return Json(body)
 
 
-def _next_page(ask: Asked, params: QueryParams, marker: str) -> str:
+def _next_page(ask: RequestContext, params: QueryParams, marker: str) -> str:
     kept = [(name, value) for name, value in params.multi_items() if name != "marker"]
     return f"{ask.url(ask.project, 'stacks')}?{urlencode([*kept, ('marker', marker)])}"
 
@@ -64,7 +64,7 @@ def list_stacks_detailed(ask: Ask) -> Response:
     return Json({"stacks": [_item(ask, row, ask.listed_project) for row in rows]})
 
 
-def _item(ask: Asked, row: Row[Any], project: str | None) -> dict[str, Any]:
+def _item(ask: RequestContext, row: Row[Any], project: str | None) -> dict[str, Any]:
     """With its project, in a list of the stacks of all projects."""
     return stack_summary(ask, row) if project is not None else {**stack_summary(ask, row), "project": row.project}
 
@@ -135,7 +135,7 @@ def patch_stack(ask: Ask, stack_name: StackName, stack_id: StackId, body: Body) 
     return _update(ask, stack_name, stack_id, body, patch=True)
 
 
-def _update(ask: Asked, stack_name: str, stack_id: str, body: Body, *, patch: bool) -> Response:
+def _update(ask: RequestContext, stack_name: str, stack_id: str, body: Body, *, patch: bool) -> Response:
     intent = read_intent(body, ask)
     refuse_revision(intent, patch=patch)
     with ask.db.read() as tx:

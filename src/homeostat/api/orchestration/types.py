@@ -7,7 +7,7 @@ from fastapi import Path, Query
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
-from homeostat.api.http.context import Ask, Asked, Flag
+from homeostat.api.http.context import Ask, Flag, RequestContext
 from homeostat.api.http.responses import Json
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.routes import answers, router
@@ -65,7 +65,7 @@ def show_type(ask: Ask, type_name: TypeName) -> Response:
     return Json(_schema(_shown(ask, type_name)))
 
 
-def _shown(ask: Asked, type_name: str) -> ResourceType:
+def _shown(ask: RequestContext, type_name: str) -> ResourceType:
     """Fails: Rejected — EntityNotFound, Forbidden for a type that is not for the caller,
     NotSupported for one that only old templates may have,
     ResourceTypeUnavailable where the project's cloud has no such service."""

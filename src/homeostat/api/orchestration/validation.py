@@ -14,7 +14,7 @@ from homeostat.api.orchestration.bodies import TemplateRequest, read_intent
 from homeostat.api.orchestration.routes import answers, router
 from homeostat.api.orchestration.views import NO_DESCRIPTION
 from homeostat.api.services.prerequisites import UNAVAILABLE, Nested
-from homeostat.desired.redaction import Veil
+from homeostat.desired.redaction import Redaction
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
 from homeostat.templates import validate_shape
@@ -51,15 +51,15 @@ def validate(
     if show_nested and count > shown_max:
         message = f"{count} nested templates are more than the {shown_max} that are told of: leave show_nested out"
         raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
-    return Json(shape | {"NestedParameters": _inside(nested, Veil().of(compiled))} if show_nested else shape)
+    return Json(shape | {"NestedParameters": _inside(nested, Redaction().of(compiled))} if show_nested else shape)
 
 
-def _inside(nested: Mapping[str, Nested], veil: Veil) -> dict[str, Any]:
+def _inside(nested: Mapping[str, Nested], veil: Redaction) -> dict[str, Any]:
     """By resource, what is asked of the template that it stands for; groups and chains have no parameters."""
     return {name: _nested(each, veil) for name, each in nested.items()}
 
 
-def _nested(nested: Nested, veil: Veil) -> dict[str, Any]:
+def _nested(nested: Nested, veil: Redaction) -> dict[str, Any]:
     told: dict[str, Any] = {"Type": nested.type, "Description": NO_DESCRIPTION, "Parameters": {}}
     if nested.compiled is not None:
         veil = veil.of(nested.compiled)

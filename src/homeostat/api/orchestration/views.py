@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from homeostat.api.http.context import Asked
+from homeostat.api.http.context import RequestContext
 from homeostat.api.services.graphs import Graph
 from homeostat.model.status import Action, joined
 from homeostat.resources.nested import as_given
@@ -40,11 +40,11 @@ def link(rel: str, href: str) -> Wire:
     return {"href": href, "rel": rel}
 
 
-def stack_identity(ask: Asked, stack: Any) -> Wire:
+def stack_identity(ask: RequestContext, stack: Any) -> Wire:
     return {"id": stack.id, "links": [link("self", ask.stack_url(stack))]}
 
 
-def stack_summary(ask: Asked, stack: Row[Any]) -> Wire:
+def stack_summary(ask: RequestContext, stack: Row[Any]) -> Wire:
     """An item of the stack list. The description is always empty there: it would need each template."""
     return {
         **stack_identity(ask, stack),
@@ -62,7 +62,7 @@ def stack_summary(ask: Asked, stack: Row[Any]) -> Wire:
     }
 
 
-def stack_detail(ask: Asked, tx: Connection, stack: Row[Any], graph: Graph) -> Wire:
+def stack_detail(ask: RequestContext, tx: Connection, stack: Row[Any], graph: Graph) -> Wire:
     """A stack without its outputs. graph — what the user last said."""
     compiled = graph.compiled
     description = compiled.description if compiled is not None else NO_DESCRIPTION
@@ -102,7 +102,7 @@ def event_seq(text: str) -> int | None:
         return None
 
 
-def event_item(ask: Asked, event: Row[Any], stack: Row[Any], root: Row[Any] | None = None) -> Wire:
+def event_item(ask: RequestContext, event: Row[Any], stack: Row[Any], root: Row[Any] | None = None) -> Wire:
     """An item of an event list. root — the stack at the top, when events of several stacks are listed."""
     links = [
         link("self", f"{_of_resource(ask, stack, event.name)}/events/{event_id(stack.id, event.seq)}"),
@@ -123,7 +123,7 @@ def event_item(ask: Asked, event: Row[Any], stack: Row[Any], root: Row[Any] | No
     }
 
 
-def event_detail(ask: Asked, event: Row[Any], stack: Row[Any], properties: Mapping[str, Any]) -> Wire:
+def event_detail(ask: RequestContext, event: Row[Any], stack: Row[Any], properties: Mapping[str, Any]) -> Wire:
     return {
         **event_item(ask, event, stack),
         "resource_type": event.type,
@@ -131,7 +131,7 @@ def event_detail(ask: Asked, event: Row[Any], stack: Row[Any], properties: Mappi
     }
 
 
-def _of_resource(ask: Asked, stack: Row[Any], name: str) -> str:
+def _of_resource(ask: RequestContext, stack: Row[Any], name: str) -> str:
     return ask.url(stack.project, "stacks", stack.name, stack.id, "resources", name)
 
 

@@ -29,7 +29,7 @@ EXCEPTIONS_MAX = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Switches:
+class ConvergenceSettings:
     """Of continuous convergence. Only what is given changes.
 
     Keys: `converge` — bring back what drifts or dies; `observe_s` — seconds between looks at what is at rest, 0: never,
@@ -42,7 +42,7 @@ class Switches:
     healing: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Asks:
+class StackActions:
     """timeout_s — deadline of a check or convergence, where the stack has none of its own."""
 
     def __init__(self, db: Database, timeout_s: float) -> None:
@@ -194,7 +194,7 @@ class Asks:
         with self._db.write() as tx:
             locks.unlock(self._db, tx, stack_id, breaks, self._timeout_s)
 
-    def switch(self, stack_id: str, switches: Switches) -> Row[Any]:
+    def switch(self, stack_id: str, switches: ConvergenceSettings) -> Row[Any]:
         """Change the switches of a stack and of all that is nested in it; gives its row as it is then.
 
         Fails: Rejected — EntityNotFound; RequestLimitExceeded; StackLocked.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from homeostat.api.services.stacks import Intent
+from homeostat.api.services.stacks import StackRequest
 from homeostat.api.services.tags import check_tags
 from homeostat.convergence.nested_stacks import too_deep
 from homeostat.model.errors import Rejected
@@ -72,7 +72,7 @@ def _wrong(message: str, *path: str) -> Rejected:
     return Rejected("HTTPBadRequest", message, error="Invalid adopt data", path=path)
 
 
-def completed(intent: Intent, document: Mapping[str, Any]) -> Intent:
+def completed(intent: StackRequest, document: Mapping[str, Any]) -> StackRequest:
     """What the user asks for besides the document, and what that says where he says nothing.
 
     Parameters of the document stay unless they are given anew (engine-semantics.md section 4).

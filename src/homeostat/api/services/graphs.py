@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from homeostat.desired.cache import Kept
+from homeostat.desired.cache import Cache
 from homeostat.desired.graphs import MEMBERS_PER_SHARD, compile_desired, compile_graph, graph_of
 from homeostat.model.desired import Definition, Identity
 from homeostat.resources import groups
@@ -47,7 +47,7 @@ class Graphs:
     """Graphs by stack and revision. Safe to share between threads."""
 
     def __init__(self) -> None:
-        self._kept: Kept[tuple[str, int], Graph] = Kept(KEPT_MAX, lambda graph: graph.size)
+        self._kept: Cache[tuple[str, int], Graph] = Cache(KEPT_MAX, lambda graph: graph.size)
 
     def wanted(self, tx: Connection, stack: Row[Any]) -> Graph:
         """What should exist by the newest revision."""

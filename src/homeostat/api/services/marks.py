@@ -37,7 +37,7 @@ TOLD_MAX = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class MarkRequest:
     """What somebody says of resources. unhealthy — or well again; by, reporter — see `planner.policies.unhealthy.Mark`;
     lasts_s — seconds until a mark ends, None for no end."""
 
@@ -49,7 +49,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class MarkOutcome:
     """What became of one resource. target — as it was asked for; path — names of resources down to it; changed — its
     state did."""
 
@@ -87,7 +87,7 @@ class Marks:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def say(self, stack_id: str, said: Said, targets: Mapping[str, str]) -> list[Outcome]:
+    def say(self, stack_id: str, said: MarkRequest, targets: Mapping[str, str]) -> list[MarkOutcome]:
         """Mark all of these resources, or none of them.
 
         Takes: targets — place in the request, "" where there is only one -> name or physical id; that of a nested stack
@@ -101,7 +101,7 @@ class Marks:
                 unmade = _unmade(tx, stack_id, targets) if error.fault == "EntityNotFound" else None
             raise unmade or error from None
 
-    def _say(self, stack_id: str, said: Said, targets: Mapping[str, str]) -> list[Outcome]:
+    def _say(self, stack_id: str, said: MarkRequest, targets: Mapping[str, str]) -> list[MarkOutcome]:
         with self._db.write() as tx:
             held = self._hold(tx, _find(tx, stack_id, targets))
             found = _find(tx, stack_id, targets)
@@ -121,7 +121,7 @@ class Marks:
             shards.wake(tx, ids[-1], now, shards.USER, [number])
         return held
 
-    def _write(self, tx: Connection, found: Sequence[_Sought], said: Said) -> list[Outcome]:
+    def _write(self, tx: Connection, found: Sequence[_Sought], said: MarkRequest) -> list[MarkOutcome]:
         now = self._db.now_of(tx)
         written: dict[str, tuple[Row[Any], Writes]] = {}
         failures: dict[tuple[str, int], int] = defaultdict(int)
@@ -135,7 +135,7 @@ class Marks:
                 writes.events += happened
                 failures[row.stack_id, row.shard] += row.hinders - hindered
             path = (*each.path, row.name)
-            outcomes.append(Outcome(each.target, path, joined(row.action, row.status), bool(happened)))
+            outcomes.append(MarkOutcome(each.target, path, joined(row.action, row.status), bool(happened)))
         for stack, writes in written.values():
             shard_state.record(self._db, tx, stack.id, writes, now)
         for (id, number), more in failures.items():
@@ -145,7 +145,7 @@ class Marks:
         return outcomes
 
 
-def _change(tx: Connection, row: Resource, said: Said, now: float) -> list[Event] | None:
+def _change(tx: Connection, row: Resource, said: MarkRequest, now: float) -> list[Event] | None:
     """What happens to the row; None where it stays as it is."""
     reason = said.reason or DEFAULT_REASON
     if said.unhealthy:

@@ -36,7 +36,7 @@ Thing = tuple[str, str]
 
 
 @dataclass(slots=True)
-class Needs:
+class Requirements:
     """What a template and all nested in it need from outside, collected while it is checked.
 
     Of equal mentions, types and logins the first place counts: nothing grows with how often something is repeated.
@@ -67,7 +67,7 @@ class Needs:
         for each in found:
             self.mentions.setdefault((each.constraint, repr(each.value), each.parameter, each.instead), each)
 
-    def add(self, nested: "Needs", path: Path) -> None:
+    def add(self, nested: "Requirements", path: Path) -> None:
         """Also what a nested template needs. path — of the resource that it is."""
         for key, each in nested.mentions.items():
             if key not in self.mentions:
@@ -105,10 +105,10 @@ class Nested:
 
     type: str
     compiled: Compiled | None
-    needs: Needs
+    needs: Requirements
 
 
-class Existing:
+class Prerequisites:
     """Asks clouds. Safe to share between threads.
 
     Takes: clouds — None: nothing is looked for in any; now, monotonic — seconds. What exists is believed for `KEPT_S`;
@@ -149,7 +149,7 @@ class Existing:
         )
         return Rejected("ResourceTypeUnavailable", message)
 
-    def check_logins(self, needs: Needs) -> None:
+    def check_logins(self, needs: Requirements) -> None:
         """Fails: Rejected naming the first transport that needs users, where there can be none."""
         if needs.logins and not self._makes_users:
             transport, path = next(iter(needs.logins.items()))
@@ -157,12 +157,12 @@ class Existing:
             message = f"{transport} needs Keystone, to make users for servers: it is not supported here; {remedy}"
             raise invalid(message, *path, error="Property error")
 
-    def check_forms(self, needs: Needs) -> None:
+    def check_forms(self, needs: Requirements) -> None:
         """Fails: Rejected naming the first value that does not fit a constraint that needs no cloud."""
         for each in needs.mentions.values():
             self._check_form(each)
 
-    def check_mentions(self, project: str, needs: Needs) -> None:
+    def check_mentions(self, project: str, needs: Requirements) -> None:
         """Fails: Rejected naming the first value that does not fit its named constraint.
 
         A cloud that does not answer keeps nobody from saying what should exist: what is missing there, the engine
@@ -182,7 +182,7 @@ class Existing:
                 problem = KINDS[each.constraint].missing(str(each.value))
                 raise each.wrong(f"Error validating value {each.value!r}: {problem}")
 
-    def check_remotes(self, project: str, needs: Needs, here: Callable[[Remote], None], *, asks: bool) -> None:
+    def check_remotes(self, project: str, needs: Requirements, here: Callable[[Remote], None], *, asks: bool) -> None:
         """Fails: Rejected naming the first stack that cannot be made where it is to be. See `check_remotes`."""
         if needs.remotes:
             cloud = None if self._clouds is None else self._clouds(project)

@@ -21,12 +21,12 @@ from homeostat.desired.graphs import (
     template_of,
     touched_shards,
 )
-from homeostat.desired.redaction import Veil
+from homeostat.desired.redaction import Redaction
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.status import Action, DeletionPolicy, Status
 from homeostat.model.world import StackFacts, World
-from homeostat.planner.report.preview import Fate, Foreseen, Foresight
+from homeostat.planner.report.preview import Fate, ResourcePreview, ShardPreviewer
 from homeostat.resources.composed import Composed
 from homeostat.resources.families.deploymentgroups import SoftwareDeploymentGroup
 from homeostat.resources.nested import FACADE, FromTemplate, NestedStack, parameters_of
@@ -45,7 +45,7 @@ UNBORN = "None"
 
 
 @dataclass(slots=True)
-class Forecast:
+class Preview:
     """Of one stack. id — `UNBORN` where there is none; path — names of the resources above it, from the root;
     inside — forecasts of the stacks that resources are, by name; gone — of those that they would be no more; more —
     members that were not looked at: fate -> count; required_by — as in the new template."""
@@ -54,11 +54,11 @@ class Forecast:
     name: str
     project: str
     path: tuple[str, ...]
-    veil: Veil
+    veil: Redaction
     compiled: Compiled | None = None
-    resources: list[Foreseen] = field(default_factory=list)
-    inside: dict[str, "Forecast"] = field(default_factory=dict)
-    gone: dict[str, "Forecast"] = field(default_factory=dict)
+    resources: list[ResourcePreview] = field(default_factory=list)
+    inside: dict[str, "Preview"] = field(default_factory=dict)
+    gone: dict[str, "Preview"] = field(default_factory=dict)
     more: dict[Fate, int] = field(default_factory=dict)
     required_by: dict[str, list[str]] = field(default_factory=dict)
 
@@ -68,7 +68,7 @@ class Forecast:
         counts = sum(count for fate, count in self.more.items() if fate is not Fate.UNCHANGED)
         return counts > 0 or any(each.fate is not Fate.UNCHANGED for each in self.resources)
 
-    def all(self) -> Iterator["Forecast"]:
+    def all(self) -> Iterator["Preview"]:
         """This one and those inside, each before what is in it."""
         yield self
         for each in (*self.inside.values(), *self.gone.values()):
@@ -76,7 +76,7 @@ class Forecast:
 
 
 @dataclass(frozen=True, slots=True)
-class Horizon:
+class PreviewLimits:
     """How far a preview looks. depth_max — levels of nested stacks; resources_max — that it tells of; go_on — called
     before each stack."""
 
@@ -85,10 +85,12 @@ class Horizon:
     go_on: GoOn = go_on
 
 
-class Forecaster:
+class Previewer:
     """Looks at stored stacks. Takes: looks — what is not as it should be by the last look counts, too."""
 
-    def __init__(self, tx: Connection, now: float, horizon: Horizon = Horizon(), *, looks: bool = False) -> None:
+    def __init__(
+        self, tx: Connection, now: float, horizon: PreviewLimits = PreviewLimits(), *, looks: bool = False
+    ) -> None:
         self._tx = tx
         self._now = now
         self._horizon = horizon
@@ -97,33 +99,33 @@ class Forecaster:
         self._policies: dict[str, Mapping[str, str]] = {}
         self._files: Mapping[str, str] = {}
 
-    def of_new(self, name: str, project: str, desired: Desired, compiled: Compiled) -> Forecast:
+    def of_new(self, name: str, project: str, desired: Desired, compiled: Compiled) -> Preview:
         """Of a stack that would be created."""
-        forecast = Forecast(UNBORN, name, project, (), Veil().of(compiled), compiled)
+        forecast = Preview(UNBORN, name, project, (), Redaction().of(compiled), compiled)
         return self._filled(forecast, None, stacks.EMPTY, desired)
 
-    def of_update(self, stack: Row[Any], desired: Desired, compiled: Compiled) -> Forecast:
+    def of_update(self, stack: Row[Any], desired: Desired, compiled: Compiled) -> Preview:
         """Of a stack that would be updated."""
         before = stacks.desired_of(self._tx, stack.id, stack.revision)
-        veil = Veil().of(compiled)
+        veil = Redaction().of(compiled)
         if before.kind == "template":
             identity = Identity(stack.id, stack.name, stack.project)
             veil = veil.of(compile_desired(before, identity, strict=False))
-        forecast = Forecast(stack.id, stack.name, stack.project, (), veil, compiled)
+        forecast = Preview(stack.id, stack.name, stack.project, (), veil, compiled)
         return self._filled(forecast, stack, before, desired)
 
     def of_deletion(
         self, stack: Row[Any], before: Desired, after: Desired, compiled: Compiled, policies: Mapping[str, str]
-    ) -> Forecast:
+    ) -> Preview:
         """Of a stack whose deletion would go on with these policies, and those in the files of `after`. before — what
         was last asked for apart from it."""
         self._policies, self._files = {stack.id: policies}, after.files
-        forecast = Forecast(stack.id, stack.name, stack.project, (), Veil().of(compiled), compiled)
+        forecast = Preview(stack.id, stack.name, stack.project, (), Redaction().of(compiled), compiled)
         return self._filled(forecast, stack, before, stacks.EMPTY)
 
     # -- one stack ---------------------------------------------------------------------------------------------------
 
-    def _filled(self, forecast: Forecast, stack: Row[Any] | None, before: Desired, after: Desired) -> Forecast:
+    def _filled(self, forecast: Preview, stack: Row[Any] | None, before: Desired, after: Desired) -> Preview:
         """Look at its shards. stack — None for one that is not there."""
         self._horizon.go_on()
         facts = _facts(forecast, stack)
@@ -132,7 +134,7 @@ class Forecaster:
             graph = self._graph(forecast, after, number)
             self._count(len(graph))
             world = self._world(facts, stack, number, graph)
-            foresight = Foresight(world, lambda note: self._inside(forecast, note, after), looks=self._looks)
+            foresight = ShardPreviewer(world, lambda note: self._inside(forecast, note, after), looks=self._looks)
             found = foresight.foresee(self._now)
             forecast.resources += found
             for note in found:
@@ -154,7 +156,7 @@ class Forecaster:
             )
             raise Rejected("RequestLimitExceeded", message)
 
-    def _count_others(self, forecast: Forecast, before: Desired, after: Desired, numbers: list[int]) -> None:
+    def _count_others(self, forecast: Preview, before: Desired, after: Desired, numbers: list[int]) -> None:
         """Of the members of a group that were not looked at: as far as their definitions tell."""
         if "group" not in (before.kind, after.kind):
             return
@@ -168,7 +170,7 @@ class Forecaster:
         counts = {Fate.ADDED: added, Fate.DELETED: deleted, fate: kept}
         forecast.more = {each: count for each, count in counts.items() if count > 0}
 
-    def _graph(self, forecast: Forecast, desired: Desired, number: int) -> Graph:
+    def _graph(self, forecast: Preview, desired: Desired, number: int) -> Graph:
         """What should exist of one shard. Parameters of nested templates may not be known yet."""
         identity = Identity(forecast.id, forecast.name, forecast.project)
         if desired.kind != "template":
@@ -194,7 +196,7 @@ class Forecaster:
 
     # -- what is nested in it ----------------------------------------------------------------------------------------
 
-    def _inside(self, outer: Forecast, note: Foreseen, parent: Desired) -> bool:
+    def _inside(self, outer: Preview, note: ResourcePreview, parent: Desired) -> bool:
         """Look into the stack that is the reality of a resource; says whether anything would change there.
 
         parent — the desired state of the outer stack.
@@ -212,13 +214,13 @@ class Forecaster:
         if after is None or len(path) > self._horizon.depth_max:
             return True
         if child is not None:
-            forecast = Forecast(child.id, child.name, child.project, path, outer.veil)
+            forecast = Preview(child.id, child.name, child.project, path, outer.veil)
         else:
-            forecast = Forecast(UNBORN, f"{outer.name}-{note.name}", outer.project, path, outer.veil)
+            forecast = Preview(UNBORN, f"{outer.name}-{note.name}", outer.project, path, outer.veil)
         outer.inside[note.name] = self._filled(forecast, child, before, after)
         return forecast.moves
 
-    def _going(self, outer: Forecast, note: Foreseen) -> None:
+    def _going(self, outer: Preview, note: ResourcePreview) -> None:
         """Of a stack that goes with its resource."""
         row = note.row
         if row is None or kind_of(row.type) != STACK or row.deletion_policy == DeletionPolicy.RETAIN:
@@ -226,12 +228,12 @@ class Forecaster:
         child = stacks.get(self._tx, row.handle)
         if child is not None:
             before = stacks.desired_of(self._tx, child.id, child.revision)
-            forecast = Forecast(child.id, child.name, child.project, (*outer.path, note.name), outer.veil)
+            forecast = Preview(child.id, child.name, child.project, (*outer.path, note.name), outer.veil)
             outer.gone[note.name] = self._filled(forecast, child, before, stacks.EMPTY)
 
-    def _still(self, outer: Forecast, name: str, stack: Row[Any]) -> Forecast:
+    def _still(self, outer: Preview, name: str, stack: Row[Any]) -> Preview:
         """Of a nested stack that stays as it is."""
-        forecast = Forecast(stack.id, stack.name, stack.project, (*outer.path, name), outer.veil)
+        forecast = Preview(stack.id, stack.name, stack.project, (*outer.path, name), outer.veil)
         self._horizon.go_on()
         for number in range(min(stack.shards, SHARDS_MAX)):
             rows, _ = shard_state.load_rows(self._tx, stack.id, number)
@@ -239,7 +241,7 @@ class Forecaster:
             for row in rows.values():
                 if row.leaving or row.replaced_by is not None:
                     continue
-                note = Foreseen(row.name, row.shown_type, row=row, before=row.properties, after=row.properties)
+                note = ResourcePreview(row.name, row.shown_type, row=row, before=row.properties, after=row.properties)
                 forecast.resources.append(note)
                 if kind_of(row.type) == STACK:
                     self._inside(forecast, note, stacks.EMPTY)
@@ -249,7 +251,9 @@ class Forecaster:
             forecast.more = {Fate.UNCHANGED: others}
         return forecast
 
-    def _desired(self, note: Foreseen, parent: Desired, child: Row[Any] | None, before: Desired) -> Desired | None:
+    def _desired(
+        self, note: ResourcePreview, parent: Desired, child: Row[Any] | None, before: Desired
+    ) -> Desired | None:
         """What the stack inside should be; None where that depends on what is not known yet."""
         definition = note.definition
         if definition is None:
@@ -287,7 +291,7 @@ class Forecaster:
         return replace(made, environment=environment, files=parent.files)
 
 
-def _facts(forecast: Forecast, stack: Row[Any] | None) -> StackFacts:
+def _facts(forecast: Preview, stack: Row[Any] | None) -> StackFacts:
     """Of the stack with one more revision, which is being updated."""
     if stack is None:
         return StackFacts(UNBORN, forecast.name, forecast.project, 1, Action.CREATE, Status.IN_PROGRESS)
@@ -315,7 +319,7 @@ def _count(desired: Desired) -> int:
     return int(desired.template["count"]) if desired.kind == "group" else 0
 
 
-def all_of(forecast: Forecast, fates: Collection[Fate] = tuple(Fate)) -> Iterator[tuple[Forecast, Foreseen]]:
+def all_of(forecast: Preview, fates: Collection[Fate] = tuple(Fate)) -> Iterator[tuple[Preview, ResourcePreview]]:
     """Every resource with its stack, nested ones after those that they are nested in."""
     for each in forecast.all():
         for note in each.resources:

@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from homeostat.api.services.stacks import CheckTypes, Intake
+from homeostat.api.services.stacks import CheckTypes, StackService
 from homeostat.identity.trusts import Accept, nobodys
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
@@ -21,7 +21,7 @@ def not_found(id: str) -> Rejected:
 class Snapshots:
     """What users ask for snapshots of stacks."""
 
-    def __init__(self, db: Database, intake: Intake) -> None:
+    def __init__(self, db: Database, intake: StackService) -> None:
         self._db = db
         self._intake = intake
 
@@ -46,11 +46,11 @@ class Snapshots:
             return self._get(tx, stack_id, id)
 
     def restore(self, stack_id: str, id: str, check_types: CheckTypes | None = None, accept: Accept = nobodys) -> None:
-        """Make what the snapshot has kept the newest revision, whatever is going on. check_types — see `stacks.Intent`;
-        accept — stores on whose behalf that is done.
+        """Make what the snapshot has kept the newest revision, whatever is going on. check_types — see
+        `stacks.StackRequest`; accept — stores on whose behalf that is done.
 
         Fails: Rejected — EntityNotFound; StackLocked; NotSupported for one that is not complete, and for a suspended
-        stack; like `Intake.compile` where what it says cannot be had any more.
+        stack; like `StackService.compile` where what it says cannot be had any more.
         """
         with self._db.read() as tx:
             seen = stacks.get(tx, stack_id)

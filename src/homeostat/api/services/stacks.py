@@ -10,16 +10,16 @@ from sqlalchemy import Connection, Row
 from homeostat.api.access.auth import Caller
 from homeostat.api.http.heavy_requests import GoOn, go_on
 from homeostat.api.services.deletion_update import new_policies
-from homeostat.api.services.prerequisites import UNAVAILABLE, Existing, Needs, Nested
-from homeostat.api.services.preview import UNBORN, Forecast, Forecaster, Horizon
+from homeostat.api.services.prerequisites import UNAVAILABLE, Nested, Prerequisites, Requirements
+from homeostat.api.services.preview import UNBORN, Preview, Previewer, PreviewLimits
 from homeostat.api.services.remote_stacks import Remote
 from homeostat.api.services.remote_templates import with_fetched
-from homeostat.api.services.validation import Bounds, Expansion, check, check_storable, is_secret, missing
+from homeostat.api.services.validation import Expansion, ExpansionLimits, check, check_storable, is_secret, missing
 from homeostat.clock import Entropy
 from homeostat.clouds.outbound import Outbound
 from homeostat.convergence.nested_stacks import DEPTH_MAX
 from homeostat.desired.graphs import compile_desired, graph_of
-from homeostat.identity.trusts import Accept, Asker, Delegations, nobodys
+from homeostat.identity.trusts import Accept, Requester, StackTrusts, nobodys
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected, Terminal, stack_not_found
 from homeostat.model.status import Action, Status, joined
@@ -38,9 +38,9 @@ from homeostat.templates import (
     parse_template,
 )
 from homeostat.templates.environments import as_said
-from homeostat.templates.hiding import Hidden
+from homeostat.templates.hiding import HiddenValues
 from homeostat.templates.registry import without_nulls
-from homeostat.templates.shared import Shared
+from homeostat.templates.shared import SharedEnvironment
 from homeostat.transfer import adoption
 
 CheckTypes = Callable[[Mapping[str, Path]], None]
@@ -48,7 +48,7 @@ CheckTypes = Callable[[Mapping[str, Path]], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Intent:
+class StackRequest:
     """What a user asks of a stack. Options that are None stay as they are (or take their default on create).
 
     clear_parameters — names whose stored values are dropped (PATCH only); revision — number of the one that is kept
@@ -75,9 +75,9 @@ class Intent:
 @dataclass(frozen=True, slots=True)
 class Quotas:
     """stacks_max — live root stacks of a project, but for admins; resources_max — of a stack with all that is nested in
-    it; expanded_max, depth_max — see `Bounds`; previewed_max — resources that a preview tells of; snapshots_max — of
-    one stack; timeout_s — default deadline; heal_share — of a stack's things that is healed at a time, as workers have
-    it; adopt, abandon — may stacks be adopted, and exported and abandoned?"""
+    it; expanded_max, depth_max — see `ExpansionLimits`; previewed_max — resources that a preview tells of;
+    snapshots_max — of one stack; timeout_s — default deadline; heal_share — of a stack's things that is healed at a
+    time, as workers have it; adopt, abandon — may stacks be adopted, and exported and abandoned?"""
 
     stacks_max: int = 512
     resources_max: int = 1_000_000
@@ -91,11 +91,11 @@ class Quotas:
     abandon: bool = True
 
     @property
-    def bounds(self) -> Bounds:
-        return Bounds(self.resources_max, self.expanded_max, self.depth_max)
+    def bounds(self) -> ExpansionLimits:
+        return ExpansionLimits(self.resources_max, self.expanded_max, self.depth_max)
 
 
-class Intake:
+class StackService:
     """Accepts what users want.
 
     outbound — the way to texts that they name by URL; shared — what the operator gives all stacks; existing — knows
@@ -109,56 +109,56 @@ class Intake:
         quotas: Quotas,
         *,
         outbound: Outbound = Outbound(),
-        existing: Existing | None = None,
-        shared: Shared = Shared(),
+        existing: Prerequisites | None = None,
+        shared: SharedEnvironment = SharedEnvironment(),
         sinks: Sinks | None = None,
-        delegations: Delegations | None = None,
+        delegations: StackTrusts | None = None,
     ) -> None:
         self._delegations = delegations
         self._sinks = Sinks(outbound=outbound) if sinks is None else sinks
         self._shared = shared
-        self.existing = Existing(None) if existing is None else existing
+        self.existing = Prerequisites(None) if existing is None else existing
         self.outbound = outbound
         self._db = db
         self.entropy = entropy
         self.quotas = quotas
 
     def compile(self, identity: Identity, desired: Desired, check_types: CheckTypes | None = None) -> Compiled:
-        """The desired graph of a revision, checked. check_types — see `Intent`.
+        """The desired graph of a revision, checked. check_types — see `StackRequest`.
 
         Fails: Rejected naming the place and the remedy; Transient when the cloud does not answer.
         """
-        return self._checked(identity, desired, Intent(check_types=check_types))[0]
+        return self._checked(identity, desired, StackRequest(check_types=check_types))[0]
 
     def _checked(
         self,
         identity: Identity,
         desired: Desired,
-        intent: Intent,
+        intent: StackRequest,
         *,
         strict: bool = True,
         ignored: Collection[str] = (),
-    ) -> tuple[Compiled, Needs]:
+    ) -> tuple[Compiled, Requirements]:
         """The same, and what it needs. intent — that asks for it; strict — parameters must have values, and what the
         template names must exist; ignored — codes of errors that are none. Fails: Gone, too."""
         check_storable(desired.template, "template")
         check_storable([desired.parameters, desired.environment], "parameters")
         self._sinks.check(identity.project, desired.sinks)
-        expansion, needs = Expansion(self.quotas.bounds, intent.go_on), Needs()
+        expansion, needs = Expansion(self.quotas.bounds, intent.go_on), Requirements()
         compiled = compile_desired(desired, identity, strict=strict, allowance=expansion.allowance)
         check(compiled, desired, needs=needs, expansion=expansion)
         expansion.close()
         if intent.check_types is not None:
             intent.check_types(needs.types)
         try:
-            with Hidden.of(compiled.parameters).refusals():
+            with HiddenValues.of(compiled.parameters).refusals():
                 self._check_outside(identity.project, needs, strict=strict, ignored=ignored)
                 self._check_remotes(identity.project, needs, intent.go_on, asks=strict)
         except Rejected as error:
             raise compiled.version.dialect.worded(error) from error
         return compiled, needs
 
-    def _check_outside(self, project: str, needs: Needs, *, strict: bool, ignored: Collection[str]) -> None:
+    def _check_outside(self, project: str, needs: Requirements, *, strict: bool, ignored: Collection[str]) -> None:
         """Check what is needed from the cloud. Fails: Rejected."""
         if UNAVAILABLE not in ignored:
             self.existing.check_types(project, needs.types)
@@ -168,7 +168,7 @@ class Intake:
         else:
             self.existing.check_forms(needs)
 
-    def _check_remotes(self, project: str, needs: Needs, go_on: GoOn, *, asks: bool) -> None:
+    def _check_remotes(self, project: str, needs: Requirements, go_on: GoOn, *, asks: bool) -> None:
         """Check stacks that the template makes by themselves. Fails: Rejected."""
         expansion = Expansion(self.quotas.bounds, go_on)
 
@@ -184,14 +184,14 @@ class Intake:
             lacking = [each.name for each in compiled.parameters.values() if missing(each, remote.parameters)]
             if lacking:
                 raise Rejected("UserParameterMissing", f"The Parameter ({lacking[0]}) was not provided.")
-            inside = Needs()
+            inside = Requirements()
             check(compiled, desired, needs=inside, expansion=expansion)
             self.existing.check_types(project, inside.types)
 
         self.existing.check_remotes(project, needs, here, asks=asks)
 
     def validate(
-        self, identity: Identity, intent: Intent, ignored: Collection[str] = ()
+        self, identity: Identity, intent: StackRequest, ignored: Collection[str] = ()
     ) -> tuple[Compiled, Mapping[str, Nested]]:
         """Check a template without storing anything; parameters may lack values. Gives the stacks in it, too.
 
@@ -205,7 +205,7 @@ class Intake:
         project: str,
         owner: str | None,
         name: str,
-        intent: Intent,
+        intent: StackRequest,
         document: adoption.Document | None = None,
         by: Caller | None = None,
     ) -> str:
@@ -266,10 +266,10 @@ class Intake:
         another project. Fails: Rejected (Forbidden), Transient."""
         if self._delegations is None or by is None or not by.token or not by.user_id or by.project != project:
             return nullcontext(nobodys)
-        asker = Asker(by.user_id, by.user or "", project, by.roles, by.token, by.trust)
+        asker = Requester(by.user_id, by.user or "", project, by.roles, by.token, by.trust)
         return self._delegations.entrusted(root_id, asker)
 
-    def update(self, stack_id: str, intent: Intent, *, patch: bool = False, by: Caller | None = None) -> int:
+    def update(self, stack_id: str, intent: StackRequest, *, patch: bool = False, by: Caller | None = None) -> int:
         """Store a new revision; the newest intent wins, whatever is going on, deleting too (CV2). Gives its number.
         One that touches only deletion policies says how a stack is deleted that is being deleted (CV14).
 
@@ -280,7 +280,7 @@ class Intake:
             if number is not None:
                 return number
 
-    def _try_update(self, stack_id: str, intent: Intent, *, patch: bool, by: Caller | None) -> int | None:
+    def _try_update(self, stack_id: str, intent: StackRequest, *, patch: bool, by: Caller | None) -> int | None:
         """One try; None when somebody else's revision came in between, on which this one must build."""
         with self._db.read() as tx:
             locks.check_unlocked(self._live(tx, stack_id))
@@ -298,7 +298,7 @@ class Intake:
             before = stacks.desired_of(tx, row.id, views.described_revision(tx, row.id))
         return new_policies(row, before, desired)
 
-    def _proposed(self, stack_id: str, intent: Intent, *, patch: bool) -> tuple[Row[Any], Desired, Compiled]:
+    def _proposed(self, stack_id: str, intent: StackRequest, *, patch: bool) -> tuple[Row[Any], Desired, Compiled]:
         """The stack as it is, and what an update would make of it, checked."""
         with self._db.read() as tx:
             row = self._live(tx, stack_id)
@@ -322,7 +322,7 @@ class Intake:
             compiled,
         )
 
-    def foresee_new(self, project: str, name: str, intent: Intent) -> Forecast:
+    def foresee_new(self, project: str, name: str, intent: StackRequest) -> Preview:
         """What would be created. Fails: like `create`."""
         desired = self._replacing(intent)
         compiled, _ = self._checked(Identity(UNBORN, name, project), desired, intent)
@@ -332,7 +332,7 @@ class Intake:
                 raise Rejected("StackExists", f"The Stack ({name}) already exists.")
             return self._forecaster(tx, intent).of_new(name, project, desired, compiled)
 
-    def foresee_update(self, stack_id: str, intent: Intent, *, patch: bool = False) -> Forecast:
+    def foresee_update(self, stack_id: str, intent: StackRequest, *, patch: bool = False) -> Preview:
         """What an update would do; of a locked stack, once it is unlocked. Fails: like `update`."""
         row, desired, compiled = self._proposed(stack_id, intent, patch=patch)
         with self._db.read() as tx:
@@ -343,10 +343,10 @@ class Intake:
                 return forecaster.of_deletion(row, before, desired, compiled, policies)
             return forecaster.of_update(row, desired, compiled)
 
-    def _forecaster(self, tx: Connection, intent: Intent) -> Forecaster:
+    def _forecaster(self, tx: Connection, intent: StackRequest) -> Previewer:
         quotas = self.quotas
-        limits = Horizon(quotas.depth_max, quotas.previewed_max, intent.go_on)
-        return Forecaster(tx, self._db.now_of(tx), limits, looks=intent.look_first)
+        limits = PreviewLimits(quotas.depth_max, quotas.previewed_max, intent.go_on)
+        return Previewer(tx, self._db.now_of(tx), limits, looks=intent.look_first)
 
     def delete(self, stack_id: str, by: Caller | None = None) -> None:
         """The stack should not exist (CV12). Fails: Rejected — EntityNotFound once it does not; StackLocked."""
@@ -410,12 +410,12 @@ class Intake:
             raise stack_not_found(stack_id)
         return row
 
-    def _replacing(self, intent: Intent) -> Desired:
+    def _replacing(self, intent: StackRequest) -> Desired:
         if intent.template is None:
             raise Rejected("HTTPBadRequest", "No template specified")
         return self._desired(intent.template, intent)
 
-    def _desired(self, template: Mapping[str, Any] | str, intent: Intent) -> Desired:
+    def _desired(self, template: Mapping[str, Any] | str, intent: StackRequest) -> Desired:
         parsed = template if isinstance(template, Mapping) else parse_template(template)
         given = Desired("template", parsed, intent.parameters, _plain(intent.environment), intent.files)
         return self._completed(given)
@@ -432,7 +432,7 @@ def _abandoned(name: str) -> Rejected:
     return Rejected("NotSupported", f"Updating stack {name} is not supported: it is being abandoned.")
 
 
-def _changes(intent: Intent, *, patch: bool) -> dict[str, Any]:
+def _changes(intent: StackRequest, *, patch: bool) -> dict[str, Any]:
     """Columns of the stack that change with an update: tags that are left out are cleared, except by a patch."""
     changes: dict[str, Any] = {"tags": intent.tags} if intent.tags is not None or not patch else {}
     if intent.disable_rollback is not None:
@@ -442,7 +442,7 @@ def _changes(intent: Intent, *, patch: bool) -> dict[str, Any]:
     return changes
 
 
-def _patched(before: Desired, intent: Intent) -> Desired:
+def _patched(before: Desired, intent: StackRequest) -> Desired:
     """`before` with what `intent` brings on top; stored parameters that the new template lacks are dropped."""
     template = before.template if intent.template is None else intent.template
     parsed = template if isinstance(template, Mapping) else parse_template(template)

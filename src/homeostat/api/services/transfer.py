@@ -7,18 +7,18 @@ from sqlalchemy import Row
 
 from homeostat.api.access.auth import Caller
 from homeostat.api.services.documents import Document, completed, read_document
-from homeostat.api.services.stacks import Intake, Intent
-from homeostat.desired.graphs import Definitions
+from homeostat.api.services.stacks import StackRequest, StackService
+from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.errors import Rejected, stack_not_found
 from homeostat.store.database import Database
 from homeostat.store.stacks import locks, stacks
 from homeostat.transfer.export import document
 
 
-class Moving:
+class StackTransfer:
     """Takes: intake — the write path of what users want; its quotas say what the operator has switched off."""
 
-    def __init__(self, db: Database, intake: Intake) -> None:
+    def __init__(self, db: Database, intake: StackService) -> None:
         self._db = db
         self._intake = intake
 
@@ -27,13 +27,13 @@ class Moving:
         project: str,
         owner: str | None,
         name: str,
-        intent: Intent,
+        intent: StackRequest,
         given: Mapping[str, Any] | str,
         by: Caller | None = None,
     ) -> str:
         """Store a new stack that takes over what a document names. Gives its id.
 
-        given — the document, or its text; by — see `Intake.create`.
+        given — the document, or its text; by — see `StackService.create`.
         Fails: Rejected, like a creation, naming the place in the document.
         """
         quotas = self._intake.quotas
@@ -48,7 +48,7 @@ class Moving:
             row = stacks.get(tx, stack_id)
             if row is None or row.deleted_at is not None:
                 raise stack_not_found(stack_id)
-            return document(tx, row, Definitions())
+            return document(tx, row, DesiredGraphs())
 
     def abandon(self, stack_id: str) -> Document:
         """Let go of the stack, and touch nothing that it has. Gives it as a document, as it is at this moment.
@@ -57,7 +57,7 @@ class Moving:
         stack.
         """
         _check_switch("Stack Abandon", on=self._intake.quotas.abandon)
-        graphs = Definitions(kept_max=self._intake.quotas.resources_max)
+        graphs = DesiredGraphs(kept_max=self._intake.quotas.resources_max)
         with self._db.read() as tx:  # compiles all that is needed, without keeping anybody waiting
             seen = stacks.get(tx, stack_id)
             if seen is not None and seen.deleted_at is None:

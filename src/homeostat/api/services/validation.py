@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from homeostat.api.http.heavy_requests import GoOn, go_on
-from homeostat.api.services.prerequisites import Needs, Nested
+from homeostat.api.services.prerequisites import Nested, Requirements
 from homeostat.api.services.remote_stacks import remote_of
 from homeostat.convergence.nested_stacks import DEPTH_MAX, STACK, too_deep
 from homeostat.desired.graphs import (
@@ -42,14 +42,14 @@ from homeostat.templates import (
     evaluate,
     requires,
 )
-from homeostat.templates.hiding import Hidden
+from homeostat.templates.hiding import HiddenValues
 from homeostat.templates.merging import parameter_types
 from homeostat.templates.registry import is_template
 from homeostat.templates.tree import Allowance
 from homeostat.templates.weights import Unacceptable
 
 
-class Unborn:
+class ValidationScope:
     """Scope in which no resource exists yet: everything about them is `UNKNOWN`, if it can be had at all.
 
     Takes: definitions — of the template; files — that nested stacks are made from.
@@ -86,7 +86,7 @@ class Unborn:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class ExpansionLimits:
     """How large a stack with all that is nested in it may be. resources_max — of the whole tree; expanded_max — of the
     nested templates that are compiled to check it, equal ones counted once; depth_max — levels of nested stacks."""
 
@@ -102,14 +102,14 @@ class Expansion:
     the functions of all its templates together.
     """
 
-    def __init__(self, bounds: Bounds = Bounds(), go_on: GoOn = go_on) -> None:
+    def __init__(self, bounds: ExpansionLimits = ExpansionLimits(), go_on: GoOn = go_on) -> None:
         self.bounds = bounds
         self.allowance = Allowance()
         self._go_on = go_on
         self._expanded = 0
-        self._known: dict[str, tuple[Compiled, Needs]] = {}
+        self._known: dict[str, tuple[Compiled, Requirements]] = {}
 
-    def once(self, key: str, expand: Callable[[], tuple[Compiled, Needs]]) -> tuple[Compiled, Needs]:
+    def once(self, key: str, expand: Callable[[], tuple[Compiled, Requirements]]) -> tuple[Compiled, Requirements]:
         """What `expand` gave the first time for this key. Fails: as `expand`."""
         if key not in self._known:
             self._go_on()
@@ -150,7 +150,7 @@ def check(
     compiled: Compiled,
     desired: Desired,
     depth: int = 0,
-    needs: Needs | None = None,
+    needs: Requirements | None = None,
     expansion: Expansion | None = None,
 ) -> Mapping[str, Definition]:
     """Check every resource against its type, and give the graph. Fails: Rejected naming the place.
@@ -158,12 +158,12 @@ def check(
     desired — what it was compiled from; depth — of the stack below the root; needs — to be filled with what is needed
     from outside; expansion — of the whole request.
     """
-    needs = Needs() if needs is None else needs
+    needs = Requirements() if needs is None else needs
     needs.resources += len(compiled.definitions)
     expansion = Expansion() if expansion is None else expansion
     expansion.check_size(needs.resources)
     try:
-        with Hidden.of(compiled.parameters).refusals():
+        with HiddenValues.of(compiled.parameters).refusals():
             _check_names(compiled)
             _check_resources(compiled, Checker(desired, depth, needs, expansion))
     except Rejected as error:
@@ -195,7 +195,7 @@ def _check_names(compiled: Compiled) -> None:
 
 def _check_resources(compiled: Compiled, checker: "Checker") -> None:
     """Each against its type. Fails: Rejected, its path in the words of HOT."""
-    scope = Unborn(compiled.definitions, checker.desired.files)
+    scope = ValidationScope(compiled.definitions, checker.desired.files)
     checker.needs.of_parameters(compiled.parameters)
     for name, definition in compiled.definitions.items():
         path = ("resources", name)
@@ -258,7 +258,7 @@ class Checker:
 
     desired: Desired
     depth: int
-    needs: Needs
+    needs: Requirements
     expansion: Expansion
 
     def resource(self, each: Definition, given: Mapping[str, Any], path: tuple[str | int, ...]) -> ResourceType:
@@ -301,13 +301,13 @@ class Checker:
         """Check what the members of a group or chain are made from, as far as it is known; a group that is to have none
         may be switched off so, and is let alone."""
         if isinstance(kind, ResourceGroup) and values["count"] == 0:
-            return self._within(each, None, Needs(), ())
+            return self._within(each, None, Requirements(), ())
         try:
             self.expansion.check_depth(self.depth + 1)
         except Rejected as error:
             raise error.at(*path[:-1]) from error
         group = Desired("group", environment=self._inside(each), files=self.desired.files)
-        inside = Checker(group, self.depth + 1, Needs(), self.expansion)
+        inside = Checker(group, self.depth + 1, Requirements(), self.expansion)
         registry = registry_of(inside.desired.environment)
         one = kind.member(values, lambda _: None, "") if isinstance(kind, Membership) else None
         if isinstance(one, Mapping) and one.get("type") is not UNKNOWN and one.get("properties") is not UNKNOWN:
@@ -330,7 +330,9 @@ class Checker:
         except Rejected as error:
             raise error.at(*path[:-1]) from error
 
-    def _within(self, each: Definition, compiled: Compiled | None, needs: Needs, path: tuple[str | int, ...]) -> None:
+    def _within(
+        self, each: Definition, compiled: Compiled | None, needs: Requirements, path: tuple[str | int, ...]
+    ) -> None:
         """Note a stack inside this one. path — which the places in its needs are below."""
         self.needs.add(needs, path)
         self.needs.nested[each.name] = Nested(each.called or each.type, compiled, needs)
@@ -357,7 +359,7 @@ class Checker:
 
     def _expanded(
         self, each: Definition, source: str, given: Mapping[str, Any], environment: Mapping[str, Any]
-    ) -> tuple[Compiled, Needs]:
+    ) -> tuple[Compiled, Requirements]:
         """A nested template with what it needs, checked. Fails: Rejected naming the place in it."""
         template = template_of(source, self.desired.files)
         declared = declared_in(template, "parameters")
@@ -373,7 +375,7 @@ class Checker:
         lacking = [each.name for each in compiled.parameters.values() if missing(each, given)]
         if lacking:
             raise invalid(f"Property {lacking[0]} not assigned", "properties", error="Property error")
-        needs = Needs()
+        needs = Requirements()
         check(compiled, nested, self.depth + 1, needs, self.expansion)
         return compiled, needs
 
@@ -416,6 +418,6 @@ def check_storable(tree: Any, *path: str | int) -> None:
         raise Rejected("HTTPBadRequest", message, path=path) from error
 
 
-def is_secret(needs: Needs) -> bool:
+def is_secret(needs: Requirements) -> bool:
     """Is there a secret anywhere in the tree of stacks that a template describes?"""
     return needs.secret or makes_secrets(needs.types)

@@ -7,7 +7,7 @@ class Missing(Terminal):
     """Keystone answered that there is no such thing."""
 
 
-class Taken(Terminal):
+class AlreadyExists(Terminal):
     """There is such a thing already."""
 
 
@@ -15,5 +15,5 @@ class Denied(Terminal):
     """Keystone does not allow it to whom it was asked as."""
 
 
-class NotLetIn(Transient):
+class Unauthenticated(Transient):
     """Keystone does not know who asks; the operator, or time, may mend it."""

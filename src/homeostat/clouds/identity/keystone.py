@@ -7,7 +7,7 @@ from keystoneauth1 import adapter, exceptions, plugin
 from keystoneauth1.identity import v3
 
 from homeostat.clouds.identity.config import IdentityConfig
-from homeostat.clouds.identity.errors import Denied, Missing, NotLetIn, Taken
+from homeostat.clouds.identity.errors import AlreadyExists, Denied, Missing, Unauthenticated
 from homeostat.model.errors import Terminal, Transient, Uncertain
 
 Wire = dict[str, Any]
@@ -66,7 +66,7 @@ class Keystone:
         headers = {"X-Auth-Token": token}
         try:
             return self.ask(self.service, method, path, authenticated=False, headers=headers, **more)
-        except NotLetIn as error:
+        except Unauthenticated as error:
             raise Denied("the token is good no more: ask for a new one") from error
 
     def trusted(self, trust_id: str) -> adapter.Adapter:
@@ -80,10 +80,10 @@ class Keystone:
         except exceptions.NotFound as error:
             raise Missing(_said(error)) from error
         except exceptions.Conflict as error:
-            raise Taken(_said(error)) from error
+            raise AlreadyExists(_said(error)) from error
         except exceptions.Unauthorized as error:
             login = "look at the logins in the file of --keystone-config"
-            raise NotLetIn(f"Keystone does not let the service in, {login}: {_said(error)}") from error
+            raise Unauthenticated(f"Keystone does not let the service in, {login}: {_said(error)}") from error
         except exceptions.Forbidden as error:
             raise Denied(f"Keystone does not allow it: {_said(error)}") from error
         except exceptions.RequestTimeout as error:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from cachetools import LRUCache
 from keystoneauth1 import adapter
 
-from homeostat.clouds.identity.errors import Denied, Missing, NotLetIn, Taken
+from homeostat.clouds.identity.errors import AlreadyExists, Denied, Missing, Unauthenticated
 from homeostat.clouds.identity.keystone import Keystone
 
 FIRST_S = int(datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC).timestamp())
@@ -51,7 +51,7 @@ class Trusts:
         }
         try:
             made = self._keystone.ask_as(token, "POST", "OS-TRUST/trusts", json={"trust": body})
-        except Taken:
+        except AlreadyExists:
             found = self.find(end)
             if not found:
                 raise
@@ -80,7 +80,7 @@ class Trusts:
         way = self._way(trust_id)
         try:
             return str(self._keystone.asked(way.get_token, looks=True))
-        except NotLetIn as error:
+        except Unauthenticated as error:
             self._keystone.token(self._keystone.trustee)  # or it is the service itself that is not let in
             raise Denied("there is no such trust any more") from error
 

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from keystoneauth1 import adapter
 
-from homeostat.clouds.identity.errors import Missing, Taken
+from homeostat.clouds.identity.errors import AlreadyExists, Missing
 from homeostat.clouds.identity.keystone import Keystone, Wire, named
 from homeostat.model.errors import Terminal
 
@@ -60,7 +60,7 @@ class DomainUsers:
         """again — what is set anew on one that is there."""
         try:
             return str(self._keystone.ask(self._admin, "POST", f"{one}s", json={one: body})[one]["id"])
-        except Taken:
+        except AlreadyExists:
             there = self.find(one, body["name"])
             if there is None:
                 raise
@@ -72,7 +72,7 @@ class DomainUsers:
         """The user has this key for signing requests; asked for twice, there is still one."""
         blob = json.dumps({"access": access, "secret": secret})
         body = {"type": "ec2", "user_id": user_id, "project_id": project_id, "blob": blob}
-        with suppress(Taken):
+        with suppress(AlreadyExists):
             self._keystone.ask(self._admin, "POST", "credentials", json={"credential": body})
 
     def forget_key(self, access: str) -> None:

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 from homeostat.clouds.local import forwarding, networks, processes
 from homeostat.clouds.local.family import Facts, Family, Refers
-from homeostat.clouds.local.tree import Look, Record
-from homeostat.clouds.port import Intent, Operation
+from homeostat.clouds.local.tree import ThingRecord, TreeSnapshot
+from homeostat.clouds.port import Creation, Operation
 from homeostat.model.errors import HomeostatError, Terminal
 
 _FORWARDED = frozenset({"TCP", "HTTP", "HTTPS"})
@@ -17,14 +17,14 @@ OF_POOL = Refers(("pool",), "pool", "pool_id", required=True)
 class _Balanced(Family):
     """What is part of a load balancer; each has the fact `loadbalancer_id`."""
 
-    def finish(self, look: Look, records: Sequence[Record]) -> None:
+    def finish(self, look: TreeSnapshot, records: Sequence[ThingRecord]) -> None:
         """Tell the processes concerned, once a batch; one that has died is started again."""
         for id in {record.facts["loadbalancer_id"]: None for record in records}:
             balancer = look.get("load_balancer", id)
             if balancer is not None:
                 forwarding.ensure(self.tree.directory("load_balancer", id), configuration(look, balancer))
 
-    def told(self, record: Record) -> dict[str, Any] | None:
+    def told(self, record: ThingRecord) -> dict[str, Any] | None:
         """What the process tells of itself; None when it does not live."""
         directory = self.tree.directory("load_balancer", record.facts["loadbalancer_id"])
         return forwarding.state(directory) if processes.life(directory) else None
@@ -35,10 +35,10 @@ class LoadBalancers(_Balanced):
     refers = (Refers(("vip_subnet", "vip_subnet_id"), "subnet", "vip_subnet_id"),)
     used_by = (("listener", "loadbalancer_id"), ("pool", "loadbalancer_id"))
 
-    def admit(self, look: Look, id: str, spec: Mapping[str, Any]) -> Facts:
+    def admit(self, look: TreeSnapshot, id: str, spec: Mapping[str, Any]) -> Facts:
         return {**super().admit(look, id, spec), "loadbalancer_id": id, "vip_port_id": None}
 
-    def begin(self, look: Look, intent: Intent) -> Record:
+    def begin(self, look: TreeSnapshot, intent: Creation) -> ThingRecord:
         record = super().begin(look, intent)
         if record.facts["vip_port_id"]:
             return record
@@ -53,15 +53,15 @@ class LoadBalancers(_Balanced):
         look.store(reachable)
         return reachable
 
-    def perform(self, look: Look, record: Record, operation: Operation) -> None:
+    def perform(self, look: TreeSnapshot, record: ThingRecord, operation: Operation) -> None:
         if operation.verb != "start":
             super().perform(look, record, operation)
 
-    def dismantle(self, look: Look, record: Record) -> None:
+    def dismantle(self, look: TreeSnapshot, record: ThingRecord) -> None:
         processes.end([self.tree.directory("load_balancer", record.id)])
         networks.release_ports(look, record)
 
-    def show(self, look: Look, record: Record) -> dict[str, Any]:
+    def show(self, look: TreeSnapshot, record: ThingRecord) -> dict[str, Any]:
         pools = [{"id": pool.id} for pool in look.referring("pool", "loadbalancer_id", record.id)]
         alive = processes.life(self.tree.directory("load_balancer", record.id))
         condition = (
@@ -71,7 +71,7 @@ class LoadBalancers(_Balanced):
         return {**shown, **condition, "pools": pools, "pid": alive.pid if alive else None}
 
 
-def _vip(look: Look, record: Record) -> dict[str, Any]:
+def _vip(look: TreeSnapshot, record: ThingRecord) -> dict[str, Any]:
     """Spec of the port of a load balancer."""
     subnet = look.get("subnet", record.facts["vip_subnet_id"] or "")
     if subnet is None:
@@ -89,7 +89,7 @@ class Listeners(_Balanced):
     )
     used_by = (("pool", "listener_id"),)
 
-    def admit(self, look: Look, id: str, spec: Mapping[str, Any]) -> Facts:
+    def admit(self, look: TreeSnapshot, id: str, spec: Mapping[str, Any]) -> Facts:
         facts = super().admit(look, id, spec)
         _refuse_unforwarded(spec)
         beside = look.referring("listener", "loadbalancer_id", facts["loadbalancer_id"])
@@ -99,7 +99,7 @@ class Listeners(_Balanced):
             )
         return facts
 
-    def show(self, look: Look, record: Record) -> dict[str, Any]:
+    def show(self, look: TreeSnapshot, record: ThingRecord) -> dict[str, Any]:
         told = self.told(record)
         problem = (told or {}).get("listeners", {}).get(record.id)
         balancer = look.get("load_balancer", record.facts["loadbalancer_id"])
@@ -125,7 +125,7 @@ class Pools(_Balanced):
     )
     used_by = (("pool_member", "pool_id"), ("health_monitor", "pool_id"), ("listener", "default_pool_id"))
 
-    def references(self, look: Look, spec: Mapping[str, Any]) -> Facts:
+    def references(self, look: TreeSnapshot, spec: Mapping[str, Any]) -> Facts:
         _refuse_unforwarded(spec)
         facts = super().references(look, spec)
         if facts["listener_id"]:
@@ -134,7 +134,7 @@ class Pools(_Balanced):
             raise Terminal("A pool needs a listener or a load balancer: set 'listener' or 'loadbalancer'")
         return facts
 
-    def show(self, look: Look, record: Record) -> dict[str, Any]:
+    def show(self, look: TreeSnapshot, record: ThingRecord) -> dict[str, Any]:
         members = [member.id for member in look.referring("pool_member", "pool_id", record.id)]
         monitors = [monitor.id for monitor in look.referring("health_monitor", "pool_id", record.id)]
         listeners = [*filter(None, [record.facts["listener_id"]])]
@@ -153,7 +153,7 @@ class Pools(_Balanced):
 class _OfPool(_Balanced):
     refers: ClassVar[tuple[Refers, ...]] = (OF_POOL,)
 
-    def references(self, look: Look, spec: Mapping[str, Any]) -> Facts:
+    def references(self, look: TreeSnapshot, spec: Mapping[str, Any]) -> Facts:
         facts = super().references(look, spec)
         return {**facts, "loadbalancer_id": look.resolve("pool", facts["pool_id"]).facts["loadbalancer_id"]}
 
@@ -162,7 +162,7 @@ class PoolMembers(_OfPool):
     kind = "pool_member"
     refers = (OF_POOL, Refers(("server",), "server", "server_id"), Refers(("subnet",), "subnet", "subnet_id"))
 
-    def references(self, look: Look, spec: Mapping[str, Any]) -> Facts:
+    def references(self, look: TreeSnapshot, spec: Mapping[str, Any]) -> Facts:
         facts = super().references(look, spec)
         if facts["server_id"] is None:
             return facts
@@ -171,7 +171,7 @@ class PoolMembers(_OfPool):
             raise Terminal(f"server {facts['server_id']} has no address that a pool could lead to")
         return {**facts, "address": address}
 
-    def show(self, look: Look, record: Record) -> dict[str, Any]:
+    def show(self, look: TreeSnapshot, record: ThingRecord) -> dict[str, Any]:
         told = self.told(record)
         operating = "offline" if told is None else told.get("members", {}).get(record.id, "no_monitor")
         shown = {"weight": 1, "admin_state_up": True, **super().show(look, record)}
@@ -181,13 +181,13 @@ class PoolMembers(_OfPool):
 class HealthMonitors(_OfPool):
     kind = "health_monitor"
 
-    def admit(self, look: Look, id: str, spec: Mapping[str, Any]) -> Facts:
+    def admit(self, look: TreeSnapshot, id: str, spec: Mapping[str, Any]) -> Facts:
         facts = super().admit(look, id, spec)
         if look.referring("health_monitor", "pool_id", facts["pool_id"]):
             raise Terminal(f"pool {spec['pool']} has a health monitor already")
         return facts
 
-    def show(self, look: Look, record: Record) -> dict[str, Any]:
+    def show(self, look: TreeSnapshot, record: ThingRecord) -> dict[str, Any]:
         shown = {"admin_state_up": True, **super().show(look, record)}
         return {**shown, "status": "active", "pools": [{"id": record.facts["pool_id"]}]}
 
@@ -198,11 +198,11 @@ def _refuse_unforwarded(spec: Mapping[str, Any]) -> None:
         raise Terminal(f"protocol {spec['protocol']} is not available in the local cloud; choose one of {known}")
 
 
-def _served(record: Record) -> bool:
+def _served(record: ThingRecord) -> bool:
     return record.spec.get("admin_state_up") is not False
 
 
-def configuration(look: Look, balancer: Record) -> dict[str, Any]:
+def configuration(look: TreeSnapshot, balancer: ThingRecord) -> dict[str, Any]:
     """What the process of a load balancer is told, see `forwarding.py`."""
     listeners = look.referring("listener", "loadbalancer_id", balancer.id) if _served(balancer) else []
     pools = look.referring("pool", "loadbalancer_id", balancer.id)
@@ -225,7 +225,7 @@ def configuration(look: Look, balancer: Record) -> dict[str, Any]:
     }
 
 
-def _pool(look: Look, pool: Record) -> dict[str, Any]:
+def _pool(look: TreeSnapshot, pool: ThingRecord) -> dict[str, Any]:
     monitors = [each for each in look.referring("health_monitor", "pool_id", pool.id) if _served(each)]
     sticky = (pool.spec.get("session_persistence") or {}).get("type")
     served = [each for each in look.referring("pool_member", "pool_id", pool.id) if _served(each)]

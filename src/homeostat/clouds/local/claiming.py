@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
-from homeostat.clouds.local.tree import Record, Tree
+from homeostat.clouds.local.tree import ThingRecord, Tree
 
 Projects = Callable[[Collection[str]], Mapping[str, str]]
 """Handles -> the project of each, for those that are known; "" for the only project, where there is one only."""
@@ -26,11 +26,11 @@ def claim(tree: Tree, kinds: Sequence[str], projects: Projects) -> None:
                 tree.write(replace(record, project=project))
 
 
-def _handle(record: Record) -> str:
+def _handle(record: ThingRecord) -> str:
     return str(record.spec.get("name") or record.id) if record.kind == "keypair" else record.id
 
 
-def _holder(record: Record) -> str:
+def _holder(record: ThingRecord) -> str:
     """The thing that it was made for, or of."""
     user = record.facts.get("used_by") if record.facts.get("own") else None
     return str(user[1] if user else record.facts.get("source_id") or "")

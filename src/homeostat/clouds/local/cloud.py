@@ -23,9 +23,9 @@ from homeostat.clouds.local import (
 )
 from homeostat.clouds.local.catalogue import Catalogue
 from homeostat.clouds.local.family import Family
-from homeostat.clouds.local.tree import Look, Tree, scan
+from homeostat.clouds.local.tree import Tree, TreeSnapshot, scan
 from homeostat.clouds.local.watching import Watcher
-from homeostat.clouds.port import Answer, Change, Intent, Operation, Sighting
+from homeostat.clouds.port import Answer, Change, ChangeNotice, Creation, Operation
 from homeostat.model.errors import Terminal, Transient, Uncertain, ambiguous
 from homeostat.model.observed import Observation
 
@@ -171,10 +171,10 @@ class LocalCloud:
 
     def resolve(self, kind: str, names: Sequence[str]) -> list[str | None]:
         with self._there(Transient):
-            look = Look(self._tree)
+            look = TreeSnapshot(self._tree)
             return [self._resolve(look, kind, name) for name in names]
 
-    def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
+    def create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:
         with self._there(Uncertain):
             return self._swept(self._family(kind).create(intents))
 
@@ -190,7 +190,7 @@ class LocalCloud:
         with self._there(Uncertain):
             return self._family(kind).operate(operations)
 
-    def watch(self, stop: Callable[[], bool]) -> Iterator[Sighting]:
+    def watch(self, stop: Callable[[], bool]) -> Iterator[ChangeNotice]:
         return Watcher(self._tree, sorted(self.kinds)).sightings(stop)
 
     def handles(self, kind: str) -> list[str]:
@@ -212,7 +212,7 @@ class LocalCloud:
         processes.end(directories)
         shutil.rmtree(self._tree.root)
 
-    def _resolve(self, look: Look, kind: str, name: str) -> str | None:
+    def _resolve(self, look: TreeSnapshot, kind: str, name: str) -> str | None:
         if kind in ANY_NAME:
             return name
         if kind in ("image", "flavor") and (found := self._catalogue.resolve(kind, name)) is not None:
@@ -222,7 +222,7 @@ class LocalCloud:
         found = look.called(kind, name) if kind in self._families else None
         return name if found is not None and kind == "keypair" else found
 
-    def _snapshot(self, look: Look, kind: str, name: str) -> str | None:
+    def _snapshot(self, look: TreeSnapshot, kind: str, name: str) -> str | None:
         """A complete snapshot, which serves as an image if it is of a server."""
         of = SNAPSHOTS[kind]
         found = [

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
-from homeostat.clouds.local.tree import Damaged, Look, Record, Tree
-from homeostat.clouds.port import Answer, Change, Intent, Operation
+from homeostat.clouds.local.tree import Damaged, ThingRecord, Tree, TreeSnapshot
+from homeostat.clouds.port import Answer, Change, Creation, Operation
 from homeostat.model.errors import HomeostatError, Terminal, Transient
 from homeostat.model.observed import Observation, Presence
 
@@ -48,100 +48,100 @@ class Family:
 
     # -- what a kind adds --------------------------------------------------------------------------
 
-    def admit(self, look: Look, id: str, spec: Mapping[str, Any]) -> Facts:
+    def admit(self, look: TreeSnapshot, id: str, spec: Mapping[str, Any]) -> Facts:
         """Facts of a new thing, or Terminal/Transient when it cannot be had. Changes nothing."""
         return self.references(look, spec)
 
-    def amend(self, look: Look, record: Record, spec: Mapping[str, Any], changed: frozenset[str]) -> Facts:
+    def amend(self, look: TreeSnapshot, record: ThingRecord, spec: Mapping[str, Any], changed: frozenset[str]) -> Facts:
         """Facts once `spec` holds, or Terminal when it cannot be reached in place. Changes nothing."""
         return {**record.facts, **self.references(look, spec)}
 
-    def settle(self, look: Look, record: Record) -> None:
+    def settle(self, look: TreeSnapshot, record: ThingRecord) -> None:
         """Bring what is real in line with the record; finishes what is half done."""
 
-    def finish(self, look: Look, records: Sequence[Record]) -> None:
+    def finish(self, look: TreeSnapshot, records: Sequence[ThingRecord]) -> None:
         """`settle` for what is better done once for a whole batch; also after a delete."""
 
-    def show(self, look: Look, record: Record) -> dict[str, Any]:
+    def show(self, look: TreeSnapshot, record: ThingRecord) -> dict[str, Any]:
         """The thing in the words of `clouds/port.py`."""
         return {**record.spec, **record.facts, "id": self.handle(record)}
 
-    def users(self, look: Look, record: Record) -> Iterable[Record]:
+    def users(self, look: TreeSnapshot, record: ThingRecord) -> Iterable[ThingRecord]:
         """What keeps the thing from being deleted."""
         for kind, fact in self.used_by:
             yield from look.referring(kind, fact, record.id)
 
-    def dismantle(self, look: Look, record: Record) -> None:
+    def dismantle(self, look: TreeSnapshot, record: ThingRecord) -> None:
         """Undo what `settle` has done; the record is dropped next."""
 
-    def perform(self, look: Look, record: Record, operation: Operation) -> None:
+    def perform(self, look: TreeSnapshot, record: ThingRecord, operation: Operation) -> None:
         """Carry out one operation."""
         raise Terminal(f"{self.kind} {record.id} knows no operation {operation.verb!r}")
 
     # -- the port's verbs --------------------------------------------------------------------------
 
     def observe(self, handles: Sequence[str]) -> list[Observation]:
-        look = Look(self.tree)
+        look = TreeSnapshot(self.tree)
         return [self._looked_at(look, handle) for handle in handles]
 
     def find(self, tokens: Sequence[str]) -> list[Observation]:
-        look = Look(self.tree)
+        look = TreeSnapshot(self.tree)
         return [self._seen(look, self.carrying(look, token), "") for token in tokens]
 
-    def create(self, intents: Sequence[Intent]) -> list[Answer]:
+    def create(self, intents: Sequence[Creation]) -> list[Answer]:
         with self.tree.lock():
-            look = Look(self.tree)
+            look = TreeSnapshot(self.tree)
             return self.each(look, intents, lambda intent: self._settled(look, self.begin(look, intent)))
 
     def update(self, changes: Sequence[Change]) -> list[Answer]:
         with self.tree.lock():
-            look = Look(self.tree)
+            look = TreeSnapshot(self.tree)
             return self.each(look, changes, lambda change: self._settled(look, self.change(look, change)))
 
     def delete(self, handles: Sequence[str]) -> list[Answer]:
         with self.tree.lock():
-            look = Look(self.tree)
+            look = TreeSnapshot(self.tree)
             return self.each(look, handles, lambda handle: self._delete(look, handle))
 
     def operate(self, operations: Sequence[Operation]) -> list[Answer]:
         with self.tree.lock():
-            look = Look(self.tree)
+            look = TreeSnapshot(self.tree)
             return self.each(look, operations, lambda operation: self._operate(look, operation))
 
     # -- steps of the verbs ------------------------------------------------------------------------
 
-    def identity(self, intent: Intent) -> str:
+    def identity(self, intent: Creation) -> str:
         return identity(self.kind, intent.token)
 
-    def known_as(self, look: Look, handle: str) -> Record | None:
+    def known_as(self, look: TreeSnapshot, handle: str) -> ThingRecord | None:
         return look.get(self.kind, handle)
 
-    def changeable(self, look: Look, handle: str) -> Record | None:
+    def changeable(self, look: TreeSnapshot, handle: str) -> ThingRecord | None:
         """The same, of what is about to be changed. Fails: Terminal for what every project sees."""
         record = self.known_as(look, handle)
         if record is not None and record.is_built_in and self.tree.project is not None:
             raise Terminal(f"The {self.kind} {handle} is part of the cloud: it cannot be changed")
         return record
 
-    def handle(self, record: Record) -> str:
+    def handle(self, record: ThingRecord) -> str:
         """What others know it as."""
         return record.id
 
-    def carrying(self, look: Look, token: str) -> Record | None:
+    def carrying(self, look: TreeSnapshot, token: str) -> ThingRecord | None:
         return look.get(self.kind, identity(self.kind, token))
 
-    def begin(self, look: Look, intent: Intent) -> Record:
+    def begin(self, look: TreeSnapshot, intent: Creation) -> ThingRecord:
         """The record of what is wanted: the one that carries the token already, or a new one, written."""
         known = self.carrying(look, intent.token)
         if known is not None:
             return known
         id = self.identity(intent)
         facts = self.admit(look, id, intent.spec)
-        record = Record(self.kind, id, intent.token, dict(intent.spec), facts, time.time())
+        record = ThingRecord(self.kind, id, intent.token, dict(intent.spec), facts, time.time())
         look.store(record)
         return record
 
-    def change(self, look: Look, change: Change) -> Record | None:
+    def change(self, look: TreeSnapshot, change: Change) -> ThingRecord | None:
         """The record after the change, written; None when the thing is gone."""
         record = self.changeable(look, change.handle)
         if record is None:
@@ -154,7 +154,7 @@ class Family:
         look.store(amended)
         return amended
 
-    def references(self, look: Look, spec: Mapping[str, Any]) -> Facts:
+    def references(self, look: TreeSnapshot, spec: Mapping[str, Any]) -> Facts:
         """The ids of the things that `spec` names, by fact."""
         facts: Facts = {}
         for refers in self.refers:
@@ -165,9 +165,11 @@ class Family:
             facts[refers.fact] = None if found is None else found.id
         return facts
 
-    def each(self, look: Look, items: Sequence[Item], act: Callable[[Item], Record | None]) -> list[Answer]:
+    def each(
+        self, look: TreeSnapshot, items: Sequence[Item], act: Callable[[Item], ThingRecord | None]
+    ) -> list[Answer]:
         """Act item by item and show what is there after all of them; an item's failure stays its own."""
-        outcomes: list[Record | HomeostatError | None] = []
+        outcomes: list[ThingRecord | HomeostatError | None] = []
         for item in items:
             try:
                 outcomes.append(act(item))
@@ -177,34 +179,34 @@ class Family:
                 outcomes.append(Transient(f"{self.kind}: {error}"))
             except ValueError as error:
                 outcomes.append(Terminal(f"{self.kind}: {error}"))
-        self.finish(look, [outcome for outcome in outcomes if isinstance(outcome, Record)])
+        self.finish(look, [outcome for outcome in outcomes if isinstance(outcome, ThingRecord)])
         return [self._answer(look, item, outcome) for item, outcome in zip(items, outcomes, strict=True)]
 
-    def _answer(self, look: Look, item: Any, outcome: Record | HomeostatError | None) -> Answer:
+    def _answer(self, look: TreeSnapshot, item: Any, outcome: ThingRecord | HomeostatError | None) -> Answer:
         if isinstance(outcome, HomeostatError):
             return outcome
         present = None if outcome is None else look.get(self.kind, outcome.id)
         told = self._seen(look, present, item if isinstance(item, str) else getattr(item, "handle", ""))
         return replace(told, not_found=True) if outcome is None and isinstance(item, str) else told
 
-    def _looked_at(self, look: Look, handle: str) -> Observation:
+    def _looked_at(self, look: TreeSnapshot, handle: str) -> Observation:
         """Who cannot read what belongs to a thing does not know of that one."""
         try:
             return self._seen(look, self.known_as(look, handle), handle)
         except Damaged as error:
             return Observation(Presence.UNKNOWN, handle, seen_at=time.time(), reason=str(error))
 
-    def _seen(self, look: Look, record: Record | None, handle: str) -> Observation:
+    def _seen(self, look: TreeSnapshot, record: ThingRecord | None, handle: str) -> Observation:
         if record is None:
             return Observation(Presence.ABSENT, handle, seen_at=time.time(), reason=f"there is no such {self.kind}")
         return Observation(Presence.PRESENT, self.handle(record), self.show(look, record), time.time())
 
-    def _settled(self, look: Look, record: Record | None) -> Record | None:
+    def _settled(self, look: TreeSnapshot, record: ThingRecord | None) -> ThingRecord | None:
         if record is not None:
             self.settle(look, record)
         return record
 
-    def _delete(self, look: Look, handle: str) -> Record | None:
+    def _delete(self, look: TreeSnapshot, handle: str) -> ThingRecord | None:
         record = self.changeable(look, handle)
         if record is None:
             return None
@@ -213,7 +215,7 @@ class Family:
         look.drop(record)
         return record
 
-    def refuse_if_used(self, look: Look, record: Record) -> None:
+    def refuse_if_used(self, look: TreeSnapshot, record: ThingRecord) -> None:
         """What only served something that somebody has removed by hand keeps nothing, and goes."""
         users = list(self.users(look, record))
         outlived = [user for user in users if look.outlived(user)]
@@ -223,7 +225,7 @@ class Family:
         if named:
             raise Transient(f"{self.kind} {record.id} is in use by {', '.join(named[:5])}")
 
-    def _operate(self, look: Look, operation: Operation) -> Record | None:
+    def _operate(self, look: TreeSnapshot, operation: Operation) -> ThingRecord | None:
         record = self.changeable(look, operation.handle)
         if record is not None:
             self.perform(look, record, operation)

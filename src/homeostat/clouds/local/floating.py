@@ -6,7 +6,7 @@ from typing import Any
 from homeostat.clouds.local import forwarding, networks, processes
 from homeostat.clouds.local.addresses import choose, reached_as
 from homeostat.clouds.local.family import Facts, Family, Refers
-from homeostat.clouds.local.tree import Look, Record
+from homeostat.clouds.local.tree import ThingRecord, TreeSnapshot
 from homeostat.clouds.port import Change, Operation
 from homeostat.model.errors import Terminal
 
@@ -22,11 +22,11 @@ class FloatingIps(Family):
     )
     used_by = (("floating_ip_association", "floatingip_id"),)
 
-    def references(self, look: Look, spec: Mapping[str, Any]) -> Facts:
+    def references(self, look: TreeSnapshot, spec: Mapping[str, Any]) -> Facts:
         facts = _with_port(look, super().references(look, spec))
         return {**facts, "floating_network_id": facts["floating_network_id"] or networks.external(look).id}
 
-    def admit(self, look: Look, id: str, spec: Mapping[str, Any]) -> Facts:
+    def admit(self, look: TreeSnapshot, id: str, spec: Mapping[str, Any]) -> Facts:
         facts = super().admit(look, id, spec)
         _refuse_without_target(look, facts, spec)
         named = spec.get("floating_subnet") or spec.get("subnet_id")
@@ -41,12 +41,12 @@ class FloatingIps(Family):
         fixed = [{"subnet_id": subnets[0].id, "ip_address": address}]
         return {**facts, "fixed_ips": fixed, "subnet_ids": [subnets[0].id], "floating_ip_address": address}
 
-    def amend(self, look: Look, record: Record, spec: Mapping[str, Any], changed: frozenset[str]) -> Facts:
+    def amend(self, look: TreeSnapshot, record: ThingRecord, spec: Mapping[str, Any], changed: frozenset[str]) -> Facts:
         facts = super().amend(look, record, spec, changed)
         _refuse_without_target(look, facts, spec)
         return facts
 
-    def settle(self, look: Look, record: Record) -> None:
+    def settle(self, look: TreeSnapshot, record: ThingRecord) -> None:
         directory = self.tree.directory("floating_ip", record.id)
         _, fixed = _associated(look, record)
         if fixed:
@@ -55,15 +55,15 @@ class FloatingIps(Family):
         elif processes.life(directory):
             processes.end([directory])
 
-    def perform(self, look: Look, record: Record, operation: Operation) -> None:
+    def perform(self, look: TreeSnapshot, record: ThingRecord, operation: Operation) -> None:
         if operation.verb != "start":
             super().perform(look, record, operation)
         self.settle(look, record)
 
-    def dismantle(self, look: Look, record: Record) -> None:
+    def dismantle(self, look: TreeSnapshot, record: ThingRecord) -> None:
         processes.end([self.tree.directory("floating_ip", record.id)])
 
-    def show(self, look: Look, record: Record) -> dict[str, Any]:
+    def show(self, look: TreeSnapshot, record: ThingRecord) -> dict[str, Any]:
         port, fixed = _associated(look, record)
         alive = processes.life(self.tree.directory("floating_ip", record.id))
         status = ("active" if alive else "stopped") if fixed else "down"
@@ -73,7 +73,7 @@ class FloatingIps(Family):
         return {**shown, **associated, "status": status, "fault": fault, "pid": alive.pid if alive else None}
 
 
-def _associated(look: Look, record: Record) -> tuple[str | None, str | None]:
+def _associated(look: TreeSnapshot, record: ThingRecord) -> tuple[str | None, str | None]:
     """Port and fixed address that a floating one stands for: its own, or those of an association."""
     for holder in [record, *look.referring("floating_ip_association", "floatingip_id", record.id)]:
         fixed = _target(look, holder.facts["port_id"], holder.spec.get("fixed_ip_address"))
@@ -82,7 +82,7 @@ def _associated(look: Look, record: Record) -> tuple[str | None, str | None]:
     return None, None
 
 
-def _target(look: Look, port_id: str | None, wanted: str | None) -> str | None:
+def _target(look: TreeSnapshot, port_id: str | None, wanted: str | None) -> str | None:
     """The address of the port that is meant, if it has such a one."""
     port = look.get("port", port_id) if port_id else None
     for fixed in port.facts["fixed_ips"] if port else ():
@@ -92,13 +92,13 @@ def _target(look: Look, port_id: str | None, wanted: str | None) -> str | None:
     return None
 
 
-def _id_of(look: Look, given: Any) -> Any:
+def _id_of(look: TreeSnapshot, given: Any) -> Any:
     """The id of the floating IP that has this address, else what was given."""
     having = (id for id, each in look.all("floating_ip").items() if each.facts["floating_ip_address"] == given)
     return next(having, given)
 
 
-def _with_port(look: Look, facts: Facts) -> Facts:
+def _with_port(look: TreeSnapshot, facts: Facts) -> Facts:
     """The first port with an address of the server, where a server is named instead of a port."""
     server = look.get("server", facts["server_id"]) if facts["server_id"] else None
     if server is None or facts["port_id"]:
@@ -109,7 +109,7 @@ def _with_port(look: Look, facts: Facts) -> Facts:
     return {**facts, "port_id": port_id}
 
 
-def _refuse_without_target(look: Look, facts: Facts, spec: Mapping[str, Any]) -> None:
+def _refuse_without_target(look: TreeSnapshot, facts: Facts, spec: Mapping[str, Any]) -> None:
     wanted = spec.get("fixed_ip_address")
     if facts["port_id"] and not _target(look, facts["port_id"], wanted):
         raise Terminal(f"port {facts['port_id']} has no address {wanted or 'at all'}")
@@ -123,7 +123,7 @@ class FloatingIpAssociations(Family):
         OF_SERVER,
     )
 
-    def references(self, look: Look, spec: Mapping[str, Any]) -> Facts:
+    def references(self, look: TreeSnapshot, spec: Mapping[str, Any]) -> Facts:
         named = {**spec, "floatingip_id": _id_of(look, spec.get("floatingip_id"))}
         facts = _with_port(look, super().references(look, named))
         if not facts["port_id"]:
@@ -131,19 +131,19 @@ class FloatingIpAssociations(Family):
         _refuse_without_target(look, facts, spec)
         return facts
 
-    def change(self, look: Look, change: Change) -> Record | None:
+    def change(self, look: TreeSnapshot, change: Change) -> ThingRecord | None:
         before = look.get(self.kind, change.handle)
         after = super().change(look, change)
         if before is not None:
             self.finish(look, [before])
         return after
 
-    def finish(self, look: Look, records: Sequence[Record]) -> None:
+    def finish(self, look: TreeSnapshot, records: Sequence[ThingRecord]) -> None:
         floating = FloatingIps(self.tree)
         for id in {record.facts["floatingip_id"]: None for record in records}:
             address = look.get("floating_ip", id)
             if address is not None:
                 floating.settle(look, address)
 
-    def show(self, look: Look, record: Record) -> dict[str, Any]:
+    def show(self, look: TreeSnapshot, record: ThingRecord) -> dict[str, Any]:
         return {**super().show(look, record), "status": "active"}

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from homeostat.clouds.local.cloud import FAMILIES
-from homeostat.clouds.local.tree import Record, Tree
+from homeostat.clouds.local.tree import ThingRecord, Tree
 
 Things = dict[str, dict[str, str]]
 """Kind -> handle of a thing -> token that it carries."""
@@ -24,5 +24,5 @@ def things(root: Path, known: str = "") -> Things:
     }
 
 
-def _own(record: Record) -> bool:
+def _own(record: ThingRecord) -> bool:
     return bool(record.facts.get("own")) or record.is_built_in

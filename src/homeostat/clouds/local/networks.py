@@ -10,8 +10,8 @@ from typing import Any
 from homeostat.clouds.local.addresses import choose, default_pools, loopback_block, parse_network, reached_as
 from homeostat.clouds.local.family import Facts, Family, Refers, identity
 from homeostat.clouds.local.tree import BUILT_IN as BUILT_IN_TOKEN
-from homeostat.clouds.local.tree import Look, Record, Tree
-from homeostat.clouds.port import Intent
+from homeostat.clouds.local.tree import ThingRecord, Tree, TreeSnapshot
+from homeostat.clouds.port import Creation
 from homeostat.model.errors import Terminal, Transient
 
 BUILT_IN = (("private", "172.31.0.0/20"), ("public", "172.24.4.0/22"))
@@ -29,17 +29,17 @@ class Networks(Family):
         ("router_gateway", "network_id"),
     )
 
-    def users(self, look: Look, record: Record) -> Iterable[Record]:
+    def users(self, look: TreeSnapshot, record: ThingRecord) -> Iterable[ThingRecord]:
         yield from super().users(look, record)
         for subnet in look.referring("subnet", "network_id", record.id):
             yield from look.referring("router_interface", "subnet_id", subnet.id)
 
-    def dismantle(self, look: Look, record: Record) -> None:
+    def dismantle(self, look: TreeSnapshot, record: ThingRecord) -> None:
         """Its subnets go with it."""
         for subnet in look.referring("subnet", "network_id", record.id):
             look.drop(subnet)
 
-    def show(self, look: Look, record: Record) -> dict[str, Any]:
+    def show(self, look: TreeSnapshot, record: ThingRecord) -> dict[str, Any]:
         subnets = [subnet.id for subnet in look.referring("subnet", "network_id", record.id)]
         shown = {"admin_state_up": True, "shared": False, "mtu": 65536, **super().show(look, record)}
         return {**shown, "subnets": subnets, "status": "active"}
@@ -48,12 +48,12 @@ class Networks(Family):
         """Make the built-in networks where they are missing."""
         subnets = Subnets(self.tree)
         with self.tree.lock():
-            look = Look(self.tree)
+            look = TreeSnapshot(self.tree)
             for name, cidr in BUILT_IN:
                 spec = {"name": name, "router:external": name == "public", "shared": True}
-                network = self.begin(look, Intent(f"{BUILT_IN_TOKEN}{name}", spec))
+                network = self.begin(look, Creation(f"{BUILT_IN_TOKEN}{name}", spec))
                 inside = {"name": f"{name}-subnet", "network": network.id, "cidr": cidr}
-                subnets.begin(look, Intent(f"{BUILT_IN_TOKEN}{name}", inside))
+                subnets.begin(look, Creation(f"{BUILT_IN_TOKEN}{name}", inside))
 
 
 class Subnets(Family):
@@ -61,7 +61,7 @@ class Subnets(Family):
     refers = (OF_NETWORK,)
     used_by = (("port", "subnet_ids"), ("floating_ip", "subnet_ids"), ("router_interface", "subnet_id"))
 
-    def admit(self, look: Look, id: str, spec: Mapping[str, Any]) -> Facts:
+    def admit(self, look: TreeSnapshot, id: str, spec: Mapping[str, Any]) -> Facts:
         facts = super().admit(look, id, spec)
         taken = [ipaddress.IPv4Network(each.facts["loopback_cidr"]) for each in look.everything("subnet").values()]
         asked = spec.get("cidr")
@@ -77,7 +77,7 @@ class Subnets(Family):
         )
         return facts
 
-    def amend(self, look: Look, record: Record, spec: Mapping[str, Any], changed: frozenset[str]) -> Facts:
+    def amend(self, look: TreeSnapshot, record: ThingRecord, spec: Mapping[str, Any], changed: frozenset[str]) -> Facts:
         facts = super().amend(look, record, spec, changed)
         if "cidr" in changed and spec.get("cidr") != record.spec.get("cidr"):
             raise Terminal(f"subnet {record.id}: the cidr cannot change, make a new subnet")
@@ -85,7 +85,7 @@ class Subnets(Family):
             facts["gateway_ip"] = spec.get("gateway_ip") or None
         return facts
 
-    def show(self, look: Look, record: Record) -> dict[str, Any]:
+    def show(self, look: TreeSnapshot, record: ThingRecord) -> dict[str, Any]:
         shown = {"enable_dhcp": True, "dns_nameservers": [], "host_routes": [], **super().show(look, record)}
         return {**shown, "allocation_pools": record.spec.get("allocation_pools") or default_pools(record.facts)}
 
@@ -99,7 +99,7 @@ class Ports(Family):
         ("router_interface", "port_id"),
     )
 
-    def admit(self, look: Look, id: str, spec: Mapping[str, Any]) -> Facts:
+    def admit(self, look: TreeSnapshot, id: str, spec: Mapping[str, Any]) -> Facts:
         facts = self._on_network(look, super().admit(look, id, spec), spec)
         digest = hashlib.sha256(id.encode()).hexdigest()
         mac = ":".join(["fa", "16", "3e", digest[:2], digest[2:4], digest[4:6]])
@@ -112,7 +112,7 @@ class Ports(Family):
             "device_owner": spec.get("device_owner") or "",
         }
 
-    def amend(self, look: Look, record: Record, spec: Mapping[str, Any], changed: frozenset[str]) -> Facts:
+    def amend(self, look: TreeSnapshot, record: ThingRecord, spec: Mapping[str, Any], changed: frozenset[str]) -> Facts:
         facts = self._on_network(look, super().amend(look, record, spec, changed), spec)
         facts["security_group_ids"] = groups(look, spec)
         if "fixed_ips" in changed:
@@ -121,7 +121,7 @@ class Ports(Family):
             facts.update({name: spec[name] or "" for name in ("device_id", "device_owner") if name in spec})
         return facts
 
-    def _on_network(self, look: Look, facts: Facts, spec: Mapping[str, Any]) -> Facts:
+    def _on_network(self, look: TreeSnapshot, facts: Facts, spec: Mapping[str, Any]) -> Facts:
         """Where no network is named, it is that of the first subnet."""
         if facts["network_id"]:
             return facts
@@ -131,17 +131,17 @@ class Ports(Family):
                 return {**facts, "network_id": look.resolve("subnet", subnet).facts["network_id"]}
         raise Terminal("A port needs a network: set 'network', or a subnet in 'fixed_ips'")
 
-    def show(self, look: Look, record: Record) -> dict[str, Any]:
+    def show(self, look: TreeSnapshot, record: ThingRecord) -> dict[str, Any]:
         status = "active" if record.facts.get("device_id") else "down"
         return {"admin_state_up": True, "security_groups": [], **super().show(look, record), "status": status}
 
-    def users(self, look: Look, record: Record) -> list[Record]:
+    def users(self, look: TreeSnapshot, record: ThingRecord) -> list[ThingRecord]:
         user = record.facts.get("used_by")
         holder = look.get(user[0], user[1]) if user else None
         return [*super().users(look, record), *([holder] if holder else [])]
 
 
-def _addressed(look: Look, network_id: str, spec: Mapping[str, Any], kept: Record | None = None) -> Facts:
+def _addressed(look: TreeSnapshot, network_id: str, spec: Mapping[str, Any], kept: ThingRecord | None = None) -> Facts:
     """Addresses of a port: one for each entry of `fixed_ips`; without it one in the first subnet of its network."""
     subnets = look.referring("subnet", "network_id", network_id)
     wanted = spec.get("fixed_ips")
@@ -157,7 +157,7 @@ def _addressed(look: Look, network_id: str, spec: Mapping[str, Any], kept: Recor
     return {"fixed_ips": fixed, "subnet_ids": [each["subnet_id"] for each in fixed]}
 
 
-def _chosen(look: Look, subnet: Record, busy: set[str], wanted: str | None) -> str:
+def _chosen(look: TreeSnapshot, subnet: ThingRecord, busy: set[str], wanted: str | None) -> str:
     """An address that is not in `busy`. Before none is left, ports of servers that are gone give up theirs."""
     facts = {**subnet.spec, **subnet.facts}
     try:
@@ -169,7 +169,7 @@ def _chosen(look: Look, subnet: Record, busy: set[str], wanted: str | None) -> s
         return choose(facts, busy, wanted)
 
 
-def _subnet_for(look: Look, subnets: list[Record], entry: Mapping[str, Any]) -> Record:
+def _subnet_for(look: TreeSnapshot, subnets: list[ThingRecord], entry: Mapping[str, Any]) -> ThingRecord:
     named = entry.get("subnet") or entry.get("subnet_id")
     if named:
         return look.resolve("subnet", named)
@@ -183,33 +183,33 @@ def _subnet_for(look: Look, subnets: list[Record], entry: Mapping[str, Any]) -> 
     )
 
 
-def taken(look: Look) -> set[str]:
+def taken(look: TreeSnapshot) -> set[str]:
     """All addresses in use in this cloud."""
     holders = [*look.everything("port").values(), *look.everything("floating_ip").values()]
     return {address for holder in holders for address in addresses_of(holder)}
 
 
-def addresses_of(record: Record) -> set[str]:
+def addresses_of(record: ThingRecord) -> set[str]:
     return {each["ip_address"] for each in record.facts.get("fixed_ips", ())}
 
 
-def groups(look: Look, spec: Mapping[str, Any]) -> list[str]:
+def groups(look: TreeSnapshot, spec: Mapping[str, Any]) -> list[str]:
     """Ids of the security groups named in `spec`; every project has one called `default`."""
     named = [name for name in spec.get("security_groups") or () if name != "default"]
     return [look.resolve("security_group", name).id for name in named]
 
 
-def provide_port(look: Look, tree: Tree, token: str, spec: Mapping[str, Any], user: Record) -> Record:
+def provide_port(look: TreeSnapshot, tree: Tree, token: str, spec: Mapping[str, Any], user: ThingRecord) -> ThingRecord:
     """A port of the user's own, made once for each token and removed by `release_ports`."""
     ports = Ports(tree)
     port = look.get("port", identity("port", token))
     if port is None:
         facts = ports.admit(look, identity("port", token), spec)
-        port = Record("port", identity("port", token), token, dict(spec), facts, time.time())
+        port = ThingRecord("port", identity("port", token), token, dict(spec), facts, time.time())
     return occupy(look, port, user, own=True)
 
 
-def occupy(look: Look, port: Record, user: Record, *, own: bool = False) -> Record:
+def occupy(look: TreeSnapshot, port: ThingRecord, user: ThingRecord, *, own: bool = False) -> ThingRecord:
     """Note who uses the port. Fails: Transient while somebody else does."""
     holder = port.facts.get("used_by")
     if holder and holder != [user.kind, user.id] and look.get(*holder) is not None:
@@ -221,14 +221,14 @@ def occupy(look: Look, port: Record, user: Record, *, own: bool = False) -> Reco
     return occupied
 
 
-def address_of(look: Look, server_id: str) -> str | None:
+def address_of(look: TreeSnapshot, server_id: str) -> str | None:
     """The first address of a server."""
     server = look.get("server", server_id)
     ports = [look.get("port", id) for id in server.facts["ports"]] if server else []
     return next((each["ip_address"] for port in ports if port for each in port.facts["fixed_ips"]), None)
 
 
-def release_ports(look: Look, user: Record, keep: tuple[str, ...] = ()) -> None:
+def release_ports(look: TreeSnapshot, user: ThingRecord, keep: tuple[str, ...] = ()) -> None:
     """Give up the ports of `user` that are not in `keep`; its own ones go away."""
     for port in look.referring("port", "device_id", user.id):
         if port.id in keep or port.facts.get("used_by") != [user.kind, user.id]:
@@ -244,15 +244,15 @@ class Routers(Family):
     kind = "router"
     used_by = (("router_interface", "router_id"), ("router_gateway", "router_id"))
 
-    def admit(self, look: Look, id: str, spec: Mapping[str, Any]) -> Facts:
+    def admit(self, look: TreeSnapshot, id: str, spec: Mapping[str, Any]) -> Facts:
         gateway = spec.get("external_gateway_info") or {}
         network = gateway.get("network") or gateway.get("network_id")
         return {"gateway_network_id": look.resolve("network", network).id if network else None}
 
-    def amend(self, look: Look, record: Record, spec: Mapping[str, Any], changed: frozenset[str]) -> Facts:
+    def amend(self, look: TreeSnapshot, record: ThingRecord, spec: Mapping[str, Any], changed: frozenset[str]) -> Facts:
         return {**record.facts, **self.admit(look, record.id, spec)}
 
-    def show(self, look: Look, record: Record) -> dict[str, Any]:
+    def show(self, look: TreeSnapshot, record: ThingRecord) -> dict[str, Any]:
         shown = {"admin_state_up": True, "external_gateway_info": None, **super().show(look, record)}
         return {**shown, "status": "active"}
 
@@ -265,7 +265,7 @@ class RouterInterfaces(Family):
         Refers(("port", "port_id"), "port", "port_id"),
     )
 
-    def references(self, look: Look, spec: Mapping[str, Any]) -> Facts:
+    def references(self, look: TreeSnapshot, spec: Mapping[str, Any]) -> Facts:
         facts = super().references(look, spec)
         if not facts["subnet_id"] and not facts["port_id"]:
             raise Terminal("A router_interface needs a subnet or a port: set 'subnet' or 'port'")
@@ -279,12 +279,12 @@ class RouterGateways(Family):
         Refers(("network", "network_id"), "network", "network_id"),
     )
 
-    def references(self, look: Look, spec: Mapping[str, Any]) -> Facts:
+    def references(self, look: TreeSnapshot, spec: Mapping[str, Any]) -> Facts:
         facts = super().references(look, spec)
         return {**facts, "network_id": facts["network_id"] or external(look).id}
 
 
-def external(look: Look) -> Record:
+def external(look: TreeSnapshot) -> ThingRecord:
     """The network that leads outside, where none is named: the oldest of them."""
     found = [network for network in look.all("network").values() if network.spec.get("router:external")]
     if not found:
@@ -296,12 +296,12 @@ class SecurityGroups(Family):
     kind = "security_group"
     used_by = (("port", "security_group_ids"), ("server", "security_group_ids"))
 
-    def dismantle(self, look: Look, record: Record) -> None:
+    def dismantle(self, look: TreeSnapshot, record: ThingRecord) -> None:
         """The rules that were made apart from it go with it."""
         for rule in look.referring("security_group_rule", "security_group_id", record.id):
             look.drop(rule)
 
-    def show(self, look: Look, record: Record) -> dict[str, Any]:
+    def show(self, look: TreeSnapshot, record: ThingRecord) -> dict[str, Any]:
         return {"description": "", "rules": [], "stateful": True, **super().show(look, record)}
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from homeostat.clouds.local.family import Facts, Family
-from homeostat.clouds.local.tree import Look, Record
+from homeostat.clouds.local.tree import ThingRecord, TreeSnapshot
 from homeostat.model.errors import Terminal
 
 APART = "anti-affinity"
@@ -15,23 +15,23 @@ class Flavors(Family):
 
     kind = "flavor"
 
-    def admit(self, look: Look, id: str, spec: Mapping[str, Any]) -> Facts:
+    def admit(self, look: TreeSnapshot, id: str, spec: Mapping[str, Any]) -> Facts:
         if any(other.spec.get("name") == spec["name"] for other in look.all("flavor").values()):
             raise Terminal(f"There is a flavor named {spec['name']!r} already: choose another name")
         return {}
 
-    def show(self, look: Look, record: Record) -> dict[str, Any]:
+    def show(self, look: TreeSnapshot, record: ThingRecord) -> dict[str, Any]:
         return {"is_public": True, "extra_specs": {}, **super().show(look, record)}
 
 
 class ServerGroups(Family):
     kind = "server_group"
 
-    def show(self, look: Look, record: Record) -> dict[str, Any]:
+    def show(self, look: TreeSnapshot, record: ThingRecord) -> dict[str, Any]:
         return {**super().show(look, record), "members": [each.id for each in _members(look, record)]}
 
 
-def join_group(look: Look, spec: Mapping[str, Any]) -> Facts:
+def join_group(look: TreeSnapshot, spec: Mapping[str, Any]) -> Facts:
     """The group that a new server names in its hints. Fails: Terminal where it must not share a host with the others.
 
     This machine is one host, so a group that keeps its servers apart has room for one, or for as many as its rule
@@ -50,5 +50,5 @@ def join_group(look: Look, spec: Mapping[str, Any]) -> Facts:
     return {"server_group_id": group.id}
 
 
-def _members(look: Look, group: Record) -> list[Record]:
+def _members(look: TreeSnapshot, group: ThingRecord) -> list[ThingRecord]:
     return look.referring("server", "server_group_id", group.id)

@@ -6,17 +6,17 @@ from typing import Any
 
 from homeostat.clouds.local import networks
 from homeostat.clouds.local.addresses import reached_as
-from homeostat.clouds.local.tree import Look, Record
+from homeostat.clouds.local.tree import ThingRecord, TreeSnapshot
 
 Entries = list[Mapping[str, Any]]
 
 
-def entries_of(record: Record) -> Entries:
+def entries_of(record: ThingRecord) -> Entries:
     entries = record.spec.get("networks") or [{"allocate_network": "auto"}]
     return [each for each in entries if each.get("allocate_network") != "none"]
 
 
-def own_port(look: Look, record: Record, entry: Mapping[str, Any]) -> dict[str, Any]:
+def own_port(look: TreeSnapshot, record: ThingRecord, entry: Mapping[str, Any]) -> dict[str, Any]:
     """Spec of the port that a server gets for an entry of `networks` that names none."""
     subnet = look.resolve("subnet", entry["subnet"]) if entry.get("subnet") else None
     network = entry.get("network") or (subnet.facts["network_id"] if subnet else networks.BUILT_IN[0][0])
@@ -30,10 +30,12 @@ def own_port(look: Look, record: Record, entry: Mapping[str, Any]) -> dict[str, 
     }
 
 
-def kept_ports(look: Look, record: Record, wanted: Sequence[Mapping[str, Any] | None]) -> list[Record | None]:
+def kept_ports(
+    look: TreeSnapshot, record: ThingRecord, wanted: Sequence[Mapping[str, Any] | None]
+) -> list[ThingRecord | None]:
     """For each wanted port one of the server's own that is like it, or None. Who wants an address chooses first."""
     free = [each for each in look.referring("port", "device_id", record.id) if each.facts.get("own")]
-    kept: list[Record | None] = [None] * len(wanted)
+    kept: list[ThingRecord | None] = [None] * len(wanted)
     for number in sorted(range(len(wanted)), key=lambda at: not _wants_address(wanted[at])):
         spec = wanted[number]
         fitting = [each for each in free if spec is not None and _fits(look, each, spec)]
@@ -47,7 +49,7 @@ def _wants_address(spec: Mapping[str, Any] | None) -> bool:
     return any(each.get("ip_address") for each in (spec or {}).get("fixed_ips") or ())
 
 
-def _fits(look: Look, port: Record, spec: Mapping[str, Any]) -> bool:
+def _fits(look: TreeSnapshot, port: ThingRecord, spec: Mapping[str, Any]) -> bool:
     """Is it on that network, with that address and subnet, as far as they are named, and alike in everything else?"""
     if port.facts["network_id"] != look.resolve("network", spec["network"]).id:
         return False
@@ -60,14 +62,14 @@ def _fits(look: Look, port: Record, spec: Mapping[str, Any]) -> bool:
     }
 
 
-def _is_at(look: Look, fixed: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
+def _is_at(look: TreeSnapshot, fixed: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
     subnet = look.get("subnet", fixed["subnet_id"])
     address = asked.get("ip_address")
     right = not address or (subnet is not None and reached_as(subnet.facts, address) == fixed["ip_address"])
     return right and asked.get("subnet") in (None, fixed["subnet_id"])
 
 
-def free_token(look: Look, record: Record, spec: Mapping[str, Any]) -> str:
+def free_token(look: TreeSnapshot, record: ThingRecord, spec: Mapping[str, Any]) -> str:
     """Of a new port, after what was asked for: the same when it is asked for again after a crash."""
     taken = {each.token for each in look.referring("port", "device_id", record.id)}
     tokens = (f"{record.id} {spec['network']} {spec['fixed_ips']} {number}" for number in itertools.count(1))

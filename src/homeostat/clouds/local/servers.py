@@ -25,8 +25,8 @@ from homeostat.clouds.local.offers import join_group
 from homeostat.clouds.local.plugging import entries_of, free_token, kept_ports, own_port
 from homeostat.clouds.local.snapshots import Snapshots, complete_snapshot, snapshot_data
 from homeostat.clouds.local.storage import volume_data
-from homeostat.clouds.local.tree import Look, Record, Tree, remove_tree, write_whole
-from homeostat.clouds.port import Answer, Change, Intent, Operation
+from homeostat.clouds.local.tree import ThingRecord, Tree, TreeSnapshot, remove_tree, write_whole
+from homeostat.clouds.port import Answer, Change, Creation, Operation
 from homeostat.model.errors import HomeostatError, Terminal, Transient
 from homeostat.resources.userdata import boot_of
 
@@ -45,7 +45,7 @@ class Servers(Family):
     def __init__(self, tree: Tree) -> None:
         super().__init__(tree)
         self._catalogue = Catalogue(tree.root)
-        self._verbs: Mapping[str, Callable[[Record, Mapping[str, Any]], None]] = {
+        self._verbs: Mapping[str, Callable[[ThingRecord, Mapping[str, Any]], None]] = {
             "start": self._start,
             "stop": self._stop,
             "reboot": self._reboot,
@@ -61,7 +61,7 @@ class Servers(Family):
 
     # -- deciding ----------------------------------------------------------------------------------
 
-    def admit(self, look: Look, id: str, spec: Mapping[str, Any]) -> Facts:
+    def admit(self, look: TreeSnapshot, id: str, spec: Mapping[str, Any]) -> Facts:
         built = {
             "power": "running",
             "begun_at": time.time(),
@@ -73,7 +73,7 @@ class Servers(Family):
         }
         return {**built, **self._checked(look, spec, frozenset(spec)), **join_group(look, spec)}
 
-    def amend(self, look: Look, record: Record, spec: Mapping[str, Any], changed: frozenset[str]) -> Facts:
+    def amend(self, look: TreeSnapshot, record: ThingRecord, spec: Mapping[str, Any], changed: frozenset[str]) -> Facts:
         refuse_if_locked(record, "updated")
         facts = {**record.facts, **self._checked(look, spec, changed)}
         if "networks" in changed:
@@ -82,7 +82,7 @@ class Servers(Family):
             facts.update(_reborn(wipe=True))
         return facts
 
-    def _checked(self, look: Look, spec: Mapping[str, Any], changed: frozenset[str]) -> Facts:
+    def _checked(self, look: TreeSnapshot, spec: Mapping[str, Any], changed: frozenset[str]) -> Facts:
         """Fails: Terminal when `spec` names what does not exist; a key may go once a server has it."""
         for entity in ("image", "flavor"):
             name = str(spec.get(entity) or "")
@@ -99,7 +99,7 @@ class Servers(Family):
 
     # -- the port's verbs --------------------------------------------------------------------------
 
-    def create(self, intents: Sequence[Intent]) -> list[Answer]:
+    def create(self, intents: Sequence[Creation]) -> list[Answer]:
         return self._in_chunks(intents, self._admit_all, self._finish_building)
 
     def update(self, changes: Sequence[Change]) -> list[Answer]:
@@ -144,19 +144,19 @@ class Servers(Family):
 
         return [attempt(items[0])] if len(items) == 1 else list(self.tree.threads.servers.map(attempt, items))
 
-    def _admit_all(self, intents: Sequence[Intent]) -> list[Answer]:
+    def _admit_all(self, intents: Sequence[Creation]) -> list[Answer]:
         with self.tree.lock():
-            look = Look(self.tree)
+            look = TreeSnapshot(self.tree)
             return self.each(look, intents, lambda intent: self._plugged(look, self.begin(look, intent)))
 
     def _change_all(self, changes: Sequence[Change]) -> list[Answer]:
         with self.tree.lock():
-            look = Look(self.tree)
+            look = TreeSnapshot(self.tree)
             return self.each(look, changes, lambda change: self._plugged(look, self.change(look, change)))
 
     # -- networks ----------------------------------------------------------------------------------
 
-    def _plugged(self, look: Look, record: Record | None) -> Record | None:
+    def _plugged(self, look: TreeSnapshot, record: ThingRecord | None) -> ThingRecord | None:
         """The record with its ports, made where they are missing; a new server that cannot have them goes."""
         if record is None or record.facts["plugged"]:
             return record
@@ -172,7 +172,7 @@ class Servers(Family):
         look.store(plugged)
         return plugged
 
-    def _ports(self, look: Look, record: Record) -> list[Record]:
+    def _ports(self, look: TreeSnapshot, record: ThingRecord) -> list[ThingRecord]:
         """One for each entry of `networks`. What an entry asks for may be said in another way than before, or be what
         it has already: then it keeps its port and its address."""
         entries = entries_of(record)
@@ -191,7 +191,7 @@ class Servers(Family):
     # -- lives -------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def _held(self, id: str) -> Iterator[Record | None]:
+    def _held(self, id: str) -> Iterator[ThingRecord | None]:
         """The record, with nobody else starting or ending its guest; None when there is no such server."""
         with contextlib.ExitStack() as stack:
             if self.tree.read("server", id) is None:
@@ -201,7 +201,7 @@ class Servers(Family):
                 stack.enter_context(self.tree.lock(f"{self.tree.directory('server', id)}/lock"))
             yield self.tree.read("server", id)
 
-    def _note(self, id: str, **facts: Any) -> Record:
+    def _note(self, id: str, **facts: Any) -> ThingRecord:
         with self.tree.lock():
             record = self.tree.read("server", id)
             if record is None:
@@ -219,14 +219,14 @@ class Servers(Family):
             if record.facts["power"] == "running" and record.facts["pid"] is None:
                 self._live(record)
 
-    def _live(self, record: Record) -> None:
+    def _live(self, record: ThingRecord) -> None:
         """Start the guest. Whatever an earlier life has left behind is ended first."""
         directory = self.tree.directory("server", record.id)
         if record.facts["lives"]:
             processes.end([directory])
         if not record.facts["plugged"]:
             with self.tree.lock():
-                look = Look(self.tree)
+                look = TreeSnapshot(self.tree)
                 self._plugged(look, look.get("server", record.id))
         record = self._note(record.id, **_reborn(), lives=record.facts["lives"] + 1)
         if record.facts["wipe"] and os.path.isdir(f"{directory}/root"):
@@ -235,7 +235,7 @@ class Servers(Family):
         pid = processes.launch(directory, self._environment(record, directory))
         self._note(record.id, pid=pid, wipe=False)
 
-    def _furnish(self, record: Record, directory: str) -> None:
+    def _furnish(self, record: ThingRecord, directory: str) -> None:
         self._furnish_root(record, f"{directory}/root")
         os.makedirs(f"{directory}/dev", exist_ok=True)
         _link("../dev", f"{directory}/root/dev")
@@ -244,7 +244,7 @@ class Servers(Family):
         self._write_metadata(record)
         _furnish_boot(directory, str(record.spec.get("user_data") or ""))
 
-    def _furnish_root(self, record: Record, root: str) -> None:
+    def _furnish_root(self, record: ThingRecord, root: str) -> None:
         """A disk as its image has it: empty, unless that is the snapshot of a server."""
         image = str(record.spec.get("image") or "")
         if os.path.isdir(root) or not self._is_snapshot("image", image):
@@ -256,12 +256,12 @@ class Servers(Family):
         shutil.copytree(snapshot_data(self.tree, image), partial, symlinks=True)
         os.rename(partial, root)
 
-    def _write_metadata(self, record: Record) -> None:
+    def _write_metadata(self, record: ThingRecord) -> None:
         directory = self.tree.directory("server", record.id)
         write_whole(f"{directory}/metadata.json", json.dumps(record.spec.get("metadata") or {}))
 
-    def _environment(self, record: Record, directory: str) -> dict[str, str]:
-        addresses = self._addresses(Look(self.tree), record)
+    def _environment(self, record: ThingRecord, directory: str) -> dict[str, str]:
+        addresses = self._addresses(TreeSnapshot(self.tree), record)
         own = {
             "HOME": f"{directory}/root",
             "HOMEOSTAT_ADDRESS": addresses[0][1]["addr"] if addresses else "",
@@ -313,7 +313,7 @@ class Servers(Family):
             if running:
                 processes.resume(directory)
 
-    def _start(self, record: Record, arguments: Mapping[str, Any]) -> None:
+    def _start(self, record: ThingRecord, arguments: Mapping[str, Any]) -> None:
         if record.facts["power"] in _STILL and self._alive(record):
             power = record.facts["power"]
             raise Terminal(f"server {record.id} is {power}: {_STILL[power]} it")
@@ -321,31 +321,31 @@ class Servers(Family):
             return
         self._live(self._note(record.id, power="running"))
 
-    def _stop(self, record: Record, arguments: Mapping[str, Any]) -> None:
+    def _stop(self, record: ThingRecord, arguments: Mapping[str, Any]) -> None:
         refuse_if_locked(record, "stopped")
         self._note(record.id, power="stopped")
         processes.end([self.tree.directory("server", record.id)], _GRACE_S)
 
-    def _reboot(self, record: Record, arguments: Mapping[str, Any]) -> None:
+    def _reboot(self, record: ThingRecord, arguments: Mapping[str, Any]) -> None:
         refuse_if_locked(record, "rebooted")
         hard = str(arguments.get("type") or "SOFT").upper() == "HARD"
         self._note(record.id, power="running", **_reborn())
         processes.end([self.tree.directory("server", record.id)], 0.0 if hard else _GRACE_S)
         self._live(record)
 
-    def _pause(self, record: Record, arguments: Mapping[str, Any]) -> None:
+    def _pause(self, record: ThingRecord, arguments: Mapping[str, Any]) -> None:
         refuse_if_locked(record, "paused")
         if not self._alive(record):
             raise Terminal(f"server {record.id} is not running, so it cannot be paused")
         processes.pause(self.tree.directory("server", record.id))
         self._note(record.id, power="paused")
 
-    def _unpause(self, record: Record, arguments: Mapping[str, Any]) -> None:
+    def _unpause(self, record: ThingRecord, arguments: Mapping[str, Any]) -> None:
         processes.resume(self.tree.directory("server", record.id))
         if record.facts["power"] == "paused":
             self._note(record.id, power="running")
 
-    def _suspend(self, record: Record, arguments: Mapping[str, Any]) -> None:
+    def _suspend(self, record: ThingRecord, arguments: Mapping[str, Any]) -> None:
         """Stop its processes where they are. That needs nobody to go on: they stay so whatever becomes of the service,
         until they are resumed, and a restart of the machine ends them. First the deed, then the note of it: whoever
         dies in between has said nothing, and is asked again."""
@@ -355,7 +355,7 @@ class Servers(Family):
         processes.pause(self.tree.directory("server", record.id))
         self._note(record.id, power="suspended")
 
-    def _resume(self, record: Record, arguments: Mapping[str, Any]) -> None:
+    def _resume(self, record: ThingRecord, arguments: Mapping[str, Any]) -> None:
         """Go on; one whose processes have ended meanwhile starts anew."""
         refuse_if_locked(record, "resumed")
         if not self._alive(record):
@@ -365,17 +365,17 @@ class Servers(Family):
         if record.facts["power"] == "suspended":
             self._note(record.id, power="running")
 
-    def _lock(self, record: Record, arguments: Mapping[str, Any]) -> None:
+    def _lock(self, record: ThingRecord, arguments: Mapping[str, Any]) -> None:
         self._note(record.id, locked=True)
 
-    def _unlock(self, record: Record, arguments: Mapping[str, Any]) -> None:
+    def _unlock(self, record: ThingRecord, arguments: Mapping[str, Any]) -> None:
         self._note(record.id, locked=False)
 
-    def _rebuild(self, record: Record, arguments: Mapping[str, Any]) -> None:
+    def _rebuild(self, record: ThingRecord, arguments: Mapping[str, Any]) -> None:
         """A new working directory; `arguments` may bring another image, user_data, name or metadata."""
         refuse_if_locked(record, "rebuilt")
         with self.tree.lock():
-            look = Look(self.tree)
+            look = TreeSnapshot(self.tree)
             current = look.get("server", record.id) or record
             spec = merged(current.spec, Change(record.id, arguments, tuple(arguments)))
             checked = self._checked(look, spec, frozenset(arguments))
@@ -387,7 +387,7 @@ class Servers(Family):
             look.store(rebuilt)
         self._live(rebuilt)
 
-    def _alive(self, record: Record) -> bool:
+    def _alive(self, record: ThingRecord) -> bool:
         return processes.life(self.tree.directory("server", record.id)) is not None
 
     # -- deleting ----------------------------------------------------------------------------------
@@ -401,10 +401,10 @@ class Servers(Family):
                 self._note(handle, deleting=True)
             processes.end([self.tree.directory("server", handle) for handle in going])
             with self.tree.lock():
-                look = Look(self.tree)
+                look = TreeSnapshot(self.tree)
                 return self.each(look, handles, lambda handle: self._delete(look, handle))
 
-    def dismantle(self, look: Look, record: Record) -> None:
+    def dismantle(self, look: TreeSnapshot, record: ThingRecord) -> None:
         refuse_if_locked(record, "deleted")
         networks.release_ports(look, record)
         for attachment in look.referring("volume_attachment", "server_id", record.id):
@@ -412,7 +412,7 @@ class Servers(Family):
 
     # -- showing -----------------------------------------------------------------------------------
 
-    def show(self, look: Look, record: Record) -> dict[str, Any]:
+    def show(self, look: TreeSnapshot, record: ThingRecord) -> dict[str, Any]:
         directory = self.tree.directory("server", record.id)
         addresses = self._addresses(look, record)
         by_network: dict[str, list[dict[str, Any]]] = {}
@@ -434,7 +434,7 @@ class Servers(Family):
             **self._snapshots.of(look, record),
         }
 
-    def _addresses(self, look: Look, record: Record) -> list[tuple[str, dict[str, Any]]]:
+    def _addresses(self, look: TreeSnapshot, record: ThingRecord) -> list[tuple[str, dict[str, Any]]]:
         """(network name, entry of `addresses`), in the order of the ports."""
         found = []
         for id in record.facts["ports"]:
@@ -448,7 +448,7 @@ class Servers(Family):
         return found
 
 
-def _status(record: Record, alive: processes.Life | None) -> tuple[str, str | None]:
+def _status(record: ThingRecord, alive: processes.Life | None) -> tuple[str, str | None]:
     """Status and fault."""
     facts = record.facts
     if facts.get("deleting"):
@@ -470,12 +470,12 @@ def _reborn(**facts: Any) -> Facts:
     return {"begun_at": time.time(), "pid": None, **facts}
 
 
-def refuse_if_locked(record: Record, participle: str) -> None:
+def refuse_if_locked(record: ThingRecord, participle: str) -> None:
     if record.facts.get("locked"):
         raise Terminal(f"server {record.id} is locked and cannot be {participle}: unlock it first")
 
 
-def _is_made(look: Look, entity: str, given: str) -> bool:
+def _is_made(look: TreeSnapshot, entity: str, given: str) -> bool:
     """Is it the id or name of a flavor that somebody has made?"""
     made = look.all("flavor") if entity == "flavor" else {}
     return given in made or any(given in (each.spec.get("name"), each.spec.get("flavorid")) for each in made.values())

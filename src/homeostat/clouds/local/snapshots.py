@@ -18,8 +18,8 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from homeostat.clouds.local.family import Family, identity
-from homeostat.clouds.local.tree import Look, Record, Recordless, Tree, remove_tree
-from homeostat.clouds.port import Change, Intent, Operation
+from homeostat.clouds.local.tree import MissingRecord, ThingRecord, Tree, TreeSnapshot, remove_tree
+from homeostat.clouds.port import Change, Creation, Operation
 from homeostat.model.errors import HomeostatError, Terminal
 from homeostat.model.plan import snapshots_of
 
@@ -35,7 +35,7 @@ class Snapshots:
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
 
-    def take(self, of: Record, operation: Operation, source: Source) -> None:
+    def take(self, of: ThingRecord, operation: Operation, source: Source) -> None:
         """Begin to copy, unless somebody does or has done so already for the same token. Fails: Terminal."""
         token = str(operation.arguments.get("token") or "")
         if not token:
@@ -47,17 +47,17 @@ class Snapshots:
         if held is not None:
             self._tree.threads.copies.submit(self._copy, record, source, held)
 
-    def _begin(self, of: Record, token: str, arguments: Mapping[str, Any]) -> Record:
+    def _begin(self, of: ThingRecord, token: str, arguments: Mapping[str, Any]) -> ThingRecord:
         spec = {"name": arguments.get("name") or of.spec.get("name") or of.id}
         facts = {"status": "creating", "source_kind": of.kind, "source_id": of.id, "size": of.facts.get("size")}
-        record = Record(KIND, identity(KIND, token), token, spec, facts, time.time())
+        record = ThingRecord(KIND, identity(KIND, token), token, spec, facts, time.time())
         self._tree.write(record)
         return record
 
-    def _lock_of(self, record: Record) -> str:
+    def _lock_of(self, record: ThingRecord) -> str:
         return f"{self._tree.directory(KIND, record.id)}/lock"
 
-    def _copy(self, record: Record, source: Source, held: int) -> None:
+    def _copy(self, record: ThingRecord, source: Source, held: int) -> None:
         data = snapshot_data(self._tree, record.id)
         try:
             if not os.path.isdir(data):
@@ -86,31 +86,31 @@ class Snapshots:
             raise _Stopped
         shutil.copy2(source, target, follow_symlinks=False)
 
-    def _note(self, record: Record, **facts: Any) -> None:
+    def _note(self, record: ThingRecord, **facts: Any) -> None:
         """Unless it was deleted meanwhile."""
         with self._tree.lock():
             if not self._is_deleted(record):
                 self._tree.write(replace(record, facts={**record.facts, **facts}))
 
-    def _tidy(self, record: Record) -> None:
+    def _tidy(self, record: ThingRecord) -> None:
         """What was deleted while it was copied leaves nothing behind."""
         with self._tree.lock():
             if self._is_deleted(record):
                 self._tree.remove(KIND, record.id)
 
-    def _is_deleted(self, record: Record) -> bool:
+    def _is_deleted(self, record: ThingRecord) -> bool:
         """Its record is gone, whatever was copied since."""
         try:
             return self._tree.read(KIND, record.id) is None
-        except Recordless:
+        except MissingRecord:
             return True
 
-    def of(self, look: Look, source: Record) -> dict[str, Any]:
+    def of(self, look: TreeSnapshot, source: ThingRecord) -> dict[str, Any]:
         """The field `snapshots` of a thing; nothing where there are none."""
         told = [each for record in look.referring(KIND, "source_id", source.id) if (each := self._shown(record))]
         return {"snapshots": told} if told else {}
 
-    def _shown(self, record: Record) -> dict[str, Any] | None:
+    def _shown(self, record: ThingRecord) -> dict[str, Any] | None:
         status = record.facts["status"]
         if status == "creating" and not _is_held(self._lock_of(record)):
             return None
@@ -124,20 +124,20 @@ class SnapshotsOf(Family):
 
     source: ClassVar[str]
 
-    def carrying(self, look: Look, token: str) -> Record | None:
+    def carrying(self, look: TreeSnapshot, token: str) -> ThingRecord | None:
         return self.known_as(look, identity(KIND, token))
 
-    def known_as(self, look: Look, handle: str) -> Record | None:
+    def known_as(self, look: TreeSnapshot, handle: str) -> ThingRecord | None:
         record = look.get(KIND, handle)
         return record if record is not None and record.facts["source_kind"] == self.source else None
 
-    def show(self, look: Look, record: Record) -> dict[str, Any]:
+    def show(self, look: TreeSnapshot, record: ThingRecord) -> dict[str, Any]:
         return {"id": record.id, "token": record.token, "name": record.spec["name"], "status": record.facts["status"]}
 
-    def begin(self, look: Look, intent: Intent) -> Record:
+    def begin(self, look: TreeSnapshot, intent: Creation) -> ThingRecord:
         raise Terminal(f"A {self.kind} is made by the operation `snapshot` of a {self.source}")
 
-    def change(self, look: Look, change: Change) -> Record | None:
+    def change(self, look: TreeSnapshot, change: Change) -> ThingRecord | None:
         raise Terminal(f"A {self.kind} does not change")
 
 
@@ -159,7 +159,7 @@ def snapshot_data(tree: Tree, id: str) -> str:
     return f"{tree.directory(KIND, id)}/data"
 
 
-def complete_snapshot(tree: Tree, id: str, source_kind: str) -> Record | None:
+def complete_snapshot(tree: Tree, id: str, source_kind: str) -> ThingRecord | None:
     """The snapshot of that id, if it is whole and of such a thing."""
     record = tree.read(KIND, id)
     fits = record is not None and record.facts["status"] == "available" and record.facts["source_kind"] == source_kind

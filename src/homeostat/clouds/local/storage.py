@@ -14,8 +14,8 @@ from typing import Any
 
 from homeostat.clouds.local.family import Facts, Family, Refers, identity
 from homeostat.clouds.local.snapshots import Snapshots, complete_snapshot, snapshot_data
-from homeostat.clouds.local.tree import Look, Record, Tree
-from homeostat.clouds.port import Answer, Change, Intent, Operation
+from homeostat.clouds.local.tree import ThingRecord, Tree, TreeSnapshot
+from homeostat.clouds.port import Answer, Change, Creation, Operation
 from homeostat.model.errors import Terminal, Transient
 from homeostat.model.observed import Observation
 
@@ -31,7 +31,7 @@ class Volumes(Family):
         super().__init__(tree)
         self._snapshots = Snapshots(tree)
 
-    def admit(self, look: Look, id: str, spec: Mapping[str, Any]) -> Facts:
+    def admit(self, look: TreeSnapshot, id: str, spec: Mapping[str, Any]) -> Facts:
         facts = super().admit(look, id, spec)
         source = self._snapshot_of(spec) or look.get("volume", facts["source_volume_id"] or "")
         size = spec.get("size") or (source.facts["size"] if source else None)
@@ -42,7 +42,7 @@ class Volumes(Family):
         made_at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
         return {**facts, "size": size, "created_at": made_at, "bootable": bool(spec.get("image"))}
 
-    def _snapshot_of(self, spec: Mapping[str, Any]) -> Record | None:
+    def _snapshot_of(self, spec: Mapping[str, Any]) -> ThingRecord | None:
         """The snapshot that it starts from. Fails: Terminal when there is none of that id."""
         id = spec.get("backup_id") or spec.get("snapshot_id")
         found = complete_snapshot(self.tree, str(id), "volume") if id else None
@@ -50,7 +50,7 @@ class Volumes(Family):
             raise Terminal(f"There is no complete snapshot {id!r} of a volume in this cloud")
         return found
 
-    def amend(self, look: Look, record: Record, spec: Mapping[str, Any], changed: frozenset[str]) -> Facts:
+    def amend(self, look: TreeSnapshot, record: ThingRecord, spec: Mapping[str, Any], changed: frozenset[str]) -> Facts:
         size = spec.get("size") or record.facts["size"]
         if size < record.facts["size"]:
             raise Terminal(f"volume {record.id} cannot shrink from {record.facts['size']} GiB to {size} GiB")
@@ -60,7 +60,7 @@ class Volumes(Family):
             facts["restoring"] = True
         return facts
 
-    def settle(self, look: Look, record: Record) -> None:
+    def settle(self, look: TreeSnapshot, record: ThingRecord) -> None:
         """Give it its data: once, and again when it is to have that of a backup. Who has a file open keeps the old."""
         data = volume_data(self.tree, record.id)
         restoring = record.facts.get("restoring")
@@ -82,7 +82,7 @@ class Volumes(Family):
             facts = {name: fact for name, fact in record.facts.items() if name != "restoring"}
             look.store(replace(record, facts=facts))
 
-    def _source_of(self, record: Record) -> str:
+    def _source_of(self, record: ThingRecord) -> str:
         """Directory that it begins as a copy of; empty for none."""
         snapshot = record.spec.get("backup_id") or record.spec.get("snapshot_id")
         if snapshot:
@@ -90,12 +90,12 @@ class Volumes(Family):
         volume = record.facts.get("source_volume_id")
         return volume_data(self.tree, volume) if volume else ""
 
-    def perform(self, look: Look, record: Record, operation: Operation) -> None:
+    def perform(self, look: TreeSnapshot, record: ThingRecord, operation: Operation) -> None:
         if operation.verb != "snapshot":
             super().perform(look, record, operation)
         self._snapshots.take(record, operation, lambda: contextlib.nullcontext(volume_data(self.tree, record.id)))
 
-    def show(self, look: Look, record: Record) -> dict[str, Any]:
+    def show(self, look: TreeSnapshot, record: ThingRecord) -> dict[str, Any]:
         attachments = [
             {
                 "id": each.id,
@@ -123,24 +123,24 @@ class VolumeAttachments(Family):
         Refers(("volume_id",), "volume", "volume_id", required=True),
     )
 
-    def admit(self, look: Look, id: str, spec: Mapping[str, Any]) -> Facts:
+    def admit(self, look: TreeSnapshot, id: str, spec: Mapping[str, Any]) -> Facts:
         return self._placed(look, id, self.references(look, spec), spec.get("mountpoint"))
 
-    def amend(self, look: Look, record: Record, spec: Mapping[str, Any], changed: frozenset[str]) -> Facts:
+    def amend(self, look: TreeSnapshot, record: ThingRecord, spec: Mapping[str, Any], changed: frozenset[str]) -> Facts:
         facts = self.references(look, spec)
         asked = spec.get("mountpoint")
         if not asked and facts["server_id"] == record.facts["server_id"]:
             asked = record.facts["mountpoint"]
         return self._placed(look, record.id, facts, asked)
 
-    def change(self, look: Look, change: Change) -> Record | None:
+    def change(self, look: TreeSnapshot, change: Change) -> ThingRecord | None:
         before = look.get("volume_attachment", change.handle)
         after = super().change(look, change)
         if before is not None:
             self.dismantle(look, before)
         return after
 
-    def _placed(self, look: Look, id: str, facts: Facts, mountpoint: str | None) -> Facts:
+    def _placed(self, look: TreeSnapshot, id: str, facts: Facts, mountpoint: str | None) -> Facts:
         volume = look.resolve("volume", facts["volume_id"])
         others = [each for each in look.referring("volume_attachment", "volume_id", volume.id) if each.id != id]
         if others and not volume.spec.get("multiattach"):
@@ -155,22 +155,22 @@ class VolumeAttachments(Family):
             raise Terminal(f"server {facts['server_id']} has no such mountpoint free: name one, e.g. /dev/vdx")
         return {**facts, "mountpoint": mountpoint or f"/dev/{name}"}
 
-    def settle(self, look: Look, record: Record) -> None:
+    def settle(self, look: TreeSnapshot, record: ThingRecord) -> None:
         link = self._link(record)
         os.makedirs(os.path.dirname(link), exist_ok=True)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(link)
         os.symlink(volume_data(self.tree, record.facts["volume_id"]), link)
 
-    def dismantle(self, look: Look, record: Record) -> None:
+    def dismantle(self, look: TreeSnapshot, record: ThingRecord) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._link(record))
 
-    def _link(self, record: Record) -> str:
+    def _link(self, record: ThingRecord) -> str:
         name = os.path.basename(record.facts["mountpoint"])
         return f"{self.tree.directory('server', record.facts['server_id'])}/dev/{name}"
 
-    def show(self, look: Look, record: Record) -> dict[str, Any]:
+    def show(self, look: TreeSnapshot, record: ThingRecord) -> dict[str, Any]:
         return {
             **super().show(look, record),
             "instance_uuid": record.facts["server_id"],
@@ -183,45 +183,45 @@ class Keypairs(Family):
 
     kind = "keypair"
 
-    def identity(self, intent: Intent) -> str:
+    def identity(self, intent: Creation) -> str:
         return self._id_of(_name_of(intent))
 
     def _id_of(self, name: str) -> str:
         return identity(self.kind, f"{self.tree.project or ''}/{name}")
 
-    def known_as(self, look: Look, handle: str) -> Record | None:
+    def known_as(self, look: TreeSnapshot, handle: str) -> ThingRecord | None:
         named = (each for each in look.all(self.kind).values() if each.spec.get("name") == handle)
         return look.get(self.kind, self._id_of(handle)) or next(named, None)
 
-    def handle(self, record: Record) -> str:
+    def handle(self, record: ThingRecord) -> str:
         return str(record.spec["name"])
 
-    def carrying(self, look: Look, token: str) -> Record | None:
+    def carrying(self, look: TreeSnapshot, token: str) -> ThingRecord | None:
         return next((record for record in look.all("keypair").values() if record.token == token), None)
 
-    def create(self, intents: Sequence[Intent]) -> list[Answer]:
+    def create(self, intents: Sequence[Creation]) -> list[Answer]:
         """A private key made here is in this answer and nowhere else."""
         private: dict[str, str] = {}
 
-        def make(intent: Intent) -> Record:
+        def make(intent: Creation) -> ThingRecord:
             if not intent.spec.get("public_key") and self.carrying(look, intent.token) is None:
                 name = _name_of(intent)
                 public, private[name] = generated_pair(name)
-                intent = Intent(intent.token, {**intent.spec, "public_key": public})
+                intent = Creation(intent.token, {**intent.spec, "public_key": public})
             return self.begin(look, intent)
 
         with self.tree.lock():
-            look = Look(self.tree)
+            look = TreeSnapshot(self.tree)
             answers = self.each(look, intents, make)
         return [_revealed(answer, private) for answer in answers]
 
-    def admit(self, look: Look, id: str, spec: Mapping[str, Any]) -> Facts:
+    def admit(self, look: TreeSnapshot, id: str, spec: Mapping[str, Any]) -> Facts:
         if self.known_as(look, spec["name"]) is not None:
             raise Terminal(f"Key pair {spec['name']!r} already exists: choose another name or delete it first")
         return {"fingerprint": fingerprint(spec["public_key"]), "type": spec.get("type") or "ssh"}
 
 
-def _name_of(intent: Intent) -> str:
+def _name_of(intent: Creation) -> str:
     name = intent.spec.get("name")
     if not name:
         raise Terminal("A keypair needs a name")

@@ -42,12 +42,12 @@ class Damaged(Transient):
     """The record of one thing cannot be read; the others can."""
 
 
-class Recordless(Damaged):
+class MissingRecord(Damaged):
     """There are data of a thing, and no record."""
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ThingRecord:
     """One thing. spec — as last asked for; facts — what the cloud decided (addresses, power, ids of others).
 
     project — whose it is, "" for nobody's.
@@ -98,7 +98,7 @@ class Tree:
         self.whole = self
         self.threads = Threads()
         self._identity = ""
-        self._known: dict[str, tuple[tuple[int, int], Record]] = {}
+        self._known: dict[str, tuple[tuple[int, int], ThingRecord]] = {}
 
     def of(self, project: str) -> "Tree":
         view = copy.copy(self)
@@ -110,7 +110,7 @@ class Tree:
         """ "" until `found` or `recognise`."""
         return self.whole._identity
 
-    def sees(self, record: Record) -> bool:
+    def sees(self, record: ThingRecord) -> bool:
         return self.project is None or record.project == self.project or record.is_built_in
 
     # -- which cloud this is -----------------------------------------------------------------------
@@ -201,13 +201,13 @@ class Tree:
         with self._sure(str(self.root)) as root, _locked(".lock", root):
             yield
 
-    def read(self, kind: str, id: str) -> Record | None:
+    def read(self, kind: str, id: str) -> ThingRecord | None:
         """The thing; None where there is none. Fails: Damaged when its record cannot be read, Transient."""
         with self._sure(f"{self.root}/{kind}s") as there:
             record = self._load(there, kind, _name(id))
         return record if record is not None and self.sees(record) else None
 
-    def write(self, record: Record) -> None:
+    def write(self, record: ThingRecord) -> None:
         """A thing that is nobody's yet becomes one of the project. Fails: Terminal for what is not of the project."""
         if self.project is not None:
             self._refuse_strange(record.kind, record.id)
@@ -242,7 +242,7 @@ class Tree:
         for entry in scan(f"{self.root}/.trash"):
             remove_tree(entry.path)
 
-    def all(self, kind: str) -> dict[str, Record]:
+    def all(self, kind: str) -> dict[str, ThingRecord]:
         """Every record of a kind by id, oldest first; costs one stat each for those that did not change.
 
         Fails: Damaged when one of them cannot be read: nothing can be decided without it. Transient.
@@ -250,7 +250,7 @@ class Tree:
         records = []
         with self._sure(f"{self.root}/{kind}s") as there:
             for name in _listed(there):
-                with contextlib.suppress(Recordless):  # a copy may go on for a moment when its snapshot is deleted
+                with contextlib.suppress(MissingRecord):  # a copy may go on for a moment when its snapshot is deleted
                     records.append(self._load(there, kind, name))
         found = [record for record in records if record is not None]
         found = [record for record in found if self.sees(record)]
@@ -266,7 +266,7 @@ class Tree:
         with self._sure(f"{self.root}/{kind}s"):
             return
 
-    def _load(self, there: int, kind: str, name: str) -> Record | None:
+    def _load(self, there: int, kind: str, name: str) -> ThingRecord | None:
         """Parses only what changed since the last time."""
         path = f"{name}/{THING}"
         try:
@@ -278,11 +278,11 @@ class Tree:
             if known is not None and known[0] == signature:
                 return known[1]
             with open(path, encoding="utf-8", opener=_inside(there)) as file:
-                record = Record(**json.load(file))
+                record = ThingRecord(**json.load(file))
         except FileNotFoundError as error:
             self._known.pop(f"{kind}s/{path}", None)
             if _has_data(there, name):
-                raise self._damaged(f"{kind}s/{path}", error, Recordless) from error
+                raise self._damaged(f"{kind}s/{path}", error, MissingRecord) from error
             return None
         except (OSError, ValueError, TypeError) as error:
             raise self._damaged(f"{kind}s/{path}", error) from error
@@ -348,7 +348,7 @@ def _locked(path: str, inside: int | None = None) -> Iterator[None]:
         os.close(descriptor)
 
 
-class Look:
+class TreeSnapshot:
     """One consistent look at the tree for the length of a batch: each kind is read at most once. It shows what the
     tree shows; `everything` is for what all projects share, as addresses.
 
@@ -357,22 +357,22 @@ class Look:
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
-        self._everything: dict[str, dict[str, Record]] = {}
-        self._kinds: dict[str, dict[str, Record]] = {}
+        self._everything: dict[str, dict[str, ThingRecord]] = {}
+        self._kinds: dict[str, dict[str, ThingRecord]] = {}
 
-    def everything(self, kind: str) -> dict[str, Record]:
+    def everything(self, kind: str) -> dict[str, ThingRecord]:
         """Of all projects."""
         if kind not in self._everything:
             self._everything[kind] = self._tree.whole.all(kind)
         return self._everything[kind]
 
-    def all(self, kind: str) -> dict[str, Record]:
+    def all(self, kind: str) -> dict[str, ThingRecord]:
         if kind not in self._kinds:
             found = self.everything(kind)
             self._kinds[kind] = {id: record for id, record in found.items() if self._tree.sees(record)}
         return self._kinds[kind]
 
-    def get(self, kind: str, id: str) -> Record | None:
+    def get(self, kind: str, id: str) -> ThingRecord | None:
         if kind in self._kinds:
             return self._kinds[kind].get(id)
         return self._tree.read(kind, id)
@@ -386,10 +386,10 @@ class Look:
             raise ambiguous(reference)
         return named[0].id if named else None
 
-    def _named(self, kind: str, name: str) -> list[Record]:
+    def _named(self, kind: str, name: str) -> list[ThingRecord]:
         return [record for record in self.all(kind).values() if record.spec.get("name") == name]
 
-    def resolve(self, kind: str, reference: str) -> Record:
+    def resolve(self, kind: str, reference: str) -> ThingRecord:
         """By id or else by name. Fails: Terminal when nothing or more than one thing is called so."""
         found = self.get(kind, reference)
         if found is not None:
@@ -402,16 +402,16 @@ class Look:
         known = sorted({record.spec.get("name") or record.id for record in self.all(kind).values()})
         raise Terminal(f"There is no {kind} {reference!r}; known are: {', '.join(known[:20]) or 'none'}")
 
-    def referring(self, kind: str, fact: str, id: str) -> list[Record]:
+    def referring(self, kind: str, fact: str, id: str) -> list[ThingRecord]:
         """Things of `kind` whose fact is `id`, or a list with `id` in it."""
         return [record for record in self.all(kind).values() if _mentions(record.facts.get(fact), id)]
 
-    def outlived(self, record: Record) -> bool:
+    def outlived(self, record: ThingRecord) -> bool:
         """Was it made for something else alone, which is not there any more? Fails: Damaged, Transient."""
         user = record.facts.get("used_by") if record.facts.get("own") else None
         return user is not None and self._tree.whole.read(*user) is None
 
-    def store(self, record: Record) -> None:
+    def store(self, record: ThingRecord) -> None:
         self._tree.write(record)
         if self._tree.project is not None:
             record = replace(record, project=record.project or self._tree.project)
@@ -419,7 +419,7 @@ class Look:
             if record.kind in known:
                 known[record.kind][record.id] = record
 
-    def drop(self, record: Record) -> None:
+    def drop(self, record: ThingRecord) -> None:
         self._tree.remove(record.kind, record.id)
         for known in (self._kinds, self._everything):
             if record.kind in known:

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from homeostat.clouds.local import forwarding, processes
 from homeostat.clouds.local.tree import RACY_S, THING, Tree
-from homeostat.clouds.port import Sighting
+from homeostat.clouds.port import ChangeNotice
 from homeostat.model.errors import Transient
 
 LOOK_S = 0.5
@@ -47,12 +47,12 @@ class Watcher:
         self._paths = {kind: f"{tree.root}/{kind}s" for kind in kinds}
         self._poll = select.poll()
         self._known = {kind: Known() for kind in kinds}
-        self._lives: dict[int, Sighting] = {}
+        self._lives: dict[int, ChangeNotice] = {}
         """By pidfd."""
         self.listed = 0
         """So many times the things of a kind were looked at one by one."""
 
-    def sightings(self, stop: Callable[[], bool]) -> Iterator[Sighting]:
+    def sightings(self, stop: Callable[[], bool]) -> Iterator[ChangeNotice]:
         """Everything that changes after the first look; `stop()` is asked every half a second."""
         try:
             whole_at = time.monotonic() + self._whole_look()[1]
@@ -68,7 +68,7 @@ class Watcher:
             self.close()
 
     @property
-    def followed(self) -> set[Sighting]:
+    def followed(self) -> set[ChangeNotice]:
         """Whose deaths are told at once."""
         return set(self._lives.values())
 
@@ -76,14 +76,14 @@ class Watcher:
         while self._lives:
             os.close(self._lives.popitem()[0])
 
-    def _whole_look(self) -> tuple[list[Sighting], float]:
+    def _whole_look(self) -> tuple[list[ChangeNotice], float]:
         """What changed, and seconds until the next one: more where there is much to look at."""
         began = time.thread_time()
         changed = self.look(whole=True)
         cost_s = time.thread_time() - began
         return changed, min(max(WHOLE_LOOK_S, cost_s / _SHARE), WHOLE_LOOK_S_MAX)
 
-    def deaths(self, within_s: float) -> Iterator[Sighting]:
+    def deaths(self, within_s: float) -> Iterator[ChangeNotice]:
         """Of those that are followed, as they happen within this time."""
         deadline = time.monotonic() + within_s
         while (left := deadline - time.monotonic()) > 0:
@@ -92,7 +92,7 @@ class Watcher:
                 os.close(descriptor)
                 yield self._lives.pop(descriptor)
 
-    def look(self, whole: bool = False) -> list[Sighting]:
+    def look(self, whole: bool = False) -> list[ChangeNotice]:
         """What changed since the last look; new lives are watched from now on. While the cloud's directory is away,
         nothing is known to have changed.
 
@@ -129,21 +129,21 @@ class Watcher:
         is_racy = time.time_ns() - directory[1] < RACY_S * 1e9
         return Known(() if is_racy else directory, {name: each for name, each in things.items() if each}, told)
 
-    def _told_of(self, sighting: Sighting) -> Iterator[Sighting]:
+    def _told_of(self, sighting: ChangeNotice) -> Iterator[ChangeNotice]:
         """What a load balancer's process tells of: its state stands beside it, not beside its parts."""
         if sighting.kind == "load_balancer":
             told = forwarding.state(self._tree.directory(sighting.kind, sighting.handle))
-            yield from (Sighting("listener", id) for id in told.get("listeners", ()))
-            yield from (Sighting("pool_member", id) for id in told.get("members", ()))
+            yield from (ChangeNotice("listener", id) for id in told.get("listeners", ()))
+            yield from (ChangeNotice("pool_member", id) for id in told.get("members", ()))
 
-    def _newly_dead(self, kind: str, now: Known, watched: set[Sighting]) -> list[Sighting]:
+    def _newly_dead(self, kind: str, now: Known, watched: set[ChangeNotice]) -> list[ChangeNotice]:
         """Follow the lives that are not followed yet; gives those that ended at this very moment."""
         if kind not in LIVING:
             return []
-        new = [each for name in now.things if (each := Sighting(kind, unquote(name))) not in watched]
+        new = [each for name in now.things if (each := ChangeNotice(kind, unquote(name))) not in watched]
         return [each for each in new if not self._follow(each)]
 
-    def _follow(self, sighting: Sighting) -> bool:
+    def _follow(self, sighting: ChangeNotice) -> bool:
         """False when its guest died at this very moment."""
         alive = processes.life(self._tree.directory(sighting.kind, sighting.handle))
         if alive is None:
@@ -161,9 +161,9 @@ class Watcher:
         return True
 
 
-def _differing(kind: str, before: Known, now: Known) -> list[Sighting]:
+def _differing(kind: str, before: Known, now: Known) -> list[ChangeNotice]:
     return [
-        Sighting(kind, unquote(name))
+        ChangeNotice(kind, unquote(name))
         for name in {**before.things, **now.things}
         if before.things.get(name) != now.things.get(name) or before.told.get(name) != now.told.get(name)
     ]

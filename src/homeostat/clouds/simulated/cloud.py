@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from homeostat.clouds.port import Answer, Change, Intent, Operation, Sighting
+from homeostat.clouds.port import Answer, Change, ChangeNotice, Creation, Operation
 from homeostat.clouds.simulated.objects import (
     BUILDING_STATUS,
     FIELDS,
@@ -116,7 +116,7 @@ class SimulatedCloud:
         self._things: dict[tuple[str, str], _Thing] = {}
         self._by_token: dict[tuple[str, str], str] = {}
         self._snapshots: dict[tuple[str, str], list[_Snapshot]] = {}
-        self._sightings: list[Sighting] = []
+        self._sightings: list[ChangeNotice] = []
         self._hidden: set[str] = set()
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
@@ -151,7 +151,7 @@ class SimulatedCloud:
             self._answering()
             return [self._resolve(kind, name) for name in names]
 
-    def create(self, kind: str, intents: Sequence[Intent]) -> list[Answer]:
+    def create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:
         with self._lock:
             self._answering()
             return [self._item(partial(self._create, kind, intent)) for intent in intents]
@@ -171,7 +171,7 @@ class SimulatedCloud:
             self._answering()
             return [self._item(partial(self._operate, kind, each)) for each in operations]
 
-    def watch(self, stop: Callable[[], bool]) -> Iterator[Sighting]:
+    def watch(self, stop: Callable[[], bool]) -> Iterator[ChangeNotice]:
         while not stop():
             with self._changed:
                 if not self._sightings:
@@ -241,7 +241,7 @@ class SimulatedCloud:
                     self._notify(kind, handle)
 
     def _notify(self, kind: str, handle: str) -> None:
-        self._sightings.append(Sighting(kind, handle))
+        self._sightings.append(ChangeNotice(kind, handle))
         self._changed.notify_all()
 
     # -- inside ------------------------------------------------------------------------------------------------------
@@ -311,7 +311,7 @@ class SimulatedCloud:
                 each.fault = "its source went away before it was complete"
         self._by_token.pop((thing.kind, thing.token), None)
 
-    def _create(self, kind: str, intent: Intent) -> Answer:
+    def _create(self, kind: str, intent: Creation) -> Answer:
         made = self._by_token.get((kind, intent.token))
         if made is not None and self._true_look(kind, made).present:
             if self.weather.idempotent:

@@ -15,7 +15,7 @@ from taskflow.patterns import linear_flow
 from taskflow.types.timing import Timeout
 
 from homeostat.convergence.jobs.board import ShardBoard, ShardJob, give_back
-from homeostat.convergence.reconciler import Passes
+from homeostat.convergence.reconciler import Reconciler
 from homeostat.model.errors import Superseded, Transient
 from homeostat.observability import metrics, tracing
 from homeostat.observability.log_context import about
@@ -40,7 +40,7 @@ DEADLY = (
 class PassTask(task.Task):  # type: ignore[misc]
     """One pass over the shard of a job. done — is called at its end: it may have woken other shards."""
 
-    def __init__(self, passes: Passes, job: ShardJob, done: Callable[[], None]) -> None:
+    def __init__(self, passes: Reconciler, job: ShardJob, done: Callable[[], None]) -> None:
         super().__init__(name="pass")
         self._passes = passes
         self._job = job
@@ -53,7 +53,7 @@ class PassTask(task.Task):  # type: ignore[misc]
             self._done()
 
 
-def run_pass(passes: Passes, job: ShardJob) -> None:
+def run_pass(passes: Reconciler, job: ShardJob) -> None:
     """Run it, and sort what went wrong by who must act. Only bugs of ours set the shard aside."""
     lease = job.lease
     if lease is None:
@@ -72,7 +72,7 @@ def _ended(outcome: str) -> None:
     tracing.note(outcome=outcome)
 
 
-def _run(passes: Passes, job: ShardJob, lease: Lease) -> None:
+def _run(passes: Reconciler, job: ShardJob, lease: Lease) -> None:
     if lease.is_deadly:
         _ended("deadly")
         LOG.error("passes over %s ended their workers; the shard is set aside", job.name)
@@ -160,7 +160,7 @@ class ShardConductor(impl_nonblocking.NonBlockingConductor):  # type: ignore[mis
     """Runs up to `passes_max` passes side by side. done — is called at the end of each."""
 
     def __init__(
-        self, name: str, board: ShardBoard, passes: Passes, passes_max: int, done: Callable[[], None] = lambda: None
+        self, name: str, board: ShardBoard, passes: Reconciler, passes_max: int, done: Callable[[], None] = lambda: None
     ) -> None:
         alarm = Alarm(board, passes.db.notices.longest_wait_s)
         super().__init__(name, board, engine="serial", wait_timeout=alarm, max_simultaneous_jobs=passes_max)

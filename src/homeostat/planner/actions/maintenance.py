@@ -13,7 +13,7 @@ from homeostat.planner import outcome
 from homeostat.planner.actions import check, maintenance_state
 from homeostat.planner.lifecycle.external import Externals
 from homeostat.planner.scope import LOCKED, thing_of
-from homeostat.resources.base import Treatment
+from homeostat.resources.base import MaintenanceMethod
 from homeostat.resources.registry import kind_of, type_of
 
 STACKS = "stacks"
@@ -70,7 +70,7 @@ class Maintenance(Externals):
         row.revision = self.world.stack.revision
         return Settled(Step(Verb.RECORD, row))
 
-    def _treat(self, row: Resource, action: str, treatment: Treatment, now: float) -> Decision:
+    def _treat(self, row: Resource, action: str, treatment: MaintenanceMethod, now: float) -> Decision:
         thing = thing_of(self.world, row)
         verdict = type_of(row.type).judge(thing, now)
         if verdict.condition is Condition.UNKNOWN:
@@ -112,7 +112,7 @@ class Maintenance(Externals):
         events.append(outcome.event_of(row, row.status, row.reason))
         return Step(Verb.RECORD, row, events=events)
 
-    def _begin_treatment(self, row: Resource, action: str, treatment: Treatment, now: float) -> Step:
+    def _begin_treatment(self, row: Resource, action: str, treatment: MaintenanceMethod, now: float) -> Step:
         """Intend it. The mark comes before the act: what might have been done is undone later."""
         step = self._treatment_step(row, treatment)
         step.events = self._begun(row, action)

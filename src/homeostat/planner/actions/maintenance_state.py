@@ -8,7 +8,7 @@ from homeostat.model.observed import READY, Condition, Remedy, Verdict
 from homeostat.model.status import MAINTENANCE, Action
 from homeostat.model.world import Resource, World
 from homeostat.planner.scope import LOCKED, SUSPENDED, thing_of
-from homeostat.resources.base import Treatment
+from homeostat.resources.base import MaintenanceMethod
 from homeostat.resources.registry import kind_of, type_of
 
 MARKS = {Action.SUSPEND: SUSPENDED, Action.LOCK: LOCKED}
@@ -45,7 +45,7 @@ def _under_way_or_broken(found: Verdict) -> bool:
     return broken or found.condition is Condition.PENDING
 
 
-def treatment_of(world: World, row: Resource, action: str) -> Treatment | None:
+def treatment_of(world: World, row: Resource, action: str) -> MaintenanceMethod | None:
     """How this action is carried out on it; None: it is left alone. What is somebody else's always is."""
     if row.external_id is not None or row.handle == "" or kind_of(row.type) == "":
         return None

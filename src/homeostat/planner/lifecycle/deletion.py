@@ -15,7 +15,7 @@ from homeostat.planner.retry import conditions
 from homeostat.planner.retry.backoff import delay_s
 from homeostat.planner.scope import LOCKED, NEVER_SEEN, thing_of
 from homeostat.resources import own
-from homeostat.resources.base import Treatment
+from homeostat.resources.base import MaintenanceMethod
 from homeostat.resources.lost import unknown
 from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import is_known, kind_of, type_of
@@ -142,7 +142,7 @@ class Departures(Intents):
         self._ask_at(row, now)
         return step
 
-    def _treatment_step(self, row: Resource, treatment: Treatment) -> Step:
+    def _treatment_step(self, row: Resource, treatment: MaintenanceMethod) -> Step:
         if treatment.operation:
             return Step(Verb.OPERATE, row, row.reason, operation=treatment.operation)
         spec = {**self._asked(row), **treatment.fields}

@@ -11,7 +11,7 @@ from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, World
 from homeostat.planner import outcome
 from homeostat.planner.actions.restore import marked, restoration
-from homeostat.planner.evaluation_weight import Balance
+from homeostat.planner.evaluation_weight import ShardWeight
 from homeostat.planner.lifecycle import hooks
 from homeostat.planner.lifecycle.names import physical_name, token
 from homeostat.planner.policies import unhealthy
@@ -26,7 +26,7 @@ CALM_S = 60.0
 
 
 @dataclass(slots=True)
-class Wanted:
+class ResolvedResource:
     """The desired state of one resource with all functions resolved. mark, renewed — see `planner.actions.restore`."""
 
     definition: Definition
@@ -49,13 +49,13 @@ class Intents:
         self.current = current
         self.keys = keys
         self.scope = RowScope(world, current)
-        self.balance = Balance(world, current)
+        self.balance = ShardWeight(world, current)
         stack = world.stack
         self.halted = stack.halted
         self.unsettled = world.settled_revision < stack.revision
         self.healing = {row.key for row in world.rows.values() if outcome.is_being_healed(row)}
 
-    def _want(self, definition: Definition, row: Resource | None = None) -> Wanted:
+    def _want(self, definition: Definition, row: Resource | None = None) -> ResolvedResource:
         """Resolve. row — that is to be so, None for a new one. Fails: Rejected, Terminal — what it depends on gave
         values that do not fit."""
         kind = resource_type(definition.type)
@@ -68,7 +68,7 @@ class Intents:
             self.balance.put(definition.name, values, metadata)
         requires = [self.current[name].key for name in definition.requires if name in self.current]
         found = restoration(self.world, definition.name, kind, values, row)
-        return Wanted(definition, kind, found.values, metadata, requires, found.mark, found.renewed)
+        return ResolvedResource(definition, kind, found.values, metadata, requires, found.mark, found.renewed)
 
     def _new_row(self, definition: Definition, now: float, replaces: Resource | None = None) -> Resource:
         stack = self.world.stack
@@ -135,7 +135,7 @@ class Intents:
         record = outcome.fail(self.world, row, outcome.failure_text(row, error), now)
         return Step(Verb.RECORD, row, events=[] if known else record.events)
 
-    def _spec(self, want: Wanted, row: Resource) -> dict[str, Any]:
+    def _spec(self, want: ResolvedResource, row: Resource) -> dict[str, Any]:
         return self._spec_of(want.kind, row, want.kind.complete(want.values))
 
     def _spec_of(self, kind: ResourceType, row: Resource, properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -146,7 +146,7 @@ class Intents:
         kind = type_of(row.type)
         return self._spec_of(kind, row, kind.complete(row.properties))
 
-    def _intend(self, step: Step, want: Wanted, action: Action, reason: str, now: float) -> None:
+    def _intend(self, step: Step, want: ResolvedResource, action: Action, reason: str, now: float) -> None:
         """Write the intent into the row, and the event that tells of it (law 3)."""
         row = step.row
         if not (row.action == action and row.busy):
@@ -217,7 +217,7 @@ class Intents:
     def _key_of(self, name: str) -> str:
         return self.current[name].key if name in self.current else ""
 
-    def _changed(self, want: Wanted, row: Resource) -> frozenset[str]:
+    def _changed(self, want: ResolvedResource, row: Resource) -> frozenset[str]:
         """Names of properties whose desired value differs from what was last asked for."""
         if want.values == row.properties:
             return want.renewed
@@ -226,7 +226,7 @@ class Intents:
             name for name in before.keys() | after.keys() if before.get(name) != after.get(name)
         )
 
-    def _update_or_replace(self, want: Wanted, row: Resource, now: float) -> Step:
+    def _update_or_replace(self, want: ResolvedResource, row: Resource, now: float) -> Step:
         before, after = want.kind.complete(row.properties), want.kind.complete(want.values)
         try:
             why = self._must_replace(want, row, before, after)
@@ -236,7 +236,9 @@ class Intents:
             return self._replace(want.definition, row, now, why)
         return self._update(want, row, before, now)
 
-    def _must_replace(self, want: Wanted, row: Resource, before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    def _must_replace(
+        self, want: ResolvedResource, row: Resource, before: Mapping[str, Any], after: Mapping[str, Any]
+    ) -> str:
         """Why the change cannot be made in place, or "". before, after — properties with defaults.
 
         Fails: Rejected, Terminal for a change that cannot be made at all.
@@ -244,7 +246,7 @@ class Intents:
         reason = want.kind.replaced_by(before, after, self._changed(want, row))
         return reason or want.kind.outgrown(thing_of(self.world, row, want.kind), after)
 
-    def _update(self, want: Wanted, row: Resource, before: Mapping[str, Any], now: float) -> Step:
+    def _update(self, want: ResolvedResource, row: Resource, before: Mapping[str, Any], now: float) -> Step:
         """Bring the thing to new values in place; what differs is sent, and what the cloud refused before.
 
         before — properties, with defaults, that it has for certain; empty when that is not known.

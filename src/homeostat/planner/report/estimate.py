@@ -27,7 +27,7 @@ _ACTIONS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Happened:
+class ResourceEvent:
     """What an event tells. key — of the row; at — seconds since the epoch."""
 
     key: str
@@ -37,7 +37,7 @@ class Happened:
     at: float
 
 
-def medians(happened: Iterable[Happened]) -> dict[Kind, float]:
+def medians(happened: Iterable[ResourceEvent]) -> dict[Kind, float]:
     """From events in the order in which they happened; what failed, or has not ended, counts nothing."""
     begun: dict[tuple[str, str], float] = {}
     took: dict[Kind, list[float]] = defaultdict(list)

@@ -43,7 +43,7 @@ def _word(step: Step) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ShardStatus:
     """What is known of a shard beyond its world.
 
     begun_at — when its newest revision was asked for; wake_at — when it is due, None: at no time by itself; held — a
@@ -109,7 +109,7 @@ class Explanation:
         return _RANKS.get(self.why, 3 if self.why in CONSEQUENCES else 2)
 
 
-def explain(world: World, standing: Standing, now: float) -> list[Explanation]:
+def explain(world: World, standing: ShardStatus, now: float) -> list[Explanation]:
     """Everything that is not at rest, or is left alone though it differs; causes first, then by name."""
     return _Explainer(world, standing, now).explanations()
 
@@ -132,7 +132,7 @@ def with_pause(each: Explanation, child: StackFacts) -> Explanation:
     return replace(each, why=found.why, reason=found.reason, due_at=found.due_at, next=following, next_at=found.due_at)
 
 
-class Before(NamedTuple):
+class RowBefore(NamedTuple):
     """A row as it was before the planner was asked, which changes rows when it decides."""
 
     type: str
@@ -147,12 +147,12 @@ class Before(NamedTuple):
 
 
 class _Explainer:
-    def __init__(self, world: World, standing: Standing, now: float) -> None:
+    def __init__(self, world: World, standing: ShardStatus, now: float) -> None:
         self._world = world
         self._standing = standing
         self._now = now
         self._rows = {
-            key: Before(
+            key: RowBefore(
                 row.type,
                 row.key,
                 row.handle,
@@ -356,6 +356,6 @@ class _Explainer:
             each.called,
         )
 
-    def _row(self, node: Node) -> Before | None:
+    def _row(self, node: Node) -> RowBefore | None:
         key = node[1:] if node[0] == "/" else self._current.get(node, "")
         return self._rows.get(key)

@@ -15,7 +15,7 @@ from homeostat.planner.actions import check
 from homeostat.planner.current import current_row
 from homeostat.planner.decide import Decider
 from homeostat.planner.lifecycle.deletion import KEPT
-from homeostat.planner.lifecycle.intents import Wanted
+from homeostat.planner.lifecycle.intents import ResolvedResource
 from homeostat.planner.scope import RowScope
 from homeostat.resources.base import ResourceType
 from homeostat.resources.nested import POLICY, NestedStack, as_given
@@ -36,7 +36,7 @@ class Fate(StrEnum):
 
 
 @dataclass(slots=True)
-class Foreseen:
+class ResourcePreview:
     """One resource. why — what is the cause, "" where the differences say it all; row — as it is now, None for what is
     not there; before, after — properties as last asked for and as wanted, without defaults; what is not known yet is
     `UNKNOWN`; changed — names of the properties that differ; sections — others of the definition that differ, as
@@ -54,11 +54,11 @@ class Foreseen:
     sections: tuple[tuple[str, Any, Any], ...] = ()
 
 
-Inside = Callable[[Foreseen], bool]
+Inside = Callable[[ResourcePreview], bool]
 """Looks into the stack that is the reality of a resource, and says whether anything would change there."""
 
 
-class Foresight(Decider):
+class ShardPreviewer(Decider):
     """Foresees one shard.
 
     Takes: world — the shard as it is, with the stack's facts and the definitions as they would be; its rows are
@@ -73,12 +73,12 @@ class Foresight(Decider):
         standing = {name: current_row(rows, world.stack) for name, rows in by_name.items()}
         current = {name: row for name, row in standing.items() if row is not None}
         super().__init__(world, current, iter(()))
-        self.notes: dict[str, Foreseen] = {}
+        self.notes: dict[str, ResourcePreview] = {}
         self.scope = _Scope(world, current, self.notes)
         self._inside = inside
         self._looks = looks
 
-    def foresee(self, now: float) -> list[Foreseen]:
+    def foresee(self, now: float) -> list[ResourcePreview]:
         """All resources, each after what it requires; then those that would go."""
         definitions = self.world.definitions
         for name in ordered({name: each.requires for name, each in definitions.items()}):
@@ -88,7 +88,7 @@ class Foresight(Decider):
 
     def _foresee(self, definition: Definition, now: float) -> None:
         row = self.current.get(definition.name)
-        note = Foreseen(definition.name, definition.called or definition.type, row=row, definition=definition)
+        note = ResourcePreview(definition.name, definition.called or definition.type, row=row, definition=definition)
         if row is not None:
             note.before = note.after = row.properties
             was = (row.metadata, row.deletion_policy)
@@ -110,7 +110,7 @@ class Foresight(Decider):
 
     # -- acts that are only noted ------------------------------------------------------------------------------------
 
-    def _note(self, name: str, fate: Fate, why: str = "", want: Wanted | None = None) -> Step:
+    def _note(self, name: str, fate: Fate, why: str = "", want: ResolvedResource | None = None) -> Step:
         """Put it down. The step is for nobody to take."""
         note = self.notes[name]
         note.fate, note.why = fate, why
@@ -137,7 +137,7 @@ class Foresight(Decider):
     def _delete_first(self, definition: Definition, row: Resource, now: float) -> Step:
         return self._note(definition.name, Fate.REPLACED, _why_replaced(definition, row))
 
-    def _update(self, want: Wanted, row: Resource, before: Mapping[str, Any], now: float) -> Step:
+    def _update(self, want: ResolvedResource, row: Resource, before: Mapping[str, Any], now: float) -> Step:
         restricted = self._restricted(want.definition, "update", row, now)
         if restricted is not None:
             return restricted
@@ -196,14 +196,16 @@ class Foresight(Decider):
         """What is known to be wrong and left alone is mended by an update in any case."""
         return super()._judge(definition, row, now) if self._looks or check.left_alone(row) else None
 
-    def _must_replace(self, want: Wanted, row: Resource, before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    def _must_replace(
+        self, want: ResolvedResource, row: Resource, before: Mapping[str, Any], after: Mapping[str, Any]
+    ) -> str:
         """Types judge values; of those that are not known only the schema can tell."""
         open_ones = frozenset(name for name, value in after.items() if holds(value, UNKNOWN))
         if not open_ones:
             return super()._must_replace(want, row, before, after)
         known = {name: value for name, value in want.values.items() if name not in open_ones}
         known |= {name: value for name, value in row.properties.items() if name in open_ones}
-        part = Wanted(want.definition, want.kind, known, want.metadata, want.requires)
+        part = ResolvedResource(want.definition, want.kind, known, want.metadata, want.requires)
         why = super()._must_replace(part, row, before, want.kind.complete(known))
         if why or isinstance(want.kind, NestedStack):
             return why
@@ -215,7 +217,7 @@ class _Scope(RowScope):
 
     unknown: Any = UNKNOWN
 
-    def __init__(self, world: World, current: dict[str, Resource], notes: Mapping[str, Foreseen]) -> None:
+    def __init__(self, world: World, current: dict[str, Resource], notes: Mapping[str, ResourcePreview]) -> None:
         super().__init__(world, current)
         self._notes = notes
 
@@ -267,13 +269,13 @@ def _why_replaced(definition: Definition, row: Resource) -> str:
     return "every update makes it anew" if type_of(row.type).renewed else row.reason
 
 
-def _going(row: Resource) -> Foreseen:
+def _going(row: Resource) -> ResourcePreview:
     """What is not in the template any more."""
     why = {
         DeletionPolicy.RETAIN: KEPT,
         DeletionPolicy.SNAPSHOT: "a snapshot of it is made first",
     }.get(DeletionPolicy(row.deletion_policy), "")
-    return Foreseen(row.name, row.shown_type, Fate.DELETED, why, row, before=row.properties)
+    return ResourcePreview(row.name, row.shown_type, Fate.DELETED, why, row, before=row.properties)
 
 
 def as_changed(names: Iterable[str]) -> list[str]:

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from urllib.parse import urlencode
 
 from homeostat.resources import comparison
-from homeostat.resources.base import EMPTY, Props, ResourceType, Thing, Treatment, switched
+from homeostat.resources.base import EMPTY, MaintenanceMethod, Props, ResourceType, Thing, switched
 from homeostat.resources.constraints import CRON_EXPRESSION, TIMEZONE
 from homeostat.resources.families.heat import Nothing
 from homeostat.resources.schema import (
@@ -102,7 +102,7 @@ class AlarmType(ResourceType):
     alarm_type: ClassVar[str]
     treatments = switched("enabled", suspended=False, running=True)
 
-    def treatment(self, thing: Thing, action: str) -> Treatment | None:
+    def treatment(self, thing: Thing, action: str) -> MaintenanceMethod | None:
         """One that is switched off in its template stays so when it is resumed."""
         if action == "RESUME" and thing.properties.get("enabled") is False:
             return None

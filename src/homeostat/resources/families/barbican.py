@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from homeostat.model.observed import Remedy
-from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing
+from homeostat.resources.base import Props, ResourceType, StatusWords, Thing
 from homeostat.resources.constraints import EXPIRATION
 from homeostat.resources.rules import given, maps, require
 from homeostat.resources.schema import (
@@ -59,7 +59,7 @@ class KeyManagerType(ResourceType):
     """What the types of the key manager share: things do not change once they are stored."""
 
     secretive = True
-    lifecycle = Lifecycle(ready=frozenset({"active"}), busy=frozenset({"pending"}), broken={"error": Remedy.RECREATE})
+    lifecycle = StatusWords(ready=frozenset({"active"}), busy=frozenset({"pending"}), broken={"error": Remedy.RECREATE})
 
 
 class Secret(KeyManagerType):

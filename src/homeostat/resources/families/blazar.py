@@ -3,7 +3,7 @@
 from typing import Any
 
 from homeostat.model.observed import Remedy
-from homeostat.resources.base import Lifecycle, Props, ResourceType, said
+from homeostat.resources.base import Props, ResourceType, StatusWords, said
 from homeostat.resources.schema import (
     Attribute,
     Kind,
@@ -49,7 +49,7 @@ class Host(ResourceType):
         "created_at": Attribute("When it was created."),
         "updated_at": Attribute("When it was changed."),
     }
-    lifecycle = Lifecycle(ready=frozenset({"up"}), broken={"down": Remedy.ASK, "error": Remedy.ASK})
+    lifecycle = StatusWords(ready=frozenset({"up"}), broken={"down": Remedy.ASK, "error": Remedy.ASK})
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
         more = {key: value for key, value in (values.get("extra_capability") or {}).items() if key != "name"}
@@ -120,7 +120,7 @@ class Lease(ResourceType):
         "reservations": Attribute("What is reserved.", Kind.LIST),
         "events": Attribute("Events of the lease.", Kind.LIST),
     }
-    lifecycle = Lifecycle(
+    lifecycle = StatusWords(
         ready=frozenset({"pending", "active", "terminated"}),
         busy=frozenset({"creating", "starting", "updating", "terminating"}),
         broken={"error": Remedy.ASK},

@@ -6,7 +6,7 @@ from typing import Any
 from homeostat.model.errors import Terminal
 from homeostat.model.observed import Condition, Remedy, Verdict
 from homeostat.resources import comparison
-from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing
+from homeostat.resources.base import Props, ResourceType, StatusWords, Thing
 from homeostat.resources.rules import at_most_one, given, require
 from homeostat.resources.schema import (
     Attribute,
@@ -25,7 +25,7 @@ class VolumeKind(ResourceType):
 
     kind = "volume"
     can_snapshot = True
-    lifecycle = Lifecycle(
+    lifecycle = StatusWords(
         ready=frozenset({"available", "in-use"}),
         busy=frozenset(
             {
@@ -142,7 +142,7 @@ class VolumeAttachment(ResourceType):
         ),
         "mountpoint": text("Name of the device in the server; it may choose another.", update=True, drift=False),
     }
-    lifecycle = Lifecycle(
+    lifecycle = StatusWords(
         ready=frozenset({"attached", "in-use"}),
         busy=frozenset({"attaching", "detaching", "reserved", "deleting"}),
         broken={"error": Remedy.RECREATE, "error_attaching": Remedy.RECREATE, "detached": Remedy.RECREATE},

@@ -10,7 +10,7 @@ from typing import Any
 
 from homeostat.model.errors import Rejected, Terminal, invalid
 from homeostat.model.observed import READY, Condition, Remedy, Verdict
-from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing, passed_on, settling
+from homeostat.resources.base import Props, ResourceType, StatusWords, Thing, passed_on, settling
 from homeostat.resources.families.configs import ACTIONS, UNGROUPED
 from homeostat.resources.families.waiting import check_transport
 from homeostat.resources.graph import Graph, mentioned
@@ -198,7 +198,7 @@ class SoftwareDeployment(ResourceType):
     properties = _PROPERTIES
     attributes = _ATTRIBUTES
     open_attributes = True
-    lifecycle = Lifecycle(frozenset({"complete"}), frozenset({"in_progress"}), broken={"failed": Remedy.ASK})
+    lifecycle = StatusWords(frozenset({"complete"}), frozenset({"in_progress"}), broken={"failed": Remedy.ASK})
     treatments = passed_on("SUSPEND", "RESUME")
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:

@@ -2,13 +2,13 @@
 
 from homeostat.model.observed import Remedy
 from homeostat.resources import comparison
-from homeostat.resources.base import Lifecycle, Props, ResourceType
+from homeostat.resources.base import Props, ResourceType, StatusWords
 from homeostat.resources.rules import given, require
 from homeostat.resources.schema import Attribute, between, integer, length, link, listing, mapping, one_of, text
 from homeostat.resources.support import Support
 
 TTL = integer("Seconds that answers may be kept.", update=True, constraints=(between(1, 2147483647),))
-LIFECYCLE = Lifecycle(frozenset({"active"}), frozenset({"pending"}), broken={"error": Remedy.UPDATE})
+LIFECYCLE = StatusWords(frozenset({"active"}), frozenset({"pending"}), broken={"error": Remedy.UPDATE})
 
 
 class Zone(ResourceType):

@@ -2,7 +2,7 @@
 
 from homeostat.model.observed import Remedy
 from homeostat.resources import comparison
-from homeostat.resources.base import Lifecycle, Props, ResourceType, Treatment
+from homeostat.resources.base import MaintenanceMethod, Props, ResourceType, StatusWords
 from homeostat.resources.rules import given, require
 from homeostat.resources.schema import (
     UNKNOWN,
@@ -58,15 +58,15 @@ class WebImage(ResourceType):
         "active": boolean("Its data may be used.", default=True, update=True),
         "members": listing("Projects that it is shared with.", update=True, items=text(), same=comparison.unordered),
     }
-    lifecycle = Lifecycle(
+    lifecycle = StatusWords(
         ready=frozenset({"active", "deactivated"}),
         busy=frozenset({"queued", "saving", "uploading", "importing", "pending_delete"}),
         broken={"killed": Remedy.RECREATE, "error": Remedy.RECREATE, "deleted": Remedy.RECREATE},
     )
 
     treatments = {
-        "LOCK": Treatment(fields={"protected": True}, shown="protected", done=(True,), gradual=False),
-        "UNLOCK": Treatment(fields={"protected": False}, shown="protected", done=(False,), gradual=False),
+        "LOCK": MaintenanceMethod(fields={"protected": True}, shown="protected", done=(True,), gradual=False),
+        "UNLOCK": MaintenanceMethod(fields={"protected": False}, shown="protected", done=(False,), gradual=False),
     }
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:

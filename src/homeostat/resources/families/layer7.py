@@ -1,6 +1,6 @@
 """Types of load balancing by content: policies of a listener, and the rules that make them hold."""
 
-from homeostat.resources.base import Lifecycle, Props, ResourceType
+from homeostat.resources.base import Props, ResourceType, StatusWords
 from homeostat.resources.families.octavia import BUSY, READY, link
 from homeostat.resources.rules import given, require
 from homeostat.resources.schema import UNKNOWN, Attribute, Kind, Schema, between, boolean, number, one_of, text
@@ -46,7 +46,7 @@ class L7Policy(ResourceType):
     description = "What a listener does with requests that fit the policy's rules."
     properties = POLICY
     attributes = {"rules": Attribute("Its rules.", Kind.LIST)}
-    lifecycle = Lifecycle(READY, BUSY)
+    lifecycle = StatusWords(READY, BUSY)
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         action = values.get("action")
@@ -63,7 +63,7 @@ class L7Rule(ResourceType):
     kind = "l7_rule"
     description = "Which requests fit a policy: all its rules must hold."
     properties = RULE
-    lifecycle = Lifecycle(READY, BUSY)
+    lifecycle = StatusWords(READY, BUSY)
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         keyed = values.get("type") in ("HEADER", "COOKIE")

@@ -4,7 +4,7 @@ from typing import Any
 
 from homeostat.model.observed import Remedy
 from homeostat.resources import comparison
-from homeostat.resources.base import Lifecycle, Props, ResourceType, said
+from homeostat.resources.base import Props, ResourceType, StatusWords, said
 from homeostat.resources.rules import given, require
 from homeostat.resources.schema import (
     Attribute,
@@ -71,7 +71,7 @@ class Share(ResourceType):
         "snapshot": "snapshot_id",
         "share_network": "share_network_id",
     }
-    lifecycle = Lifecycle(
+    lifecycle = StatusWords(
         ready=frozenset({"available", "inactive"}),
         busy=frozenset({"creating", "creating_from_snapshot", "extending", "shrinking", "migrating", "reverting"}),
         broken={"error": Remedy.ASK, "error_deleting": Remedy.ASK},

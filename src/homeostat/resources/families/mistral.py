@@ -4,7 +4,7 @@ from typing import Any
 
 from homeostat.model.observed import Remedy
 from homeostat.resources import comparison
-from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing, passed_on, said
+from homeostat.resources.base import Props, ResourceType, StatusWords, Thing, passed_on, said
 from homeostat.resources.constraints import CRON_EXPRESSION
 from homeostat.resources.rules import conflict, given, maps, missing, require
 from homeostat.resources.schema import (
@@ -179,7 +179,7 @@ class ExternalResource(ResourceType):
         "always_update": boolean("Run the workflow for updates also when its input is as before.", default=False),
     }
     attributes = {"output": Attribute("Output of the last workflow.", Kind.MAP)}
-    lifecycle = Lifecycle(
+    lifecycle = StatusWords(
         ready=frozenset({"success"}),
         busy=frozenset({"idle", "running", "paused"}),
         broken={"error": Remedy.RECREATE, "cancelled": Remedy.RECREATE},

@@ -5,7 +5,7 @@ from typing import Any
 
 from homeostat.model.observed import Remedy
 from homeostat.resources import comparison
-from homeostat.resources.base import Lifecycle, Props, ResourceType, said
+from homeostat.resources.base import Props, ResourceType, StatusWords, said
 from homeostat.resources.constraints import (
     CIDR,
     DNS_DOMAIN,
@@ -77,7 +77,7 @@ def value_specs(**options: Any) -> Property:
 class NetworkingType(ResourceType):
     """What the types of networking share."""
 
-    lifecycle = Lifecycle(
+    lifecycle = StatusWords(
         ready=frozenset({"active", "down", "inactive", "n/a"}),
         busy=frozenset({"build", "building", "deleting", "pending_create", "pending_update", "pending_delete"}),
         broken={"error": Remedy.RECREATE},

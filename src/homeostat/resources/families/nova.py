@@ -6,7 +6,7 @@ from typing import Any
 
 from homeostat.model.observed import Remedy
 from homeostat.resources import comparison, userdata
-from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing, Treatment, said, shortened
+from homeostat.resources.base import MaintenanceMethod, Props, ResourceType, StatusWords, Thing, said, shortened
 from homeostat.resources.constraints import IP_ADDRESS, IP_OR_CIDR, MAC_ADDRESS
 from homeostat.resources.families.access import AGENT, check_config_transport
 from homeostat.resources.families.neutron import VNIC_TYPES
@@ -96,7 +96,7 @@ class ServerType(ResourceType):
 
     kind = "server"
     can_snapshot = True
-    lifecycle = Lifecycle(
+    lifecycle = StatusWords(
         ready=frozenset({"active"}),
         busy=frozenset({"building", "deleting", "rebooting", "rebuilding", "resizing"}),
         broken={"error": Remedy.RECREATE},
@@ -104,10 +104,10 @@ class ServerType(ResourceType):
         suspended=frozenset({"suspended"}),
     )
     treatments = {
-        "SUSPEND": Treatment("suspend", done=("suspended",)),
-        "RESUME": Treatment("resume", done=("active",)),
-        "LOCK": Treatment("lock", shown="locked", done=(True,), gradual=False),
-        "UNLOCK": Treatment("unlock", shown="locked", done=(False, None), gradual=False),
+        "SUSPEND": MaintenanceMethod("suspend", done=("suspended",)),
+        "RESUME": MaintenanceMethod("resume", done=("active",)),
+        "LOCK": MaintenanceMethod("lock", shown="locked", done=(True,), gradual=False),
+        "UNLOCK": MaintenanceMethod("unlock", shown="locked", done=(False, None), gradual=False),
     }
 
 

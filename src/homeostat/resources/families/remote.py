@@ -5,7 +5,7 @@ from typing import Any
 
 from homeostat.model.errors import Rejected, invalid
 from homeostat.model.observed import Remedy
-from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing, passed_on
+from homeostat.resources.base import Props, ResourceType, StatusWords, Thing, passed_on
 from homeostat.resources.nested import FILES
 from homeostat.resources.schema import UNKNOWN, Attribute, Kind, boolean, integer, mapping, text
 from homeostat.templates.parse import parse_template
@@ -26,7 +26,7 @@ class RemoteStack(ResourceType):
     kind = "remote_stack"
     description = "A stack of its own, in this or another region, made through the API there."
     mends_itself = True
-    lifecycle = Lifecycle(frozenset({"complete"}), frozenset({"in_progress"}), broken={"failed": Remedy.ASK})
+    lifecycle = StatusWords(frozenset({"complete"}), frozenset({"in_progress"}), broken={"failed": Remedy.ASK})
     treatments = passed_on("SUSPEND", "RESUME")
     properties = {
         "context": mapping(

@@ -6,7 +6,7 @@ from typing import Any
 from homeostat.model.errors import Terminal
 from homeostat.model.observed import Remedy
 from homeostat.resources import comparison
-from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing, said
+from homeostat.resources.base import Props, ResourceType, StatusWords, Thing, said
 from homeostat.resources.constraints import IP_ADDRESS
 from homeostat.resources.rules import conflict, given, maps, missing, require
 from homeostat.resources.schema import (
@@ -27,7 +27,7 @@ from homeostat.resources.support import Support
 
 USER_WORD = pattern(r"[a-zA-Z0-9_]+[a-zA-Z0-9_@?#\s]*[a-zA-Z0-9_]+")
 DATABASE_WORD = pattern(r"[a-zA-Z0-9_\-]+[a-zA-Z0-9_@?#\s\-]*[a-zA-Z0-9_\-]+")
-LIFECYCLE = Lifecycle(
+LIFECYCLE = StatusWords(
     ready=frozenset({"active", "healthy"}),
     busy=frozenset(
         {"build", "building", "new", "reboot", "resize", "restart_required", "backup", "upgrade", "promote"}

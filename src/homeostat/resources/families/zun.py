@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from homeostat.model.observed import Condition, Remedy, Verdict
-from homeostat.resources.base import Lifecycle, Props, ResourceType, Thing, said
+from homeostat.resources.base import Props, ResourceType, StatusWords, Thing, said
 from homeostat.resources.constraints import IP_ADDRESS
 from homeostat.resources.rules import conflict, given, maps, missing, require
 from homeostat.resources.schema import (
@@ -75,7 +75,7 @@ class Container(ResourceType):
         "name": Attribute("Name of the container."),
         "addresses": Attribute("Its addresses, by name and id of the network.", Kind.MAP),
     }
-    lifecycle = Lifecycle(
+    lifecycle = StatusWords(
         ready=frozenset({"running", "stopped"}),
         busy=frozenset({"creating", "created", "restarting", "rebuilding", "deleting"}),
         broken={"error": Remedy.RECREATE, "dead": Remedy.RECREATE, "deleted": Remedy.RECREATE},

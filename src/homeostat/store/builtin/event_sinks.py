@@ -42,7 +42,7 @@ class Sink:
     reason: str
 
 
-class Horizon:
+class EventHorizon:
     """Up to which event all are there: none with a smaller number turns up later.
 
     Where several write at once, an event may become visible after one with a greater number. So what was the newest is

@@ -15,7 +15,7 @@ _table = schema.delegation
 
 
 @dataclass(slots=True)
-class Delegation:
+class StoredTrust:
     """Fields are the columns of table `delegation`, see there; times are seconds since the epoch."""
 
     id: str
@@ -29,18 +29,18 @@ class Delegation:
     due_at: float | None = None
 
 
-def add(tx: Connection, asked: Delegation) -> None:
-    tx.execute(insert(_table), {name: getattr(asked, name) for name in Delegation.__dataclass_fields__})
+def add(tx: Connection, asked: StoredTrust) -> None:
+    tx.execute(insert(_table), {name: getattr(asked, name) for name in StoredTrust.__dataclass_fields__})
 
 
-def current(tx: Connection, stack_id: str) -> Delegation | None:
+def current(tx: Connection, stack_id: str) -> StoredTrust | None:
     """The one that a root stack goes by."""
     chosen = select(_table).where(_table.c.stack_id == stack_id, _table.c.state.in_((GOOD, GONE)))
     row = tx.execute(chosen.order_by(_table.c.created_at.desc()).limit(1)).first()
     return _of(row) if row is not None else None
 
 
-def of_project(tx: Connection, project: str, limit: int) -> list[Delegation]:
+def of_project(tx: Connection, project: str, limit: int) -> list[StoredTrust]:
     """Good ones, the newest first."""
     chosen = select(_table).where(_table.c.project == project, _table.c.state == GOOD)
     return [_of(row) for row in tx.execute(chosen.order_by(_table.c.created_at.desc()).limit(limit))]
@@ -54,7 +54,7 @@ def gone(tx: Connection, limit: int) -> list[Row[Any]]:
     return list(tx.execute(chosen.where(_table.c.state == GONE).order_by(_table.c.created_at).limit(limit)))
 
 
-def accept(tx: Connection, asked: Delegation, trust_id: str) -> None:
+def accept(tx: Connection, asked: StoredTrust, trust_id: str) -> None:
     """The stack goes by this one from now on, and those before it are not needed any more."""
     tx.execute(update(_table).where(_table.c.id == asked.id).values(state=GOOD, trust_id=trust_id, due_at=None))
     leave(tx, asked.stack_id, but=asked.id)
@@ -71,7 +71,7 @@ def give_up(tx: Connection, id: str) -> None:
     tx.execute(update(_table).where(_table.c.id == id).values(state=LEAVING, due_at=0.0))
 
 
-def lose(tx: Connection, lost: Delegation, reason: str) -> None:
+def lose(tx: Connection, lost: StoredTrust, reason: str) -> None:
     """Keystone does not honour it any more."""
     mine = (_table.c.id == lost.id, _table.c.state == GOOD)
     tx.execute(update(_table).where(*mine).values(state=GONE, object={**lost.object, "reason": reason}))
@@ -82,7 +82,7 @@ def any_due(tx: Connection, now: float) -> bool:
     return tx.execute(select(_table.c.id).where(*due).limit(1)).first() is not None
 
 
-def take_due(tx: Connection, now: float, again_s: float, limit: int) -> list[Delegation]:
+def take_due(tx: Connection, now: float, again_s: float, limit: int) -> list[StoredTrust]:
     """Those that are to be deleted now; the next try is set."""
     due = (_table.c.state.in_((ASKED, LEAVING)), _table.c.due_at <= now)
     found = [_of(row) for row in tx.execute(select(_table).where(*due).order_by(_table.c.due_at).limit(limit))]
@@ -111,5 +111,5 @@ def remove(tx: Connection, id: str) -> None:
     tx.execute(delete(_table).where(_table.c.id == id))
 
 
-def _of(row: Row[Any]) -> Delegation:
-    return Delegation(**{name: getattr(row, name) for name in Delegation.__dataclass_fields__})
+def _of(row: Row[Any]) -> StoredTrust:
+    return StoredTrust(**{name: getattr(row, name) for name in StoredTrust.__dataclass_fields__})

@@ -31,7 +31,7 @@ Progress = Callable[[str, int], None]
 
 
 @dataclass(slots=True)
-class Resealed:
+class RotationResult:
     """cells — sealed anew; lost — that cannot be read, by what is wrong with them."""
 
     cells: int = 0
@@ -80,13 +80,13 @@ def _harmless() -> Any:
     return select(schema.stack.c.id).where(schema.stack.c.secret.is_(False))
 
 
-def reseal(db: Database, told: Progress = lambda table, rows: None) -> Resealed:
+def reseal(db: Database, told: Progress = lambda table, rows: None) -> RotationResult:
     """Seal with the newest key what is sealed with another one, or should be sealed and is not; where the keys do not
     seal, open all that is sealed.
 
     Fails: Transient when the database does not answer; what was done is done.
     """
-    done = Resealed()
+    done = RotationResult()
     for table, columns in sealable():
         after: Sequence[Any] | None = None
         looked = 0
@@ -116,7 +116,7 @@ def _batch(tx: Connection, table: Table, columns: Sequence[Column[Any]], after: 
 
 
 def _changes(
-    keys: Keyring, table: Table, columns: Sequence[Column[Any]], row: Sequence[Any], done: Resealed
+    keys: Keyring, table: Table, columns: Sequence[Column[Any]], row: Sequence[Any], done: RotationResult
 ) -> Iterator[tuple[Sequence[Any], Column[Any], str, str]]:
     """Key of the row, column, what is there, what should be."""
     width = len(table.primary_key.columns)

@@ -21,7 +21,7 @@ def identity(tx: Connection, cloud: str) -> str:
     return found.id if found is not None else ""
 
 
-class Ledger:
+class CloudLedger:
     """What the rows tell of the cloud of this name."""
 
     def __init__(self, db: Database, cloud: str) -> None:

@@ -35,7 +35,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Removed:
+class PurgeCounts:
     """Numbers of rows."""
 
     stacks: int = 0
@@ -45,7 +45,7 @@ class Removed:
     files: int = 0
 
 
-def purge(db: Database, rules: Rules) -> Removed:
+def purge(db: Database, rules: Rules) -> PurgeCounts:
     """Remove what the rules allow. Gives what was removed. Fails: Transient when the database does not answer."""
     events = _repeated(db, partial(_trim_events, events_max=rules.events_max))
     revisions = _repeated(db, partial(_remove_replaced, rules=rules))
@@ -56,10 +56,10 @@ def purge(db: Database, rules: Rules) -> Removed:
             revisions += _remove_of(tx, schema.revision, batch)
             shards += _remove_of(tx, schema.shard, batch)
             stacks += tx.execute(delete(_stack).where(_stack.c.id.in_(batch))).rowcount
-    return Removed(stacks, shards, revisions, events, _purge_files(db))
+    return PurgeCounts(stacks, shards, revisions, events, _purge_files(db))
 
 
-def would_remove(tx: Connection, rules: Rules) -> Removed:
+def would_remove(tx: Connection, rules: Rules) -> PurgeCounts:
     """What `purge` would remove now."""
     expired = select(_stack.c.id).where(_expired(rules))
     of_expired = [
@@ -70,7 +70,7 @@ def would_remove(tx: Connection, rules: Rules) -> Removed:
     surplus = sum(count - rules.events_max for _, count in _too_many_events(tx, rules.events_max))
     shards, revisions, events = of_expired
     replaced = int(tx.execute(select(func.count()).select_from(_replaced(rules).subquery())).scalar_one())
-    return Removed(stacks, shards, revisions + replaced, events + surplus, len(_orphan_files(tx, rules)))
+    return PurgeCounts(stacks, shards, revisions + replaced, events + surplus, len(_orphan_files(tx, rules)))
 
 
 # -- deleted stacks ----------------------------------------------------------------------------------------------------

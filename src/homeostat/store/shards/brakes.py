@@ -42,7 +42,7 @@ def owner_of(tx: Connection, key: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class ParentBrake:
     """What is said of a nested stack in the stack around it. name, metadata — of the resource that it is the reality
     of; healing, exceptions, parent_key — of the stack around."""
 
@@ -53,12 +53,12 @@ class Around:
     parent_key: str | None
 
 
-def around(tx: Connection, key: str) -> Around | None:
+def around(tx: Connection, key: str) -> ParentBrake | None:
     """key — of the resource that a nested stack is the reality of."""
     columns = (_resource.c.name, _resource.c.metadata, _stack.c.healing, _stack.c.exceptions, _stack.c.parent_key)
     joined = _resource.join(_stack, _stack.c.id == _resource.c.stack_id)
     row = tx.execute(select(*columns).select_from(joined).where(_resource.c.key == key)).first()
-    return None if row is None else Around(*row)
+    return None if row is None else ParentBrake(*row)
 
 
 @dataclass(frozen=True, slots=True)

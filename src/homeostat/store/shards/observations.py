@@ -28,7 +28,7 @@ _observed = schema.resource_observed
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class WatchedThing:
     """One thing to look at, with what was last seen of it. secret — its row holds secrets, and what is seen of it may,
     too."""
 
@@ -73,7 +73,7 @@ def _watched() -> Select[Any]:
     )
 
 
-def in_shards(tx: Connection, shards: Collection[tuple[str, int]], types: Sequence[str]) -> list[Watched]:
+def in_shards(tx: Connection, shards: Collection[tuple[str, int]], types: Sequence[str]) -> list[WatchedThing]:
     """Things of these types in these shards."""
     return _readable(_in_shards(tx, list(shards), types))
 
@@ -84,7 +84,7 @@ def _in_shards(shards: Sequence[tuple[str, int]], types: Sequence[str]) -> Selec
     return _watched().where(here, _resource.c.type.in_(types))
 
 
-def by_handle(tx: Connection, handles: Sequence[str], types: Sequence[str]) -> list[Watched]:
+def by_handle(tx: Connection, handles: Sequence[str], types: Sequence[str]) -> list[WatchedThing]:
     """Things with these handles, of these types (different clouds may use one handle for different things)."""
     return _readable(_by_handle(tx, list(handles), types))
 
@@ -94,9 +94,9 @@ def _by_handle(handles: Sequence[str], types: Sequence[str]) -> Select[Any]:
     return _watched().where(_resource.c.handle.in_(handles), _resource.c.type.in_(types))
 
 
-def _readable(rows: CursorResult[*tuple[Any, ...]]) -> list[Watched]:
+def _readable(rows: CursorResult[*tuple[Any, ...]]) -> list[WatchedThing]:
     """What cannot be read for want of its key is not looked at: nothing can be told of it, and the rest goes on."""
-    found = (Watched(*values) for values in rows)
+    found = (WatchedThing(*values) for values in rows)
     return [each for each in found if not isinstance(each.properties, Lost) and not isinstance(each.seen, Lost)]
 
 
@@ -110,30 +110,32 @@ _NEWER = Change(
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class EncodedLooks:
     """Looks, written out as the database takes them: no time of a transaction goes into that. keys — of their rows."""
 
     keys: Sequence[str]
-    looks: Sequence[bulk.Encoded]
-    properties: Sequence[bulk.Encoded] = ()
+    looks: Sequence[bulk.EncodedRows]
+    properties: Sequence[bulk.EncodedRows] = ()
 
 
-def write_out(db: Database, looks: Sequence[tuple[Watched, Observation]]) -> Written:
+def write_out(db: Database, looks: Sequence[tuple[WatchedThing, Observation]]) -> EncodedLooks:
     """What `record` stores."""
-    return Written([thing.key for thing, _ in looks], _encode_looks(db.engine.dialect, looks))
+    return EncodedLooks([thing.key for thing, _ in looks], _encode_looks(db.engine.dialect, looks))
 
 
-def write_out_all(db: Database, stack_id: str, looks: Sequence[tuple[Watched, Observation]], now: float) -> Written:
+def write_out_all(
+    db: Database, stack_id: str, looks: Sequence[tuple[WatchedThing, Observation]], now: float
+) -> EncodedLooks:
     """The same, of things of one stack, with the observed values of the properties that the template sets (CV1)."""
     dialect = db.engine.dialect
     properties = [
         shard_state.encode_properties(dialect, stack_id, observed, now, secret, only_alive=True)
         for secret, observed in _properties(looks).items()
     ]
-    return Written([thing.key for thing, _ in looks], _encode_looks(dialect, looks), properties)
+    return EncodedLooks([thing.key for thing, _ in looks], _encode_looks(dialect, looks), properties)
 
 
-def record(tx: Connection, written: Written) -> None:
+def record(tx: Connection, written: EncodedLooks) -> None:
     """Store looks that differ from what was seen before; older looks never replace newer ones. Properties are those of
     rows that are still there."""
     for each in written.looks:
@@ -144,14 +146,14 @@ def record(tx: Connection, written: Written) -> None:
         each.store(tx)
 
 
-def _encode_looks(dialect: Dialect, looks: Sequence[tuple[Watched, Observation]]) -> list[bulk.Encoded]:
+def _encode_looks(dialect: Dialect, looks: Sequence[tuple[WatchedThing, Observation]]) -> list[bulk.EncodedRows]:
     return [
         bulk.encode_update(dialect, _observed, _COLUMNS, rows, _NEWER, secret=secret)
         for secret, rows in _apart(looks).items()
     ]
 
 
-def _apart(looks: Sequence[tuple[Watched, Observation]]) -> dict[bool, list[Values]]:
+def _apart(looks: Sequence[tuple[WatchedThing, Observation]]) -> dict[bool, list[Values]]:
     """Rows for `_COLUMNS`, by whether they hold secrets."""
     rows: dict[bool, list[Values]] = defaultdict(list)
     for thing, look in looks:
@@ -167,13 +169,13 @@ def _apart(looks: Sequence[tuple[Watched, Observation]]) -> dict[bool, list[Valu
     return rows
 
 
-def remembered(thing: Watched, look: Observation) -> dict[str, Any]:
+def remembered(thing: WatchedThing, look: Observation) -> dict[str, Any]:
     """What was seen, with the fields that a cloud tells only once (a private key) kept from before."""
     once = {name: (thing.seen or {})[name] for name in type_of(thing.type).told_once if name in (thing.seen or {})}
     return {**once, **look.properties}
 
 
-def _properties(looks: Sequence[tuple[Watched, Observation]]) -> dict[bool, list[tuple[str, str, dict[str, Any]]]]:
+def _properties(looks: Sequence[tuple[WatchedThing, Observation]]) -> dict[bool, list[tuple[str, str, dict[str, Any]]]]:
     """Key of the row, name of the resource, property -> observed value; by whether they hold secrets."""
     observed: dict[bool, list[tuple[str, str, dict[str, Any]]]] = defaultdict(list)
     for thing, look in looks:
@@ -189,7 +191,7 @@ def _hold_alive(keys: Sequence[str]) -> Select[Any]:
     return held_back(select(_resource.c.key).where(_resource.c.key.in_(keys)))
 
 
-def differs(thing: Watched, look: Observation) -> bool:
+def differs(thing: WatchedThing, look: Observation) -> bool:
     """Is this look news? What is unknown is no news after something known: nothing is recreated for it (CV9)."""
     if look.presence is Presence.UNKNOWN:
         return False

@@ -22,7 +22,7 @@ _stack = schema.stack
 
 
 @dataclass(frozen=True, slots=True)
-class Forsaken:
+class Orphan:
     """token — of the creation, `<row key>-<stamp>`; kind — of the cloud port."""
 
     token: str
@@ -30,7 +30,7 @@ class Forsaken:
     project: str
 
 
-def add(db: Database, tx: Connection, given_up: Sequence[Forsaken], now: float) -> None:
+def add(db: Database, tx: Connection, given_up: Sequence[Orphan], now: float) -> None:
     """Remember them; one that is known already is watched anew."""
     if not given_up:
         return
@@ -51,12 +51,12 @@ def _any_due(now: float) -> Select[Any]:
     return select(_forsaken.c.token).where(_forsaken.c.look_at <= now).limit(1)
 
 
-def take_due(tx: Connection, now: float, limit: int) -> list[Forsaken]:
+def take_due(tx: Connection, now: float, limit: int) -> list[Orphan]:
     """Those to look for now; the next look is set. What nobody has looked for in time is watched for so much longer."""
     rows = list(_due(tx, now, limit))
     if rows:
         _put_off(tx, [row.token for row in rows], now)
-    return [Forsaken(row.token, row.kind, row.project) for row in rows]
+    return [Orphan(row.token, row.kind, row.project) for row in rows]
 
 
 @prepared

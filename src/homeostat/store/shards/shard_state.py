@@ -16,7 +16,7 @@ from homeostat.model.world import Resource, Seen
 from homeostat.store import events, schema
 from homeostat.store.database import Database
 from homeostat.store.shards import orphans, retained
-from homeostat.store.shards.orphans import Forsaken
+from homeostat.store.shards.orphans import Orphan
 from homeostat.store.shards.retained import Retained
 from homeostat.store.sql import bulk
 from homeostat.store.sql.prepared import prepared
@@ -75,7 +75,7 @@ class Writes:
     seen: dict[str, tuple[Resource, Seen]] = field(default_factory=dict)
     properties: list[tuple[Resource, dict[str, Any]]] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
-    forsaken: list[Forsaken] = field(default_factory=list)
+    forsaken: list[Orphan] = field(default_factory=list)
     spared: list[str] = field(default_factory=list)
     retained: list[Retained] = field(default_factory=list)
     parts: list[Part] = field(default_factory=list)
@@ -158,7 +158,7 @@ def _rows(found: CursorResult[*tuple[Any, ...]]) -> Rows:
     return rows, seen
 
 
-def encode_new(db: Database, rows: Iterable[Resource], *, secret: bool = False) -> bulk.Encoded:
+def encode_new(db: Database, rows: Iterable[Resource], *, secret: bool = False) -> bulk.EncodedRows:
     """New rows of a new stack, to be stored later. secret — they may hold secrets."""
     return bulk.encode_insert(db.engine.dialect, _resource, COLUMNS, map(_values_of, rows), secret=secret)
 
@@ -181,7 +181,7 @@ def failed_names(tx: Connection, stack_id: str) -> set[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class EncodedWrites:
     """Writes of one stack, written out as the database takes them: no time of a transaction goes into that.
 
     rows — statements about rows; changed — how many rows all of them but the first have to change."""
@@ -189,12 +189,12 @@ class Prepared:
     stack_id: str
     writes: Writes
     now: float
-    rows: Sequence[bulk.Encoded]
+    rows: Sequence[bulk.EncodedRows]
     changed: int
-    seen: Sequence[bulk.Encoded]
+    seen: Sequence[bulk.EncodedRows]
 
 
-def prepare(db: Database, stack_id: str, writes: Writes, now: float, *, secret: bool | None = None) -> Prepared:
+def prepare(db: Database, stack_id: str, writes: Writes, now: float, *, secret: bool | None = None) -> EncodedWrites:
     """What `store` stores. secret — column of `stack`: unless it is False, rows may hold secrets."""
     sealed, dialect = secret is not False, db.engine.dialect
     inserted = bulk.encode_insert(dialect, _resource, COLUMNS, map(_values_of, writes.inserted.values()), secret=sealed)
@@ -205,7 +205,7 @@ def prepare(db: Database, stack_id: str, writes: Writes, now: float, *, secret: 
     seen = _encode_seen(dialect, stack_id, writes, now, sealed)
     removed = bulk.encode_delete(dialect, _resource, ((row.key, row.version) for row in writes.removed.values()))
     changed = len(writes.full) + len(writes.outcomes) + len(writes.removed)
-    return Prepared(stack_id, writes, now, (inserted, *changes, removed), changed, seen)
+    return EncodedWrites(stack_id, writes, now, (inserted, *changes, removed), changed, seen)
 
 
 def record(
@@ -215,7 +215,7 @@ def record(
     store(db, tx, prepare(db, stack_id, writes, now, secret=secret))
 
 
-def store(db: Database, tx: Connection, prepared: Prepared) -> None:
+def store(db: Database, tx: Connection, prepared: EncodedWrites) -> None:
     """Store it all. Fails: Superseded when a row was changed by somebody else since it was read (load again)."""
     writes = prepared.writes
     inserted, *changes = prepared.rows
@@ -236,7 +236,7 @@ def store(db: Database, tx: Connection, prepared: Prepared) -> None:
 
 def _encode_seen(
     dialect: Dialect, stack_id: str, writes: Writes, now: float, secret: bool
-) -> tuple[bulk.Encoded, bulk.Encoded]:
+) -> tuple[bulk.EncodedRows, bulk.EncodedRows]:
     """Observations, and observed properties."""
     looks = (
         (
@@ -267,7 +267,7 @@ def encode_properties(
     secret: bool,
     *,
     only_alive: bool = False,
-) -> bulk.Encoded:
+) -> bulk.EncodedRows:
     """(row key, resource name, property -> observed value) for `resource_properties_observed` (CV1), and since when it
     has been so. secret — they hold secrets; only_alive — rows may be gone when it is stored."""
     rows = {

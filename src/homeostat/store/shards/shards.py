@@ -161,14 +161,14 @@ def _wake(
 
 
 @dataclass(frozen=True, slots=True)
-class Touched:
+class ShardChange:
     """A shard with which a new revision has to do: of `there` members that it has, `changed` change."""
 
     there: int
     changed: int
 
 
-def begin_again(tx: Connection, stack_id: str, touched: Mapping[int, Touched]) -> None:
+def begin_again(tx: Connection, stack_id: str, touched: Mapping[int, ShardChange]) -> None:
     """Shards that were at rest go on with a new revision; what it does not change is done."""
     table = schema.shard
     mine = (table.c.stack_id == stack_id, table.c.number == bindparam("shard"))
@@ -358,7 +358,7 @@ def renew_all(tx: Connection, leases: Collection[Lease], now: float, lease_s: fl
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class PassProgress:
     """How far a pass at this revision has come: of so many nodes so many are left; kept — of those that stay;
     priority — of the next pass, when nothing happens before."""
 
@@ -382,7 +382,9 @@ def held(tx: Connection, leases: Collection[Lease], now: float) -> set[Lease]:
     return {lease for lease in leases if (lease.stack_id, lease.number, lease.epoch) in owned}
 
 
-def release(tx: Connection, lease: Lease, wakes: int, wake_at: float | None, reached: Reached | None = None) -> bool:
+def release(
+    tx: Connection, lease: Lease, wakes: int, wake_at: float | None, reached: PassProgress | None = None
+) -> bool:
     """Give the shard back, to be woken at `wake_at`; at once if it was woken since `wakes` was read.
 
     Gives False when a newer owner has it already; that is nobody's mistake.

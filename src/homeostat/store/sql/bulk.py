@@ -25,7 +25,7 @@ _POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call]
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded:
+class EncodedRows:
     """Rows written out as a database takes them: to encode many takes time, which need not be that of a transaction."""
 
     statement: str
@@ -46,7 +46,7 @@ def insert(
 
 def encode_insert(
     dialect: Dialect, table: Table, columns: tuple[str, ...], rows: Iterable[Values], *, secret: bool = False
-) -> Encoded:
+) -> EncodedRows:
     """As `insert`, to be stored later."""
     return _encode(dialect, _insert, table, columns, rows, secret)
 
@@ -61,7 +61,7 @@ def encode_upsert(
     unless: str = "",
     where: str = "",
     secret: bool = False,
-) -> Encoded:
+) -> EncodedRows:
     """New rows, or new values for the rows of the same key. No key may come twice.
 
     unless — a condition on `t` (the row there) and `excluded` (the new one) under which the old one stays; where — only
@@ -112,7 +112,7 @@ def encode_update(
     change: Change = UNMOVED,
     *,
     secret: bool = False,
-) -> Encoded:
+) -> EncodedRows:
     """As `update`, to be stored later."""
 
     def statement(is_sqlite: bool, table: Table, columns: tuple[str, ...]) -> str:
@@ -121,7 +121,7 @@ def encode_update(
     return _encode(dialect, statement, table, columns, rows, secret)
 
 
-def encode_delete(dialect: Dialect, table: Table, rows: Iterable[tuple[str, int]]) -> Encoded:
+def encode_delete(dialect: Dialect, table: Table, rows: Iterable[tuple[str, int]]) -> EncodedRows:
     """The rows with these keys go, if they still have these versions, when it is stored."""
     return _encode(dialect, _delete, table, ("key", "version"), rows, secret=False)
 
@@ -133,11 +133,11 @@ def _encode(
     columns: tuple[str, ...],
     rows: Iterable[Values],
     secret: bool,
-) -> Encoded:
+) -> EncodedRows:
     encoded = _encoded(rows, _encoders(dialect, table, columns, secret))
     is_sqlite = dialect.name == "sqlite"
     arrays = encoded if is_sqlite else tuple(_array(values) for values in zip(*encoded, strict=True))
-    return Encoded(statement(is_sqlite, table, columns), arrays, len(encoded))
+    return EncodedRows(statement(is_sqlite, table, columns), arrays, len(encoded))
 
 
 def _array(values: Values) -> str:

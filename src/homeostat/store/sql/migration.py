@@ -35,7 +35,7 @@ class Outdated(HomeostatError):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class SchemaStatus:
     """How far the schema is. heads — revisions stored in it; missing — expanding revisions without which this program
     cannot run; pending — contracting ones that may be applied when no older program runs; newer — expanding revisions
     of a newer program, beside which this one can run; outdating — contracting ones, which leave no room for it."""
@@ -52,7 +52,7 @@ class Standing:
         return not self.missing and not self.outdating
 
 
-def standing(connection: Connection) -> Standing:
+def standing(connection: Connection) -> SchemaStatus:
     script = ScriptDirectory.from_config(alembic_config())
     heads = MigrationContext.configure(connection).get_current_heads()
     known = [head for head in heads if _knows(script, head)]
@@ -60,7 +60,7 @@ def standing(connection: Connection) -> Standing:
     unknown = sorted(set(heads) - set(known))
     newer = tuple(each for each in unknown if not _contracts(each))
     wanted = sorted(revision.revision for revision in script.walk_revisions())
-    return Standing(
+    return SchemaStatus(
         heads=tuple(sorted(heads)),
         missing=() if newer else tuple(each for each in wanted if each not in done and not _contracts(each)),
         pending=tuple(each for each in wanted if each not in done and _contracts(each)),
@@ -69,7 +69,7 @@ def standing(connection: Connection) -> Standing:
     )
 
 
-def migrate(connection: Connection, phase: Phase = Phase.ALL) -> Standing:
+def migrate(connection: Connection, phase: Phase = Phase.ALL) -> SchemaStatus:
     """Apply what is left of this phase; contracting begins with expanding. Gives how far the schema is then.
 
     Fails: Outdated when a newer program has taken away what this one needs.

@@ -12,7 +12,7 @@ from homeostat.store.stacks import stacks
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class NestedStatus:
     """How a stack stands, for the resource that it is the reality of. changes — moves whenever its shards were woken,
     or stored anything; failures — how many of its resources are FAILED; skip — names that no member of the group may
     have.
@@ -29,7 +29,7 @@ class Standing:
     suspended: bool
 
 
-def of(tx: Connection, stack_ids: Sequence[str]) -> dict[str, Standing]:
+def of(tx: Connection, stack_ids: Sequence[str]) -> dict[str, NestedStatus]:
     """Of each of these stacks that lives: the same few questions for one as for a thousand."""
     return {
         stack_id: each
@@ -38,13 +38,13 @@ def of(tx: Connection, stack_ids: Sequence[str]) -> dict[str, Standing]:
     }
 
 
-def _standing(tx: Connection, stack_ids: Sequence[str]) -> dict[str, Standing]:
+def _standing(tx: Connection, stack_ids: Sequence[str]) -> dict[str, NestedStatus]:
     counts = {stack_id: (int(changes), int(failures)) for stack_id, changes, failures in _counts(tx, stack_ids)}
     found = {}
     for stack_id, name, project, action, status, reason, suspended, template in _said(tx, stack_ids):
         skip = (template or {}).get("skip", [])
         counted = counts.get(stack_id, (0, 0))
-        found[stack_id] = Standing(name, project, action, status, reason, skip, *counted, suspended)
+        found[stack_id] = NestedStatus(name, project, action, status, reason, skip, *counted, suspended)
     return found
 
 

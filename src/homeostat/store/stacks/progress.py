@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, or_, select
 
-from homeostat.planner.report.estimate import Happened
+from homeostat.planner.report.estimate import ResourceEvent
 from homeostat.store import schema
 from homeostat.store.operation import workers
 
@@ -19,7 +19,7 @@ _stack, _shard, _event = schema.stack, schema.shard, schema.event
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class ProgressCounts:
     """Sums over shards. unsettled — some of them have not been at rest at the newest revision."""
 
     planned: int
@@ -45,7 +45,7 @@ def below(tx: Connection, stack_id: str, depth: int) -> list[Row[Any]] | None:
     return found
 
 
-def counted(tx: Connection, stack_ids: Collection[str]) -> Counted:
+def counted(tx: Connection, stack_ids: Collection[str]) -> ProgressCounts:
     """Of these stacks together."""
     sums = (
         select(
@@ -57,7 +57,7 @@ def counted(tx: Connection, stack_ids: Collection[str]) -> Counted:
         .where(_shard.c.stack_id.in_(stack_ids))
     )
     planned, done, unsettled = tx.execute(sums).one()
-    return Counted(int(planned), int(done), unsettled > 0)
+    return ProgressCounts(int(planned), int(done), unsettled > 0)
 
 
 def unfinished(tx: Connection, stack_id: str) -> list[Row[Any]]:
@@ -106,13 +106,13 @@ def unseen(tx: Connection, stack_id: str) -> Unseen | None:
     return None if row is None else Unseen(row.blind, row.looked_at)
 
 
-def happened(tx: Connection, stack_id: str) -> list[Happened]:
+def happened(tx: Connection, stack_id: str) -> list[ResourceEvent]:
     """The newest events of a stack's resources, in their order."""
     chosen = select(*_told()).where(_event.c.stack_id == stack_id, _event.c.key != "")
     return _happened(list(tx.execute(chosen.order_by(_event.c.seq.desc()).limit(EVENTS_MAX))))
 
 
-def happened_in(tx: Connection, project: str) -> list[tuple[str, Happened]]:
+def happened_in(tx: Connection, project: str) -> list[tuple[str, ResourceEvent]]:
     """Of the newest events, those of resources of this project, in their order, each with the id of its stack."""
     newest = select(func.max(_event.c.seq)).scalar_subquery()
     chosen = (
@@ -121,15 +121,15 @@ def happened_in(tx: Connection, project: str) -> list[tuple[str, Happened]]:
         .where(_event.c.seq > newest - PROJECT_EVENTS_MAX, _stack.c.project == project, _event.c.key != "")
         .order_by(_event.c.seq)
     )
-    return [(stack_id, Happened(*told)) for stack_id, *told in tx.execute(chosen)]
+    return [(stack_id, ResourceEvent(*told)) for stack_id, *told in tx.execute(chosen)]
 
 
 def _told() -> Sequence[Any]:
     return [_event.c[name] for name in ("key", "type", "action", "status", "at")]
 
 
-def _happened(rows: Sequence[Row[Any]]) -> list[Happened]:
-    return [Happened(*row) for row in reversed(rows)]
+def _happened(rows: Sequence[Row[Any]]) -> list[ResourceEvent]:
+    return [ResourceEvent(*row) for row in reversed(rows)]
 
 
 def manned(tx: Connection, now: float) -> bool:

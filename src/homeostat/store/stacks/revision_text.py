@@ -18,7 +18,7 @@ Parts = tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any], Mapping[s
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class EncodedRevision:
     """of — what it was written out from; hashes — of files, by name; files — rows that are to be stored."""
 
     of: Parts
@@ -33,11 +33,11 @@ class Written:
         return all(mine is other for mine, other in zip(self.of, parts, strict=True))
 
 
-def write_out(dialect: Dialect, parts: Parts) -> Written:
+def write_out(dialect: Dialect, parts: Parts) -> EncodedRevision:
     template, parameters, environment, texts = parts
     column = schema.revision.c
     hashes, rows = files.write_out(dialect, texts)
-    return Written(
+    return EncodedRevision(
         parts,
         cell_of(dialect, column.template, template),
         cell_of(dialect, column.parameters, parameters),

@@ -13,7 +13,7 @@ from homeostat.model.status import Action, Status
 from homeostat.store import schema
 from homeostat.store.database import Database, held_back
 from homeostat.store.shards import orphans
-from homeostat.store.shards.orphans import Forsaken
+from homeostat.store.shards.orphans import Orphan
 from homeostat.store.sql import notices
 from homeostat.store.sql.prepared import prepared
 
@@ -78,7 +78,7 @@ def keep(
 ) -> None:
     """Store what is asked of a cloud, or was made by it. Of a snapshot that was deleted meanwhile it is nobody's."""
     if for_update(db, tx, id) is None:
-        orphans.add(db, tx, [Forsaken(each.token, snapshots_of(each.kind), project) for each in parts], now)
+        orphans.add(db, tx, [Orphan(each.token, snapshots_of(each.kind), project) for each in parts], now)
         return
     rows = [
         {
@@ -158,5 +158,5 @@ def remove_of_stack(
 
 
 def _forsake(db: Database, tx: Connection, left: Sequence[tuple[Row[Any], str]], now: float) -> None:
-    given_up = [Forsaken(each.token, snapshots_of(each.kind), project) for each, project in left]
+    given_up = [Orphan(each.token, snapshots_of(each.kind), project) for each, project in left]
     orphans.add(db, tx, given_up, now)

@@ -37,7 +37,7 @@ from homeostat.store.database import Database, held_back
 from homeostat.store.shards import look_schedule, shards
 from homeostat.store.sql.prepared import prepared
 from homeostat.store.stacks import files, revision_text, snapshots
-from homeostat.store.stacks.revision_text import Parts, Written
+from homeostat.store.stacks.revision_text import EncodedRevision, Parts
 from homeostat.templates.environments import SINKS
 
 
@@ -61,7 +61,7 @@ class Desired:
     intent: str = ""
     secret: bool | None = None
     size: int | None = field(default=None, compare=False)
-    written: Written | None = field(default=None, compare=False, repr=False)
+    written: EncodedRevision | None = field(default=None, compare=False, repr=False)
     again: int | None = field(default=None, compare=False)
 
     @property
@@ -640,7 +640,7 @@ def go_on(
     row: Row[Any],
     desired: Desired,
     now: float,
-    touched: Mapping[int, shards.Touched] | None,
+    touched: Mapping[int, shards.ShardChange] | None,
 ) -> None:
     """Make `desired` the next revision of what the stack is doing already: action, time and intent stay as they are.
 
