@@ -15,7 +15,7 @@ from bench.engine import Engine
 from bench.figures import Figure, quantiles
 from bench.shapes import SHAPES
 from homeostat.cli.service import answers
-from homeostat.cli.state import State
+from homeostat.cli.state_directory import State
 from homeostat.clouds.local import LocalCloud
 
 PROJECT = "bench"

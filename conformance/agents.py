@@ -4,7 +4,7 @@ from tests.component.running import PROJECT, Service
 
 from homeostat.model.status import Status
 from homeostat.resources.families.deployments import DEPLOYMENT
-from homeostat.resources.families.waiting import CONDITION, HANDLE
+from homeostat.resources.families.wait_conditions import CONDITION, HANDLE
 from homeostat.resources.registry import kind_of
 
 DONE = {"deploy_stdout": "done", "deploy_stderr": "", "deploy_status_code": 0}

@@ -18,11 +18,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from homeostat.cli import picture
+from homeostat.cli import pictures
 from homeostat.cli.client import Client
-from homeostat.cli.following import look
+from homeostat.cli.follow import look
 from homeostat.cli.settings import ClientSettings
-from homeostat.cli.state import State
+from homeostat.cli.state_directory import State
 from homeostat.clouds.local import LocalCloud
 
 ROOT = Path(__file__).parents[1]
@@ -59,7 +59,7 @@ def _show(console: Console, state: State) -> None:
     with Client(service.url, ClientSettings(state.root)) as client:
         _come_to_rest(console, client)
         stack = client.stack(STACK, outputs=True)
-        console.print(picture.outputs_table(stack["outputs"]))
+        console.print(pictures.outputs_table(stack["outputs"]))
         newest = client.newest_event(stack)
         pid = _pid(client, state)
         console.print("", _typed(f"kill -9 {pid}"), sep="\n")
@@ -69,18 +69,18 @@ def _show(console: Console, state: State) -> None:
         while seen < 3:
             happened = list(client.events(stack, newest))
             for event in happened[seen:]:
-                console.print(picture.event_line(event))
+                console.print(pictures.event_line(event))
             seen = len(happened)
             time.sleep(ASK_S)
 
 
 def _come_to_rest(console: Console, client: Client) -> None:
-    durations = picture.Durations()
+    durations = pictures.Durations()
     while True:
         snapshot = look(client, STACK, explained=True)
         durations.see(snapshot.resources, time.time())
         if snapshot.at_rest:
-            console.print(picture.StackPicture(snapshot).draw(durations, time.time(), HEIGHT))
+            console.print(pictures.StackPicture(snapshot).draw(durations, time.time(), HEIGHT))
             return
         time.sleep(ASK_S)
 

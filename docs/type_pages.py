@@ -13,7 +13,7 @@ from docs import examples
 from homeostat.builtin.cloud import KEEPERS
 from homeostat.clouds.heat_api import RemoteStacks
 from homeostat.clouds.local import LocalCloud
-from homeostat.resources import named
+from homeostat.resources import custom_constraints
 from homeostat.resources.base import ResourceType
 from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import types
@@ -216,7 +216,7 @@ def _rule(wire: Mapping[str, Any]) -> str:
             return f"Length: {_bounds(value).lower()}"
         case "allowed_pattern":
             return f"Matches `{value}`"
-        case "custom_constraint" if value in named.KINDS:
+        case "custom_constraint" if value in custom_constraints.KINDS:
             return f"It must exist (`{value}`)"
     return f"Must fit `{value}`"
 

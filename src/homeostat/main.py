@@ -19,13 +19,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from homeostat.cli import asks, commands, history, plan
+from homeostat.cli import commands, history, plan, stack_actions
 from homeostat.cli.arguments import parse
+from homeostat.cli.errors import OK, Problem, Usage
 from homeostat.cli.logs import start_logging
-from homeostat.cli.problems import OK, Problem, Usage
 from homeostat.cli.service import start_detached, supervise, url_of
 from homeostat.cli.settings import ServiceSettings, with_own_region
-from homeostat.cli.state import State
+from homeostat.cli.state_directory import State
 
 if TYPE_CHECKING:
     from homeostat.api.access.auth import Access
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from homeostat.identity.stack_users import StackUsers
     from homeostat.identity.trusts import StackTrusts
     from homeostat.store.database import Database
-    from homeostat.templates.shared import SharedEnvironment
+    from homeostat.templates.shared_environments import SharedEnvironment
 
 LOG = logging.getLogger(__name__)
 ROOT = 0
@@ -58,7 +58,7 @@ SERVICE = (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command. Gives the exit code (see `cli.problems`)."""
+    """Run one command. Gives the exit code (see `cli.errors`)."""
     arguments = parse(argv)
     try:
         return COMMANDS[arguments.command](arguments)
@@ -233,13 +233,13 @@ def serve_metrics(db: "Database", host: str, port: int) -> None:
 
 def doctor(arguments: Namespace) -> int:
     """Fails when a check does; warnings do not."""
-    from homeostat.cli import operating
+    from homeostat.cli import operator_commands
 
     plugins(arguments)
     root = State(arguments.state_dir.expanduser().absolute()).cloud if arguments.cloud == "local" else None
     with contextlib.closing(existing_database(arguments)) as db:
         read_keys(db, arguments)
-        return operating.doctor(db, root, as_json=arguments.json, acknowledge=arguments.acknowledge)
+        return operator_commands.doctor(db, root, as_json=arguments.json, acknowledge=arguments.acknowledge)
 
 
 def plugins(arguments: Namespace) -> None:
@@ -251,12 +251,12 @@ def plugins(arguments: Namespace) -> None:
 
 
 def types(arguments: Namespace) -> int:
-    from homeostat.cli import operating
+    from homeostat.cli import operator_commands
     from homeostat.model.errors import Rejected
 
     plugins(arguments)
     try:
-        return operating.types(arguments.name, as_json=arguments.json)
+        return operator_commands.types(arguments.name, as_json=arguments.json)
     except Rejected as error:
         raise Usage(str(error)) from error
 
@@ -264,7 +264,7 @@ def types(arguments: Namespace) -> int:
 def policies(arguments: Namespace) -> int:
     from homeostat.api.access import policy_text
     from homeostat.api.access.enforcer import read_policy
-    from homeostat.cli import operating
+    from homeostat.cli import operator_commands
 
     if arguments.what == "generate":
         sys.stdout.write(policy_text.sample())
@@ -276,63 +276,63 @@ def policies(arguments: Namespace) -> int:
     except (OSError, ValueError) as error:
         raise Problem(str(error)) from error
     if arguments.what == "check":
-        return operating.policy_changes(policy_text.changes(said), as_json=arguments.json)
-    return operating.policy_rules(policy_text.rows(said), as_json=arguments.json)
+        return operator_commands.policy_changes(policy_text.changes(said), as_json=arguments.json)
+    return operator_commands.policy_rules(policy_text.rows(said), as_json=arguments.json)
 
 
 def purge(arguments: Namespace) -> int:
-    from homeostat.cli import operating
+    from homeostat.cli import operator_commands
     from homeostat.store.operation.purge import Rules
 
     with contextlib.closing(existing_database(arguments)) as db:
         rules = Rules(time.time() - arguments.older_than, arguments.events_per_stack)
-        return operating.purge(db, rules, dry_run=arguments.dry_run, as_json=arguments.json)
+        return operator_commands.purge(db, rules, dry_run=arguments.dry_run, as_json=arguments.json)
 
 
 def register(arguments: Namespace) -> int:
     if find_spec("keystonemiddleware") is None:
         raise Usage("this needs packages that are not installed: pip install 'homeostat[keystone]'")
-    from homeostat.cli import registering
+    from homeostat.cli import registration
 
-    return registering.register(arguments)
+    return registration.register(arguments)
 
 
 def migrate_database(arguments: Namespace) -> int:
-    from homeostat.cli import operating
+    from homeostat.cli import operator_commands
     from homeostat.store.sql.migration import Phase
 
     State(arguments.state_dir.expanduser().absolute()).make()
     with contextlib.closing(existing_database(arguments)) as db:
-        return operating.migrate(db, Phase(arguments.phase), as_json=arguments.json)
+        return operator_commands.migrate(db, Phase(arguments.phase), as_json=arguments.json)
 
 
 def keys(arguments: Namespace) -> int:
-    from homeostat.cli import keeping
+    from homeostat.cli import key_commands
 
     state = State(arguments.state_dir.expanduser().absolute())
-    path = keeping.key_file(arguments.encryption_keys, state.root)
+    path = key_commands.key_file(arguments.encryption_keys, state.root)
     if arguments.act == "generate":
         state.make()
-        return keeping.generate(path, as_json=arguments.json)
+        return key_commands.generate(path, as_json=arguments.json)
     with contextlib.closing(existing_database(arguments)) as db:
         if arguments.act == "rotate":
-            return keeping.rotate(db, path, same_key=arguments.same_key, as_json=arguments.json)
+            return key_commands.rotate(db, path, same_key=arguments.same_key, as_json=arguments.json)
         read_keys(db, arguments)
-        return keeping.status(db, path, as_json=arguments.json)
+        return key_commands.status(db, path, as_json=arguments.json)
 
 
 def use_keys(db: "Database", chosen: str, state: Path) -> None:
     """Let secrets be sealed, before anything is read or written. Fails: Problem when that cannot be."""
-    from homeostat.cli import keeping
+    from homeostat.cli import key_commands
 
-    keeping.use_keys(db, chosen, state)
+    key_commands.use_keys(db, chosen, state)
 
 
 def read_keys(db: "Database", arguments: Namespace) -> None:
     """For commands that look: the keys that there are. Fails: Usage when the file cannot be used."""
-    from homeostat.cli import keeping
+    from homeostat.cli import key_commands
 
-    keeping.read_keys(db, arguments.encryption_keys, arguments.state_dir.expanduser().absolute())
+    key_commands.read_keys(db, arguments.encryption_keys, arguments.state_dir.expanduser().absolute())
 
 
 def existing_database(arguments: Namespace) -> "Database":
@@ -522,7 +522,7 @@ def fetching(settings: ServiceSettings) -> "Rules":
 
 def shared(settings: ServiceSettings) -> "SharedEnvironment":
     """What holds for all stacks. Fails: Usage naming the file that is wrong."""
-    from homeostat.cli.shared import read_shared
+    from homeostat.cli.shared_environments import read_shared
 
     try:
         return read_shared(settings.environment_files)
@@ -536,8 +536,8 @@ def clouds(settings: ServiceSettings, db: "Database") -> "Iterator[tuple[Cloud, 
     from homeostat.builtin.cloud import Records
     from homeostat.builtin.server_agents import ServerAgents
     from homeostat.clock import Entropy
+    from homeostat.clouds.combined import JoinedCloud
     from homeostat.clouds.installed import installed_clouds
-    from homeostat.clouds.joined import JoinedCloud
     from homeostat.plugins.cloud import HandledClouds
     from homeostat.plugins.loading import classes
 
@@ -620,14 +620,14 @@ COMMANDS: Mapping[str, Callable[[Namespace], int]] = {
     "show": commands.show,
     "events": commands.events,
     "explain": commands.explain,
-    "observe": asks.observe,
-    "converge": asks.converge,
-    "check": asks.check,
-    "suspend": asks.suspend,
-    "resume": asks.resume,
-    "lock": asks.lock,
-    "unlock": asks.unlock,
-    "convergence": asks.convergence,
+    "observe": stack_actions.observe,
+    "converge": stack_actions.converge,
+    "check": stack_actions.check,
+    "suspend": stack_actions.suspend,
+    "resume": stack_actions.resume,
+    "lock": stack_actions.lock,
+    "unlock": stack_actions.unlock,
+    "convergence": stack_actions.convergence,
     "history": history.history,
     "back": history.back,
     "down": commands.down,

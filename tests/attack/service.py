@@ -17,7 +17,7 @@ from typing import Any
 
 import httpx
 
-from homeostat.cli.state import Service, State
+from homeostat.cli.state_directory import Service, State
 from tests.waiting import PATIENCE_S, until
 
 QUIET = os.environ.get("HOMEOSTAT_QUIET_MACHINE") == "1"

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.cli.state import Service, State
+from homeostat.cli.state_directory import Service, State
 from homeostat.clouds.local import LocalCloud
 from tests.waiting import PATIENCE_S, until
 

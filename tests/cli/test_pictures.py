@@ -7,10 +7,17 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from homeostat.cli.bodies import default_name, stack_body
+from homeostat.cli.errors import Problem, Usage
 from homeostat.cli.explain import ATTEMPTS, WORDS, arranged, read, read_reason
-from homeostat.cli.picture import Durations, StackPicture, at_rest, explained_head, reasons_tree, resources_table
-from homeostat.cli.problems import Problem, Usage
+from homeostat.cli.pictures import (
+    Durations,
+    StackPicture,
+    at_rest,
+    explained_head,
+    reasons_tree,
+    resources_table,
+)
+from homeostat.cli.stack_files import default_name, stack_body
 from homeostat.cli.tree import arrange
 from homeostat.cli.views import ResourceView, Snapshot, lasting, read_resource, stack_of
 from homeostat.model.plan import Verb, Why

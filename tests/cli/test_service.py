@@ -13,7 +13,7 @@ import pytest
 
 from homeostat.cli import settings
 from homeostat.cli.arguments import parser
-from homeostat.cli.problems import Usage
+from homeostat.cli.errors import Usage
 from tests.cli.conftest import Home, lives
 from tests.cli.templates import QUICK
 from tests.redis_server import RedisServer

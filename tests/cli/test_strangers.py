@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 from homeostat import main
-from homeostat.cli.problems import Problem, Usage
+from homeostat.cli.errors import Problem, Usage
 from homeostat.cli.settings import ServiceSettings
-from homeostat.cli.state import State
+from homeostat.cli.state_directory import State
 from homeostat.model.errors import Rejected
 from tests.attack.strangers import NOBODY, ask_as_stranger, needs_root, read_as_stranger
 from tests.cli.conftest import Home, home_below

@@ -15,7 +15,7 @@ from homeostat.builtin.cloud import Records
 from homeostat.builtin.server_agents import ServerAgents
 from homeostat.builtin.signals import Signals
 from homeostat.clock import Entropy
-from homeostat.clouds.joined import JoinedCloud
+from homeostat.clouds.combined import JoinedCloud
 from homeostat.clouds.simulated import SimulatedCloud, Weather
 from homeostat.convergence.executor import StepExecutor
 from homeostat.convergence.explainer import Explainer

@@ -14,7 +14,7 @@ from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.model.errors import Rejected
 from homeostat.model.plan import Step
 from homeostat.resources.families.configs import CONFIG
-from homeostat.resources.families.waiting import CONDITION, HANDLE
+from homeostat.resources.families.wait_conditions import CONDITION, HANDLE
 from homeostat.store import schema
 from homeostat.store.shards import retained
 from homeostat.store.stacks import stacks

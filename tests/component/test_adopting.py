@@ -17,7 +17,7 @@ from homeostat.model.plan import Why
 from homeostat.model.status import resource_may
 from homeostat.planner.report.explain import ShardStatus, explain
 from homeostat.resources.families.configs import CONFIG
-from homeostat.resources.families.waiting import HANDLE
+from homeostat.resources.families.wait_conditions import HANDLE
 from tests.component.running import Service, condition, double, group, handle, server, template, volume
 
 VALUE = "OS::Heat::Value"

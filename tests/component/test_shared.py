@@ -7,7 +7,7 @@ import pytest
 
 from homeostat.api.services.remote_templates import with_fetched
 from homeostat.api.services.stacks import Quotas, StackRequest, StackService
-from homeostat.cli.shared import read_shared
+from homeostat.cli.shared_environments import read_shared
 from homeostat.clock import Entropy
 from homeostat.model.errors import Rejected
 from homeostat.store.stacks.stacks import Desired, desired_of

@@ -12,8 +12,8 @@ from tests.waiting import until
 from tests.wire.running import database, serving, working
 
 from homeostat.api.access.auth import NoAccess
+from homeostat.clouds.combined import JoinedCloud
 from homeostat.clouds.heat_api import OWN, REGION_KIND, Region, Regions
-from homeostat.clouds.joined import JoinedCloud
 from homeostat.clouds.local import LocalCloud
 from homeostat.clouds.port import Answer, Change, Cloud, Creation, Operation
 from homeostat.clouds.simulated import SimulatedCloud

@@ -14,7 +14,7 @@ from tests.component.running import Service
 from homeostat.clouds.local import LocalCloud
 from homeostat.clouds.local import tree as trees
 from homeostat.clouds.local.cloud import NoLedger
-from homeostat.clouds.local.watching import Watcher
+from homeostat.clouds.local.watcher import Watcher
 from homeostat.clouds.port import Change, ChangeNotice, Cloud, Creation, Operation
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.model.errors import HomeostatError, Transient, Uncertain

@@ -13,7 +13,7 @@ from tests.waiting import until
 
 from homeostat.clouds.local import LocalCloud
 from homeostat.clouds.local import tree as trees
-from homeostat.clouds.local.watching import Watcher
+from homeostat.clouds.local.watcher import Watcher
 from homeostat.clouds.port import Change, ChangeNotice, Creation, Operation
 from homeostat.model.observed import Observation
 

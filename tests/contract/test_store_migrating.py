@@ -18,9 +18,9 @@ from tests.contract.store_cases import LONG_S, add_stack, claim, stack_row
 from tests.waiting import until
 
 from homeostat.api.services.stacks import Quotas, StackRequest, StackService
-from homeostat.cli import operating
+from homeostat.cli import operator_commands
 from homeostat.cli.doctor import Level, examine
-from homeostat.cli.problems import Problem
+from homeostat.cli.errors import Problem
 from homeostat.clock import Entropy, SystemClock
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.convergence.reconciler import Limits
@@ -175,7 +175,7 @@ def test_expanding_takes_nothing_away(empty: Database, migrations: Path) -> None
     assert "tags" in columns_of(empty)
     assert schema_check(empty) is Level.WARN
 
-    assert operating.migrate(empty, Phase.CONTRACT, as_json=True) == 0
+    assert operator_commands.migrate(empty, Phase.CONTRACT, as_json=True) == 0
     assert "tags" not in columns_of(empty)
     assert empty.standing().pending == ()
 
@@ -190,15 +190,15 @@ def test_contracting_waits_for_workers_of_other_versions(empty: Database, migrat
     claim(empty, add_stack(empty, at=now), owner="of before the register", at=now, lease_s=LONG_S)
     for phase in (Phase.CONTRACT, Phase.ALL):
         with pytest.raises(Problem, match="of before the register, old;"):
-            operating.migrate(empty, phase, as_json=True)
-    assert operating.migrate(empty, Phase.EXPAND, as_json=True) == 0
+            operator_commands.migrate(empty, phase, as_json=True)
+    assert operator_commands.migrate(empty, Phase.EXPAND, as_json=True) == 0
     assert "tags" in columns_of(empty)
 
 
 def test_contracting_comes_after_expanding(empty: Database) -> None:
     go_to(empty, "0001")
     with pytest.raises(Problem, match="--phase expand"):
-        operating.migrate(empty, Phase.CONTRACT, as_json=True)
+        operator_commands.migrate(empty, Phase.CONTRACT, as_json=True)
 
 
 def register(db: Database, name: str, version: str, seen_at: float) -> None:

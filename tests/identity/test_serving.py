@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from homeostat.cli.state import State
+from homeostat.cli.state_directory import State
 from tests.identity.conftest import Person
 from tests.keystone_server import KeystoneServer
 from tests.waiting import until

@@ -8,7 +8,7 @@ from pathlib import Path
 from bench.crowd import Told, Wish, crowd
 from bench.serving import serving, url_of
 
-from homeostat.cli.state import State
+from homeostat.cli.state_directory import State
 from homeostat.store.database import sqlite_url
 
 WISH = Wish(clients=20, seconds=12.0, pause_s=0.2, writes=0.5)

@@ -18,7 +18,7 @@ from homeostat.api.services.transfer import StackTransfer
 from homeostat.builtin.cloud import Records
 from homeostat.builtin.signals import Signals
 from homeostat.clock import AgreedClock, Entropy
-from homeostat.clouds.joined import JoinedCloud
+from homeostat.clouds.combined import JoinedCloud
 from homeostat.clouds.port import ChangeNotice
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.convergence.executor import StepExecutor

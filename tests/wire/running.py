@@ -16,7 +16,7 @@ from homeostat.api.http.server import ApiSettings, run, server
 from homeostat.builtin.cloud import Records
 from homeostat.builtin.server_agents import ServerAgents
 from homeostat.clock import Entropy, SystemClock
-from homeostat.clouds.joined import JoinedCloud
+from homeostat.clouds.combined import JoinedCloud
 from homeostat.clouds.outbound import Outbound, Rules
 from homeostat.clouds.port import Cloud, Clouds
 from homeostat.clouds.simulated import SimulatedCloud

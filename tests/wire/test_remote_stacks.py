@@ -21,6 +21,7 @@ from keystoneauth1.session import Session
 
 from homeostat.api.access.auth import BasicAccess, NoAccess
 from homeostat.clouds import heat_api
+from homeostat.clouds.combined import JoinedCloud
 from homeostat.clouds.heat_api import (
     KIND,
     OUTPUTS_S,
@@ -35,7 +36,6 @@ from homeostat.clouds.heat_api import (
     read_logins,
     read_regions,
 )
-from homeostat.clouds.joined import JoinedCloud
 from homeostat.clouds.port import Change, Creation, Operation
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.model.errors import Rejected, Terminal, Transient, Uncertain

@@ -21,13 +21,13 @@ from homeostat.model.errors import HomeostatError, Terminal
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.status import Action
 from homeostat.planner.lifecycle.adoption import ADOPT
-from homeostat.resources import signals, signing, userdata
+from homeostat.resources import signals, signing, user_data
 from homeostat.resources.families import configs, deployments
 from homeostat.resources.families.access import DEPLOYED, KEY, USER, User
 from homeostat.resources.families.configs import CONFIG
 from homeostat.resources.families.deployments import COMPLETE, DEPLOYMENT, FAILED, IN_PROGRESS, Deploying
 from homeostat.resources.families.scaling import POLICY_KIND
-from homeostat.resources.families.waiting import CONDITION, HANDLE
+from homeostat.resources.families.wait_conditions import CONDITION, HANDLE
 from homeostat.resources.signals import Transport
 from homeostat.store.builtin import records, stack_users
 from homeostat.store.builtin.records import Owner, Record
@@ -118,7 +118,7 @@ class RecordTransaction:
         }
         if transport in TRANSPORTS:
             here |= self.login(agent.token) | {"stack_id": f"{owner.stack_name}/{owner.stack_id}"}
-        return userdata.collect_config(transport, here, in_cloud=in_cloud)
+        return user_data.collect_config(transport, here, in_cloud=in_cloud)
 
     def login(self, token: str) -> dict[str, str]:
         """Of the user of a resource. Fails: Terminal where there are none."""

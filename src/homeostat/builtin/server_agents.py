@@ -16,9 +16,9 @@ from homeostat.clouds.port import Answer, Change, ChangeNotice, Cloud, Creation,
 from homeostat.identity.stack_users import needed
 from homeostat.model.errors import HomeostatError
 from homeostat.model.observed import Observation, Presence
-from homeostat.resources import mime, userdata
+from homeostat.resources import mime, user_data
 from homeostat.resources.families.configs import CONFIG
-from homeostat.resources.userdata import RAW, SOFTWARE_CONFIG
+from homeostat.resources.user_data import RAW, SOFTWARE_CONFIG
 from homeostat.store.builtin import records, stack_users
 from homeostat.store.builtin.records import Owner, Record
 from homeostat.store.database import Database
@@ -122,7 +122,7 @@ class ServerAgents:
             agent = _agent(desk, token, owner, wanted.get(TRANSPORT, ""))
             metadata = {**metadata, "os-collect-config": agent.object["collect"], "deployments": []}
         given = _content(desk, form, str(wanted.get("user_data") or ""))
-        found = userdata.document(form, given, metadata, f"{desk.url}/v1/")
+        found = user_data.document(form, given, metadata, f"{desk.url}/v1/")
         if found:
             spec["user_data"] = found
         return spec

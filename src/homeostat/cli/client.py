@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import httpx
 
-from homeostat.cli.problems import Fault, Unreachable
+from homeostat.cli.errors import Fault, Unreachable
 from homeostat.cli.settings import ClientSettings
 
 Wire = dict[str, Any]

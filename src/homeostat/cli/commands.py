@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.text import Text
 
 from homeostat.cli import explain as explanations
-from homeostat.cli import picture, views
+from homeostat.cli import pictures, views
 from homeostat.cli.arguments import parse
-from homeostat.cli.bodies import default_name, stack_body
 from homeostat.cli.client import Client, Wire
-from homeostat.cli.following import (
+from homeostat.cli.errors import FAILED, OK, Fault, Problem, Unreachable, Usage
+from homeostat.cli.follow import (
     REASONS,
     EventLines,
     SnapshotLines,
@@ -25,10 +25,10 @@ from homeostat.cli.following import (
     view_for,
     write_json,
 )
-from homeostat.cli.problems import FAILED, OK, Fault, Problem, Unreachable, Usage
 from homeostat.cli.service import start_for_client
 from homeostat.cli.settings import ClientSettings, ServiceSettings
-from homeostat.cli.state import State
+from homeostat.cli.stack_files import default_name, stack_body
+from homeostat.cli.state_directory import State
 from homeostat.cli.views import Snapshot
 
 WIDE = 240
@@ -73,7 +73,7 @@ def list_(arguments: Namespace) -> int:
     if arguments.json:
         write_json(stacks)
     elif stacks:
-        console().print(picture.stacks_table(stacks))
+        console().print(pictures.stacks_table(stacks))
     else:
         console().print("no stacks; make one: homeostat up TEMPLATE")
     return OK
@@ -89,13 +89,13 @@ def show(arguments: Namespace) -> int:
         write_json({"stack": stack, "resources": resources})
         return OK
     out = console()
-    out.print(Text.assemble((stack["stack_name"], "bold"), "  ", picture.status_text(stack["stack_status"])))
+    out.print(Text.assemble((stack["stack_name"], "bold"), "  ", pictures.status_text(stack["stack_status"])))
     out.print(Text(f"{stack['id']}\n{stack['stack_status_reason']}", style="dim"))
     parameters = [[name, str(value)] for name, value in stack["parameters"].items()]
-    out.print(picture.table(("parameter", "value"), parameters))
-    out.print(picture.resources_table(Snapshot.of(stack, resources).resources))
+    out.print(pictures.table(("parameter", "value"), parameters))
+    out.print(pictures.resources_table(Snapshot.of(stack, resources).resources))
     if stack.get("outputs"):
-        out.print(picture.outputs_table(stack["outputs"]))
+        out.print(pictures.outputs_table(stack["outputs"]))
     return OK
 
 
@@ -110,7 +110,7 @@ def _show_output(stack: Wire, arguments: Namespace) -> int:
     if arguments.json:
         write_json(found["output_value"])
     else:
-        console().print(picture.shown(found), soft_wrap=True)
+        console().print(pictures.shown(found), soft_wrap=True)
     return OK
 
 
@@ -140,8 +140,8 @@ def explain(arguments: Namespace) -> int:
         write_json({"stack": stack, "explanation": found})
         return OK
     read = explanations.read(found)
-    console().print(picture.explained_head(stack, read))
-    console().print(picture.reasons_tree(read.reasons, time.time()))
+    console().print(pictures.explained_head(stack, read))
+    console().print(pictures.reasons_tree(read.reasons, time.time()))
     if read.more:
         console().print(f"… and more: homeostat explain {stack['stack_name']} RESOURCE", style="dim")
     return OK
@@ -153,10 +153,10 @@ def _explain_resource(client: Client, stack: Wire, arguments: Namespace) -> int:
         write_json({"stack": stack, "explanation": found})
         return OK
     if found["at_rest"]:
-        console().print(picture.at_rest(views.read_resource(found["resource"]), time.time()))
+        console().print(pictures.at_rest(views.read_resource(found["resource"]), time.time()))
     else:
         reasons = [explanations.read_reason(each) for each in found["reasons"]]
-        console().print(picture.reasons_tree(reasons, time.time()))
+        console().print(pictures.reasons_tree(reasons, time.time()))
     return OK
 
 
@@ -262,7 +262,7 @@ def ended(client: Client, last: Snapshot, arguments: Namespace) -> int:
     elif code == OK:
         outputs = client.stack(str(last.stack["id"]), outputs=True).get("outputs")
         if outputs:
-            console().print(picture.outputs_table(outputs))
+            console().print(pictures.outputs_table(outputs))
     else:
         raise Problem("\n".join(_failure(last)))
     return code

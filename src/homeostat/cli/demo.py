@@ -23,10 +23,10 @@ from rich.console import Console
 from rich.text import Text
 
 from homeostat.cli.client import Client
-from homeostat.cli.following import look
-from homeostat.cli.problems import FAILED, OK, Problem
+from homeostat.cli.errors import FAILED, OK, Problem
+from homeostat.cli.follow import look
 from homeostat.cli.settings import ClientSettings
-from homeostat.cli.state import Service, State
+from homeostat.cli.state_directory import Service, State
 from homeostat.cli.views import IN_PROGRESS, ResourceView, Snapshot
 from homeostat.clouds.local import LocalCloud, processes
 from homeostat.resources.registry import type_of

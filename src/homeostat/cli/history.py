@@ -5,13 +5,13 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from homeostat.cli import picture
+from homeostat.cli import pictures
 from homeostat.cli.client import Client, Wire
 from homeostat.cli.commands import accepted, connect, console, ended, followed
-from homeostat.cli.following import write_json
+from homeostat.cli.errors import OK
+from homeostat.cli.follow import write_json
 from homeostat.cli.plan import counted, drawn
-from homeostat.cli.problems import OK
-from homeostat.difference import difference, text_of
+from homeostat.revision_diff import difference, text_of
 
 COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
@@ -33,7 +33,7 @@ def _list(client: Client, stack: Wire, arguments: Namespace) -> int:
         write_json(found)
         return OK
     rows = [[str(each["number"]), each["creation_time"], each["action"], ", ".join(_remarks(each))] for each in found]
-    console().print(picture.table(("revision", "since", "action", ""), rows))
+    console().print(pictures.table(("revision", "since", "action", ""), rows))
     return OK
 
 

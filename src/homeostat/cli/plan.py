@@ -10,10 +10,10 @@ from typing import Any
 
 from rich.text import Text
 
-from homeostat.cli.bodies import default_name, stack_body
 from homeostat.cli.commands import connect, console
-from homeostat.cli.following import write_json
-from homeostat.cli.problems import OK, TO_DO
+from homeostat.cli.errors import OK, TO_DO
+from homeostat.cli.follow import write_json
+from homeostat.cli.stack_files import default_name, stack_body
 from homeostat.cli.tree import branches
 
 Wire = Mapping[str, Any]

@@ -11,9 +11,9 @@ from dataclasses import replace
 
 import httpx
 
-from homeostat.cli.problems import Problem, Unreachable
+from homeostat.cli.errors import Problem, Unreachable
 from homeostat.cli.settings import ServiceSettings, with_own_region
-from homeostat.cli.state import Service, State
+from homeostat.cli.state_directory import Service, State
 from homeostat.cli.supervisor import Run, Supervisor
 
 LOG = logging.getLogger(__name__)

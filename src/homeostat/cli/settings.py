@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from homeostat.cli.problems import Usage
+from homeostat.cli.errors import Usage
 from homeostat.model.rates import read_rate
 
 PORT = 8004

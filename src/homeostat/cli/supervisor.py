@@ -17,7 +17,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from homeostat.cli.problems import USAGE, Problem
+from homeostat.cli.errors import USAGE, Problem
 
 LOG = logging.getLogger(__name__)
 STOPPING = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})

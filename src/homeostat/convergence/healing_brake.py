@@ -12,7 +12,7 @@ from homeostat.model.world import Brake, Resource, Seen, StackFacts, World
 from homeostat.planner.lifecycle.deletion import is_lost
 from homeostat.planner.outcome import is_looked_for
 from homeostat.planner.policies import healing_policy
-from homeostat.resources import groups, own
+from homeostat.resources import builtin_kinds, groups
 from homeostat.resources.families.scaling import ScalingGroup
 from homeostat.resources.nested import POLICY, NestedStack
 from homeostat.resources.registry import is_outside, kind_of, of_kind, type_of, types
@@ -117,5 +117,5 @@ def _service(type_name: str) -> str:
 
 def doubts(tx: Connection) -> list[brakes.Doubted]:
     """What waits in all projects since nothing of its kind is seen any more."""
-    kinds = {each.kind for name, each in types().items() if is_outside(name)} - own.KINDS
+    kinds = {each.kind for name, each in types().items() if is_outside(name)} - builtin_kinds.KINDS
     return brakes.doubted(tx, _kinds(kinds))

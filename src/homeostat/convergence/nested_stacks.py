@@ -38,9 +38,9 @@ from homeostat.planner.policies import rolling_update
 from homeostat.planner.scope import UNTOLD, RowScope, thing_of
 from homeostat.resources import groups
 from homeostat.resources.base import ResourceType
-from homeostat.resources.composed import Composed
-from homeostat.resources.families.deploymentgroups import SoftwareDeploymentGroup
-from homeostat.resources.families.grouping import Launched
+from homeostat.resources.composite import Composed
+from homeostat.resources.families.deployment_groups import SoftwareDeploymentGroup
+from homeostat.resources.families.resource_groups import Launched
 from homeostat.resources.families.scaling import LaunchConfiguration, ScalingGroup
 from homeostat.resources.nested import FACADE, POLICY, FromTemplate, NestedStack, TemplateResource, parameters_of
 from homeostat.resources.registry import kind_of, type_of

@@ -15,7 +15,7 @@ from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.status import ROLLED_BACK_ON_FAILURE, Status
 from homeostat.model.world import StackFacts, World
 from homeostat.resources import groups
-from homeostat.resources.families.grouping import ResourceGroup
+from homeostat.resources.families.resource_groups import ResourceGroup
 from homeostat.resources.nested import FromTemplate, parameters_of
 from homeostat.resources.registry import type_of
 from homeostat.store import schema

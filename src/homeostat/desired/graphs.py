@@ -10,7 +10,7 @@ from homeostat.desired.cache import Cache
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Rejected
 from homeostat.resources import groups
-from homeostat.resources.families.deploymentgroups import SoftwareDeploymentGroup
+from homeostat.resources.families.deployment_groups import SoftwareDeploymentGroup
 from homeostat.resources.families.scaling import SCALED, ZONE
 from homeostat.resources.graph import Indexed
 from homeostat.resources.nested import CONTENT, FACADE, FILES, POLICY, FromTemplate, NestedStack, as_given
@@ -28,7 +28,7 @@ from homeostat.templates import (
     parse_template,
 )
 from homeostat.templates.environments import effective, nested_environment, shared_of
-from homeostat.templates.hiding import HiddenValues
+from homeostat.templates.hidden_parameters import HiddenValues
 from homeostat.templates.registry import ALIASES, Registry, is_template
 from homeostat.templates.tree import Allowance
 

@@ -17,7 +17,7 @@ from homeostat.store.stacks import stacks
 from homeostat.store.stacks.stacks import Desired
 from homeostat.templates import HIDDEN, UNKNOWN, Compiled
 from homeostat.templates.environments import inherited
-from homeostat.templates.hiding import HiddenValues
+from homeostat.templates.hidden_parameters import HiddenValues
 
 NOT_YET = "(not known yet)"
 KEPT_MAX = 256

@@ -12,7 +12,7 @@ from homeostat.planner.actions import maintenance_state, snapshot_state
 from homeostat.planner.lifecycle import adoption_data
 from homeostat.planner.retry.backoff import delay_s
 from homeostat.planner.scope import HEALING, thing_of
-from homeostat.resources import own
+from homeostat.resources import builtin_kinds
 from homeostat.resources.registry import is_outside, kind_of, type_of
 from homeostat.templates.registry import POST_DELETE
 
@@ -187,7 +187,7 @@ def _taken(world: World, row: Resource, answer: Observation, now: float) -> Reco
 
 def is_looked_for(row: Resource) -> bool:
     """Is it a thing of a cloud, which one look may miss? What the service keeps itself is in its own rows."""
-    return row.handle != "" and is_outside(row.type) and kind_of(row.type) not in own.KINDS
+    return row.handle != "" and is_outside(row.type) and kind_of(row.type) not in builtin_kinds.KINDS
 
 
 def is_changed_outside(row: Resource) -> bool:
@@ -269,7 +269,7 @@ def taken_over(world: World, row: Resource, verdict: Verdict, now: float) -> Rec
     if verdict.condition is Condition.ABSENT:
         return _not_there(world, row, failure_text(row, f"{verdict.reason}. {TO_BE_MADE}"), now)
     broken = verdict.condition is Condition.BROKEN
-    if broken and (not is_outside(row.type) or kind_of(row.type) in own.KINDS):
+    if broken and (not is_outside(row.type) or kind_of(row.type) in builtin_kinds.KINDS):
         adoption_data.forget(row)
         record = fail(world, row, failure_text(row, verdict.reason), now)
     elif broken or verdict.condition in (Condition.READY, Condition.DRIFTED):

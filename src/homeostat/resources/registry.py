@@ -11,7 +11,7 @@ from homeostat.model.errors import Rejected
 from homeostat.resources.base import ResourceType
 from homeostat.resources.discovery import BUILT_IN, Offer, PluginProblem, TypeRegister, loaded, registered
 from homeostat.resources.families import FAMILIES
-from homeostat.resources.lost import LostType
+from homeostat.resources.missing import LostType
 from homeostat.resources.nested import NestedStack, TemplateResource
 from homeostat.resources.support import Support, SupportStatus
 from homeostat.templates import patterns

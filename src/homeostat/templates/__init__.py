@@ -1,19 +1,21 @@
-"""Template text -> desired graph. Pure: no I/O, no clock, no randomness; may be imported by any layer above `model`.
-
-`parse` text to plain data · `versions` of the language, `dialects` what each calls things · `parameters`,
-`constraints` · `functions` the intrinsic ones · `snippets` plain data to trees · `tree` what a tree is and how it is
-evaluated · `definitions`, `graph`, `compile` the whole · `patterns` regular expressions, `queries` and `queryfunctions`
-YAQL, both bounded · `weights` what values take. In the order the data flows:
+"""Templates: text -> desired graph. Pure: no I/O, no clock, no randomness; any layer above `model` may import it.
 
     text -> parse_template -> compile_template -> Compiled.definitions[name].properties -> evaluate(tree, scope)
 
-What depends on parameters, files and conditions alone is computed while compiling; what asks other resources stays in
-the tree as a `Function` node until they can answer. All that is wrong with a template is a `model.errors.Rejected`.
+- `parser`, `yaml_parser`: text to plain data, bounded in size and depth; `versions`, `dialects`: HOT and CFN
+- `environments`, `environment_merge`, `shared_environments`, `registry`: what comes with a template
+- `parameters`, `constraints`, `hidden_parameters`: their schemas, values and checks
+- `snippets`, `tree`: plain data to trees, and how a tree is evaluated; `functions`: the intrinsic functions
+- `definitions`, `graph`, `compiler`: the whole template
+- `patterns`, `yaql_engine`, `yaql_functions`, `weights`: bounds on regular expressions, YAQL and values
+
+What depends on parameters, files and conditions alone is computed while compiling. What reads other resources stays in
+the tree as a `Function` node until they can answer. Everything wrong with a template is a `model.errors.Rejected`.
 """
 
-from homeostat.templates.compile import Compiled, compile_template, validate_shape
+from homeostat.templates.compiler import Compiled, compile_template, validate_shape
 from homeostat.templates.parameters import HIDDEN, Parameter, ParameterSchema, check_immutable
-from homeostat.templates.parse import parse_document, parse_environment, parse_template
+from homeostat.templates.parser import parse_document, parse_environment, parse_template
 from homeostat.templates.tree import (
     UNKNOWN,
     DynamicList,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from homeostat.templates.hiding import HiddenValues
+from homeostat.templates.hidden_parameters import HiddenValues
 from homeostat.templates.parameters import HIDDEN
 from homeostat.templates.registry import Registry, child_entries
 

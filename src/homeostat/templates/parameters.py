@@ -11,7 +11,7 @@ from homeostat.model.errors import Rejected, invalid
 from homeostat.templates import patterns
 from homeostat.templates.constraints import Constraint, ConstraintContext, parse_constraint
 from homeostat.templates.dialects import Pseudo
-from homeostat.templates.parse import check_bounds, parse_json
+from homeostat.templates.parser import check_bounds, parse_json
 from homeostat.templates.tree import UNKNOWN, holds
 from homeostat.templates.versions import Version
 

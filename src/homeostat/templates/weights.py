@@ -7,7 +7,7 @@ Forty times twice is more than any machine has: whatever a template can make is 
 from collections.abc import Mapping
 from typing import Any
 
-from homeostat.templates.yamltext import DEPTH_MAX
+from homeostat.templates.yaml_parser import DEPTH_MAX
 
 VALUE_WEIGHT = 32
 """A value takes at least as much memory as so many characters."""

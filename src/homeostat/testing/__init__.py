@@ -10,7 +10,7 @@ A case that fails raises AssertionError with what is wrong. Time is virtual, not
 seconds. For classes with handlers, `handled(types, classes)` gives both the type and the cloud.
 """
 
-from homeostat.testing.bench import Bench, Crash, Making, Setting
 from homeostat.testing.cases import Example, cases, check_conforms, handled
+from homeostat.testing.workbench import Bench, Crash, Making, Setting
 
 __all__ = ["Bench", "Crash", "Example", "Making", "Setting", "cases", "check_conforms", "handled"]

@@ -16,7 +16,7 @@ from homeostat.resources import registry
 from homeostat.resources.base import ResourceType
 from homeostat.resources.discovery import Offer
 from homeostat.resources.schema import Kind, Property, coerce_value
-from homeostat.testing.bench import Bench, Making, Setting
+from homeostat.testing.workbench import Bench, Making, Setting
 
 NAME = "it"
 ORIGIN = "homeostat.testing"

@@ -15,8 +15,8 @@ from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.world import Resource
 from homeostat.planner.lifecycle import adoption_data
-from homeostat.resources import groups, own
-from homeostat.resources.composed import Composed
+from homeostat.resources import builtin_kinds, groups
+from homeostat.resources.composite import Composed
 from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import is_outside, kind_of, type_of
 from homeostat.store.database import Database
@@ -105,7 +105,7 @@ def rows_among(
         row = Resource(next(keys), stack_id, shard, name, definition.type, revision=1, born=born + len(rows) + 1)
         row.called, row.deletion_policy = definition.called or None, definition.deletion_policy
         row.created_at = row.updated_at = now
-        if is_outside(row.type) and kind_of(row.type) not in own.KINDS:
+        if is_outside(row.type) and kind_of(row.type) not in builtin_kinds.KINDS:
             row.handle = entry["resource_id"]
         adoption_data.keep(row, _given(entry))
         rows.append(row)

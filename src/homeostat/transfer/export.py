@@ -17,7 +17,7 @@ from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, Seen, StackFacts
 from homeostat.planner.current import current_row
 from homeostat.planner.lifecycle import adoption_data
-from homeostat.resources import own
+from homeostat.resources import builtin_kinds
 from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import kind_of, shown_id, type_of
 from homeostat.store.builtin import records
@@ -106,14 +106,14 @@ def _entry(tx: Connection, project: str, row: Resource, seen: Seen | None, graph
 
 def _metadata(tx: Connection, project: str, row: Resource) -> Document:
     """What the template says, and of a handle what it was told."""
-    record = records.get(tx, row.handle, project=project) if kind_of(row.type) in own.KINDS else None
+    record = records.get(tx, row.handle, project=project) if kind_of(row.type) in builtin_kinds.KINDS else None
     return {**(row.metadata or {}), **(handle_metadata(tx, record) if record is not None else {})}
 
 
 def _data(tx: Connection, project: str, row: Resource, seen: Seen | None) -> Document:
     """What nobody could know of the thing but this service."""
     kind = type_of(row.type)
-    if kind.kind in own.KINDS:
+    if kind.kind in builtin_kinds.KINDS:
         record = records.get(tx, row.handle, kind.kind, project)
         return _record_data(tx, record) if record is not None else {}
     if seen is None or not seen.observation.present:

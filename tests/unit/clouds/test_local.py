@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.clouds.local import balancer
+from homeostat.clouds.local import forwarder
 from homeostat.clouds.local.addresses import choose, loopback_block, translate
 from homeostat.model.errors import Terminal, Transient
 
@@ -78,8 +78,8 @@ def test_addresses_beyond_the_block_cannot_be_reached() -> None:
         translate({"cidr": "10.0.0.0/8", "loopback_cidr": "127.50.0.0/16"}, "10.9.0.1")
 
 
-def pool(algorithm: str, *weights: int) -> balancer.Pool:
-    return balancer.Pool({"algorithm": algorithm}, [balancer.Member({"id": str(n), "weight": n}) for n in weights])
+def pool(algorithm: str, *weights: int) -> forwarder.Pool:
+    return forwarder.Pool({"algorithm": algorithm}, [forwarder.Member({"id": str(n), "weight": n}) for n in weights])
 
 
 def test_turns_follow_the_weights() -> None:
@@ -110,7 +110,7 @@ def test_members_that_are_ill_or_were_tried_are_passed_over() -> None:
 
 
 def test_health_follows_repeated_checks() -> None:
-    member = balancer.Member({})
+    member = forwarder.Member({})
     seen = []
     for passed in (True, False, False, True, True):
         member.judge(passed, retries=2)
@@ -122,4 +122,4 @@ def test_health_follows_repeated_checks() -> None:
     ("code", "codes", "fits"), [(200, "200", True), (204, "200-204", True), (302, "200,301", False)]
 )
 def test_expected_codes(code: int, codes: str, fits: bool) -> None:
-    assert balancer.expected(code, codes) is fits
+    assert forwarder.expected(code, codes) is fits

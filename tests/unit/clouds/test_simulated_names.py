@@ -3,7 +3,7 @@
 import pytest
 from tests.simulation.actors import VirtualClock
 
-from homeostat.clouds.joined import JoinedCloud
+from homeostat.clouds.combined import JoinedCloud
 from homeostat.clouds.port import Creation
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.clouds.simulated.cloud import Faults, Weather

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.component.running import PROJECT, Service
 
-from homeostat.clouds.joined import JoinedCloud
+from homeostat.clouds.combined import JoinedCloud
 from homeostat.plugins import attributes, constraints, exception, properties, resource, support
 from homeostat.plugins.cloud import HandledClouds
 from homeostat.plugins.types import handled_type

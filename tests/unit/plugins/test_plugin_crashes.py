@@ -10,7 +10,7 @@ from tests.component.running import PROJECT, Service
 from tests.simulation.actors import Killed
 from tests.unit.plugins.lamps import SHOP, known, lamp
 
-from homeostat.clouds.joined import JoinedCloud
+from homeostat.clouds.combined import JoinedCloud
 from homeostat.plugins import loading
 from homeostat.plugins.cloud import HandledClouds
 from homeostat.store import schema

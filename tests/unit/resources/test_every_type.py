@@ -20,7 +20,7 @@ from homeostat.model.observed import Observation, Presence
 from homeostat.model.status import Status
 from homeostat.resources.base import ResourceType, Thing
 from homeostat.resources.comparison import equal
-from homeostat.resources.families.deploymentgroups import SoftwareDeploymentGroup
+from homeostat.resources.families.deployment_groups import SoftwareDeploymentGroup
 from homeostat.resources.families.retired import RetiredType
 from homeostat.resources.registry import resource_type, types
 from homeostat.resources.schema import UNKNOWN, Kind, Property

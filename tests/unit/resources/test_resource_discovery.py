@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from homeostat.clouds.combined import JoinedCloud
 from homeostat.clouds.installed import installed_clouds
-from homeostat.clouds.joined import JoinedCloud
 from homeostat.clouds.port import Creation
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.model.errors import Rejected, Transient

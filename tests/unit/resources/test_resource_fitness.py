@@ -14,7 +14,7 @@ from homeostat.resources.registry import resource_type
 READY, PENDING, BROKEN = Condition.READY, Condition.PENDING, Condition.BROKEN
 SERVER, NET, PORT = "OS::Nova::Server", "OS::Neutron::Net", "OS::Neutron::Port"
 VOLUME, ATTACHMENT = "OS::Cinder::Volume", "OS::Cinder::VolumeAttachment"
-BALANCER, LISTENER, POOL = "OS::Octavia::LoadBalancer", "OS::Octavia::Listener", "OS::Octavia::Pool"
+FORWARDER, LISTENER, POOL = "OS::Octavia::LoadBalancer", "OS::Octavia::Listener", "OS::Octavia::Pool"
 MEMBER, MONITOR = "OS::Octavia::PoolMember", "OS::Octavia::HealthMonitor"
 TEST, GROUP = "OS::Heat::TestResource", "OS::Heat::ResourceGroup"
 
@@ -45,9 +45,9 @@ STATUSES: list[tuple[str, str, dict[str, Any], Condition, Remedy, str]] = [
     ("its extension failed: the data is there", VOLUME, {"status": "error_extending"}, BROKEN, Remedy.ASK, ""),
     ("on its way", ATTACHMENT, {"status": "attaching"}, PENDING, Remedy.WAIT, ""),
     ("attached", ATTACHMENT, {"status": "attached"}, READY, Remedy.WAIT, ""),
-    ("it does not serve", BALANCER, {"status": "stopped"}, BROKEN, Remedy.OPERATE, "start"),
-    ("it failed, a start mends it", BALANCER, {"status": "error"}, BROKEN, Remedy.OPERATE, "start"),
-    ("it will serve", BALANCER, {"status": "pending_update"}, PENDING, Remedy.WAIT, ""),
+    ("it does not serve", FORWARDER, {"status": "stopped"}, BROKEN, Remedy.OPERATE, "start"),
+    ("it failed, a start mends it", FORWARDER, {"status": "error"}, BROKEN, Remedy.OPERATE, "start"),
+    ("it will serve", FORWARDER, {"status": "pending_update"}, PENDING, Remedy.WAIT, ""),
     ("the port was taken: try again", LISTENER, {"status": "error"}, BROKEN, Remedy.UPDATE, ""),
     ("members refer to it, so it stays", POOL, {"status": "error"}, BROKEN, Remedy.UPDATE, ""),
     ("nothing refers to it", MEMBER, {"status": "error"}, BROKEN, Remedy.RECREATE, ""),

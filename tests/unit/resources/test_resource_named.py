@@ -3,7 +3,7 @@
 import pytest
 
 from homeostat.resources.constraints import RULES
-from homeostat.resources.named import KINDS, Mention, mentions
+from homeostat.resources.custom_constraints import KINDS, Mention, mentions
 from homeostat.resources.registry import types
 from homeostat.resources.schema import UNKNOWN, Property, custom, listing, mapping, text
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from homeostat.resources import mime, userdata
+from homeostat.resources import mime, user_data
 from homeostat.resources.mime import Part
-from homeostat.resources.userdata import CFNTOOLS, RAW, SOFTWARE_CONFIG
+from homeostat.resources.user_data import CFNTOOLS, RAW, SOFTWARE_CONFIG
 
 SCRIPT = "#!/bin/sh\necho hi\n"
 API = "http://api:8004/v1/"
@@ -16,7 +16,7 @@ API = "http://api:8004/v1/"
 
 def parts(form: str, given: str, metadata: dict[str, Any] | None = None) -> dict[str, tuple[str, str]]:
     """Name of each part -> subtype and content, as another reader of MIME sees them."""
-    whole = message_from_string(userdata.document(form, given, metadata or {}, API))
+    whole = message_from_string(user_data.document(form, given, metadata or {}, API))
     assert whole.get_content_type() == "multipart/mixed"
     found = [part for part in whole.walk() if not part.is_multipart()]
     assert all(part.get_content_maintype() == "text" for part in found)
@@ -26,7 +26,7 @@ def parts(form: str, given: str, metadata: dict[str, Any] | None = None) -> dict
 
 
 def test_raw_is_as_given() -> None:
-    assert userdata.document(RAW, SCRIPT, {"a": 1}, API) == SCRIPT
+    assert user_data.document(RAW, SCRIPT, {"a": 1}, API) == SCRIPT
 
 
 def test_the_tools_get_the_script_as_a_file_and_something_that_runs_it() -> None:
@@ -45,7 +45,7 @@ def test_the_tools_get_the_script_as_a_file_and_something_that_runs_it() -> None
 def test_the_handler_writes_the_parts_of_its_kind(tmp_path: Any) -> None:
     found = parts(CFNTOOLS, SCRIPT, {"a": 1})
     handler: dict[str, Any] = {}
-    exec(found["part-handler.py"][1].replace(userdata.FILES, str(tmp_path)), handler)
+    exec(found["part-handler.py"][1].replace(user_data.FILES, str(tmp_path)), handler)
     assert handler["list_types"]() == ["text/x-cfninitdata"]
     handler["handle_part"](None, "__begin__", None, None)
     for name, (kind, content) in found.items():
@@ -57,7 +57,7 @@ def test_the_handler_writes_the_parts_of_its_kind(tmp_path: Any) -> None:
 
 
 def test_nothing_is_sent_where_there_is_nothing_to_tell() -> None:
-    assert userdata.document(CFNTOOLS, "", {}, API) == ""
+    assert user_data.document(CFNTOOLS, "", {}, API) == ""
 
 
 def test_software_config_takes_the_parts_of_what_is_given() -> None:
@@ -95,7 +95,7 @@ def test_the_same_parts_are_the_same_document() -> None:
     ],
 )
 def test_a_machine_without_cloud_init(form: str, given: str, scripts: tuple[str, ...], left: int) -> None:
-    boot = userdata.boot_of(userdata.document(form, given, {"a": 1}, API))
+    boot = user_data.boot_of(user_data.document(form, given, {"a": 1}, API))
     assert boot is not None
     assert boot.scripts == scripts
     assert json.loads(boot.files["cfn-init-data"]) == {"a": 1}
@@ -103,12 +103,12 @@ def test_a_machine_without_cloud_init(form: str, given: str, scripts: tuple[str,
 
 
 def test_what_is_no_document_is_left_as_it_is() -> None:
-    assert userdata.boot_of(SCRIPT) is None
-    assert userdata.boot_of("Content-Type: text/plain\n\nx") is None
+    assert user_data.boot_of(SCRIPT) is None
+    assert user_data.boot_of("Content-Type: text/plain\n\nx") is None
 
 
 @pytest.mark.parametrize("name", ["../../../etc/passwd", "..", "/etc/passwd"])
 def test_names_of_files_lead_nowhere_else(name: str) -> None:
-    boot = userdata.boot_of(mime.multipart([Part("x", "x-cfninitdata", name)]))
+    boot = user_data.boot_of(mime.multipart([Part("x", "x-cfninitdata", name)]))
     assert boot is not None
     assert set(boot.files) <= {"passwd"}

@@ -12,7 +12,7 @@ from template_cases import LATEST, Built, compiled, resource, template, value_of
 from homeostat.model.errors import Rejected
 from homeostat.templates import evaluate
 from homeostat.templates.functions import condition_functions, ordinary_functions
-from homeostat.templates.functions.texts import json_text
+from homeostat.templates.functions.strings import json_text
 from homeostat.templates.versions import HOT_KEY, VERSIONS
 
 IP = {"get_attr": ["other", "ip"]}

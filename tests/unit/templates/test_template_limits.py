@@ -9,7 +9,7 @@ from template_cases import LATEST, Built, compiled, template, value_of
 
 from homeostat.model.errors import Rejected
 from homeostat.templates import evaluate, parse_environment, parse_template, tree
-from homeostat.templates.functions.texts import ITEMS_MAX, TEXT_MAX
+from homeostat.templates.functions.strings import ITEMS_MAX, TEXT_MAX
 
 BIG = {"get_param": "big"}
 CHARACTERS = [f"%{number:05}" for number in range(20_000)]

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from homeostat.model.errors import Rejected
-from homeostat.templates.merging import merged_environment
+from homeostat.templates.environment_merge import merged_environment
 
 TEMPLATE: dict[str, Any] = {
     "heat_template_version": "2018-08-31",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from template_cases import LATEST, Built, compiled, template, value_of
 
 from homeostat.model.errors import Rejected
-from homeostat.templates import queries, tree
+from homeostat.templates import tree, yaql_engine
 
 DATA = {"list": [3, 1, 2], "map": {"a": 1, "b": [1, 2]}, "text": "abc", "none": None, "empty": []}
 
@@ -190,7 +190,7 @@ def test_no_expression_takes_long_with_few_steps(expression: str, reason: str) -
     heavy = [{"a": number, "b": [number] * 20} for number in range(199)]
     began = time.thread_time()
     with pytest.raises((Rejected, ValueError)):
-        queries.evaluated(expression, {"one": heavy, "two": [dict(each) for each in heavy]})
+        yaql_engine.evaluated(expression, {"one": heavy, "two": [dict(each) for each in heavy]})
     assert time.thread_time() - began < 8
 
 
@@ -217,7 +217,7 @@ def test_the_syntax_is_checked_before_the_data_is_known() -> None:
 
 def test_many_threads_read_expressions_at_once() -> None:
     def work(number: int) -> Any:
-        return queries.evaluated(f"$.data.select($ + {number}).sum() - {number}", [number, 1])[0]
+        return yaql_engine.evaluated(f"$.data.select($ + {number}).sum() - {number}", [number, 1])[0]
 
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         assert list(pool.map(work, range(300))) == [2 * number + 1 for number in range(300)]
@@ -225,7 +225,7 @@ def test_many_threads_read_expressions_at_once() -> None:
 
 def test_sets_are_in_the_same_order_in_every_process() -> None:
     program = (
-        "from homeostat.templates.queries import evaluated\n"
+        "from homeostat.templates.yaql_engine import evaluated\n"
         "print(evaluated('$.data.toSet().select($ + x).toSet().toList()', [str(n) for n in range(50)]))"
     )
     said = {

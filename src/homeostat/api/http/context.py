@@ -32,8 +32,8 @@ from homeostat.identity.trusts import Accept
 from homeostat.model.errors import Rejected, stack_not_found
 from homeostat.store.database import Database
 from homeostat.store.stacks import stacks
-from homeostat.templates.parse import check_bounds
-from homeostat.templates.yamltext import DEPTH_MAX
+from homeostat.templates.parser import check_bounds
+from homeostat.templates.yaml_parser import DEPTH_MAX
 
 MALFORMED = "The server could not comply with the request since it is either malformed or otherwise incorrect."
 

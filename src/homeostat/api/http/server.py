@@ -20,7 +20,7 @@ from homeostat.clouds.port import Clouds
 from homeostat.identity.trusts import StackTrusts
 from homeostat.notifications.sinks import Sinks, installed_sinks
 from homeostat.store.database import Database
-from homeostat.templates.shared import SharedEnvironment
+from homeostat.templates.shared_environments import SharedEnvironment
 
 KEEP_ALIVE_S = 75
 """Longer than clients wait between two polls: a connection that ends just then is an error to them."""

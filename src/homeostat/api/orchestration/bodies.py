@@ -12,7 +12,7 @@ from homeostat.api.services.tags import check_tags
 from homeostat.clouds.outbound import Outbound
 from homeostat.model.errors import Rejected
 from homeostat.templates import parse_environment, parse_template
-from homeostat.templates.merging import merged_environment
+from homeostat.templates.environment_merge import merged_environment
 from homeostat.templates.registry import check_registry
 
 STACK_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_.-]{0,254}")

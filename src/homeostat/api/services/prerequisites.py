@@ -17,7 +17,7 @@ from homeostat.identity.stack_users import TRANSPORTS
 from homeostat.model.errors import Rejected, Transient, invalid
 from homeostat.resources.base import ResourceType
 from homeostat.resources.constraints import RULES
-from homeostat.resources.named import KINDS, Mention, Path, mentions, of_parameter
+from homeostat.resources.custom_constraints import KINDS, Mention, Path, mentions, of_parameter
 from homeostat.resources.registry import kind_of
 from homeostat.templates import Compiled, Parameter
 

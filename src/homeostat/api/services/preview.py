@@ -27,8 +27,8 @@ from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.status import Action, DeletionPolicy, Status
 from homeostat.model.world import StackFacts, World
 from homeostat.planner.report.preview import Fate, ResourcePreview, ShardPreviewer
-from homeostat.resources.composed import Composed
-from homeostat.resources.families.deploymentgroups import SoftwareDeploymentGroup
+from homeostat.resources.composite import Composed
+from homeostat.resources.families.deployment_groups import SoftwareDeploymentGroup
 from homeostat.resources.nested import FACADE, FromTemplate, NestedStack, parameters_of
 from homeostat.resources.registry import kind_of, type_of
 from homeostat.resources.schema import UNKNOWN

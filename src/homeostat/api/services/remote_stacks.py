@@ -9,7 +9,7 @@ from homeostat.clouds.heat_api import KIND, OWN, REGION_KIND, VALIDATE
 from homeostat.clouds.port import Cloud, Operation
 from homeostat.desired.graphs import files_named
 from homeostat.model.errors import HomeostatError, Rejected, invalid
-from homeostat.resources.named import Path
+from homeostat.resources.custom_constraints import Path
 from homeostat.resources.schema import UNKNOWN
 from homeostat.templates.tree import holds
 

@@ -26,7 +26,7 @@ from homeostat.model.status import Action, Status, joined
 from homeostat.model.world import HEAL_SHARE, Resource, Spares
 from homeostat.notifications.sinks import Sinks
 from homeostat.observability import tracing
-from homeostat.resources.named import Path
+from homeostat.resources.custom_constraints import Path
 from homeostat.resources.schema import UNKNOWN
 from homeostat.store.database import Database
 from homeostat.store.stacks import cancellation, deletion, locks, revisions, stacks, views
@@ -38,9 +38,9 @@ from homeostat.templates import (
     parse_template,
 )
 from homeostat.templates.environments import as_said
-from homeostat.templates.hiding import HiddenValues
+from homeostat.templates.hidden_parameters import HiddenValues
 from homeostat.templates.registry import without_nulls
-from homeostat.templates.shared import SharedEnvironment
+from homeostat.templates.shared_environments import SharedEnvironment
 from homeostat.transfer import adoption
 
 CheckTypes = Callable[[Mapping[str, Path]], None]
@@ -195,7 +195,7 @@ class StackService:
     ) -> tuple[Compiled, Mapping[str, Nested]]:
         """Check a template without storing anything; parameters may lack values. Gives the stacks in it, too.
 
-        ignored — codes of errors that are none. Fails: like `compile`.
+        ignored — codes of errors that are none. Fails: like `compiler`.
         """
         compiled, needs = self._checked(identity, self._replacing(intent), intent, strict=False, ignored=ignored)
         return compiled, needs.nested

@@ -24,8 +24,8 @@ from homeostat.model.errors import Rejected, invalid
 from homeostat.planner.policies import healing_policy
 from homeostat.resources import groups
 from homeostat.resources.base import ResourceType
-from homeostat.resources.families.grouping import Membership, ResourceGroup
 from homeostat.resources.families.remote import RemoteStack
+from homeostat.resources.families.resource_groups import Membership, ResourceGroup
 from homeostat.resources.families.scaling import ScalingGroup
 from homeostat.resources.graph import Indexed
 from homeostat.resources.nested import FromTemplate, TemplateResource, facade_problem, parameters_of
@@ -42,8 +42,8 @@ from homeostat.templates import (
     evaluate,
     requires,
 )
-from homeostat.templates.hiding import HiddenValues
-from homeostat.templates.merging import parameter_types
+from homeostat.templates.environment_merge import parameter_types
+from homeostat.templates.hidden_parameters import HiddenValues
 from homeostat.templates.registry import is_template
 from homeostat.templates.tree import Allowance
 from homeostat.templates.weights import Unacceptable

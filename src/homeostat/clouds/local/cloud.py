@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Protocol
 
 from homeostat.clouds.local import (
-    balancing,
-    claiming,
-    floating,
+    flavors,
+    floating_ips,
     landlock,
+    load_balancers,
     networks,
-    offers,
     processes,
+    project_migration,
     servers,
     snapshots,
     storage,
@@ -24,7 +24,7 @@ from homeostat.clouds.local import (
 from homeostat.clouds.local.catalogue import Catalogue
 from homeostat.clouds.local.family import Family
 from homeostat.clouds.local.tree import Tree, TreeSnapshot, scan
-from homeostat.clouds.local.watching import Watcher
+from homeostat.clouds.local.watcher import Watcher
 from homeostat.clouds.port import Answer, Change, ChangeNotice, Creation, Operation
 from homeostat.model.errors import Terminal, Transient, Uncertain, ambiguous
 from homeostat.model.observed import Observation
@@ -41,20 +41,20 @@ FAMILIES: tuple[type[Family], ...] = (
     networks.RouterGateways,
     networks.SecurityGroups,
     networks.SecurityGroupRules,
-    offers.Flavors,
-    offers.ServerGroups,
+    flavors.Flavors,
+    flavors.ServerGroups,
     storage.Volumes,
     storage.VolumeAttachments,
     storage.Keypairs,
     snapshots.ServerSnapshots,
     snapshots.VolumeSnapshots,
-    floating.FloatingIps,
-    floating.FloatingIpAssociations,
-    balancing.LoadBalancers,
-    balancing.Listeners,
-    balancing.Pools,
-    balancing.PoolMembers,
-    balancing.HealthMonitors,
+    floating_ips.FloatingIps,
+    floating_ips.FloatingIpAssociations,
+    load_balancers.LoadBalancers,
+    load_balancers.Listeners,
+    load_balancers.Pools,
+    load_balancers.PoolMembers,
+    load_balancers.HealthMonitors,
 )
 
 
@@ -144,7 +144,7 @@ class LocalCloud:
             if self._ledger.agree(identity) != identity:
                 raise Transient(f"another process of this service has another local cloud than {self._tree.root}")
             networks.Networks(whole._tree).provide()
-            claiming.claim(whole._tree, sorted({*self.kinds, snapshots.KIND}), self._ledger.projects)
+            project_migration.claim(whole._tree, sorted({*self.kinds, snapshots.KIND}), self._ledger.projects)
             whole._tree.empty_trash()
             whole._met = True
 

@@ -23,7 +23,7 @@ MARK = "HOMEOSTAT_GUEST"
 DENIED = "HOMEOSTAT_DENIED"
 """See `guest.py`, which takes it out of the environment again."""
 GUEST = Path(__file__).with_name("guest.py")
-BALANCER = Path(__file__).with_name("balancer.py")
+FORWARDER = Path(__file__).with_name("forwarder.py")
 _FLOCK = "hhqqi"
 """struct flock: type, whence, start, length, pid."""
 _LAUNCH_S = 20.0

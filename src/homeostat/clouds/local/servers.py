@@ -21,14 +21,14 @@ from typing import Any
 from homeostat.clouds.local import networks, processes
 from homeostat.clouds.local.catalogue import Catalogue
 from homeostat.clouds.local.family import Facts, Family, Item, merged
-from homeostat.clouds.local.offers import join_group
-from homeostat.clouds.local.plugging import entries_of, free_token, kept_ports, own_port
+from homeostat.clouds.local.flavors import join_group
+from homeostat.clouds.local.server_ports import entries_of, free_token, kept_ports, own_port
 from homeostat.clouds.local.snapshots import Snapshots, complete_snapshot, snapshot_data
 from homeostat.clouds.local.storage import volume_data
 from homeostat.clouds.local.tree import ThingRecord, Tree, TreeSnapshot, remove_tree, write_whole
 from homeostat.clouds.port import Answer, Change, Creation, Operation
 from homeostat.model.errors import HomeostatError, Terminal, Transient
-from homeostat.resources.userdata import boot_of
+from homeostat.resources.user_data import boot_of
 
 _CHUNK = 64
 _BUILD_S = 10.0

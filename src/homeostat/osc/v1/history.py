@@ -7,10 +7,10 @@ from typing import Any
 from osc_lib.command.command import Command, Lister, ShowOne
 from osc_lib.exceptions import CommandError
 
-from homeostat.difference import difference, text_of
 from homeostat.osc.service import Wire, service_of, until
 from homeostat.osc.v1.arguments import add_stack, add_wait, teach
-from homeostat.osc.v1.converging import STACK, stack_at, stack_ended
+from homeostat.osc.v1.convergence import STACK, stack_at, stack_ended
+from homeostat.revision_diff import difference, text_of
 
 LISTED = ("Revision", "Since", "Action", "Newest", "Complete", "Empty")
 LIMIT = 100

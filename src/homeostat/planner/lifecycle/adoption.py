@@ -15,7 +15,7 @@ from homeostat.planner.lifecycle import adoption_data
 from homeostat.planner.lifecycle.external import Externals
 from homeostat.planner.lifecycle.names import token
 from homeostat.planner.scope import thing_of
-from homeostat.resources import own
+from homeostat.resources import builtin_kinds
 from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import is_outside, kind_of, type_of
 
@@ -39,7 +39,7 @@ class Takeovers(Externals):
             want = self._want(definition)
         except (Rejected, Terminal) as error:
             return self._failed_step(row, error, now, Action.ADOPT)
-        if kind_of(row.type) == NestedStack.kind or kind_of(row.type) in own.KINDS:
+        if kind_of(row.type) == NestedStack.kind or kind_of(row.type) in builtin_kinds.KINDS:
             row.token = row.token or token(row.key, self.world.next_stamp())
         elif is_outside(row.type):
             row.handle = want.kind.adopted_handle(what["id"], want.kind.complete(want.values))
@@ -59,7 +59,7 @@ class Takeovers(Externals):
         kind = kind_of(row.type)
         if kind in ("", NestedStack.kind):
             return Step(Verb.CREATE, row)
-        return Step(Verb.OPERATE, row, operation=ADOPT) if kind in own.KINDS else Step(Verb.OBSERVE, row)
+        return Step(Verb.OPERATE, row, operation=ADOPT) if kind in builtin_kinds.KINDS else Step(Verb.OBSERVE, row)
 
     def _tell_spec(self, step: Step) -> None:
         """What the acting part needs to know of it."""

@@ -14,9 +14,9 @@ from homeostat.planner.lifecycle.names import physical_name, token
 from homeostat.planner.retry import conditions
 from homeostat.planner.retry.backoff import delay_s
 from homeostat.planner.scope import LOCKED, NEVER_SEEN, thing_of
-from homeostat.resources import own
+from homeostat.resources import builtin_kinds
 from homeostat.resources.base import MaintenanceMethod
-from homeostat.resources.lost import unknown
+from homeostat.resources.missing import unknown
 from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import is_known, kind_of, type_of
 from homeostat.templates.registry import POST_DELETE, PRE_DELETE
@@ -74,12 +74,12 @@ class Departures(Intents):
         still to be taken over is not ours, whatever its stack does.
         """
         stack, kind = self.world.stack, kind_of(row.type)
-        mine = kind == NestedStack.kind or kind in own.KINDS - own.LISTED
+        mine = kind == NestedStack.kind or kind in builtin_kinds.KINDS - builtin_kinds.LISTED
         if adoption_data.of(row) is not None and (row.action == Action.INIT or not mine):
             return True
         if stack.spares is None or mine:
             return False
-        taken_over = row.action == Action.ADOPT if kind in own.LISTED else row.token == ""
+        taken_over = row.action == Action.ADOPT if kind in builtin_kinds.LISTED else row.token == ""
         return stack.abandoned or taken_over
 
     def _stop(self, row: Resource, hook: str, now: float) -> Step | Waiting | None:

@@ -12,7 +12,7 @@ from homeostat.model.errors import Rejected, Terminal, invalid
 from homeostat.model.observed import READY, Condition, Remedy, Verdict
 from homeostat.resources.base import Props, ResourceType, StatusWords, Thing, passed_on, settling
 from homeostat.resources.families.configs import ACTIONS, UNGROUPED
-from homeostat.resources.families.waiting import check_transport
+from homeostat.resources.families.wait_conditions import check_transport
 from homeostat.resources.graph import Graph, mentioned
 from homeostat.resources.schema import Attribute, Property, listing, mapping, one_of, text
 from homeostat.resources.signals import Transport

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from homeostat.model.observed import Remedy
-from homeostat.resources import comparison, userdata
+from homeostat.resources import comparison, user_data
 from homeostat.resources.base import MaintenanceMethod, Props, ResourceType, StatusWords, Thing, said, shortened
 from homeostat.resources.constraints import IP_ADDRESS, IP_OR_CIDR, MAC_ADDRESS
 from homeostat.resources.families.access import AGENT, check_config_transport
@@ -187,7 +187,7 @@ class Server(ServerType):
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         self._validate_devices(values, path)
-        if values.get("user_data_format") == userdata.SOFTWARE_CONFIG:
+        if values.get("user_data_format") == user_data.SOFTWARE_CONFIG:
             check_config_transport(values, path)
         networks = values.get("networks")
         items = networks if isinstance(networks, list) else []
@@ -240,10 +240,10 @@ class Server(ServerType):
         spec = super().spec(
             {k: v for k, v in values.items() if k not in _OWN}, shortened(physical_name, SERVER_NAME_MAX)
         )
-        form = values.get("user_data_format") or userdata.RAW
-        if form != userdata.RAW:
+        form = values.get("user_data_format") or user_data.RAW
+        if form != user_data.RAW:
             spec["user_data_format"] = form
-        if form == userdata.SOFTWARE_CONFIG:
+        if form == user_data.SOFTWARE_CONFIG:
             spec["software_config_transport"] = values["software_config_transport"]
         spec["metadata"] = {key: _metadata_text(value) for key, value in (values.get("metadata") or {}).items()}
         devices = _devices(values)

@@ -8,7 +8,7 @@ from homeostat.model.observed import Remedy
 from homeostat.resources.base import Props, ResourceType, StatusWords, Thing, passed_on
 from homeostat.resources.nested import FILES
 from homeostat.resources.schema import UNKNOWN, Attribute, Kind, boolean, integer, mapping, text
-from homeostat.templates.parse import parse_template
+from homeostat.templates.parser import parse_template
 
 NOT_OF_A_TEMPLATE = {
     "credential_secret_id": "the service speaks to a region with the login that its operator gave",

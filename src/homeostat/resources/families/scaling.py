@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from homeostat.model.errors import Rejected, invalid
 from homeostat.resources.base import Props, ResourceType, Thing
-from homeostat.resources.families.grouping import Launched, Membership
+from homeostat.resources.families.resource_groups import Launched, Membership
 from homeostat.resources.nested import POLICY, of_member
 from homeostat.resources.rules import exactly_one, given, require
 from homeostat.resources.schema import (

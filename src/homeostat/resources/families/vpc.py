@@ -6,7 +6,7 @@ There are no routes of one's own, so gateways and route tables stand for nothing
 from typing import Any
 
 from homeostat.resources.base import Props, ResourceType, Thing
-from homeostat.resources.composed import ID, Composed, part, ref
+from homeostat.resources.composite import ID, Composed, part, ref
 from homeostat.resources.families.ec2 import tags
 from homeostat.resources.families.neutron import NetworkingType, link
 from homeostat.resources.rules import given, missing

@@ -1,7 +1,9 @@
 """Intrinsic functions: their nodes, and which version of the language has which.
 
-`references` what lies outside · `texts` · `collections` lists and maps · `querying` YAQL · `logic` conditions · `cfn`
-what only CFN templates have. Adding a function is a class and a line in its table.
+- `references`: parameters, files and other resources; `strings`; `collections`: lists and maps; `yaql`
+- `logic`: conditions; `cfn`: what only CFN templates have
+
+To add a function, write a class and a line in its table.
 """
 
 from collections.abc import Mapping
@@ -9,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from homeostat.model.errors import Rejected
-from homeostat.templates.functions import cfn, collections, logic, querying, references, texts
+from homeostat.templates.functions import cfn, collections, logic, references, strings, yaql
 from homeostat.templates.tree import Function, Path
 
 NEVER = ""
@@ -48,7 +50,7 @@ class Refusal:
 _OLDEST: Mapping[str, type[Function]] = {
     "Ref": cfn.Ref,
     "Fn::GetAZs": cfn.GetZones,
-    "Fn::Join": texts.ListJoin,
+    "Fn::Join": strings.ListJoin,
     "Fn::Split": cfn.Split,
     "Fn::Replace": cfn.Replace,
     "Fn::Base64": cfn.Base64,
@@ -64,19 +66,19 @@ HOT = (
     Entry("get_attr", references.GetAttrOrAll, since="2015-10-15"),
     Entry("get_file", references.GetFile),
     Entry("resource_facade", references.ResourceFacade),
-    Entry("list_join", texts.ListJoin, until="2015-10-15"),
-    Entry("list_join", texts.ListJoinMany, since="2015-10-15"),
-    Entry("str_replace", texts.StrReplace, until="2015-10-15"),
-    Entry("str_replace", texts.StrReplaceJson, since="2015-10-15"),
-    Entry("digest", texts.Digest, since="2015-04-30"),
+    Entry("list_join", strings.ListJoin, until="2015-10-15"),
+    Entry("list_join", strings.ListJoinMany, since="2015-10-15"),
+    Entry("str_replace", strings.StrReplace, until="2015-10-15"),
+    Entry("str_replace", strings.StrReplaceJson, since="2015-10-15"),
+    Entry("digest", strings.Digest, since="2015-04-30"),
     Entry("repeat", collections.Repeat, since="2015-04-30", until="2016-10-14"),
     Entry("repeat", collections.RepeatMaps, since="2016-10-14", until="2017-09-01"),
     Entry("repeat", collections.RepeatZip, since="2017-09-01"),
-    Entry("str_split", texts.StrSplit, since="2015-10-15"),
+    Entry("str_split", strings.StrSplit, since="2015-10-15"),
     Entry("map_merge", collections.MapMerge, since="2016-04-08"),
     Entry("map_replace", collections.MapReplace, since="2016-10-14"),
-    Entry("yaql", querying.Yaql, since="2016-10-14", until="2017-09-01"),
-    Entry("yaql", querying.Yaql, since="2017-09-01", condition=True),
+    Entry("yaql", yaql.Yaql, since="2016-10-14", until="2017-09-01"),
+    Entry("yaql", yaql.Yaql, since="2017-09-01", condition=True),
     Entry("if", logic.If, since="2016-10-14", until="2021-04-16"),
     Entry("if", logic.IfOrOmit, since="2021-04-16"),
     Entry("equals", logic.Equals, since="2016-10-14", ordinary=False, condition=True),
@@ -84,9 +86,9 @@ HOT = (
     Entry("and", logic.And, since="2016-10-14", ordinary=False, condition=True),
     Entry("or", logic.Or, since="2016-10-14", ordinary=False, condition=True),
     Entry("filter", collections.Filter, since="2017-02-24"),
-    Entry("str_replace_strict", texts.StrReplaceStrict, since="2017-02-24"),
-    Entry("str_replace_vstrict", texts.StrReplaceVeryStrict, since="2017-09-01"),
-    Entry("make_url", texts.MakeUrl, since="2017-09-01"),
+    Entry("str_replace_strict", strings.StrReplaceStrict, since="2017-02-24"),
+    Entry("str_replace_vstrict", strings.StrReplaceVeryStrict, since="2017-09-01"),
+    Entry("make_url", strings.MakeUrl, since="2017-09-01"),
     Entry("list_concat", collections.ListConcat, since="2017-09-01"),
     Entry("list_concat_unique", collections.ListConcatUnique, since="2017-09-01"),
     Entry("contains", collections.Contains, since="2017-09-01", condition=True),

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 from homeostat.templates.functions.logic import Combination
 from homeostat.templates.functions.references import GetAttr, ResourceFacade, reference_incorrect, reference_node
-from homeostat.templates.functions.texts import StrReplace, checked_items, shown
-from homeostat.templates.parse import parse_json
+from homeostat.templates.functions.strings import StrReplace, checked_items, shown
+from homeostat.templates.parser import parse_json
 from homeostat.templates.tree import UNKNOWN, Function, Scope
 
 ZONES = ("nova",)

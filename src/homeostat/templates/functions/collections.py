@@ -5,7 +5,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from homeostat.templates.functions.texts import TEXT_MAX, checked_items, checked_size, json_text, shown
+from homeostat.templates.functions.strings import TEXT_MAX, checked_items, checked_size, json_text, shown
 from homeostat.templates.tree import DynamicMap, Function, is_dynamic
 from homeostat.templates.weights import weight
 

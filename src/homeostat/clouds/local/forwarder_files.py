@@ -1,4 +1,4 @@
-"""The record side of `balancer.py`: what it is told to do, whether it lives, what it tells.
+"""The record side of `forwarder.py`: what it is told to do, whether it lives, what it tells.
 
 Configuration, as in config.json of the thing's directory:
     listeners   [{id, address, port, protocol, pool: id or None, connection_limit, allowed_cidrs}]
@@ -26,7 +26,7 @@ def ensure(directory: str, configuration: Mapping[str, Any]) -> None:
     if processes.life(directory) is None:
         processes.end([directory])
         write_whole(f"{directory}/{STATE}", "{}")
-        processes.launch(directory, {}, processes.BALANCER)
+        processes.launch(directory, {}, processes.FORWARDER)
 
 
 def state(directory: str) -> dict[str, Any]:

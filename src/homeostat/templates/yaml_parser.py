@@ -1,4 +1,4 @@
-"""YAML text -> plain data, from parser events. Used by `parse` alone.
+"""YAML text -> plain data, from parser events. Used by `parser` alone.
 
 The library's own composer recurses without a limit in C code: a line of 200,000 dashes would end the process.
 Also tighter than YAML: keys are text as written, tags beyond the JSON types are refused, timestamps stay text,

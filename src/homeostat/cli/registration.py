@@ -7,7 +7,7 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
-from homeostat.cli.problems import OK, Problem, Usage
+from homeostat.cli.errors import OK, Problem, Usage
 
 SECRET_BYTES = 24
 
@@ -16,7 +16,7 @@ def register(arguments: Namespace) -> int:
     """Fails: Problem saying what Keystone does not allow, or what is there already and does not fit."""
     from keystoneauth1.exceptions import ClientException
 
-    from homeostat.clouds.identity import registering
+    from homeostat.clouds.identity import registration
 
     url = arguments.public_url.rstrip("/").removesuffix("/v1")
     if arguments.keystone_config is None or not url.startswith(("http://", "https://")):
@@ -26,23 +26,23 @@ def register(arguments: Namespace) -> int:
     path: Path = arguments.keystone_config
     try:
         password, domain_password = _passwords(path)
-        admin = registering.administrator(os.environ)
-        wanted = registering.Wanted(
+        admin = registration.administrator(os.environ)
+        wanted = registration.Wanted(
             public_url=url,
             auth_url=str(admin.get_endpoint()).rstrip("/"),
             password=password or secrets.token_urlsafe(SECRET_BYTES),
             domain_password=domain_password or secrets.token_urlsafe(SECRET_BYTES),
-            region=arguments.region_name or registering.only_region(admin),
+            region=arguments.region_name or registration.only_region(admin),
             service_user=arguments.service_user,
             domain=arguments.domain,
             domain_admin=arguments.domain_admin,
             is_new=not password,
         )
-        made = list(registering.register(admin, wanted))
+        made = list(registration.register(admin, wanted))
         if not password:
-            _write(path, registering.file_of(wanted))
+            _write(path, registration.file_of(wanted))
             made.append(f"file {path}")
-    except (ClientException, registering.Impossible, OSError, configparser.Error) as error:
+    except (ClientException, registration.Impossible, OSError, configparser.Error) as error:
         raise Problem(f"Keystone does not know the service yet: {error}") from error
     sys.stdout.write("".join(f"made {each}\n" for each in made) or "all was there\n")
     return OK

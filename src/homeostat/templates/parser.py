@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from homeostat.model.errors import Rejected
-from homeostat.templates.yamltext import DEPTH_MAX, NODES_MAX, parse_yaml
+from homeostat.templates.yaml_parser import DEPTH_MAX, NODES_MAX, parse_yaml
 
 SIZE_MAX = 524_288
 """Characters of a template text (`max_template_size`)."""

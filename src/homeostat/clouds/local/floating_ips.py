@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from homeostat.clouds.local import forwarding, networks, processes
+from homeostat.clouds.local import forwarder_files, networks, processes
 from homeostat.clouds.local.addresses import choose, reached_as
 from homeostat.clouds.local.family import Facts, Family, Refers
 from homeostat.clouds.local.tree import ThingRecord, TreeSnapshot
@@ -51,7 +51,7 @@ class FloatingIps(Family):
         _, fixed = _associated(look, record)
         if fixed:
             mirror = {"from": record.facts["floating_ip_address"], "to": fixed}
-            forwarding.ensure(directory, {"listeners": [], "pools": {}, "mirror": mirror})
+            forwarder_files.ensure(directory, {"listeners": [], "pools": {}, "mirror": mirror})
         elif processes.life(directory):
             processes.end([directory])
 

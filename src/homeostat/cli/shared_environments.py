@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from homeostat.model.errors import Rejected
 from homeostat.templates.registry import is_template
-from homeostat.templates.shared import SharedEnvironment, shared_of_texts
+from homeostat.templates.shared_environments import SharedEnvironment, shared_of_texts
 
 
 def read_shared(paths: Iterable[Path]) -> SharedEnvironment:

@@ -16,9 +16,9 @@ from homeostat.templates.definitions import (
 )
 from homeostat.templates.environments import shown_sinks
 from homeostat.templates.functions import condition_functions, ordinary_functions
-from homeostat.templates.hiding import HiddenValues
+from homeostat.templates.hidden_parameters import HiddenValues
 from homeostat.templates.parameters import HIDDEN, GivenParameters, Parameter, resolve
-from homeostat.templates.parse import parse_environment, parse_template
+from homeostat.templates.parser import parse_environment, parse_template
 from homeostat.templates.registry import RESOURCES
 from homeostat.templates.snippets import Conditions, OutputReader, Reader
 from homeostat.templates.tree import UNKNOWN, Allowance, Context

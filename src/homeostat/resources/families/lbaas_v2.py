@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 from homeostat.resources.base import Props, ResourceType, Thing
-from homeostat.resources.families import layer7, octavia
-from homeostat.resources.families.layer7 import POLICY, RULE
+from homeostat.resources.families import layer7_policies, octavia
+from homeostat.resources.families.layer7_policies import POLICY, RULE
 from homeostat.resources.rules import require
 from homeostat.resources.schema import Attribute, Property, Schema, custom, one_of, text
 from homeostat.resources.support import Support, deprecated, hidden
@@ -113,7 +113,7 @@ class HealthMonitor(octavia.HealthMonitor):
         return {name: value for name, value in seen.items() if by_http or name not in octavia.BY_HTTP}
 
 
-class L7Policy(layer7.L7Policy):
+class L7Policy(layer7_policies.L7Policy):
     name = "OS::Neutron::LBaaS::L7Policy"
     support = retired("L7Policy")
     properties = _old(
@@ -123,7 +123,7 @@ class L7Policy(layer7.L7Policy):
     )
 
 
-class L7Rule(layer7.L7Rule):
+class L7Rule(layer7_policies.L7Rule):
     name = "OS::Neutron::LBaaS::L7Rule"
     support = retired("L7Rule")
     properties = _old(RULE, l7policy=replace(RULE["l7policy"], constraints=()))

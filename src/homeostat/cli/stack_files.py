@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from homeostat.cli.problems import Problem, Usage
+from homeostat.cli.errors import Problem, Usage
 from homeostat.model.errors import Rejected
 from homeostat.templates import parse_environment, parse_template
 

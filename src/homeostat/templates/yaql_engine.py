@@ -17,9 +17,9 @@ import yaql
 from yaql.language import contexts, exceptions, expressions, specs, utils
 
 from homeostat.templates import tree
-from homeostat.templates.queryfunctions import FUNCTIONS, MEMORY_MAX
 from homeostat.templates.weights import Unacceptable
-from homeostat.templates.yamltext import DEPTH_MAX
+from homeostat.templates.yaml_parser import DEPTH_MAX
+from homeostat.templates.yaql_functions import FUNCTIONS, MEMORY_MAX
 
 ITERATORS_MAX = 200
 """Items that are walked through (`limit_iterators`)."""

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from homeostat.cli.problems import Problem
+from homeostat.cli.errors import Problem
 
 LOG = logging.getLogger(__name__)
 _PATIENCE_S = 0.3

@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 from rich.text import Text
 
-from homeostat.cli import picture
+from homeostat.cli import pictures
 from homeostat.cli.client import Client, Wire
 from homeostat.cli.commands import connect, console, ended, followed
-from homeostat.cli.following import ASK_S, write_json
-from homeostat.cli.problems import FAILED, OK, Problem, Usage
+from homeostat.cli.errors import FAILED, OK, Problem, Usage
+from homeostat.cli.follow import ASK_S, write_json
 
 LOOK_PATIENCE_S = 120.0
 """How long a look may take: the observers may be busy, or the cloud may not answer."""
@@ -33,7 +33,7 @@ def observe(arguments: Namespace) -> int:
     differing = [each for each in resources if _differs(each)]
     console().print(_counted(len(resources), len(differing)))
     if differing:
-        console().print(picture.table(("resource", "property", "should be", "is", "since"), _drift(differing)))
+        console().print(pictures.table(("resource", "property", "should be", "is", "since"), _drift(differing)))
     return OK
 
 
@@ -50,7 +50,7 @@ def converge(arguments: Namespace) -> int:
     if arguments.json:
         write_json({"resource": resource})
     else:
-        status = picture.status_text(resource["resource_status"])
+        status = pictures.status_text(resource["resource_status"])
         console().print(
             Text.assemble((arguments.resource, "bold"), " is ", status, f": {resource['resource_status_reason']}")
         )
@@ -107,7 +107,7 @@ def convergence(arguments: Namespace) -> int:
         [name, _enabled(each), _interval(each), each.get("healing") or "as the stack"]
         for name, each in state["resources"].items()
     ]
-    out.print(picture.table(("resource", "brought back by itself", "looked at", "healing"), rows))
+    out.print(pictures.table(("resource", "brought back by itself", "looked at", "healing"), rows))
     if state.get("healing_share") is not None:
         out.print(f"at most {state['healing_share']:.0%} of its things are healed at a time", style="dim")
     out.print(f"all of it was looked at {state['looked_at'] or 'never'}", style="dim")

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from homeostat.cli import picture
+from homeostat.cli import pictures
 from homeostat.cli.commands import console
-from homeostat.cli.following import write_json
-from homeostat.cli.problems import FAILED, OK, Problem, Usage
+from homeostat.cli.errors import FAILED, OK, Problem, Usage
+from homeostat.cli.follow import write_json
 from homeostat.cli.settings import NO_KEYS
-from homeostat.cli.state import State
+from homeostat.cli.state_directory import State
 from homeostat.model.errors import Transient
 from homeostat.store.database import Database
 from homeostat.store.encryption import key_rotation, keyfile
@@ -127,7 +127,7 @@ def status(db: Database, path: Path, *, as_json: bool) -> int:
         write_json({"file": str(path), "keys": list(ids), "sealing": db.keys.newest, "cells": cells, "lost": lost})
     else:
         rows = [[each, str(cells.get(each, 0)), _role(each, db)] for each in [*ids, *lost, key_rotation.PLAIN]]
-        console().print(picture.table(("key", "cells", ""), rows))
+        console().print(pictures.table(("key", "cells", ""), rows))
     return FAILED if lost else OK
 
 

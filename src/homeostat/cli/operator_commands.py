@@ -7,11 +7,11 @@ from pathlib import Path
 from rich.text import Text
 from sqlalchemy.exc import SQLAlchemyError
 
-from homeostat.cli import picture
+from homeostat.cli import pictures
 from homeostat.cli.commands import console
 from homeostat.cli.doctor import Check, Level, examine
-from homeostat.cli.following import write_json
-from homeostat.cli.problems import FAILED, OK, Problem
+from homeostat.cli.errors import FAILED, OK, Problem
+from homeostat.cli.follow import write_json
 from homeostat.model.errors import Transient
 from homeostat.resources.registry import listed, register
 from homeostat.store.database import Database
@@ -47,7 +47,7 @@ def types(name_regex: str, *, as_json: bool) -> int:
     if as_json:
         write_json([{"resource_type": name, "origin": origin, "support_status": word} for name, origin, word in rows])
     else:
-        console().print(picture.table(("resource type", "from", "support"), [list(row) for row in rows]))
+        console().print(pictures.table(("resource type", "from", "support"), [list(row) for row in rows]))
     return OK
 
 
@@ -65,7 +65,7 @@ def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]], as_json: bool
     if as_json:
         write_json([dict(zip(head, row, strict=True)) for row in rows])
     else:
-        console().print(picture.table(head, [list(row) for row in rows]))
+        console().print(pictures.table(head, [list(row) for row in rows]))
     return OK
 
 
@@ -114,7 +114,7 @@ def purge(db: Database, rules: Rules, *, dry_run: bool, as_json: bool) -> int:
         write_json({"dry_run": dry_run, "removed": asdict(removed)})
     else:
         rows = [[name, str(count)] for name, count in asdict(removed).items()]
-        console().print(picture.table(("would be removed" if dry_run else "removed", "rows"), rows))
+        console().print(pictures.table(("would be removed" if dry_run else "removed", "rows"), rows))
     return OK
 
 

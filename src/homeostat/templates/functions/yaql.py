@@ -30,6 +30,6 @@ class Yaql(Function):
     @staticmethod
     def _queries() -> Any:
         # Most templates have no use for the library, which takes a while to load.
-        from homeostat.templates import queries
+        from homeostat.templates import yaql_engine
 
-        return queries
+        return yaql_engine

@@ -1,6 +1,6 @@
 """Retired types of load balancing, version 1 of the old service, and the balancer of AWS, on the things of today's.
 
-What was one thing there is several here, so they are nested stacks (see `resources.composed`).
+What was one thing there is several here, so they are nested stacks (see `resources.composite`).
 """
 
 import json
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from homeostat.resources.base import Props, ResourceType, Thing
-from homeostat.resources.composed import ID, Composed, part, ref
+from homeostat.resources.composite import ID, Composed, part, ref
 from homeostat.resources.constraints import IP_ADDRESS
 from homeostat.resources.families import octavia
 from homeostat.resources.families.neutron import link

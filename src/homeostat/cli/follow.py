@@ -12,8 +12,8 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 
 from homeostat.cli.client import Client, Wire
-from homeostat.cli.picture import Durations, StackPicture, event_line
-from homeostat.cli.problems import Unreachable
+from homeostat.cli.errors import Unreachable
+from homeostat.cli.pictures import Durations, StackPicture, event_line
 from homeostat.cli.views import Snapshot
 
 ASK_S = 0.2

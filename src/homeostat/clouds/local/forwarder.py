@@ -1,6 +1,6 @@
-"""Forwards TCP for one load balancer or floating address: `guest.py DIRECTORY balancer.py`, run by itself.
+"""Forwards TCP for one load balancer or floating address: `guest.py DIRECTORY forwarder.py`, run by itself.
 
-Reads DIRECTORY/config.json whenever it changes (written by `forwarding.py`, which describes it) and tells in
+Reads DIRECTORY/config.json whenever it changes (written by `forwarder_files.py`, which describes it) and tells in
 DIRECTORY/state.json which listeners cannot be bound, and why, and which members are well.
 """
 

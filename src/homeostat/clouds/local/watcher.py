@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
-from homeostat.clouds.local import forwarding, processes
+from homeostat.clouds.local import forwarder_files, processes
 from homeostat.clouds.local.tree import RACY_S, THING, Tree
 from homeostat.clouds.port import ChangeNotice
 from homeostat.model.errors import Transient
@@ -118,21 +118,21 @@ class Watcher:
         directory = _signature(path)
         if not directory:
             raise Transient(f"{path} is away")
-        told = {name: _signature(f"{path}/{name}/{forwarding.STATE}") for name in known.told}
+        told = {name: _signature(f"{path}/{name}/{forwarder_files.STATE}") for name in known.told}
         if not whole and directory == known.directory and told == known.told:
             return known
         self.listed += 1
         names = self._tree.names(kind)
         things = {name: _signature(f"{path}/{name}/{THING}") for name in names}
         if kind in FORWARDING:
-            told = {name: _signature(f"{path}/{name}/{forwarding.STATE}") for name in names}
+            told = {name: _signature(f"{path}/{name}/{forwarder_files.STATE}") for name in names}
         is_racy = time.time_ns() - directory[1] < RACY_S * 1e9
         return Known(() if is_racy else directory, {name: each for name, each in things.items() if each}, told)
 
     def _told_of(self, sighting: ChangeNotice) -> Iterator[ChangeNotice]:
         """What a load balancer's process tells of: its state stands beside it, not beside its parts."""
         if sighting.kind == "load_balancer":
-            told = forwarding.state(self._tree.directory(sighting.kind, sighting.handle))
+            told = forwarder_files.state(self._tree.directory(sighting.kind, sighting.handle))
             yield from (ChangeNotice("listener", id) for id in told.get("listeners", ()))
             yield from (ChangeNotice("pool_member", id) for id in told.get("members", ()))
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from homeostat.model.errors import Rejected
 from homeostat.templates.parameters import TYPES
-from homeostat.templates.parse import parse_environment, parse_template
+from homeostat.templates.parser import parse_environment, parse_template
 
 MERGED = ("parameters", "parameter_defaults")
 STRATEGIES = ("overwrite", "merge", "deep_merge")

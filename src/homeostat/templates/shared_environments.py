@@ -9,7 +9,7 @@ from typing import Any
 
 from homeostat.model.errors import Rejected
 from homeostat.templates.environments import SHARED
-from homeostat.templates.parse import parse_environment
+from homeostat.templates.parser import parse_environment
 from homeostat.templates.registry import check_registry, without_nulls
 
 SECTIONS = ("resource_registry", "parameter_defaults")

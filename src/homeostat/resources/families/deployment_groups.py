@@ -12,8 +12,8 @@ from homeostat.resources.families.deployments import (
     SoftwareDeployment,
     StructuredDeployment,
 )
-from homeostat.resources.families.grouping import Membership
-from homeostat.resources.families.waiting import check_transport
+from homeostat.resources.families.resource_groups import Membership
+from homeostat.resources.families.wait_conditions import check_transport
 from homeostat.resources.graph import Graph
 from homeostat.resources.nested import POLICY
 from homeostat.resources.schema import Attribute, Kind, Property, between, integer, mapping, number

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from homeostat.clouds.local import forwarding, networks, processes
+from homeostat.clouds.local import forwarder_files, networks, processes
 from homeostat.clouds.local.family import Facts, Family, Refers
 from homeostat.clouds.local.tree import ThingRecord, TreeSnapshot
 from homeostat.clouds.port import Creation, Operation
@@ -22,12 +22,12 @@ class _Balanced(Family):
         for id in {record.facts["loadbalancer_id"]: None for record in records}:
             balancer = look.get("load_balancer", id)
             if balancer is not None:
-                forwarding.ensure(self.tree.directory("load_balancer", id), configuration(look, balancer))
+                forwarder_files.ensure(self.tree.directory("load_balancer", id), configuration(look, balancer))
 
     def told(self, record: ThingRecord) -> dict[str, Any] | None:
         """What the process tells of itself; None when it does not live."""
         directory = self.tree.directory("load_balancer", record.facts["loadbalancer_id"])
-        return forwarding.state(directory) if processes.life(directory) else None
+        return forwarder_files.state(directory) if processes.life(directory) else None
 
 
 class LoadBalancers(_Balanced):
@@ -203,7 +203,7 @@ def _served(record: ThingRecord) -> bool:
 
 
 def configuration(look: TreeSnapshot, balancer: ThingRecord) -> dict[str, Any]:
-    """What the process of a load balancer is told, see `forwarding.py`."""
+    """What the process of a load balancer is told, see `forwarder_files.py`."""
     listeners = look.referring("listener", "loadbalancer_id", balancer.id) if _served(balancer) else []
     pools = look.referring("pool", "loadbalancer_id", balancer.id)
     fronted = {pool.facts["listener_id"]: pool.id for pool in pools if pool.facts["listener_id"]}
