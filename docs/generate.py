@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from docs.type_pages import row  # noqa: E402
 
-from docs import access_page, functions, policy_page, type_pages  # noqa: E402 - found from wherever this program is started
+from docs import access_page, functions, policy_page, requirements_page, type_pages  # noqa: E402 - found from wherever this program is started
 from homeostat.api.access import policy_text  # noqa: E402 - the same
 from homeostat.cli.arguments import parser  # noqa: E402 - its defaults come from the environment
 
@@ -109,6 +109,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "commands.md": commands_page,
     "configuration.md": configuration_page,
     "access.md": lambda: GENERATED + access_page.page(),
+    "../explanation/requirements.md": lambda: GENERATED + requirements_page.page(),
     "policy.md": lambda: GENERATED + policy_page.page(),
     "policy.yaml": policy_text.sample,
     "resource-types.md": lambda: GENERATED + type_pages.index_page(),

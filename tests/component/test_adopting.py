@@ -85,6 +85,7 @@ def test_what_is_there_is_taken_over_and_not_touched() -> None:
     assert service.cloud.things() == before
 
 
+@pytest.mark.shows("CV16")
 def test_it_is_a_stack_like_any_other_from_then_on() -> None:
     service = Service()
     disk = there(service, "volume", size=1)

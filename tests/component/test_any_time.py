@@ -12,6 +12,7 @@ SLOW = Weather(build_s=3.0, delete_s=3.0)
 
 
 @pytest.mark.parametrize("after_s", [0.0, 1.0, 2.5])
+@pytest.mark.shows("CV2")
 def test_an_update_while_a_delete_runs_wins(after_s: float) -> None:
     service = Service(SLOW)
     stack_id = service.create({"disk": volume(), "srv": {**server(), "depends_on": "disk"}})
@@ -26,6 +27,7 @@ def test_an_update_while_a_delete_runs_wins(after_s: float) -> None:
     assert len(service.cloud.things()) == 2
 
 
+@pytest.mark.shows("CV2")
 def test_a_delete_after_an_update_after_a_delete_wins() -> None:
     service = Service(SLOW)
     stack_id = service.create({"srv": server()})
@@ -53,6 +55,7 @@ def test_a_failed_delete_is_left_by_an_update() -> None:
 
 @pytest.mark.parametrize("patch", [False, True], ids=["PUT", "PATCH"])
 @pytest.mark.parametrize("timed_out", [False, True], ids=["hanging", "timed out"])
+@pytest.mark.shows("CV14")
 def test_a_hanging_delete_goes_on_under_another_deletion_policy(patch: bool, timed_out: bool) -> None:
     """CV14: the undeletable thing stays, and the stack is gone at once."""
     service = Service(Weather(delete_s=1e9))

@@ -30,6 +30,7 @@ def started(*, weather: Weather | None = None) -> tuple[Service, str, str]:
 # -- switches ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("CV8")
 def test_with_convergence_off_what_dies_is_left_and_known() -> None:
     service, stack_id, handle = started()
     asks(service).switch(stack_id, OFF)
@@ -43,6 +44,7 @@ def test_with_convergence_off_what_dies_is_left_and_known() -> None:
     assert seen[srv.key].observation.presence == "absent"
 
 
+@pytest.mark.shows("CV8")
 def test_switched_on_again_it_is_healed() -> None:
     service, stack_id, handle = started()
     asks(service).switch(stack_id, OFF)
@@ -68,6 +70,7 @@ def test_what_comes_back_by_itself_is_not_left_alone_any_more() -> None:
     assert service.servers() == [handle]
 
 
+@pytest.mark.shows("CV8")
 def test_one_resource_may_differ_from_its_stack() -> None:
     service = Service()
     stack_id = service.create({"a": server(name="a"), "b": server(name="b")})
@@ -135,6 +138,7 @@ def test_an_interval_of_0_means_no_looks_but_those_asked_for() -> None:
 # -- observe -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("CV9")
 def test_observe_looks_at_once_and_says_when() -> None:
     service, stack_id, handle = started()
     service.live(5.0)
@@ -177,6 +181,7 @@ def test_an_outage_makes_things_unknown_and_nothing_is_recreated() -> None:
 # -- converge ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("CV9")
 def test_converge_looks_and_heals_although_it_is_switched_off() -> None:
     service, stack_id, handle = started()
     asks(service).switch(stack_id, OFF)
@@ -229,6 +234,7 @@ def test_converge_reaches_the_members_of_a_group() -> None:
     assert len(service.servers()) == 2
 
 
+@pytest.mark.shows("CV9")
 def test_converge_one_resource_leaves_the_others_alone() -> None:
     service = Service()
     stack_id = service.create({"a": server(name="a"), "b": server(name="b")})

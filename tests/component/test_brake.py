@@ -53,6 +53,7 @@ def healed_at_most(service: Service, seconds: float, members: list[str]) -> int:
     return most
 
 
+@pytest.mark.shows("HP12")
 def test_of_six_lost_members_two_are_healed_at_a_time() -> None:
     service = Service(SLOW)
     _, child, members = six(service)
@@ -145,6 +146,7 @@ def test_a_stack_says_how_much_of_it_is_healed_at_a_time() -> None:
     assert healed_at_most(service, 100, members) == 6
 
 
+@pytest.mark.shows("HP12")
 def test_when_everything_of_a_kind_is_gone_the_look_is_doubted() -> None:
     service = Service()
     stack_id = service.create({f"disk{number}": volume() for number in range(5)})
@@ -235,6 +237,7 @@ def asking(service: Service, **resources: Any) -> str:
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["the stack", "the resource"])
+@pytest.mark.shows("CV13")
 def test_what_is_gone_and_may_not_be_replaced_asks_for_help(whole: bool) -> None:
     service = Service()
     stack_id = asking(service, disk=volume(), t=double())

@@ -29,6 +29,7 @@ def flavors(service: Service) -> dict[str, str]:
     [(Weather(), 0.1), (Weather(build_s=30.0), 10.0)],
     ids=["before it is looked for again", "while another one is made in its place"],
 )
+@pytest.mark.shows("CV10")
 def test_what_was_not_found_when_it_was_to_be_changed_is_changed_when_it_is_seen_again(
     weather: Weather, hidden_s: float
 ) -> None:

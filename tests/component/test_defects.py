@@ -79,6 +79,7 @@ def test_slow_batches_one_after_the_other_come_to_an_end(monkeypatch: pytest.Mon
     assert service.state(stack_id) == "UPDATE_COMPLETE"
 
 
+@pytest.mark.shows("CV10")
 def test_a_superseded_pass_tells_of_all_it_has_made_since_its_last_transaction() -> None:
     """a was made by the last batch; b comes with the next, whose transaction is refused."""
     service = Service()

@@ -70,6 +70,7 @@ def check_well(service: Service, stack_id: str) -> None:
 
 
 @pytest.mark.parametrize("lost", [each for size in (2, 3) for each in permutations(WITH_DATA, size)], ids="-".join)
+@pytest.mark.shows("CV13")
 def test_whatever_depends_on_what_was_lost_with_it_comes_back(lost: tuple[str, ...]) -> None:
     """An attachment that is made against a volume which is known to be gone only later fails, and is tried again."""
     service = strict()

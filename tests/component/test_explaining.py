@@ -67,6 +67,7 @@ def rows_of(service: Service) -> list[Any]:
 # -- trouble of every kind -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("CV19")
 def test_what_is_being_built_and_what_requires_it() -> None:
     service = Service(SLOW)
     stack_id = service.create({"a": server(), "b": {**server(), "depends_on": "a"}})
@@ -146,6 +147,7 @@ def test_at_rest_and_not_seen_for_long() -> None:
     assert whys(service, stack_id) == {}
 
 
+@pytest.mark.shows("CV12")
 def test_leftovers_wait_too() -> None:
     service = Service(SLOW)
     stack_id = service.create({"a": server()})

@@ -37,6 +37,7 @@ def test_create(weather: Weather) -> None:
     ]
 
 
+@pytest.mark.shows("CV4", "CV6")
 def test_a_dependant_begins_only_when_what_it_requires_is_seen_ready() -> None:
     service = Service(SLOW)
     stack_id = service.create(two())
@@ -96,6 +97,7 @@ def test_what_an_update_leaves_out_is_removed(weather: Weather) -> None:
 
 
 @WEATHERS
+@pytest.mark.shows("CV4")
 def test_delete_runs_in_reverse_and_leaves_nothing(weather: Weather) -> None:
     service = Service(weather)
     stack_id = service.create(two())
@@ -126,6 +128,7 @@ def test_a_delete_in_the_middle_of_a_creation_wins() -> None:
     assert service.cloud.things() == {}
 
 
+@pytest.mark.shows("CV12")
 def test_a_retained_thing_stays_in_the_cloud() -> None:
     service = Service()
     stack_id = service.create({"disk": {**volume(), "deletion_policy": "Retain"}})
@@ -148,6 +151,7 @@ def test_a_failure_names_the_resource_and_the_reason() -> None:
     assert service.stack(stack_id).reason == reason
 
 
+@pytest.mark.shows("CV10")
 def test_a_failed_stack_is_mended_by_an_update() -> None:
     service = Service(Weather(quota=1))
     stack_id = service.create({"a": server(), "b": {**server(), "depends_on": "a"}})
@@ -168,6 +172,7 @@ def test_rollback_of_a_creation_leaves_an_empty_stack() -> None:
     assert service.rows(stack_id) == []
 
 
+@pytest.mark.shows("CV11")
 def test_rollback_of_an_update_goes_back_to_what_was_complete() -> None:
     service = Service()
     stack_id = service.create({"a": server(), "t": {**double(), "depends_on": "a"}}, disable_rollback=False)
@@ -181,6 +186,7 @@ def test_rollback_of_an_update_goes_back_to_what_was_complete() -> None:
     assert service.stack(stack_id).rollback_to == 1
 
 
+@pytest.mark.shows("CV11")
 def test_a_failed_rollback_is_not_rolled_back() -> None:
     service = Service()
     stack_id = service.create({"a": server()}, disable_rollback=False)
@@ -203,6 +209,7 @@ def test_time_out_fails_the_stack_and_what_is_in_progress() -> None:
     assert service.states(stack_id) == {"t": "CREATE_FAILED"}
 
 
+@pytest.mark.shows("CV14")
 def test_an_update_frees_what_would_wait_for_ever() -> None:
     service = Service()
     stack_id = service.create({"t": double(action_wait_secs={"create": -1}), "srv": {**server(), "depends_on": "t"}})
@@ -212,6 +219,7 @@ def test_an_update_frees_what_would_wait_for_ever() -> None:
     assert service.state(stack_id) == "UPDATE_COMPLETE"
 
 
+@pytest.mark.shows("CV14")
 def test_a_new_deletion_policy_frees_a_deletion_that_hangs() -> None:
     """CV14, the third stuck case."""
     service = Service()
@@ -224,6 +232,7 @@ def test_a_new_deletion_policy_frees_a_deletion_that_hangs() -> None:
     assert service.state(stack_id) == "UPDATE_COMPLETE"
 
 
+@pytest.mark.shows("CV18")
 def test_a_creation_whose_answer_is_lost_is_found_and_not_repeated() -> None:
     service = Service(Weather(idempotent=False, faults=Faults(lost=1.0)))
     stack_id = service.create({"a": server()})
@@ -273,6 +282,7 @@ def test_a_creation_that_times_out_without_an_answer_leaves_nothing_behind() -> 
 # -- healing ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("CV8")
 def test_a_server_that_vanished_is_made_anew() -> None:
     service = Service()
     stack_id = service.create({"a": server()})
@@ -302,6 +312,7 @@ def test_a_stopped_server_is_started_again() -> None:
     assert service.story(stack_id, "a")[2:] == ["a CHECK_FAILED", "a UPDATE_IN_PROGRESS", "a UPDATE_COMPLETE"]
 
 
+@pytest.mark.shows("CV8")
 def test_what_changed_outside_is_brought_back() -> None:
     service = Service()
     service.create({"a": server(metadata={"k": "v"})})
@@ -312,6 +323,7 @@ def test_what_changed_outside_is_brought_back() -> None:
     assert service.cloud.things()[handle]["metadata"] == {"k": "v"}
 
 
+@pytest.mark.shows("CV13")
 def test_a_server_in_error_gives_way_to_a_new_one() -> None:
     service = Service()
     service.create({"a": server()})
@@ -332,6 +344,7 @@ def test_dependants_follow_what_was_healed() -> None:
     assert service.row(stack_id, "t").properties["value"] == service.servers()[0]
 
 
+@pytest.mark.shows("CV7")
 def test_a_notice_of_the_cloud_brings_the_look_forward() -> None:
     service = Service()
     service.create({"a": server()})
@@ -357,6 +370,7 @@ def test_a_silent_cloud_is_no_reason_to_make_anything_anew() -> None:
     assert service.story(stack_id, "a") == ["a CREATE_IN_PROGRESS", "a CREATE_COMPLETE"]
 
 
+@pytest.mark.shows("CV13")
 def test_a_server_that_breaks_again_and_again_is_tried_at_growing_intervals_and_then_given_up() -> None:
     service = Service(Weather(faults=Faults(error=1.0)))
     stack_id = service.create({"a": server()})

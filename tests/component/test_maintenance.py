@@ -262,6 +262,7 @@ def locked_servers(service: Service) -> list[bool]:
     return [bool(each.get("locked")) for each in service.cloud.things("server").values()]
 
 
+@pytest.mark.shows("LK3")
 def test_a_locked_stack_has_locked_servers_and_unlocks_them() -> None:
     service, stack_id = made({"srv": server(), "vol": volume()})
     lock(service, stack_id)
@@ -275,6 +276,7 @@ def test_a_locked_stack_has_locked_servers_and_unlocks_them() -> None:
     assert service.stack(stack_id).lock is None
 
 
+@pytest.mark.shows("LK3")
 def test_a_lock_of_stacks_alone_touches_no_resource() -> None:
     service, stack_id = made({"srv": server()})
     before = service.story(stack_id, "srv")
@@ -299,6 +301,7 @@ def test_the_level_of_a_lock_can_be_changed_both_ways() -> None:
     assert service.stack(stack_id).lock["level"] == service.child().lock["level"] == "stacks"
 
 
+@pytest.mark.shows("LK5")
 def test_unlocking_leaves_locked_what_others_had_locked() -> None:
     service, stack_id = made({"mine": server(), "theirs": server()})
     theirs = service.row(stack_id, "theirs").handle
@@ -315,6 +318,7 @@ def test_unlocking_leaves_locked_what_others_had_locked() -> None:
     ]
 
 
+@pytest.mark.shows("LK2")
 def test_everything_that_changes_a_locked_stack_is_refused_and_nested_ones_at_once() -> None:
     service, stack_id = made({"srv": server(), "grp": group(1)})
     lock(service, stack_id)
@@ -350,6 +354,7 @@ def test_what_becomes_of_things_of_others_is_told_once_the_stack_is_unlocked(lev
     assert service.states(stack_id) == {"a": "CHECK_FAILED"}
 
 
+@pytest.mark.shows("LK2")
 def test_nothing_is_healed_in_a_locked_stack_until_it_is_unlocked() -> None:
     service, stack_id = made({"srv": server(), "grp": group(1)})
     lock(service, stack_id)
@@ -420,6 +425,7 @@ def test_a_group_of_which_a_member_is_gone_is_locked_but_for_that_one() -> None:
     assert locked_servers(service) == [True, True, True]
 
 
+@pytest.mark.shows("LK3")
 def test_images_are_protected_while_locked_but_for_what_the_template_protects() -> None:
     image = {"disk_format": "raw", "container_format": "bare", "location": "http://images.test/one"}
     both = {name: {"type": "OS::Glance::WebImage", "properties": {**image, "protected": name == "kept"}}
@@ -440,6 +446,7 @@ def test_images_are_protected_while_locked_but_for_what_the_template_protects() 
     assert protected() == {"kept": True, "loose": False}
 
 
+@pytest.mark.shows("LK4")
 def test_the_table_of_states_and_actions() -> None:
     """As the document gives it (LK4)."""
     service, stack_id = made({"srv": server()})
@@ -569,6 +576,7 @@ def test_what_failed_or_was_never_made_waits_while_locking_has_failed() -> None:
     assert service.states(stack_id) == {"srv": "LOCK_FAILED", "t": "CREATE_FAILED"}
 
 
+@pytest.mark.shows("LK7")
 def test_a_lock_ends_by_itself_when_its_time_is_over() -> None:
     service, stack_id = made({"srv": server(), "grp": group(1)})
     lock(service, stack_id, expires_at=service.clock.now() + 600.0)
@@ -581,6 +589,7 @@ def test_a_lock_ends_by_itself_when_its_time_is_over() -> None:
     assert service.child().lock is None
 
 
+@pytest.mark.shows("LK7")
 def test_only_the_owner_and_who_may_break_locks_take_one_away() -> None:
     service, stack_id = made({"srv": server()})
     lock(service, stack_id)

@@ -54,6 +54,7 @@ def refused(service: Service, stack_id: str, *targets: str, said: MarkRequest = 
 # -- the state ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("MU2")
 def test_what_is_marked_has_failed_its_check_and_stays_so_whatever_is_seen() -> None:
     service, stack_id = started()
     mark(service, stack_id, "srv")
@@ -65,12 +66,14 @@ def test_what_is_marked_has_failed_its_check_and_stays_so_whatever_is_seen() -> 
     assert service.state(stack_id) == "CHECK_FAILED"
 
 
+@pytest.mark.shows("MU4")
 def test_by_physical_id_and_with_a_reason() -> None:
     service, stack_id = started()
     mark(service, stack_id, service.servers()[0], MarkRequest(True, "it smells"))
     assert service.row(stack_id, "srv").reason == "it smells"
 
 
+@pytest.mark.shows("MU2")
 def test_false_makes_complete_what_has_failed_its_check_and_nothing_else() -> None:
     service, stack_id = started()
     (outcome,) = say(service, stack_id, WELL, "srv")
@@ -173,6 +176,7 @@ def test_a_check_of_the_stack_does_not_take_a_mark_away() -> None:
 # -- replaced ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("MU7")
 def test_the_next_update_replaces_it_once_and_references_follow() -> None:
     """Nothing of the template changes (MU7)."""
     service, stack_id = started()
@@ -227,6 +231,7 @@ def test_a_mark_in_the_middle_of_an_update_is_acted_on_by_it() -> None:
     assert len(service.servers()) == 1
 
 
+@pytest.mark.shows("MU7")
 def test_a_nested_stack_that_is_marked_is_replaced_as_a_whole() -> None:
     service, stack_id = started({"grp": group(2)})
     old = service.child().id
@@ -290,6 +295,7 @@ def test_what_is_listed_and_not_made_yet_is_no_unknown_name() -> None:
 
 
 @pytest.mark.parametrize("converge", [True, False])
+@pytest.mark.shows("MU8")
 def test_a_member_is_replaced_under_its_name(converge: bool) -> None:
     """MU8: marked in its own stack, mended by an update of the group's that changes nothing, or at once."""
     service, stack_id = started({"grp": group(3)}, converge=converge)
@@ -307,6 +313,7 @@ def test_a_member_is_replaced_under_its_name(converge: bool) -> None:
     assert len(service.servers()) == 3
 
 
+@pytest.mark.shows("MU8")
 def test_a_marked_member_goes_first_when_the_group_shrinks() -> None:
     member = {"type": "OS::Nova::Server", "properties": {"image": "i", "flavor": "small"}}
 
@@ -328,6 +335,7 @@ def test_a_marked_member_goes_first_when_the_group_shrinks() -> None:
 # -- many at once ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("MU7")
 def test_several_at_once_nested_ones_by_path() -> None:
     service, stack_id = started({"srv": server(), "grp": group(2)})
     handle = service.row(stack_id, "srv").handle

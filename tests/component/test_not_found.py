@@ -29,6 +29,7 @@ def sweep(service: Service, *, for_s: float) -> None:
 
 
 @pytest.mark.parametrize("weather", [Weather(), Weather(delete_s=3.0, listing_lag_s=2.0)], ids=["at once", "slow"])
+@pytest.mark.shows("CV18")
 def test_what_turns_up_after_its_stack_is_gone_is_removed(weather: Weather) -> None:
     service = Service(weather)
     stack_id = service.create({"disk": volume(), "other": server()})

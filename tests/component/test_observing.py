@@ -37,6 +37,7 @@ def at_rest(weather: Weather | None = None) -> tuple[Service, str]:
     return service, service.servers()[0]
 
 
+@pytest.mark.shows("CV7")
 def test_a_look_without_news_wakes_nobody() -> None:
     service, _ = at_rest()
     number = looked_at(service).number
@@ -45,6 +46,7 @@ def test_a_look_without_news_wakes_nobody() -> None:
     assert looked_at(service).number == number
 
 
+@pytest.mark.shows("CV7")
 def test_a_look_with_news_is_stored_and_wakes_its_shard() -> None:
     service, handle = at_rest()
     number = looked_at(service).number
@@ -82,6 +84,7 @@ def test_what_was_just_made_may_not_be_listed_yet() -> None:
     assert len(service.servers()) == 1
 
 
+@pytest.mark.shows("CV1")
 def test_observed_properties_are_kept_apart() -> None:
     service = Service()
     service.create({"a": server(metadata={"k": "v"})})

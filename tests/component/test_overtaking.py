@@ -1,5 +1,7 @@
 """A deletion does not wait for what it is about to end, and one stack of a project does not wait for another."""
 
+import pytest
+
 from homeostat.convergence.jobs.conductor import run_pass
 from tests.component.running import Service, group, volume
 
@@ -16,6 +18,7 @@ def begun(count: int) -> tuple[Service, str]:
     return service, stack_id
 
 
+@pytest.mark.shows("CV15")
 def test_a_deletion_overtakes_the_creation_of_its_nested_stacks() -> None:
     service, stack_id = begun(20_000)
     service.intake.delete(stack_id)
@@ -31,6 +34,7 @@ def test_what_was_never_begun_is_not_visited_to_be_deleted() -> None:
     assert all(each.deleted_at is not None for each in service.stacks())
 
 
+@pytest.mark.shows("CV17")
 def test_a_small_stack_does_not_wait_for_the_large_one_of_its_project() -> None:
     service, _ = begun(20_000)
     small = service.begin({"v": volume()}, name="small")

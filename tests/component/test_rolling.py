@@ -233,6 +233,7 @@ def test_cancelling_without_a_rollback_stops_the_series(after_s: int) -> None:
 
 
 @pytest.mark.parametrize("after_s", [1, STEP_S + 5], ids=["in a batch", "in a pause"])
+@pytest.mark.shows("CV2")
 def test_a_newer_update_wins_in_the_middle(after_s: int) -> None:
     service, stack_id = created(3)
     service.update(stack_id, {"grp": rolling(3, "b", pause=60)})
@@ -340,6 +341,7 @@ def test_a_stack_times_out_in_a_pause() -> None:
     assert "out" in service.stack(stack_id).reason
 
 
+@pytest.mark.shows("CV15")
 def test_a_batch_costs_its_batch_and_not_the_group() -> None:
     service = Service()
     count = 2 * MEMBERS_PER_SHARD + 10

@@ -36,6 +36,7 @@ def reasons(service: Service, stack_id: str, name: str = "disk") -> list[str]:
         return list(tx.execute(chosen).scalars())
 
 
+@pytest.mark.shows("CV12")
 def test_a_volume_goes_once_its_snapshot_is_complete() -> None:
     service, stack_id, handle = living(SLOW)
     service.delete(stack_id)

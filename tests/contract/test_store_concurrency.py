@@ -79,6 +79,7 @@ def test_the_last_two_shards_complete_the_stack_once(database: Database) -> None
         assert len(told) == 1
 
 
+@pytest.mark.shows("CV7")
 def test_two_observers_never_take_the_same_shard(database: Database) -> None:
     stack_id = add_stack(database, shard_count=60)
 
@@ -138,6 +139,7 @@ def test_users_and_passes_get_along(database: Database) -> None:
     assert stack_row(database, stack_id).status == Status.COMPLETE
 
 
+@pytest.mark.shows("CV3")
 def test_users_and_passes_that_store_outcomes_get_along(database: Database) -> None:
     """An outcome is stored with its event, which belongs to the stack, by somebody who holds the shard alone."""
     stack_id = add_stack(database)
@@ -187,6 +189,7 @@ def test_observers_and_passes_get_along(database: Database) -> None:
     assert shard_row(database, stack_id).wakes == 1 + ROUNDS
 
 
+@pytest.mark.shows("CV3")
 def test_concurrent_revisions_are_numbered_one_after_the_other(database: Database) -> None:
     stack_id = add_stack(database)
     numbers = at_once([lambda: revise(database, stack_id) for _ in range(6)])
@@ -194,6 +197,7 @@ def test_concurrent_revisions_are_numbered_one_after_the_other(database: Databas
     assert shard_row(database, stack_id).wakes == 7
 
 
+@pytest.mark.shows("CV11")
 def test_a_rollback_never_overtakes_a_newer_intent(database: Database) -> None:
     """Whoever comes second finds that its revision is not the newest any more, and does nothing."""
 
@@ -211,6 +215,7 @@ def test_a_rollback_never_overtakes_a_newer_intent(database: Database) -> None:
         assert (row.action, row.revision) == (Action.UPDATE, 3 if failed else 2)
 
 
+@pytest.mark.shows("CV3")
 def test_a_stale_owner_and_a_new_one_do_not_both_write(database: Database) -> None:
     """The old owner wakes up after its lease ran out, at the very moment at which the new one begins."""
 

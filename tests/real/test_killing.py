@@ -17,6 +17,7 @@ FREEZES = 6
 pytestmark = [pytest.mark.real, pytest.mark.postgresql, pytest.mark.timeout(120 + 10 * KILLS)]
 
 
+@pytest.mark.shows("CV5")
 def test_users_do_not_see_that_workers_are_killed(world: RealWorld) -> None:
     """CV5, CV18: created, updated and deleted on, whoever dies."""
     rng = random.Random(1)
@@ -46,6 +47,7 @@ def stop_at_work(world: RealWorld, users: Users, rng: random.Random) -> BaseProc
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.shows("CV5")
 def test_somebody_goes_on_within_ten_seconds(world: RealWorld, end: signal.Signals) -> None:
     """With the lease that the service has by default, whether the worker is dead or frozen."""
     for _ in range(2):
@@ -68,6 +70,7 @@ def test_somebody_goes_on_within_ten_seconds(world: RealWorld, end: signal.Signa
     world.check()
 
 
+@pytest.mark.shows("CV5")
 def test_users_do_not_see_that_workers_are_frozen(world: RealWorld) -> None:
     """A worker that wakes up long after its lease ran out finds that somebody else has gone on."""
     rng = random.Random(3)

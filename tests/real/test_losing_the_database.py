@@ -15,6 +15,7 @@ LOSSES = 12
 pytestmark = [pytest.mark.real, pytest.mark.postgresql]
 
 
+@pytest.mark.shows("CV5")
 def test_postgresql_dies_and_comes_back(crashing: tuple[str, Callable[[], None]], tmp_path: Path) -> None:
     url, crash = crashing
     with world_on(url, tmp_path) as world:

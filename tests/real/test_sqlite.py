@@ -92,6 +92,7 @@ def api_on(world: RealWorld) -> Iterator[Api]:
         api.close()
 
 
+@pytest.mark.shows("CV5")
 def test_api_and_worker_are_killed(tmp_path: Path) -> None:
     """Everything that was accepted is carried out, and nothing twice."""
     rng = random.Random(6)

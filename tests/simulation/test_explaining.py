@@ -48,6 +48,7 @@ class AskedWorld(TroubledWorld):
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.shows("CV19")
 def test_asking_is_answered_and_changes_nothing(seed: int) -> None:
     asked, left_alone = AskedWorld(seed), TroubledWorld(seed)
     asked.run()

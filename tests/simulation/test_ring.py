@@ -63,6 +63,7 @@ played = cache(play)
 
 
 @pytest.mark.parametrize("start", range(FIRST, FIRST + SEEDS, AT_ONCE), ids=lambda start: f"seeds {start}")
+@pytest.mark.shows("CV6", "CV18")
 def test_everything_converges_and_nothing_leaks_or_is_made_twice(start: int) -> None:
     """CV2, CV5, CV6, CV8, CV10, CV11, CV12, CV18, CV19 under crashes, freezes, faults and outages."""
     for seed in range(start, min(start + AT_ONCE, FIRST + SEEDS)):

@@ -406,6 +406,7 @@ def build_info(openstack: OpenStack) -> None:
 
 
 @pytest.mark.parametrize("command", PROOFS)
+@pytest.mark.shows("CV16")
 def test_a_command_works(openstack: OpenStack, command: str) -> None:
     PROOFS[command](openstack)
 

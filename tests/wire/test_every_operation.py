@@ -89,5 +89,6 @@ def there(http: httpx.Client, project: str) -> Iterator[None]:
 @settings(
     max_examples=EXAMPLES, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
 )
+@pytest.mark.shows("CV16")
 def test_an_operation_answers_as_it_is_documented(case: schemathesis.Case, service: Running) -> None:
     case.call_and_validate(base_url=service.url, checks=CHECKS.get_by_names(CHECKED), allow_redirects=False)

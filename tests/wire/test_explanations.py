@@ -49,6 +49,7 @@ def moved(http: httpx.Client) -> bool:
     return all(each["why"] != "turn" for each in explained(http, nested_depth=1)["resources"])
 
 
+@pytest.mark.shows("CV19")
 def test_a_stack_says_why_it_does_not_move(http: httpx.Client, stuck: str) -> None:
     found = explained(http)
     assert (found["id"], found["stack_name"], found["stack_status"]) == (stuck, "web", "CREATE_IN_PROGRESS")

@@ -42,6 +42,7 @@ def stack(service: Running, http: httpx.Client) -> Stack:
     return Stack(service, http, created.headers["location"])
 
 
+@pytest.mark.shows("LK1", "LK6")
 def test_a_stack_is_locked_with_its_servers_and_unlocked(stack: Stack) -> None:
     assert stack.shown()["lock"] is None
     answer = stack.act("lock", {"level": "all", "reason": "disks", "expires_in": 3600})
@@ -57,6 +58,7 @@ def test_a_stack_is_locked_with_its_servers_and_unlocked(stack: Stack) -> None:
     assert stack.server()["locked"] is False
 
 
+@pytest.mark.shows("LK7")
 def test_a_lock_says_who_may_not_do_what_and_why(stack: Stack) -> None:
     stack.act("lock", {"level": "stacks", "reason": "disks"})
     stack.come_to("LOCK_COMPLETE")
@@ -79,6 +81,7 @@ def test_a_lock_says_who_may_not_do_what_and_why(stack: Stack) -> None:
     assert stack.act("unlock").status_code == 200
 
 
+@pytest.mark.shows("LK7")
 def test_why_nothing_is_healed_is_explained(stack: Stack) -> None:
     stack.act("lock", {"reason": "disks"})
     stack.come_to("LOCK_COMPLETE")

@@ -44,6 +44,7 @@ def stack(service: Running, http: httpx.Client) -> Stack:
     return made
 
 
+@pytest.mark.shows("MU1")
 def test_marked_shown_and_taken_back(stack: Stack) -> None:
     marked = stack.mark(mark_unhealthy=True, resource_status_reason="it smells")
     assert (marked.status_code, marked.json()) == (200, None)
@@ -73,6 +74,7 @@ def test_marked_shown_and_taken_back(stack: Stack) -> None:
         ({"mark_unhealthy": True, "expires_in": 5}, "Unexpected parameter(s) expires_in"),
     ],
 )
+@pytest.mark.shows("MU3")
 def test_bodies_that_say_something_else_are_refused(stack: Stack, body: dict[str, Any], told: str) -> None:
     """MU3: nothing is marked."""
     answer = stack.mark(**body)
@@ -88,6 +90,7 @@ def test_what_is_not_there(stack: Stack) -> None:
     assert elsewhere.status_code == 404
 
 
+@pytest.mark.shows("MU6")
 def test_the_library_marks_and_an_update_replaces(stack: Stack, heat: HeatClient) -> None:
     """The next update replaces it, though nothing of the template changes, and a member under its name (MU7, MU8)."""
     old = stack.resource()["physical_resource_id"]
@@ -106,6 +109,7 @@ def test_the_library_marks_and_an_update_replaces(stack: Stack, heat: HeatClient
     until(lambda: not {old, member} & set(stack.service.cloud.things("server")), "the old servers to go")
 
 
+@pytest.mark.shows("MU5")
 def test_busy_is_a_conflict(http: httpx.Client, heat: HeatClient) -> None:
     slow = {"type": "OS::Heat::TestResource", "properties": {"wait_secs": 600}}
     template = {"heat_template_version": "2018-08-31", "resources": {"slow": slow}}

@@ -116,6 +116,7 @@ def test_a_document_may_be_an_object(heat: HeatClient, http: httpx.Client) -> No
     assert {"ADOPT_IN_PROGRESS", "ADOPT_COMPLETE"} == set(events)
 
 
+@pytest.mark.shows("CV16")
 def test_documents_of_upstream_are_adopted(
     heat: HeatClient, http: httpx.Client, service: Running, project: str
 ) -> None:

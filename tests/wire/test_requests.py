@@ -326,6 +326,7 @@ def test_answers_without_body(http: httpx.Client, hello: str) -> None:
     assert http.get(f"{hello}/resources").json() == {"resources": []}
 
 
+@pytest.mark.shows("CV2")
 def test_an_update_of_what_is_being_deleted_wins(http: httpx.Client) -> None:
     """CV2, CV14: deleting would take an hour; with another deletion policy, and no other change, it ends at once."""
     slow = {"type": "OS::Heat::TestResource", "properties": {"value": "v", "action_wait_secs": {"delete": 3600}}}

@@ -40,6 +40,7 @@ def outputs(http: httpx.Client, stack: str) -> dict[str, Any]:
     return {each["output_key"]: each["output_value"] for each in found}
 
 
+@pytest.mark.shows("CV1")
 def test_all_revisions_are_listed_the_newest_first(http: httpx.Client, stack: str) -> None:
     found = http.get(f"{stack}/revisions").json()["revisions"]
     assert [(each["number"], each["action"], each["newest"], each["complete"], each["empty"]) for each in found] == [

@@ -31,6 +31,7 @@ def handlers_of_gabbi() -> list[ContentHandler]:
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in SCRIPTS.glob("*.yaml")))
+@pytest.mark.shows("CV16")
 def test_a_script_is_followed(name: str, service: Running, project: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SERVICE_URL", service.url)
     host, port = service.url.removeprefix("http://").split(":")

@@ -82,6 +82,7 @@ def test_what_requires_nothing_begins_at_once_and_together() -> None:
     assert list(steps.values()) == ["create in a new row"] * 2
 
 
+@pytest.mark.shows("CV4")
 def test_a_chain_is_made_from_its_beginning() -> None:
     of = world(chain("c", "a", "b"))
     frontier, _ = play(of)
@@ -98,6 +99,7 @@ def test_a_resource_remembers_what_it_was_built_on() -> None:
     assert next(each for each in of.rows.values() if each.name == "b").requires == [key["a"]]
 
 
+@pytest.mark.shows("CV4")
 def test_deletion_runs_in_reverse() -> None:
     rows = [row("a"), row("b", requires=["a1"]), row("c", requires=["b1"])]
     _, story = play(world([], rows, **DELETING))
