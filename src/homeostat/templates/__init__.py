@@ -3,14 +3,15 @@
     text -> parse_template -> compile_template -> Compiled.definitions[name].properties -> evaluate(tree, scope)
 
 - `parser`, `yaml_parser`: text to plain data, bounded in size and depth; `versions`, `dialects`: HOT and CFN
-- `environments`, `environment_merge`, `shared_environments`, `registry`: what comes with a template
-- `parameters`, `constraints`, `hidden_parameters`: their schemas, values and checks
+- `environments`, `environment_merge`, `shared_environments`, `registry`: environments and the resource registry
+- `parameters`, `constraints`, `hidden_parameters`: schemas of parameters, their values and checks
 - `snippets`, `tree`: plain data to trees, and how a tree is evaluated; `functions`: the intrinsic functions
 - `definitions`, `graph`, `compiler`: the whole template
 - `patterns`, `yaql_engine`, `yaql_functions`, `weights`: bounds on regular expressions, YAQL and values
 
-What depends on parameters, files and conditions alone is computed while compiling. What reads other resources stays in
-the tree as a `Function` node until they can answer. Everything wrong with a template is a `model.errors.Rejected`.
+The compiler computes every function that depends only on parameters, files and conditions. A function that reads other
+resources stays in the tree as a `Function` node until those resources have their values. Every error in a template is a
+`model.errors.Rejected`.
 """
 
 from homeostat.templates.compiler import Compiled, compile_template, validate_shape

@@ -1,4 +1,4 @@
-"""Constraints on parameters: parsing, checking, and their form in the validate API."""
+"""Constraints on parameters: parsing, checking, and their form in the response of the validate API."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,8 +15,9 @@ TYPES = {
     "allowed_pattern": ("string",),
     "custom_constraint": ("string", "number", "boolean", "comma_delimited_list"),
 }
-"""Constraint -> parameter types it fits; where an entry has several, the first in this order counts."""
+"""Constraint -> types of parameters it applies to; where an entry has several, the first in this order counts."""
 
+# Names in the validate API and in messages, as in Heat.
 _NAMES = {
     "modulo": "Modulo",
     "range": "Range",
@@ -31,8 +32,12 @@ _NAMES = {
 class Constraint:
     """One rule on the value of a parameter.
 
-    kind — key of `TYPES`; custom — name of a rule that only the layer above can check, else ""; check — text of what
-    is wrong with a value, or None; wire — keys it adds to the validate API's answer.
+    Attributes:
+        kind: Key of `TYPES`.
+        description: Text of the template's author, "" for none.
+        wire: Keys that it adds to the response of the validate API.
+        check: Returns what is wrong with a value, or None.
+        custom: Name of a custom constraint, which only the layer above can check; else "".
     """
 
     kind: str
@@ -42,17 +47,19 @@ class Constraint:
     custom: str = ""
 
     def problem(self, value: Any) -> str | None:
-        """What is wrong with `value`, None for nothing; the author's description stands for the generated text."""
+        """Return what is wrong with `value`, None for nothing; the author's description replaces the generated text."""
         found = self.check(value)
         return found and (self.description or found)
 
 
 @dataclass(frozen=True, slots=True)
 class ConstraintContext:
-    """How constraints of one parameter are read.
+    """Context in which the constraints of one parameter are parsed.
 
-    convert — brings an allowed value to the parameter's type; modulo — whether the version has that rule; match_s —
-    time that matching a value with one pattern may take.
+    Attributes:
+        convert: Converts an allowed value to the parameter's type.
+        modulo: Whether the version of the language has the constraint `modulo`.
+        match_s: Most seconds that matching a value with one pattern may take.
     """
 
     convert: Callable[[Any], Any]
@@ -61,7 +68,11 @@ class ConstraintContext:
 
 
 def parse_constraint(entry: Any, parameter_type: str, manner: ConstraintContext) -> Constraint:
-    """One entry of `constraints`. Fails: Rejected (InvalidSchemaError)."""
+    """Parse one entry of `constraints`.
+
+    Raises:
+        Rejected: InvalidSchemaError.
+    """
     if not isinstance(entry, dict):
         raise _wrong(f"Invalid parameter constraints, expected a mapping, got {entry!r}")
     kinds = [kind for kind in TYPES if kind in entry and (manner.modulo or kind != "modulo")]

@@ -1,4 +1,4 @@
-"""Sections `resources` and `outputs` -> definitions and outputs of the desired graph."""
+"""Compilation of the sections `resources` and `outputs` into definitions and outputs of the desired graph."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,11 @@ from homeostat.templates.tree import UNKNOWN, Function, Path, is_dynamic, requir
 
 
 def check_types(resources: Mapping[str, Any], dialect: Dialect) -> None:
-    """Each resource is a map with a type. Fails: Rejected naming the resource."""
+    """Check that each resource is a map with a type.
+
+    Raises:
+        Rejected: A resource is not; the error has its path.
+    """
     for name, entry in resources.items():
         if not isinstance(entry, dict):
             raise _no_map("resources", name, entry, dialect)
@@ -38,7 +42,11 @@ def _lacks(section: str, key: str, dialect: Dialect) -> str:
 
 
 def check_resource(name: str, entry: Mapping[str, Any], dialect: Dialect) -> None:
-    """Its name and keys are those of the language. Fails: Rejected."""
+    """Check the name and the keys of one resource.
+
+    Raises:
+        Rejected: The name has a character that is not allowed, or a key is unknown.
+    """
     if "/" in name:
         raise invalid(f'Resource name may not contain "/": {name}', "resources", name)
     check_name(name, ("resources", name))
@@ -48,13 +56,17 @@ def check_resource(name: str, entry: Mapping[str, Any], dialect: Dialect) -> Non
 
 
 def enabled(entry: Mapping[str, Any], conditions: Conditions, path: Path) -> bool:
-    """Whether the condition of a resource or output holds, or it has none."""
+    """Return whether the condition of a resource or output holds; True where it has none."""
     condition = entry.get("condition")
     return condition is None or bool(conditions.holds(condition, (*path, "condition")))
 
 
 def compile_definition(name: str, entry: Mapping[str, Any], reader: Reader, dialect: Dialect) -> Definition:
-    """One resource of the graph. Fails: Rejected naming the place."""
+    """Compile one resource of the graph.
+
+    Raises:
+        Rejected: A section of the resource is wrong; the error has its path.
+    """
     path: Path = ("resources", name)
 
     def tree(key: str) -> Any:
@@ -73,7 +85,7 @@ def compile_definition(name: str, entry: Mapping[str, Any], reader: Reader, dial
     elif entry.get("depends_on"):
         raise invalid(f'Resource "{name}" has an external_id, so it cannot have depends_on', *path, "depends_on")
     else:
-        # What is somebody else's is neither built nor removed: only its id has to be known.
+        # A thing with an external id belongs to others and is neither built nor removed: only its id has to be known.
         needed, deletion_policy = set(requires(external_id)), "Retain"
     return Definition(
         name=name,
@@ -107,7 +119,11 @@ def _text(value: Any) -> str:
 
 
 def _depends_on(value: Any, reader: Reader, path: Path) -> set[str]:
-    """Names of resources that will be there; functions are not looked for here."""
+    """Return the names in `depends_on` whose condition holds; functions are not supported here.
+
+    Raises:
+        Rejected: Not a text or a list of texts, or a name that the template does not have.
+    """
     names = [] if value is None else [value] if isinstance(value, str) else value
     if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
         raise invalid("depends_on must be a string or a list of strings", *path, "depends_on")
@@ -128,7 +144,11 @@ def _deletion_policy(value: Any, dialect: Dialect, path: Path) -> str:
 
 
 def graph_order(definitions: Mapping[str, Definition]) -> tuple[str, ...]:
-    """Names of all resources, each after what it requires. Fails: Rejected (CircularDependencyException)."""
+    """Return the names of all resources, each after those that it requires.
+
+    Raises:
+        Rejected: CircularDependencyException.
+    """
     try:
         return ordered({name: each.requires for name, each in definitions.items()})
     except Cycle as cycle:
@@ -136,7 +156,11 @@ def graph_order(definitions: Mapping[str, Definition]) -> tuple[str, ...]:
 
 
 def compile_output(name: str, entry: Any, reader: Reader, conditions: Conditions, dialect: Dialect) -> Output:
-    """One output; its value is not looked at while its condition does not hold. Fails: Rejected naming the place."""
+    """Compile one output; its value is not read where its condition does not hold.
+
+    Raises:
+        Rejected: The output is wrong; the error has its path.
+    """
     path: Path = ("outputs", name)
     if not isinstance(entry, dict):
         raise _no_map("outputs", name, entry, dialect)

@@ -1,4 +1,8 @@
-"""What the languages of templates call things. The compiler reads each template in one set of words, those of HOT."""
+"""Words of the template languages, HOT and CFN.
+
+The compiler knows one set of words, those of HOT ("canonical" below): each template is translated before it is
+compiled, and paths in errors are translated back.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -8,12 +12,12 @@ from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected, invalid
 
 Words = Mapping[str, str]
-"""Word in the template -> ours."""
+"""Word in the template -> canonical word."""
 Pseudo = tuple[str, str, str]
-"""A parameter that is always there: name, value, description."""
+"""A pseudo parameter, which every template has without declaring it: name, value, description."""
 
 SECTIONS = ("parameters", "mappings", "conditions", "resources", "outputs")
-"""Sections that are maps, in our words."""
+"""Sections that are maps, in canonical words."""
 
 
 def _same(*words: str) -> Words:
@@ -24,10 +28,17 @@ def _same(*words: str) -> Words:
 class Dialect:
     """Words of one language, or of some of its versions.
 
-    sections, resource, output — what may stand at the top of a template, in a resource, in an output; parameter,
-    types — what a parameter is described by, besides constraints, and its types; policies — of deletion; pseudo —
-    parameters of every stack; schema — an entry of the section of parameters in our words, Rejected
-    (InvalidSchemaError) where that cannot be; closed — other words in resources and outputs are refused, else ignored.
+    Attributes:
+        sections: Keys at the top of a template.
+        resource: Keys of a resource.
+        output: Keys of an output.
+        parameter: Keys of a parameter, without its constraints.
+        types: Types of parameters.
+        policies: Deletion policies.
+        pseudo: Gives the pseudo parameters of a stack.
+        schema: Translates an entry of the parameters section into canonical words; raises Rejected
+            (InvalidSchemaError) where that is impossible.
+        closed: Whether unknown keys in resources and outputs are refused; else they are ignored.
     """
 
     sections: Words
@@ -41,6 +52,7 @@ class Dialect:
     closed: bool = True
 
     _spoken: Mapping[tuple[str, str], str] = field(init=False, repr=False, compare=False)
+    """(Section, key), both canonical -> word in the template; the key is "" for the section itself."""
 
     def __post_init__(self) -> None:
         inner = {"parameters": self.parameter, "resources": self.resource, "outputs": self.output}
@@ -49,19 +61,19 @@ class Dialect:
         object.__setattr__(self, "_spoken", spoken)
 
     def word(self, section: str, key: str = "") -> str:
-        """How a section, or a key of its entries, is called in a template."""
+        """Return the template's word for a section, or for a key of its entries, both given in canonical words."""
         return self._spoken.get((section, key), key or section)
 
     def has(self, section: str, key: str) -> bool:
-        """Whether an entry of a section may have this key, which is one of ours."""
+        """Return whether an entry of a section may have this key (a canonical word)."""
         return (section, key) in self._spoken
 
     def type_word(self, type_name: str) -> str:
-        """How a type of parameters is called."""
+        """Return the template's word for a type of parameters."""
         return _word(self.types, type_name)
 
     def place(self, *path: str | int) -> tuple[str | int, ...]:
-        """A path in our words -> as the author of the template would write it."""
+        """Translate a path in canonical words into the words of the template."""
         if not path or path[0] not in SECTIONS:
             return path
         section, *inner = path
@@ -70,13 +82,16 @@ class Dialect:
         return (self.word(str(section)), *inner)
 
     def worded(self, error: Rejected) -> Rejected:
-        """The same error, its path in the words of the template."""
+        """Return the same error with its path in the words of the template."""
         return Rejected(error.fault, error.detail, error=error.error, path=self.place(*error.path))
 
     def read(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """The template in our words; sections that are maps are all there.
+        """Return the template in canonical words; missing sections of `SECTIONS` become {}.
 
-        Fails: Rejected for an unknown section, and one that is no map. Cost: O(entries), none where words are ours.
+        The cost is O(entries), or O(sections) for HOT, whose words are the canonical ones.
+
+        Raises:
+            Rejected: A section is unknown, or one of `SECTIONS` is not a map.
         """
         for word in document:
             if word not in self.sections:
@@ -99,7 +114,7 @@ def _word(words: Words, ours: str) -> str:
 
 
 def _entries(section: Mapping[str, Any], words: Words) -> dict[str, Any]:
-    """Entries in our words, without keys that the language does not know; what is no map is refused later."""
+    """Return the entries in canonical words, without unknown keys; an entry that is not a map is refused later."""
     return {
         name: {words[key]: value for key, value in entry.items() if key in words} if isinstance(entry, dict) else entry
         for name, entry in section.items()
@@ -142,7 +157,7 @@ HOT = Dialect(
 """Since 2016-10-14: with conditions, external ids, and policies in lower case."""
 
 REGION = "ap-southeast-1"
-"""What `AWS::Region` has always said here: templates look images and sizes up by it."""
+"""Value of `AWS::Region`, fixed as in Heat: templates look up images and sizes by it."""
 
 _CFN_TYPES = {
     "String": "string",
@@ -172,7 +187,11 @@ _CFN_KEYS = (
 
 
 def _cfn_schema(entry: Any) -> Any:
-    """Constraints stand beside the type, and one text describes them all."""
+    """Translate a parameter of CFN, where constraints stand beside the type and share one description.
+
+    Raises:
+        Rejected: InvalidSchemaError: an unknown key or type.
+    """
     if not isinstance(entry, dict):
         return entry
     unknown = sorted(entry.keys() - set(_CFN_KEYS))

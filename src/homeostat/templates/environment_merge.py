@@ -1,4 +1,4 @@
-"""One environment from several files, merged as each says (environment.md section 2). Pure."""
+"""Merging of several environment files into one environment, as in Heat. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -8,21 +8,29 @@ from homeostat.templates.parameters import TYPES
 from homeostat.templates.parser import parse_environment, parse_template
 
 MERGED = ("parameters", "parameter_defaults")
+"""Sections whose values are merged by the strategies of the file; in others the later file wins."""
 STRATEGIES = ("overwrite", "merge", "deep_merge")
 DEFAULT = "default"
+"""Key of `parameter_merge_strategies` for the parameters of the file that it does not name."""
 LIST_TYPES = {"CommaDelimitedList": "comma_delimited_list", "Json": "json", "String": "string", "Number": "number"}
-"""Types as the other language of templates calls them."""
+"""CFN type -> type of HOT."""
 
 
 def merged_environment(
     names: Iterable[str], files: Mapping[str, str], parameters: Mapping[str, Any], template: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """The environments of these names, one merged into the other in their order.
+    """Merge environment files in their order.
 
-    files — texts by name; parameters — what the caller gave apart: as if of a file before all others; template — the
-    parsed root template, which with those among the files says which parameters there are, and of which type; None
-    where it is kept as it was: then all names are taken, and values of other templates' parameters alone are combined.
-    Fails: Rejected naming the file and the parameter.
+    Args:
+        names: Names of the environments.
+        files: Texts by name; any of them may also be a template that declares parameters.
+        parameters: Values that the caller gave beside the files; they count as a file before all others.
+        template: The parsed root template. Together with the templates among the files it declares which parameters
+            exist, and of which type. None where the request keeps the former template: then values of every name are
+            kept, and only parameters that the templates among the files declare can be merged.
+
+    Raises:
+        Rejected: A file is missing or wrong, or a value cannot be merged; the message names the file or the parameter.
     """
     types: dict[str, str] | None = None
     found: dict[str, Any] = {"parameters": dict(parameters)} if parameters else {}
@@ -53,7 +61,16 @@ Strategy = Callable[[str], str]
 
 
 def _strategies(file: str, given: Mapping[str, Any], chosen: dict[str, tuple[str, str]]) -> Strategy:
-    """chosen — parameter -> its strategy and the file that said so first, of the files before; completed."""
+    """Check the strategies of one file, and return the lookup of a parameter's strategy.
+
+    Args:
+        file: Name of the file.
+        given: Section `parameter_merge_strategies`.
+        chosen: Parameter -> its strategy and the first file that set it, from the files before. Completed here.
+
+    Raises:
+        Rejected: A strategy is unknown, or contradicts that of a file before.
+    """
     for parameter, strategy in given.items():
         path = ("environment_files", file, "parameter_merge_strategies", parameter)
         if strategy not in STRATEGIES:
@@ -112,7 +129,7 @@ def _together(before: Any, after: Any) -> Any:
 
 
 def _deep(before: Any, after: Any) -> Any:
-    """Maps within maps are merged, lists and texts go one after the other; else the later one holds."""
+    """Merge two values deeply: maps key by key, lists and texts concatenated; otherwise the later value wins."""
     if isinstance(before, dict) and isinstance(after, dict):
         both = {key: _deep(before[key], after[key]) for key in before if key in after}
         return {**before, **after, **both}
@@ -122,7 +139,7 @@ def _deep(before: Any, after: Any) -> Any:
 
 
 def _declared(files: Mapping[str, str], template: Mapping[str, Any]) -> dict[str, str]:
-    """Name -> type of the parameters of all templates there are; those of the root hold."""
+    """Return name -> type of the parameters of all templates among the files; those of the root template win."""
     found: dict[str, str] = {}
     for text in files.values():
         found |= parameter_types(_template_in(text))
@@ -130,7 +147,7 @@ def _declared(files: Mapping[str, str], template: Mapping[str, Any]) -> dict[str
 
 
 def _template_in(text: str) -> Mapping[str, Any]:
-    """Any file may be a template: what is none declares nothing."""
+    """Parse a file as a template; {} if it is not one."""
     try:
         return parse_template(text)
     except Rejected:
@@ -138,7 +155,7 @@ def _template_in(text: str) -> Mapping[str, Any]:
 
 
 def parameter_types(template: Mapping[str, Any]) -> dict[str, str]:
-    """Name -> type of the parameters that a template declares, in the words of HOT."""
+    """Return name -> type of the parameters that a template declares, with the types of HOT."""
     section = template.get("parameters", template.get("Parameters"))
     entries = section if isinstance(section, Mapping) else {}
     kinds = {

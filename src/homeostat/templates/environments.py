@@ -1,4 +1,4 @@
-"""Environments as they are stored: the sections that users gave, and three of ours. Pure."""
+"""Stored environments: the sections that users gave, and three internal ones. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,45 +11,50 @@ Environment = Mapping[str, Any]
 
 SINKS = "event_sinks"
 SHARED = "(shared)"
-"""What the operator gives everybody: `{resource_registry, parameter_defaults}`, as it was when the revision was new."""
+"""Internal section: the operator's `{resource_registry, parameter_defaults}` at the time the revision was made."""
 FACADE = "(facade)"
-"""`{metadata, deletion_policy, update_policy}` of the resource whose reality the stack is, where its template asks."""
+"""Internal section: `{metadata, deletion_policy, update_policy}` of the resource that the stack implements; only where
+its template reads them."""
 INHERITED = "(hidden)"
-"""List of texts that a nested stack was given, and that come from hidden parameters of the stacks around it."""
+"""Internal section: list of the texts given to a nested stack that come from hidden parameters of its parents."""
 _OURS = (SHARED, FACADE, INHERITED)
 
 
 def as_said(environment: Environment) -> dict[str, Any]:
-    """The sections that users gave."""
+    """Return the sections that users gave."""
     return {name: content for name, content in environment.items() if name not in _OURS}
 
 
 def inherited(environment: Environment) -> HiddenValues:
-    """What is hidden in a stack since it is in those around it."""
+    """Return the values that are hidden in a nested stack because they are hidden in its parents."""
     return HiddenValues(frozenset(environment.get(INHERITED) or ()))
 
 
 def shown_sinks(environment: Environment) -> list[Mapping[str, Any]]:
-    """Who is told of events, without what keeps these tellings safe."""
+    """Return the event sinks with their secrets redacted."""
     return [{**each, "secret": HIDDEN} if "secret" in each else each for each in environment.get(SINKS) or ()]
 
 
 def effective(environment: Environment) -> dict[str, Any]:
-    """The same, with the defaults for everybody where users gave none."""
+    """Return the user's sections, with the operator's `parameter_defaults` where the user gave none."""
     said = as_said(environment)
     shared = shared_of(environment, "parameter_defaults")
     return {**said, "parameter_defaults": {**shared, **(said.get("parameter_defaults") or {})}} if shared else said
 
 
 def shared_of(environment: Environment, section: str) -> Mapping[str, Any]:
-    """One section of what is there for everybody."""
+    """Return one section of the shared environment; {} if there is none."""
     return (environment.get(SHARED) or {}).get(section) or {}
 
 
 def nested_environment(environment: Environment, registry: Registry, name: str, called: str) -> dict[str, Any]:
-    """The environment of the stack that is the reality of a resource.
+    """Return the environment of the nested stack that implements a resource.
 
-    registry — of `environment`; name — of the resource; called — its type, as its template says it.
+    Args:
+        environment: Environment of the stack with the resource.
+        registry: Registry of `environment`.
+        name: Name of the resource.
+        called: Type of the resource as its template writes it.
     """
     handed_on = ("parameter_defaults", SINKS)
     nested: dict[str, Any] = {key: environment[key] for key in handed_on if environment.get(key)}

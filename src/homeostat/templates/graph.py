@@ -1,10 +1,14 @@
-"""Order of things that require each other. Iterative: a chain of any length is fine."""
+"""Topological order of names. Iterative, so a chain of any length is fine."""
 
 from collections.abc import Iterable, Mapping
 
 
 class Cycle(Exception):
-    """Things that require each other in a circle; `names` — each requires the next, the last one the first."""
+    """A cycle of requirements.
+
+    Attributes:
+        names: Each requires the next, the last one the first.
+    """
 
     def __init__(self, names: list[str]) -> None:
         self.names = names
@@ -12,9 +16,12 @@ class Cycle(Exception):
 
 
 def ordered(requirements: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
-    """All names, each after what it requires, else in the order given; requirements on unknown names are ignored.
+    """Return all names, each after those that it requires, otherwise in the given order.
 
-    Fails: Cycle. Cost: O(names + requirements).
+    Requirements on unknown names are ignored. The cost is O(names + requirements).
+
+    Raises:
+        Cycle: The requirements are circular.
     """
     done: dict[str, None] = {}
     for first in requirements:

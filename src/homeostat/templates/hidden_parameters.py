@@ -1,4 +1,4 @@
-"""What hidden parameters hold, and taking it out of what anybody may see. Pure."""
+"""Redaction: the values of hidden parameters, and their removal from whatever users may see. Pure."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,43 +12,43 @@ from homeostat.templates.parameters import HIDDEN, Parameter
 from homeostat.templates.tree import UNKNOWN
 
 SHORT = 4
-"""A hidden text of fewer characters is hidden where it stands alone; a longer one also within others."""
+"""Hidden texts of fewer characters are redacted only where they stand alone; longer ones also within other texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class HiddenValues:
-    """texts — hidden values, as texts."""
+    """Hidden values of a stack, as texts."""
 
     texts: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, parameters: Mapping[str, Parameter]) -> "HiddenValues":
-        """What the hidden ones among these hold."""
+        """Collect the values of the hidden ones among `parameters`."""
         return cls.within(each.value for each in parameters.values() if each.schema.hidden)
 
     @classmethod
     def within(cls, values: Iterable[Any]) -> "HiddenValues":
-        """All texts and numbers in trees of plain data."""
+        """Collect all texts and numbers in trees of plain data."""
         return cls(frozenset(text for value in values for text in texts_in(value)) - {""})
 
     def __or__(self, other: "HiddenValues") -> "HiddenValues":
         return HiddenValues(self.texts | other.texts)
 
     def is_hidden(self, value: Any) -> bool:
-        """Is a text or number hidden, or has it a hidden text in it?"""
+        """Return whether a text or number is hidden, or contains a hidden text of at least `SHORT` characters."""
         if not self.texts or value is None or isinstance(value, bool):
             return False
         text = str(value)
         return text in self.texts or any(len(each) >= SHORT and each in text for each in self.texts)
 
     def among(self, tree: Any) -> "HiddenValues":
-        """Those that stand somewhere in a tree of plain data."""
+        """Return the hidden values that occur anywhere in a tree of plain data."""
         held = set(texts_in(tree))
         long = {each for each in self.texts - held if len(each) >= SHORT and any(each in text for text in held)}
         return HiddenValues((self.texts & held) | long)
 
     def plain(self, tree: Any) -> Any:
-        """A tree of plain data with `HIDDEN` in the place of what is hidden."""
+        """Return a tree of plain data with hidden values replaced by `HIDDEN`."""
         if isinstance(tree, Mapping):
             return {key: self.plain(item) for key, item in tree.items()}
         if isinstance(tree, list | tuple):
@@ -56,9 +56,10 @@ class HiddenValues:
         return HIDDEN if self.is_hidden(tree) else tree
 
     def text(self, text: str) -> str:
-        """A sentence without hidden values, also where it quotes them as Python, JSON and addresses do."""
+        """Redact a sentence, also where it quotes hidden values as Python, JSON and URLs do."""
         if not self.texts:
             return text
+        # Longest first: a shorter hidden text within a longer one would leave the rest of the longer one visible.
         for each in sorted(self.texts, key=len, reverse=True):
             if len(each) >= SHORT:
                 for form in (each, repr(each)[1:-1], json.dumps(each)[1:-1], quote(each, safe="")):
@@ -67,7 +68,7 @@ class HiddenValues:
 
     @contextmanager
     def refusals(self) -> Iterator[None]:
-        """What is refused inside is told without hidden values."""
+        """Redact the Rejected errors that leave the `with` block."""
         try:
             yield
         except Rejected as error:
@@ -82,7 +83,7 @@ class HiddenValues:
 
 
 def texts_in(value: Any) -> Iterator[str]:
-    """The texts and numbers in a tree of plain data, keys of maps left out."""
+    """Yield the texts and numbers in a tree of plain data, without the keys of maps."""
     if isinstance(value, Mapping):
         for item in value.values():
             yield from texts_in(item)

@@ -1,4 +1,4 @@
-"""Parameters: schemas, values and their texts."""
+"""Parameters: schemas, values and their text forms."""
 
 import json
 import math
@@ -16,9 +16,10 @@ from homeostat.templates.tree import UNKNOWN, holds
 from homeostat.templates.versions import Version
 
 _NAMES_SHOWN = 20
-"""Names of parameters in the text of an error."""
+"""Most names of parameters in the message of an error."""
 
 HIDDEN = "******"
+"""Text that stands for a hidden value wherever users see it."""
 _BOOLEANS = {
     **dict.fromkeys(("true", "1", "t", "on", "y", "yes"), True),
     **dict.fromkeys(("false", "0", "f", "off", "n", "no"), False),
@@ -83,7 +84,13 @@ def as_json(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class ParameterType:
-    """One type. convert — a given value as `get_param` shows it, ValueError if it cannot be; text — that as text."""
+    """One type of parameters.
+
+    Attributes:
+        wire: Name of the type in the validate API.
+        convert: Converts a given value to what `get_param` returns; raises ValueError where that is impossible.
+        text: Gives the text form of a converted value.
+    """
 
     wire: str
     convert: Callable[[Any], Any]
@@ -101,7 +108,12 @@ TYPES: Mapping[str, ParameterType] = {
 
 @dataclass(frozen=True, slots=True)
 class ParameterSchema:
-    """One entry of `parameters`. type — key of `TYPES`; default — as written, None for none."""
+    """One entry of the section `parameters`.
+
+    Attributes:
+        type: Key of `TYPES`.
+        default: The default as written; None for none.
+    """
 
     name: str
     type: str
@@ -115,9 +127,16 @@ class ParameterSchema:
 
     @classmethod
     def parse(cls, name: str, entry: Any, version: Version, match_s: float) -> "ParameterSchema":
-        """match_s — time that matching its value with one pattern may take.
+        """Parse an entry.
 
-        Fails: Rejected (InvalidSchemaError) naming the parameter.
+        Args:
+            name: Name of the parameter.
+            entry: The entry in the words of the template.
+            version: Version of the template.
+            match_s: Most seconds that matching the value with one pattern may take.
+
+        Raises:
+            Rejected: InvalidSchemaError; the error has the path of the parameter.
         """
         try:
             entry = version.dialect.schema(entry)
@@ -151,6 +170,11 @@ class ParameterSchema:
         return schema
 
     def check_default(self) -> None:
+        """Check that the default has the type and meets the constraints.
+
+        Raises:
+            Rejected: InvalidSchemaError.
+        """
         if self.default is None:
             return
         try:
@@ -159,10 +183,12 @@ class ParameterSchema:
             raise _schema_error(self.name, f"Invalid default {self.default!r} ({error})") from error
 
     def value_of(self, given: Any) -> Any:
-        """A given value as `get_param` shows it. Fails: ValueError saying what is wrong with it.
+        """Convert a given value to what `get_param` returns.
 
-        What is wrong with a hidden value is said without it. Of a value in which something is not known, only the size
-        is judged.
+        Of a map or list with `UNKNOWN` within, only the length is checked.
+
+        Raises:
+            ValueError: The value does not fit; the message does not quote the value of a hidden parameter.
         """
         partly = isinstance(given, dict | list) and holds(given, UNKNOWN)
         try:
@@ -182,7 +208,7 @@ class ParameterSchema:
         return value
 
     def _partly_known(self, given: dict[str, Any] | list[Any]) -> Any:
-        """As `ParameterType.convert`, of a map or list with `UNKNOWN` somewhere within."""
+        """Convert a map or list with `UNKNOWN` anywhere within, as `ParameterType.convert` does for others."""
         if self.type == "comma_delimited_list" and isinstance(given, list):
             return [UNKNOWN if holds(item, UNKNOWN) else as_list([item])[0] for item in given]
         if self.type == "json":
@@ -215,7 +241,7 @@ def _constraints(name: str, kind: str, entries: Any, version: str, match_s: floa
         return ()
     if not isinstance(entries, list):
         raise _schema_error(name, f"Invalid parameter constraints, expected a list, got {entries!r}")
-    # Of a list, each item is compared, and items are text.
+    # For a list, each item is compared with the allowed values, and items are texts.
     convert = as_string if kind == "comma_delimited_list" else TYPES[kind].convert
     manner = ConstraintContext(convert, modulo=version >= "2017-02-24", match_s=match_s)
     try:
@@ -228,10 +254,14 @@ def _constraints(name: str, kind: str, entries: Any, version: str, match_s: floa
 class Parameter:
     """A parameter with its value.
 
-    value — as `get_param` shows it; `tree.UNKNOWN` if nothing was given and nothing had to be, or within it where that
-    is not known yet; given — what the caller gave, None for nothing and for what is not all known; default — of the
-    environment or else of the template, as written, None for none; default_local — the default is the template's own;
-    pseudo — not declared but always there.
+    Attributes:
+        schema: Its declaration.
+        value: What `get_param` returns. `tree.UNKNOWN` where no value was given and none was needed; it may also hold
+            `UNKNOWN` within, where a part is not known yet.
+        given: The value that the caller gave; None for none, and for one that is not fully known.
+        default: The default as written, of the environment or else of the template; None for none.
+        default_local: Whether the default is the template's own.
+        pseudo: Whether it is a pseudo parameter: not declared, always there.
     """
 
     schema: ParameterSchema
@@ -247,16 +277,16 @@ class Parameter:
 
     @property
     def text(self) -> str:
-        """The value in the form of the API, in clear."""
+        """The value in the text form of the API, not redacted; "" where it is not fully known."""
         return "" if holds(self.value, UNKNOWN) else TYPES[self.schema.type].text(self.value)
 
     @property
     def shown(self) -> str:
-        """The value in the form of the API, hidden ones hidden."""
+        """The value in the text form of the API, redacted where the parameter is hidden."""
         return HIDDEN if self.schema.hidden else self.text
 
     def wire(self) -> dict[str, Any]:
-        """The entry of the validate API's answer."""
+        """Return the entry in the response of the validate API."""
         schema = self.schema
         entry: dict[str, Any] = {
             "Type": TYPES[schema.type].wire,
@@ -265,6 +295,7 @@ class Parameter:
             "Label": schema.label or schema.name,
         }
         if self.default is not None:
+            # The default of the template itself is in a text that its readers have anyway.
             entry["Default"] = HIDDEN if schema.hidden and not self.default_local else self.default
         if self.given is not None:
             entry["Value"] = HIDDEN if schema.hidden else self.given
@@ -280,7 +311,12 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class GivenParameters:
-    """What the caller gave: values, and defaults for parameters of these names in any template of the stack."""
+    """Parameters that the caller gave.
+
+    Attributes:
+        values: Values of the root template's parameters.
+        defaults: `parameter_defaults`: values for parameters of these names in any template of the stack.
+    """
 
     values: Mapping[str, Any] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
@@ -289,10 +325,18 @@ class GivenParameters:
 def resolve(
     section: Mapping[str, Any], given: GivenParameters, identity: Identity, *, version: Version, strict: bool
 ) -> dict[str, Parameter]:
-    """Parameters by name: pseudo parameters first, then those declared.
+    """Return the parameters of a template with their values, by name: pseudo parameters first, then those declared.
 
-    Fails: Rejected — UnknownUserParameter, InvalidSchemaError, UserParameterMissing (only if strict), and
-    StackValidationFailed (`Parameter 'p' is invalid: …`).
+    Args:
+        section: Section `parameters` of the template.
+        given: What the caller gave.
+        identity: Of the stack, for the pseudo parameters.
+        version: Version of the template.
+        strict: Whether a parameter without a value is an error; else its value is `UNKNOWN`.
+
+    Raises:
+        Rejected: UnknownUserParameter, InvalidSchemaError, UserParameterMissing (only if strict), or
+            StackValidationFailed (`Parameter 'p' is invalid: …`).
     """
     for name in given.values:
         if name not in section:
@@ -308,7 +352,7 @@ def resolve(
 
 
 def _undeclared(name: str, section: Mapping[str, Any]) -> Rejected:
-    """For a value that was given to a parameter which the template does not declare."""
+    """Return the error for a value of a parameter that the template does not declare."""
     shown = list(section)[:_NAMES_SHOWN]
     more = f" and {len(section) - len(shown)} more" if len(section) > len(shown) else ""
     message = f"The Parameter ({name}) was not defined in template. Leave it out of the parameters and the environment,"
@@ -317,7 +361,7 @@ def _undeclared(name: str, section: Mapping[str, Any]) -> Rejected:
 
 
 def _matches(section: Mapping[str, Any]) -> int:
-    """How often values are matched with patterns, at most: those that are given, and defaults."""
+    """Return the most matches with patterns: for each rule one of the given value, and one of the default."""
     entries = [entry for entry in section.values() if isinstance(entry, dict)]
     rules = [entry["constraints"] for entry in entries if isinstance(entry.get("constraints"), list)]
     return 2 * (sum(map(len, rules)) + sum("AllowedPattern" in entry for entry in entries))
@@ -348,7 +392,11 @@ def _valued(schema: ParameterSchema, given: GivenParameters, strict: bool) -> Pa
 
 
 def check_immutable(before: Mapping[str, Parameter], after: Mapping[str, Parameter]) -> None:
-    """Fails: Rejected (ImmutableParameterModified) if a parameter of both that is immutable gets another value."""
+    """Check that no immutable parameter in both `before` and `after` has another value.
+
+    Raises:
+        Rejected: ImmutableParameterModified.
+    """
     changed = sorted(
         name
         for name, parameter in after.items()

@@ -1,4 +1,4 @@
-"""Text -> plain data: JSON first, then YAML, bounded in size, depth and expansion."""
+"""Parsing of templates and environments: JSON or else YAML -> plain data, bounded in size, depth and expansion."""
 
 import json
 import math
@@ -9,7 +9,7 @@ from homeostat.model.errors import Rejected
 from homeostat.templates.yaml_parser import DEPTH_MAX, NODES_MAX, parse_yaml
 
 SIZE_MAX = 524_288
-"""Characters of a template text (`max_template_size`)."""
+"""Largest template text, in characters (Heat's option `max_template_size`)."""
 
 ENVIRONMENT_SECTIONS: Mapping[str, type] = {
     "parameters": dict,
@@ -19,14 +19,22 @@ ENVIRONMENT_SECTIONS: Mapping[str, type] = {
     "event_sinks": list,
     "encrypted_param_names": list,
 }
+"""Section of an environment -> the type that its content must have."""
 
 
 def parse_template(source: str | bytes | Mapping[str, Any], *, size_max: int = SIZE_MAX) -> dict[str, Any]:
-    """The template as plain data: dict, list, str, int, float, bool, None; keys are text.
+    """Parse a template into plain data: dict, list, str, int, float, bool, None; keys are text.
 
-    Takes: source — JSON or YAML text, or what a JSON request body held. Aliased parts are shared, not copied.
-    Fails: Rejected HTTPBadRequest (line and column for broken YAML), RequestLimitExceeded (more than size_max
-    characters).
+    Args:
+        source: JSON or YAML text, or the map that a JSON request body held.
+        size_max: Largest text, in characters.
+
+    Returns:
+        The template. Parts that YAML aliases repeat are shared, not copied.
+
+    Raises:
+        Rejected: HTTPBadRequest (with line and column for broken YAML), or RequestLimitExceeded (more than `size_max`
+            characters).
     """
     document = _parse(source, "Template", size_max)
     if not isinstance(document, dict):
@@ -36,7 +44,16 @@ def parse_template(source: str | bytes | Mapping[str, Any], *, size_max: int = S
 
 
 def parse_document(source: str | Mapping[str, Any], what: str, *, size_max: int = 32 * SIZE_MAX) -> dict[str, Any]:
-    """Any map as plain data. what — its name, for errors. Fails: Rejected, like `parse_template`."""
+    """Parse a document that must be a map into plain data.
+
+    Args:
+        source: As for `parse_template`.
+        what: Name of the document in error messages.
+        size_max: Largest text, in characters.
+
+    Raises:
+        Rejected: As `parse_template` does.
+    """
     document = _parse(source, what, size_max)
     if not isinstance(document, dict):
         raise _malformed(what, f"it is not a JSON object or YAML mapping but {type(document).__name__}")
@@ -44,9 +61,11 @@ def parse_document(source: str | Mapping[str, Any], what: str, *, size_max: int 
 
 
 def parse_environment(source: str | bytes | Mapping[str, Any] | None, *, size_max: int = SIZE_MAX) -> dict[str, Any]:
-    """The environment as plain data with known sections only; nothing given is an empty one.
+    """Parse an environment into plain data with known sections only; None and an empty text give {}.
 
-    Fails: Rejected HTTPBadRequest, also for a wrong or empty (null) section; RequestLimitExceeded.
+    Raises:
+        Rejected: HTTPBadRequest, also for an unknown section, one of the wrong type or an empty (null) one;
+            RequestLimitExceeded.
     """
     document = {} if source is None else _parse(source, "Environment", size_max)
     if document is None:
@@ -65,11 +84,17 @@ def parse_environment(source: str | bytes | Mapping[str, Any] | None, *, size_ma
 
 
 def parse_json(text: str) -> Any:
-    """Any JSON value. Fails: ValueError, also when it is nested too deeply or holds half a surrogate pair."""
+    """Parse any JSON value.
+
+    Raises:
+        ValueError: `text` is not JSON, is nested too deeply, holds a number that is not finite, or holds half a
+            surrogate pair.
+    """
     try:
         value = json.loads(text, parse_constant=_no_number)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+    # Only an escape can hide half a surrogate pair, which no database and no client could encode later: encode it now.
     if "\\u" in text:
         json.dumps(value, ensure_ascii=False).encode()
     check_bounds(value)
@@ -81,7 +106,13 @@ def _no_number(word: str) -> Any:
 
 
 def check_bounds(value: Any) -> None:
-    """Fails: ValueError when `value` is nested too deeply, too large to be walked with care, or has NaN or such."""
+    """Check that plain data can be walked safely.
+
+    Raises:
+        ValueError: `value` is nested more than `DEPTH_MAX` levels deep, has more than `NODES_MAX` values, or holds a
+            number that is not finite.
+    """
+    # Level by level, not recursively: the data may be nested more deeply than the stack of the interpreter.
     count = 0
     level = [value]
     for _depth in range(DEPTH_MAX + 1):
@@ -112,7 +143,7 @@ def _parse(source: str | bytes | Mapping[str, Any], what: str, size_max: int) ->
             check_bounds(source)
             return dict(source)
         text = source if isinstance(source, str) else source.decode("utf-8-sig")
-        text.encode()
+        text.encode()  # raises ValueError for half a surrogate pair
         if len(text) > size_max:
             raise Rejected(
                 "RequestLimitExceeded",

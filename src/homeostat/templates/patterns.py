@@ -1,4 +1,4 @@
-"""Regular expressions of users: as Python's, compiled and matched in bounded time and memory."""
+"""Regular expressions of users, in Python's syntax, compiled and matched in bounded time and memory."""
 
 import re
 from functools import lru_cache
@@ -7,13 +7,13 @@ from typing import Any
 import regex
 
 LENGTH_MAX = 4096
-"""Characters of an expression."""
+"""Longest expression, in characters."""
 UNROLLED_MAX = 100_000
-"""Characters of an expression with its repetitions written out: the library does that for those with a fixed count."""
+"""Most characters of an expression with its repetitions written out, as the library does for fixed counts."""
 MATCH_S = 0.5
-"""Time for one match; a match takes far less unless the expression goes back and forth without end."""
+"""Most seconds for one match; it takes far less unless the expression backtracks catastrophically."""
 _MATCHES_S, _MATCH_MIN_S = 5.0, 0.001
-"""Time for all matches of a template, and what each has at least."""
+"""Seconds for all matches of a template together, and the least that each match gets of them."""
 
 _TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(?P<times>\d+)(?:,\d*)?\}|.", re.DOTALL)
 Pattern = Any
@@ -21,15 +21,21 @@ Pattern = Any
 
 
 class TooComplicated(ValueError):
-    """The expression could take too long, or did. why — in what way."""
+    """The expression took too long, or could take too long."""
 
     def __init__(self, why: str) -> None:
+        """Make the error; `why` completes the message."""
         super().__init__(f"the expression is too complicated: {why}")
 
 
 @lru_cache(maxsize=256)
 def compiled(expression: str, flags: int = 0) -> Pattern:
-    """Fails: ValueError for what is no regular expression, TooComplicated for what is too large."""
+    """Compile an expression.
+
+    Raises:
+        ValueError: It is not a regular expression.
+        TooComplicated: It is too large.
+    """
     if len(expression) > LENGTH_MAX:
         raise TooComplicated(f"it is longer than {LENGTH_MAX} characters")
     if _unrolled(expression) > UNROLLED_MAX:
@@ -41,17 +47,25 @@ def compiled(expression: str, flags: int = 0) -> Pattern:
 
 
 def match_s(count: int) -> float:
-    """Time that each of so many matches may take."""
+    """Return the seconds that each of `count` matches may take."""
     return max(min(MATCH_S, _MATCHES_S / max(count, 1)), _MATCH_MIN_S)
 
 
 def fullmatch(pattern: Pattern, text: str, seconds: float = MATCH_S) -> bool:
-    """Whether all of `text` matches. Fails: TooComplicated when it takes too long."""
+    """Return whether all of `text` matches.
+
+    Raises:
+        TooComplicated: The match takes too long.
+    """
     return bounded(pattern.fullmatch, text, seconds=seconds) is not None
 
 
 def bounded(operation: Any, *arguments: Any, seconds: float = MATCH_S) -> Any:
-    """What an operation of a pattern gives. Fails: TooComplicated when it takes too long."""
+    """Return the result of an operation of a compiled pattern, such as `pattern.search`.
+
+    Raises:
+        TooComplicated: The operation takes too long.
+    """
     try:
         return operation(*arguments, timeout=seconds)
     except (TimeoutError, MemoryError, RecursionError) as error:
@@ -59,7 +73,8 @@ def bounded(operation: Any, *arguments: Any, seconds: float = MATCH_S) -> Any:
 
 
 def _unrolled(expression: str) -> int:
-    """About the length of the expression with `{n}` written out; groups multiply."""
+    """Estimate the length of the expression with `{n}` written out; nested groups multiply."""
+    # sums: length so far of each open group, outermost first; atom: length of what a `{n}` that follows would repeat.
     sums, atom = [0], 0
     for token in _TOKEN.finditer(expression):
         text, times = token[0], token["times"]

@@ -1,8 +1,8 @@
-"""What an environment says of types and of single resources: section `resource_registry`. Pure.
+"""Resource registry: the section of an environment that maps types and configures single resources. Pure.
 
-Entries of the user go before those that are there for everybody (the operator's, and the aliases below); of each of
-the two, what is said of single resources goes first, then the order of the alphabet decides. The first entry that
-leads to a type that there is wins.
+Entries of the user precede shared ones (the operator's, and the aliases below). Within each of the two, entries for
+single resources precede those for all resources of a type; then alphabetical order decides. The first entry that leads
+to an existing type wins.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +18,7 @@ Place = tuple[str, ...]
 """Keys that lead to an entry of the registry."""
 
 ENDINGS = (".yaml", ".template")
+"""Endings of a type name that stands for a template."""
 RESOURCES = "resources"
 PRE_CREATE, PRE_UPDATE, PRE_DELETE = "pre-create", "pre-update", "pre-delete"
 POST_CREATE, POST_UPDATE, POST_DELETE = "post-create", "post-update", "post-delete"
@@ -33,18 +34,24 @@ ALIASES: Mapping[str, str] = {
     "OS::Ceilometer::GnocchiAggregationByMetricsAlarm": "OS::Aodh::GnocchiAggregationByMetricsAlarm",
     "OS::Ceilometer::GnocchiAggregationByResourcesAlarm": "OS::Aodh::GnocchiAggregationByResourcesAlarm",
 }
-"""Former names of types."""
+"""Former names of types -> their present names."""
 _SETTINGS = {"hooks": (HOOKS, "InvalidBreakPointHook"), "restricted_actions": (RESTRICTIONS, "InvalidRestrictedAction")}
+"""Key of an entry for a single resource -> its allowed values, and the fault for any other."""
 
 
 def is_template(type_name: str) -> bool:
-    """Does this type name stand for a template?"""
+    """Return whether a type name stands for a template."""
     return type_name.endswith(ENDINGS)
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """type — of a plug-in or a template; place — of the entry that names the template, () where none does."""
+    """Result of the lookup of a type.
+
+    Attributes:
+        type: Name of a resource type or of a template.
+        place: Place of the entry that names the template; () where no entry does.
+    """
 
     type: str
     place: Place = ()
@@ -52,8 +59,13 @@ class Resolved:
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """Takes: user — section `resource_registry`; shared — entries for everybody; known — is there a type of that
-    name?"""
+    """The resource registry of one environment.
+
+    Attributes:
+        user: The user's section `resource_registry`.
+        shared: Entries for all stacks.
+        known: Tells whether a resource type of that name exists.
+    """
 
     user: Entries = field(default_factory=dict)
     shared: Entries = field(default_factory=dict)
@@ -61,18 +73,18 @@ class Registry:
     _found: dict[tuple[str, str], Resolved] = field(default_factory=dict, init=False, compare=False)
 
     _single: bool = field(init=False, compare=False)
-    """Is there anything about single resources?"""
+    """Whether there are entries for single resources."""
     _patterns: tuple[Entries, Entries] = field(init=False, compare=False)
-    """Of `user` and `shared`, the entries whose keys end with `*`."""
+    """The entries of `user` and of `shared` whose keys end with `*`."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_single", bool(self.user.get(RESOURCES) or self.shared.get(RESOURCES)))
         object.__setattr__(self, "_patterns", (_patterns(self.user), _patterns(self.shared)))
 
     def resolve(self, type_name: str, name: str) -> Resolved:
-        """What a resource of this type and name is made by; the type itself where nothing leads to one that there is.
+        """Return what implements a resource of this type and name; the type itself where no entry leads to a known one.
 
-        Cost: of a look into a map for all but the first of a type, unless single resources have entries.
+        Results are cached by type, and by name too where there are entries for single resources.
         """
         key = (type_name, name if self._single else "")
         if key not in self._found:
@@ -80,7 +92,7 @@ class Registry:
         return self._found[key]
 
     def applied(self, definition: Definition) -> Definition:
-        """The definition with the type that makes it, and what is said of this resource."""
+        """Return the definition with the type that implements it, and the resource's hooks and restrictions."""
         name, called = definition.name, definition.called or definition.type
         made_by = self.resolve(called, name).type
         if made_by == called and not self._single:
@@ -90,7 +102,7 @@ class Registry:
         return replace(definition, type=made_by, called=shown, hooks=hooks, restricted=restricted)
 
     def setting(self, name: str, key: str) -> tuple[str, ...]:
-        """All that `hooks` or `restricted_actions` say of a resource of this name, sorted."""
+        """Return all values of `hooks` or `restricted_actions` for a resource of this name, sorted."""
         found: set[str] = set()
         for entries in (self.user, self.shared):
             for _, content in _about(entries, name):
@@ -110,7 +122,7 @@ class Registry:
         return None
 
     def _candidates(self, type_name: str, name: str) -> Iterator[tuple[Place, str]]:
-        """Entries that match, best first; with the empty place, the type as it is."""
+        """Yield the entries that match, best first; an empty place stands for the type as it is."""
         if is_template(type_name):
             yield (), type_name
         for entries, patterns, own in (
@@ -118,6 +130,7 @@ class Registry:
             (self.shared, self._patterns[1], True),
         ):
             matching = dict(_matching(entries, patterns, type_name, name))
+            # A known type competes as if it had a shared entry that leads to itself.
             if own and (type_name,) not in matching and self.known(type_name):
                 matching[(type_name,)] = ""
             for place in sorted(matching, key=lambda each: (-len(each), each)):
@@ -129,7 +142,10 @@ def _patterns(entries: Entries) -> Entries:
 
 
 def _matching(entries: Entries, patterns: Entries, type_name: str, name: str) -> Iterator[tuple[Place, str]]:
-    """patterns — those of the entries whose keys end with `*`: there may be hundreds of others."""
+    """Yield the place and the target of each entry that matches a type and a resource name.
+
+    `patterns` are the entries whose keys end with `*`, kept apart so that hundreds of others need not be searched.
+    """
     for key, content in _about(entries, name):
         if isinstance(content.get(type_name), str):
             yield (RESOURCES, key, type_name), content[type_name]
@@ -144,21 +160,24 @@ def _matching(entries: Entries, patterns: Entries, type_name: str, name: str) ->
 
 
 def _carried(key: str, value: str, type_name: str) -> str:
-    """Target of a type that matches `key`, which ends with `*`; empty when it is such a target already."""
+    """Return the target of a type that matches `key`, which ends with `*`; "" where the type already is a target."""
     if not value.endswith("*"):
         return "" if type_name == value else value
     return "" if type_name.startswith(value[:-1]) else value[:-1] + type_name[len(key) - 1 :]
 
 
 def _about(entries: Entries, name: str) -> list[tuple[str, Entries]]:
-    """What is said of a resource of this name: under patterns, then under its very name."""
+    """Return the entries for a resource of this name: those of patterns first, then the one of the name itself."""
     single = entries.get(RESOURCES) or {}
     found = [(key, each) for key, each in single.items() if isinstance(each, Mapping) and fnmatchcase(name, key)]
     return sorted(found, key=lambda each: each[0] == name)
 
 
 def without_nulls(section: Entries) -> dict[str, Any]:
-    """The section with what a null takes out gone: the entry of that key before it, or all that begin so (`Foo*`)."""
+    """Return the section without nulls, and without `base_url`.
+
+    A null removes the entry of its key before it, or, for a key such as `Foo*`, all entries before it with that prefix.
+    """
     kept: dict[str, Any] = {}
     for key, value in section.items():
         if value is not None:
@@ -176,10 +195,15 @@ def _begins(key: str, pattern: str) -> bool:
 
 
 def child_entries(section: Entries, name: str, place: Place) -> dict[str, Any]:
-    """What a nested stack has of its parent's section: all but the entry it was made by, so that it does not contain
-    itself, and of single resources what is said under the name of its own.
+    """Return the section of a nested stack, made from that of its parent.
 
-    name — of the resource that it is the reality of; place — of the entry, see `Resolved`.
+    The nested stack does not inherit the entry that led to its template, so that it cannot contain itself. Of the
+    entries for single resources, it gets those nested under the name of the resource that it implements.
+
+    Args:
+        section: The parent's section.
+        name: Name of the resource that the nested stack implements.
+        place: Place of the entry that led to the template, see `Resolved`.
     """
     inside: dict[str, Any] = {}
     for _, content in _about(section, name):
@@ -192,7 +216,11 @@ def child_entries(section: Entries, name: str, place: Place) -> dict[str, Any]:
 
 
 def check_registry(section: Entries) -> None:
-    """Fails: Rejected naming the entry that is wrong."""
+    """Check the form of a section.
+
+    Raises:
+        Rejected: An entry is wrong; the error has its path.
+    """
     path = ("resource_registry",)
     for key, value in section.items():
         if key == RESOURCES:

@@ -1,6 +1,7 @@
-"""What an operator gives all stacks: environments in files of the service (environment.md section 3). Pure.
+"""Shared environments: what the operator gives all stacks, in environment files of the service. Pure.
 
-Of them hold sections `resource_registry` and `parameter_defaults`; templates that they name are texts beside them.
+They may have the sections `resource_registry` and `parameter_defaults` only. The templates that they name are read with
+them.
 """
 
 from collections.abc import Mapping
@@ -13,26 +14,35 @@ from homeostat.templates.parser import parse_environment
 from homeostat.templates.registry import check_registry, without_nulls
 
 SECTIONS = ("resource_registry", "parameter_defaults")
+"""Sections that a shared environment may have."""
 
 
 @dataclass(frozen=True, slots=True)
 class SharedEnvironment:
-    """resource_registry, parameter_defaults — of all files, later ones winning; files — texts of the templates."""
+    """The environments of all files in one; later files win.
+
+    Attributes:
+        files: Texts of the templates that the registry names, by name.
+    """
 
     resource_registry: Mapping[str, Any] = field(default_factory=dict)
     parameter_defaults: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
 
     def section(self) -> dict[str, Any]:
-        """As it is stored with the environment of a revision; empty where there is nothing."""
+        """Return the section stored with the environment of a revision; {} if there is nothing to share."""
         content = {name: dict(getattr(self, name)) for name in SECTIONS if getattr(self, name)}
         return {SHARED: content} if content else {}
 
 
 def shared_of_texts(texts: Mapping[str, str]) -> SharedEnvironment:
-    """Of environments as texts by name, in their order; the templates that they name are still to be read.
+    """Merge environments given as texts; the templates that they name are not read yet.
 
-    Fails: Rejected naming the text.
+    Args:
+        texts: Environments by name, in the order in which they are merged.
+
+    Raises:
+        Rejected: A text is wrong.
     """
     registry: dict[str, Any] = {}
     defaults: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Snippets of a template -> trees: functions are found, and folded to their values where these are known already."""
+"""Snippets of a template -> trees: function calls become nodes, or their values where these are known already."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,23 +11,30 @@ from homeostat.templates.tree import Context, DynamicList, DynamicMap, Function,
 from homeostat.templates.weights import Unacceptable
 
 UNDECLARED = "UserParameterMissing"
-"""Fault of a function that reads a parameter which the template does not declare."""
+"""Fault of a function that reads a parameter that the template does not declare."""
 
 
 class Reader:
-    """Reads snippets of one template.
-
-    Takes: functions — what may be used here; context — what they may see; condition — tells whether a condition, as
-    it stands in the template, holds.
-    """
+    """Reader of the snippets of one template."""
 
     def __init__(self, functions: Functions, context: Context, condition: Callable[[Any, Path], Any]) -> None:
+        """Make a reader.
+
+        Args:
+            functions: Functions that may be used in these snippets.
+            context: What the functions can read.
+            condition: Tells whether a condition, as it stands in the template at a path, holds.
+        """
         self.functions = functions
         self.context = context
         self.condition = condition
 
     def tree(self, snippet: Any, path: Path) -> Any:
-        """The tree of a snippet; a snippet without functions is its own tree. Fails: Rejected naming the path."""
+        """Return the tree of a snippet; a snippet without functions is its own tree, not a copy.
+
+        Raises:
+            Rejected: A function call is wrong; the error has its path.
+        """
         tree = self._read(snippet, path)
         return None if tree is OMIT else tree
 
@@ -71,11 +78,19 @@ class Reader:
         return self._folded(function(name, read, path, self.context), computed=read is not arguments)
 
     def _folded(self, node: Function, *, computed: bool) -> Any:
-        """What stands for a call. computed — its arguments come from other functions. Fails: Rejected."""
+        """Return what stands in the tree for a call: its value, or the node itself.
+
+        Args:
+            node: The call.
+            computed: Whether its arguments contain other function calls.
+
+        Raises:
+            Rejected: The arguments are wrong.
+        """
         return node.compiled()
 
     def _choose(self, node: If) -> Any:
-        """The chosen branch alone is read, so the other one may name what is not there."""
+        """Read the chosen branch only, so the other one may name resources that do not exist."""
         node.guarded(node.check, node.arguments)
         place = 1 if self.condition(node.arguments[0], (*node.path, 0)) else 2
         return self._read(node.arguments[place], (*node.path, place)) if place < len(node.arguments) else OMIT
@@ -87,13 +102,17 @@ class Reader:
 
 
 class OutputReader(Reader):
-    """Reads values of outputs: a call of the right form that gets a wrong value, or reads a parameter that is not
-    declared, stays as it is. It fails when the output is asked for, and the output alone."""
+    """Reader of the values of outputs, which tolerates wrong values.
+
+    A call of the right form that gets a wrong value, or reads an undeclared parameter, stays in the tree as a node. It
+    fails when the output is evaluated, so one wrong output does not make the stack fail.
+    """
 
     def _folded(self, node: Function, *, computed: bool) -> Any:
         try:
             return node.compiled()
         except Rejected as error:
+            # A reference to a resource that does not exist, and what would exhaust a limit, are refused at once.
             asks_resources = type(node).references is not Function.references
             in_any_case = isinstance(error.__cause__, Unacceptable) or not (computed or node.is_formed())
             if asks_resources or in_any_case:
@@ -102,13 +121,25 @@ class OutputReader(Reader):
 
 
 class Conditions:
-    """The conditions of one template, by name; `values` — name -> what `holds` gives, of those that can be had."""
+    """The conditions of one template, by name.
+
+    Attributes:
+        values: Name -> what `holds` returns, for the conditions that have a value.
+    """
 
     def __init__(self, functions: Functions, definitions: Mapping[str, Any], context: Context) -> None:
-        """functions — what may be used in conditions.
+        """Evaluate all conditions, each after those that it names.
 
-        Fails: Rejected (`Condition validation error`) for a definition that is wrong or goes round in circles. One that
-        reads a parameter that is not declared, or gives no boolean, is refused when it is used.
+        A condition that reads an undeclared parameter, or whose function gives no boolean, is refused only where it is
+        used.
+
+        Args:
+            functions: Functions that may be used in conditions.
+            definitions: Section `conditions` of the template.
+            context: What the functions can read.
+
+        Raises:
+            Rejected: `Condition validation error`: a definition is wrong or depends on itself.
         """
         self.values: dict[str, Any] = {}
         self._refusals: dict[str, Rejected] = {}
@@ -121,9 +152,13 @@ class Conditions:
             self._define(name, definitions[name])
 
     def holds(self, condition: Any, path: Path) -> Any:
-        """Whether a condition holds: a name, a boolean or a condition function. Fails: Rejected naming the path.
+        """Return whether a condition (a name, a boolean or a call of a condition function) holds.
 
-        Gives True or False; `UNKNOWN`, which is as good as True, if that depends on a parameter nobody gave yet.
+        Returns:
+            True or False, or `UNKNOWN`, which counts as True, where it depends on a parameter without a value.
+
+        Raises:
+            Rejected: It is no condition; the error has `path`.
         """
         if isinstance(condition, str) and condition in self.values:
             return self.values[condition]
@@ -157,12 +192,12 @@ class Conditions:
         )
 
     def _value(self, condition: Any, path: Path) -> Any:
-        """Value of a boolean or condition function, None for anything else."""
+        """Return the value of a boolean or of a condition function, None for anything else."""
         value = self._reader.tree(condition, path) if isinstance(condition, dict) else condition
         return value if isinstance(value, bool | Unknown) else None
 
     def _names(self, condition: Any) -> list[str]:
-        """Names of other conditions in a definition."""
+        """Return the names of other conditions in a definition."""
         if not isinstance(condition, dict) or len(condition) != 1:
             return []
         ((name, arguments),) = condition.items()

@@ -1,8 +1,8 @@
 """Compiled snippets of a template, and how to evaluate them.
 
-A tree is plain data (dict, list, text, numbers, booleans, None) in which function nodes stand for what other resources
-will tell. A dict or list with a node somewhere within is a `DynamicMap` or `DynamicList`; all else is static and is
-given back by `evaluate` as it is, without being walked.
+A tree is plain data (dict, list, text, numbers, booleans, None) in which function nodes stand for values that other
+resources will provide. A dict or list with a node anywhere within is a `DynamicMap` or `DynamicList`. Everything else
+is static: `evaluate` returns it as it is, without walking it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,10 +13,11 @@ from homeostat.model.errors import invalid
 from homeostat.templates.weights import TooHeavy, weight
 
 Path = tuple[str | int, ...]
+"""Place in a template: names and indices, from the section on."""
 
 
 class Unknown:
-    """Stands for the value of a parameter that was not given, where that is no error (validation)."""
+    """Placeholder for the value of a parameter that was not given, where that is no error (validation)."""
 
     def __repr__(self) -> str:
         return "(not known yet)"
@@ -26,63 +27,73 @@ UNKNOWN: Final = Unknown()
 
 
 class Scope(Protocol):
-    """What the resources of one stack say at the moment.
+    """Current references and attributes of the resources of one stack.
 
-    unknown — the object that stands for values not known yet: a function of it is it again. None where what is not
-    known is null, as at run time. Names are those of resources that are in the graph (their condition holds).
+    The resource names given to its methods are of resources in the graph (their condition holds).
+
+    Attributes:
+        unknown: The object that stands for values not known yet; a function applied to it gives it again. None where
+            an unknown value is null, as at run time.
     """
 
     @property
     def unknown(self) -> Any: ...
 
     def reference(self, resource: str) -> Any:
-        """Value of `get_resource`."""
+        """Return the value of `get_resource`."""
 
     def attribute(self, resource: str, name: str, path: Sequence[str | int]) -> Any:
-        """Value of `get_attr`, path followed: groups hand it on to their members, others use `traverse`."""
+        """Return the value of `get_attr`, with `path` followed.
+
+        Groups hand the path on to their members; other types use `traverse`.
+        """
 
     def attributes(self, resource: str) -> Any:
-        """Value of `get_attr` with only a resource: name -> value of all attributes but `show`."""
+        """Return the value of `get_attr` with only a resource: name -> value of all attributes but `show`."""
 
 
 class DynamicMap(dict[str, Any]):
-    """A map with a function node within."""
+    """A map with a function node anywhere within."""
 
     __slots__ = ()
 
 
 class DynamicList(list[Any]):
-    """A list with a function node within."""
+    """A list with a function node anywhere within."""
 
     __slots__ = ()
 
 
 MADE_MAX = 64 * 1024 * 1024
-"""Weight of what the functions of one template may give while it is compiled, all together."""
+"""Largest total weight of the values that the functions of one template make while it is compiled."""
 VALUE_MAX = 4 * 1024 * 1024
-"""Weight of what the functions of one resource or output may give at run time, all together."""
+"""Largest total weight of the values that the functions of one resource or output make at run time."""
 
 
 QUERY_STEPS_MAX = 30_000
-"""Steps of all queries of one template, or of the templates that are compiled together: about three seconds."""
+"""Most steps of all YAQL queries of one template, or of the templates compiled together: about three seconds."""
 
 
 class QuerySteps:
-    """Steps that the queries of one template take.
-
-    apart — each query has its own place, and counts as it did last, however often it is evaluated.
-    """
+    """Account of the steps that the YAQL queries of one template take."""
 
     def __init__(self, *, apart: bool) -> None:
+        """Start an account.
+
+        Args:
+            apart: Count each query by its place, with the steps of its last evaluation only. A stack at run time
+                evaluates its queries again in every pass; counting all evaluations would exhaust the account.
+        """
         self._apart = apart
         self._taken: dict[Path, int] = {}
 
     def left(self, place: Path) -> int:
-        """That the query at this place may take now."""
+        """Return the steps that the query at this place may take now."""
         mine = self._taken.get(place, 0) if self._apart else 0
         return max(QUERY_STEPS_MAX - sum(self._taken.values()) + mine, 0)
 
     def take(self, place: Path, steps: int) -> None:
+        """Record the steps that the query at this place took."""
         if self._apart:
             self._taken[place] = steps
         else:
@@ -90,8 +101,11 @@ class QuerySteps:
 
 
 class Allowance:
-    """What the functions of one template may still give while it is compiled. Once it is, each resource and each output
-    has an allowance of its own, whenever it is evaluated."""
+    """Budget for the values that the functions of one template make while it is compiled.
+
+    Closed when the template is compiled: from then on each evaluation of a resource or an output has its own budget
+    (`WeighedScope`).
+    """
 
     def __init__(self) -> None:
         self._left = MADE_MAX
@@ -99,34 +113,49 @@ class Allowance:
         self.steps = QuerySteps(apart=False)
 
     def spend(self, size: int) -> None:
-        """Fails: Overweight when all is spent."""
+        """Take `size` from the budget.
+
+        Raises:
+            TooHeavy: The budget is exhausted.
+        """
         if self._open:
             self._left -= size
             if self._left < 0:
                 raise TooHeavy(f"the functions of the template make more than {MADE_MAX} values and characters")
 
     def take(self, value: Any) -> Any:
-        """The same value, which weighs something. Fails: Overweight when all is spent, ValueError when it is deep."""
+        """Take the weight of `value` from the budget, and return `value` itself.
+
+        Raises:
+            TooHeavy: The budget is exhausted.
+            ValueError: `value` is nested too deeply.
+        """
         if self._open:
             try:
                 self.spend(weight(value, self._left))
             except TooHeavy:
-                self.spend(MADE_MAX)
+                self.spend(MADE_MAX)  # raises the error that names the limit of the whole template
         return value
 
     def close(self) -> None:
+        """End the budget of compilation; queries are counted each at its place from now on."""
         self._open = False
         self.steps = QuerySteps(apart=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What the functions of one template may see while they are compiled.
+    """Everything that the functions of one template can read while they are compiled.
 
-    parameters — values by name, pseudo parameters included; mappings — the section of CFN templates; resources —
-    name -> its condition holds; facade — the
-    sections of the resource in the parent template that this template stands for, if it is one; unknown — `UNKNOWN`
-    where parameters may be missing, else None; allowance — what they may make.
+    Attributes:
+        parameters: Values by name, pseudo parameters included.
+        mappings: Section `Mappings` of CFN templates.
+        files: Texts of the files that came with the template, by name.
+        resources: Name of each resource in the template -> whether its condition holds.
+        facade: `metadata`, `deletion_policy` and `update_policy` of the resource in the parent template that this
+            template implements; None for a stack of its own.
+        unknown: `UNKNOWN` where parameters may be missing, else None.
+        allowance: Budget for the values that the functions make.
     """
 
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -142,9 +171,14 @@ class Context:
 class Function:
     """A node: one call of an intrinsic function.
 
-    arguments — a tree; path — of the node in the template.
-    Subclasses say what the function does: `check` the form of its arguments, `apply` it to plain ones. Both raise
-    ValueError or TypeError with a text for the author of the template.
+    Subclasses implement the function: `check` checks the form of its arguments, `apply` computes its value from plain
+    ones. Both raise ValueError or TypeError with a message for the author of the template.
+
+    Attributes:
+        name: Name of the function, as the template writes it.
+        arguments: A tree.
+        path: Place of the node in the template.
+        context: What the function can read.
     """
 
     name: str
@@ -153,32 +187,36 @@ class Function:
     context: Context = field(compare=False, repr=False)
 
     def check(self, arguments: Any) -> None:
-        """Refuse a wrong form. While compiling, items of `arguments` may be nodes themselves.
+        """Refuse arguments of a wrong form. While compiling, items of `arguments` may be nodes themselves.
 
-        Form is what shows in the template: how many arguments there are, which, and of what kind where no value may be
-        any other. What depends on the values of arguments is up to `apply`.
+        The form is what the template alone shows: the number of arguments, their names, and their types where every
+        value must have that type. `apply` checks what depends on the values.
         """
 
     def apply(self, arguments: Any) -> Any:
-        """Value of the function; `arguments` is plain data that passed `check`."""
+        """Return the value of the function; `arguments` is plain data that passed `check`."""
         raise NotImplementedError
 
     def guess(self, arguments: Any) -> Any:
-        """Value of the function of what is not known, or holds such: `UNKNOWN` unless it is the same in any case."""
+        """Return the value of the function for arguments that are, or hold, `UNKNOWN`.
+
+        That is `UNKNOWN`, unless the value is the same whatever the unknown part turns out to be.
+        """
         return UNKNOWN
 
     def references(self) -> Iterable[str]:
-        """Resources this very node asks, apart from those its arguments ask."""
+        """Return the names of the resources that this node itself reads, without those that its arguments read."""
         return ()
 
     def requires(self) -> frozenset[str]:
-        """Names of the resources whose values this node needs."""
+        """Return the names of all resources whose values this node needs, its arguments included."""
         return frozenset(self.references()) | requires(self.arguments)
 
     def compiled(self) -> Any:
-        """What stands in the tree for this node: its value if that is known already, else the node itself.
+        """Return what stands in the tree for this node: its value if that is known already, else the node itself.
 
-        Fails: Rejected with the path.
+        Raises:
+            Rejected: The arguments are wrong; the error has the path of the node.
         """
         if self.context.unknown is not None and holds(self.arguments, self.context.unknown):
             return self.guess(self.arguments)
@@ -191,7 +229,11 @@ class Function:
         return self.context.allowance.take(self.apply(arguments))
 
     def evaluate(self, scope: Scope) -> Any:
-        """Value of the node now. Fails: Rejected with the path."""
+        """Return the current value of the node.
+
+        Raises:
+            Rejected: The function cannot take its arguments; the error has the path of the node.
+        """
         arguments = evaluate(self.arguments, scope)
         unknown = scope.unknown
         if unknown is not None and holds(arguments, unknown):
@@ -200,7 +242,7 @@ class Function:
         return self.guarded(self.apply, arguments)
 
     def is_formed(self) -> bool:
-        """Have the arguments, as they stand, the right form?"""
+        """Return whether the arguments, as they stand, have the right form."""
         try:
             self.check(self.arguments)
         except (TypeError, ValueError):
@@ -208,6 +250,7 @@ class Function:
         return True
 
     def guarded(self, step: Callable[[Any], Any], arguments: Any) -> Any:
+        """Return `step(arguments)`; its ValueError or TypeError becomes a Rejected with the path of the node."""
         try:
             return step(arguments)
         except (TypeError, ValueError) as error:
@@ -218,17 +261,20 @@ _DYNAMIC = (Function, DynamicMap, DynamicList)
 
 
 def is_dynamic(tree: Any) -> bool:
-    """Whether a node is left in `tree`."""
+    """Return whether a function node is left in `tree`."""
     return isinstance(tree, _DYNAMIC)
 
 
 class WeighedScope:
-    """A scope together with what functions may still give: those of one resource or output, or of several together.
-
-    most — weight of all that they may give, `VALUE_MAX` by default.
-    """
+    """A scope with a budget for the values that functions make: those of one resource or output, or of several."""
 
     def __init__(self, scope: Scope, most: int | None = None) -> None:
+        """Wrap a scope.
+
+        Args:
+            scope: The scope to read from.
+            most: Largest total weight of the values; None for `VALUE_MAX`.
+        """
         self.unknown = scope.unknown
         self.reference = scope.reference
         self.attribute = scope.attribute
@@ -236,7 +282,12 @@ class WeighedScope:
         self._most = self._left = VALUE_MAX if most is None else most
 
     def take(self, value: Any) -> Any:
-        """The same value. Fails: ValueError when it is too much, with all that came before."""
+        """Take the weight of `value` from the budget, and return `value` itself.
+
+        Raises:
+            TooHeavy: The budget is exhausted.
+            ValueError: `value` is nested too deeply.
+        """
         try:
             self._left -= weight(value, self._left)
         except TooHeavy as error:
@@ -245,10 +296,11 @@ class WeighedScope:
 
 
 def evaluate(tree: Any, scope: Scope) -> Any:
-    """`tree` as plain data. Static parts are shared with the tree: do not change them.
+    """Return `tree` as plain data. Static parts are shared with the tree: do not change them.
 
-    Fails: Rejected (StackValidationFailed) where a function cannot take what a resource gave it, and where all of them
-    together give too much.
+    Raises:
+        Rejected: StackValidationFailed: a function cannot take the value that a resource has, or all functions together
+            make too much.
     """
     if not is_dynamic(tree):
         return tree
@@ -268,7 +320,7 @@ def _evaluated(tree: Any, scope: WeighedScope) -> Any:
 
 
 def nodes(tree: Any) -> Iterator[Function]:
-    """All function nodes in `tree`, those within arguments of others included."""
+    """Yield all function nodes in `tree`, those within arguments of others included."""
     if isinstance(tree, Function):
         yield tree
         yield from nodes(tree.arguments)
@@ -281,14 +333,14 @@ def nodes(tree: Any) -> Iterator[Function]:
 
 
 def requires(tree: Any) -> frozenset[str]:
-    """Names of all resources whose values `tree` needs."""
+    """Return the names of all resources whose values `tree` needs."""
     if not is_dynamic(tree):
         return frozenset()
     return frozenset(name for node in nodes(tree) for name in node.references())
 
 
 def traverse(value: Any, path: Sequence[Any], missing: Any = None) -> Any:
-    """What `path` leads to inside `value`: map keys and list indices (as text, too); `missing` if it leads nowhere."""
+    """Follow `path` into `value`: keys of maps and indices of lists (also as text); `missing` if it leads nowhere."""
     for step in path:
         try:
             if isinstance(value, list | tuple):
@@ -303,7 +355,7 @@ def traverse(value: Any, path: Sequence[Any], missing: Any = None) -> Any:
 
 
 def holds(value: Any, wanted: Any) -> bool:
-    """Whether the very object `wanted` is `value` or somewhere within it."""
+    """Return whether `value` is the object `wanted` (by identity), or holds it anywhere within."""
     if value is wanted:
         return True
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Versions of the template language."""
+"""Versions of the template languages, and which one a template names."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,9 +13,16 @@ HOT_KEY, AWS_KEY, HEAT_KEY = "heat_template_version", "AWSTemplateFormatVersion"
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One version: key and date as in the template; type — `hot` or `cfn`; alias — its other name, "" for none.
+    """One version of a template language.
 
-    Versions of one key are compared by their dates, which are texts that sort.
+    Versions of one key are ordered by their dates, which sort as texts.
+
+    Attributes:
+        key: Top-level key of the template that names the version, such as `heat_template_version`.
+        date: Value of that key.
+        dialect: Words of the language.
+        type: `hot` or `cfn`.
+        alias: Another name for the date, such as `wallaby`; "" for none.
     """
 
     key: str
@@ -54,7 +61,11 @@ _BY_NAME = {(each.key, name): each for each in VERSIONS for name in (each.date, 
 
 
 def version_of(template: Mapping[str, Any]) -> Version:
-    """The version a template names: exactly one version key with a text. Fails: Rejected (InvalidTemplateVersion)."""
+    """Return the version that a template names by exactly one version key with a text.
+
+    Raises:
+        Rejected: InvalidTemplateVersion: there is no version key, more than one, or an unknown version.
+    """
     keys = [key for key in (HOT_KEY, AWS_KEY, HEAT_KEY) if isinstance(template.get(key), str)]
     if len(keys) > 1:
         raise _wrong(f"Ambiguous versions ({', '.join(sorted(keys))})")
@@ -69,9 +80,14 @@ def version_of(template: Mapping[str, Any]) -> Version:
 
 
 def declared_in(template: Mapping[str, Any], section: str) -> Mapping[str, Any]:
-    """What a section of a template declares, by name; nothing where it is not right. Fails: like `version_of`.
+    """Return the entries of a section of a parsed template by name; {} where the section is missing or not a map.
 
-    section — as HOT calls it.
+    Args:
+        template: The template, not checked yet.
+        section: Name of the section in HOT, whatever the language of the template.
+
+    Raises:
+        Rejected: As `version_of` does.
     """
     content = template.get(version_of(template).dialect.word(section))
     return content if isinstance(content, dict) else {}
@@ -82,19 +98,24 @@ def _wrong(explanation: str) -> Rejected:
 
 
 def versions() -> list[tuple[str, str, list[str]]]:
-    """All versions: full name, type, aliases (full names, too)."""
+    """Return all versions: full name, type (`hot` or `cfn`), aliases (full names, too)."""
     return [(each.full_name, each.type, [f"{each.key}.{each.alias}"] if each.alias else []) for each in VERSIONS]
 
 
 def functions_of(version: str) -> list[tuple[str, str, bool]]:
-    """Functions of a version by its full name or alias: name, description in one line, may stand in conditions only.
+    """Return the functions of a version: name, description in one line, whether it may stand in conditions only.
 
-    Fails: Rejected (NotFound).
+    Args:
+        version: Full name or alias of the version, such as `heat_template_version.wallaby`.
+
+    Raises:
+        Rejected: NotFound: there is no such version.
     """
     key, _, name = version.partition(".")
     found = _BY_NAME.get((key, name))
     if found is None:
         raise Rejected("NotFound", f"Template version {version} could not be found.")
+    # The API shows the first line of the class docstring: those in `functions` are written for users.
     return sorted(
         (entry.name, (entry.kind.__doc__ or "").partition("\n")[0], not entry.ordinary)
         for entry in available(found.key, found.date)

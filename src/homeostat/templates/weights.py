@@ -1,7 +1,7 @@
-"""How much values weigh: what they take when they are written out, or kept in memory without shared parts.
+"""Weight of values: the size they have when written out, or kept in memory without shared parts.
 
 Functions hand values on without copying them, so a value that holds another one twice costs nothing until it is stored.
-Forty times twice is more than any machine has: whatever a template can make is weighed before it goes any further.
+Doubling forty times exceeds any memory: each value that a template makes is weighed before it is used further.
 """
 
 from collections.abc import Mapping
@@ -10,23 +10,28 @@ from typing import Any
 from homeostat.templates.yaml_parser import DEPTH_MAX
 
 VALUE_WEIGHT = 32
-"""A value takes at least as much memory as so many characters."""
+"""Weight of a value besides its characters: the memory that even an empty one takes."""
 
 
 class Unacceptable(ValueError):
-    """A template is wrong whatever values its functions get, or what they make is too much: refused at once, also where
-    other wrong values wait until somebody asks for the output."""
+    """A template is wrong whatever values its functions get, or makes values that are too large.
+
+    It is refused at once, also in outputs, where other wrong values cause an error only when the output is read.
+    """
 
 
 class TooHeavy(Unacceptable):
-    """A value weighs more than it may."""
+    """A value weighs more than allowed."""
 
 
 def weight(tree: Any, most: int) -> int:
-    """Characters in `tree`, parts that are shared counted each time; each value and key counts `VALUE_WEIGHT` more,
-    and a character outside of ASCII as much as its bytes.
+    """Return the weight of plain data: its characters, plus `VALUE_WEIGHT` for each value and key.
 
-    Looks no further than needed. Fails: Overweight for more than `most`, ValueError for values nested too deeply.
+    Shared parts count each time. Each character of a text that is not ASCII counts 4. The walk stops at `most`.
+
+    Raises:
+        TooHeavy: The weight exceeds `most`.
+        ValueError: Values are nested too deeply.
     """
     total, depth, level = 0, 0, [tree]
     while level:

@@ -1,8 +1,8 @@
-"""YAML text -> plain data, from parser events. Used by `parser` alone.
+"""YAML text -> plain data, built from parser events. Used by `parser` alone.
 
-The library's own composer recurses without a limit in C code: a line of 200,000 dashes would end the process.
-Also tighter than YAML: keys are text as written, tags beyond the JSON types are refused, timestamps stay text,
-numbers are finite.
+The composer of the library recurses without a limit in C code: a line of 200,000 dashes would end the process.
+This parser is also stricter than YAML: keys are text as written, tags beyond the JSON types are refused, timestamps
+stay text, and numbers are finite.
 """
 
 import math
@@ -15,9 +15,9 @@ from yaml import events
 from yaml.constructor import SafeConstructor
 
 DEPTH_MAX = 100
-"""Levels of nesting; templates people write have less than 30."""
+"""Most levels of nesting; real templates have less than 30."""
 NODES_MAX = 1_000_000
-"""Values in a document, each alias counted as a copy of what it stands for."""
+"""Most values in a document; each alias counts as a copy of what it stands for, so aliases cannot multiply unseen."""
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG = "tag:yaml.org,2002:"
@@ -25,7 +25,11 @@ _COLLECTIONS = (None, "!", f"{_TAG}map", f"{_TAG}seq")
 
 
 def parse_yaml(text: str) -> Any:
-    """The one document in `text`; None for an empty one. Fails: ValueError that names line and column."""
+    """Parse the one document in `text`; None if it is empty.
+
+    Raises:
+        ValueError: The text is not YAML, or breaks a bound; the message names line and column.
+    """
     loader = _LOADER(text)
     builder = _Builder(loader.resolve)
     try:
@@ -63,7 +67,12 @@ _SCALARS: Mapping[str, Callable[[str], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Built:
-    """A finished value. nodes — values in it, itself included; depth — levels of collections in it."""
+    """A finished value.
+
+    Attributes:
+        nodes: Number of values in it, itself included.
+        depth: Levels of collections in it; 0 for a scalar.
+    """
 
     value: Any
     nodes: int = 1
@@ -72,7 +81,13 @@ class _Built:
 
 @dataclass(slots=True)
 class _Open:
-    """A collection being built. key — the key whose value comes next; merged — maps that `<<` named."""
+    """A collection being built.
+
+    Attributes:
+        key: Key of a map whose value comes next; None for a list, or where a key comes next.
+        merging: Whether that key is `<<`.
+        merged: Maps that `<<` named; they add the keys that the map itself does not have.
+    """
 
     value: Any
     anchor: str | None
@@ -88,7 +103,7 @@ class _Open:
 
 
 class _Builder:
-    """Takes the events of one document; keeps what is open on a stack of its own."""
+    """Builder of one document from its events; open collections are on a list, so nesting costs no recursion."""
 
     def __init__(self, resolve: Callable[..., str]) -> None:
         self.resolve = resolve
@@ -112,6 +127,7 @@ class _Builder:
             raise _error("a map or list cannot be a key", event.start_mark)
         if event.tag not in _COLLECTIONS:
             raise _error(f"the tag {event.tag} is not supported", event.start_mark)
+        # An anchor may be defined again: within its new value the old one must not be found.
         self.anchors.pop(event.anchor, None)
         self.open.append(_Open({} if isinstance(event, events.MappingStartEvent) else [], event.anchor))
         self.check_depth(0, event)
@@ -150,7 +166,7 @@ class _Builder:
             self.anchors[event.anchor] = built
 
     def add(self, built: _Built, event: Any) -> None:
-        """Put a finished value where it belongs: the end of a list, under the waiting key, or at the top."""
+        """Put a finished value where it belongs: at the end of a list, under the pending key, or at the top."""
         if not self.open:
             self.document = built.value
             return

@@ -1,10 +1,10 @@
-"""Expressions of the query language YAQL, bounded in steps, sizes and depth, and giving the same everywhere.
+"""Evaluation of YAQL expressions, bounded in steps, sizes and depth, and deterministic.
 
-The library bounds what one of its functions gives. Here is bounded what they can do together: steps of the
-evaluation, values that share their parts and so grow by powers, and intermediate results. A step is about a tenth of a
-millisecond: a call of a function is one, and whatever else takes time, items that are walked through and values that
-may be compared part by part, counts as parts of a step, so that no expression takes long with few steps. What would
-give another value at another time, in another process or on another machine is left out or put in order.
+The library bounds the result of each of its functions. This module bounds what they do together: the steps of the
+evaluation, values that share their parts and so grow exponentially, and intermediate results. A step is about a tenth
+of a millisecond. A call of a function is one step; everything else that takes time (items that are iterated, values
+that may be compared part by part) counts as a fraction of a step, so no expression runs long with few steps. Functions
+whose value depends on the time, the process or the machine are removed, and sets are put in a fixed order.
 """
 
 import collections.abc  # the library uses it without importing it
@@ -22,23 +22,23 @@ from homeostat.templates.yaml_parser import DEPTH_MAX
 from homeostat.templates.yaql_functions import FUNCTIONS, MEMORY_MAX
 
 ITERATORS_MAX = 200
-"""Items that are walked through (`limit_iterators`)."""
+"""Most items that one iteration yields (Heat's option `limit_iterators`)."""
 STEPS_MAX = 10_000
-"""Of one evaluation: about a second."""
+"""Most steps of one evaluation: about a second."""
 _STEP = 100
-"""Units of work that a call of a function or operator takes: about a microsecond each."""
+"""Units of work of one step, that is of a call of a function or operator; a unit is about a microsecond."""
 _ITEM = 3
-"""The same for an item that is walked through, or handed to an expression."""
+"""Units of work of an item that is iterated, or handed to an expression."""
 _PARTS = 10
-"""So many parts of a value are compared, hashed or copied in one unit."""
+"""Number of parts of a value that are compared, hashed or copied in one unit of work."""
 WEIGHT_MAX = 1_000_000
-"""Values and characters within one value, shared ones counted each time."""
+"""Most values and characters within one value, shared ones counted each time."""
 EXPRESSION_MAX = 10_000
-"""Characters of an expression."""
+"""Longest expression, in characters."""
 _TOLD_MAX = 500
-"""Characters of an error: the library repeats values in full."""
+"""Longest error message, in characters: the library repeats values in full."""
 _LEFT_OUT = ("random", "now", "localtz")
-"""Functions that give something else each time, or elsewhere."""
+"""Functions that are removed because their value differs from call to call, or from machine to machine."""
 _ERRORS = (
     exceptions.YaqlException,
     ArithmeticError,
@@ -62,12 +62,16 @@ _TOO_MUCH = (
 
 @lru_cache(maxsize=256)
 def parsed(expression: str) -> Any:
-    """An expression ready to be evaluated, by many threads at once. Fails: Unacceptable."""
+    """Parse an expression; the result may be evaluated by several threads at once.
+
+    Raises:
+        Unacceptable: The expression is too long, wrong or empty.
+    """
     if len(expression) > EXPRESSION_MAX:
         raise Unacceptable(f"the expression is longer than {EXPRESSION_MAX} characters")
     engine = _engine()
     try:
-        # Parser and lexer keep what they are doing in themselves.
+        # Parser and lexer keep their state in themselves, so each thread needs copies.
         tree = copy.copy(engine.parser).parse(expression, lexer=engine.lexer.clone())
     except (exceptions.YaqlException, ValueError, RecursionError) as error:
         raise Unacceptable(f"the expression cannot be read: {error}") from error
@@ -79,10 +83,20 @@ def parsed(expression: str) -> Any:
 def evaluated(
     expression: str, data: Any, left: int = STEPS_MAX, took: Callable[[int], None] = lambda _: None
 ) -> tuple[Any, int]:
-    """Value of the expression with `$.data`, as plain data, and the steps it took.
+    """Evaluate an expression.
 
-    left — steps that all queries of the template may still take; took — told how many these were, also where it fails.
-    Fails: ValueError telling why there is none; Unacceptable where having it would cost too much.
+    Args:
+        expression: The expression.
+        data: Plain data that the expression reads as `$.data`.
+        left: Steps that all queries of the template may still take.
+        took: Called with the steps that the evaluation took, also if it fails.
+
+    Returns:
+        The value as plain data, and the steps taken.
+
+    Raises:
+        ValueError: The expression has no value for this data; the message says why.
+        Unacceptable: The evaluation exceeds a limit.
     """
     statement = parsed(expression)
     budget = _Budget(left)
@@ -109,17 +123,18 @@ def _told(error: Exception) -> str:
 
 
 class _Budget:
-    """What one evaluation may still use."""
+    """Budget of one evaluation."""
 
     def __init__(self, left: int) -> None:
+        """Start with the steps that all queries of the template may still take."""
         self._left = left
         self._work = 0
         self._known: dict[int, tuple[Any, _Measure]] = {}
-        """By identity: the value (kept, so that no other one gets its identity), and its measure."""
+        """Identity of a value -> the value and its measure; the value is kept so that its identity is not reused."""
 
     @property
     def taken(self) -> int:
-        """Steps so far, rounded up."""
+        """Steps taken so far, rounded up."""
         return -(-self._work // _STEP)
 
     def spend(self, steps: int) -> None:
@@ -133,7 +148,13 @@ class _Budget:
             raise Unacceptable(f"the queries of the template take more than {tree.QUERY_STEPS_MAX} steps together")
 
     def checked(self, value: Any) -> Any:
-        """The same value, not too heavy and not too deep, its parts and items counted; sets in a lasting order."""
+        """Charge for a value, and return it.
+
+        An iterator is returned wrapped, so that each item is charged when it is taken; a set with a fixed order.
+
+        Raises:
+            Unacceptable: The value is too large or nested too deeply, or the budget is exhausted.
+        """
         if isinstance(value, frozenset) and type(value) is not _OrderedSet:
             value = _OrderedSet(value)
         if isinstance(value, collections.abc.Iterator) and iter(value) is value:
@@ -147,7 +168,7 @@ class _Budget:
         return value
 
     def _walked(self, items: Iterator[Any]) -> Iterator[Any]:
-        """The same items, each counted when somebody takes it."""
+        """Yield the same items, each charged when it is taken."""
         for item in items:
             self.work(_ITEM + self._measured(item).parts // _PARTS)
             yield item
@@ -164,6 +185,7 @@ class _Budget:
         for part in _parts(value):
             below = self._measured(part)
             weight, depth, parts = weight + below.weight, max(depth, below.depth), parts + below.parts
+            # It will be refused anyway; walking on could take exponential time in values that share their parts.
             if weight > WEIGHT_MAX:
                 break
         measure = _Measure(weight, depth + 1, parts)
@@ -172,8 +194,13 @@ class _Budget:
 
 
 class _Measure(NamedTuple):
-    """weight — values and characters, shared ones counted each time; depth; parts — values, shared ones counted each
-    time, and hundreds of characters."""
+    """Size of a value.
+
+    Attributes:
+        weight: Values and characters, shared ones counted each time.
+        depth: Levels of collections.
+        parts: Values, shared ones counted each time, and hundreds of characters.
+    """
 
     weight: int
     depth: int
@@ -192,7 +219,7 @@ def _parts(value: Any) -> Iterator[Any]:
 
 
 class _OrderedSet(frozenset[Any]):
-    """A set that is walked through in the same order in every process."""
+    """A set that is iterated in the same order in every process."""
 
     def __iter__(self) -> Iterator[Any]:
         return iter(sorted(super().__iter__(), key=lambda item: (type(item).__name__, str(item))))
@@ -202,7 +229,10 @@ class _OrderedSet(frozenset[Any]):
 
 
 class _Bounded(contexts.Context):  # type: ignore[misc]
-    """Every call of a function or operator comes through here, and every call of an expression makes one of these."""
+    """A context that charges a budget.
+
+    Every call of a function or operator passes through it, and every call of an expression makes a new one.
+    """
 
     def __init__(self, parent: Any, budget: _Budget | None = None) -> None:
         super().__init__(parent)
@@ -226,7 +256,7 @@ def _engine() -> Any:
 
 @cache
 def _library() -> Any:
-    """Functions of the library, those left out left out, with ours before those that could take too much."""
+    """Return a context with the functions of the library without `_LEFT_OUT`, overridden by those of `FUNCTIONS`."""
     context = yaql.create_context(regex=False, yaqlized=False, finalizer=specs.name("#finalize")(_same))
     layer = context
     while layer is not None:
@@ -245,14 +275,18 @@ def _same(value: Any) -> Any:
 
 
 class _Plain:
-    """Makes plain data of what an evaluation gave, and counts it."""
+    """Conversion of the result of an evaluation into plain data, charged to the budget."""
 
     def __init__(self, budget: _Budget) -> None:
         self._budget = budget
         self._weight = 0
 
     def of(self, value: Any, depth: int = 0) -> Any:
-        """Fails: ValueError for what is none, or too much."""
+        """Convert a value.
+
+        Raises:
+            ValueError: The value is not plain data, or exceeds a limit.
+        """
         self._budget.work(1)
         self._weight += 1 + (len(value) if isinstance(value, str) else 0)
         if self._weight > WEIGHT_MAX:
@@ -260,7 +294,7 @@ class _Plain:
         if value is None or isinstance(value, str | bool | int):
             return value
         if isinstance(value, float):
-            if value - value != 0:
+            if value - value != 0:  # NaN and infinity
                 raise ValueError("it gives a number that is not finite")
             return value
         if depth > DEPTH_MAX:

@@ -1,4 +1,4 @@
-"""Functions of the query language in place of those of its library that could take too much time or memory."""
+"""YAQL functions that replace those of its library that could take too much time or memory."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -9,15 +9,22 @@ from yaql.language import exceptions, specs, utils, yaqltypes
 from homeostat.templates import patterns
 
 MEMORY_MAX = 10_000
-"""Bytes of one value, its parts not counted (`memory_quota`)."""
+"""Largest value in bytes, its parts not counted (Heat's option `memory_quota`)."""
 
 FUNCTIONS: list[Callable[..., Any]] = []
+"""All functions of this module, as the library registers them."""
 TEXT = yaqltypes.String()
 _Any = TypeVar("_Any", bound=Callable[..., Any])
 
 
 def _function(name: str = "", *, method: bool = False, **types: Any) -> Callable[[_Any], _Any]:
-    """Makes it a function of the language: with this name, as a method of its first argument, with these types."""
+    """Register the decorated function as a function of the language.
+
+    Args:
+        name: Its name; "" for that of the Python function.
+        method: Whether it is called as a method of its first argument.
+        types: Types of its parameters.
+    """
 
     def told(function: _Any) -> _Any:
         for parameter, kind in types.items():
@@ -86,11 +93,11 @@ def times_list(left: int, right: Any) -> Any:
 
 _PATTERN = type(regex.compile(""))
 _MATCH_S, _MATCH_STEPS = 0.01, 50
-"""Time one match may take, and the steps it counts as."""
+"""Most seconds that one match may take, and the steps it counts as."""
 
 
 def _matched(context: Any, operation: str, pattern: Any, *arguments: Any) -> Any:
-    """What the operation of a pattern, or of its text, gives."""
+    """Return the result of an operation of a pattern, which may be compiled or a text."""
     context.budget.spend(_MATCH_STEPS)
     pattern = patterns.compiled(pattern) if isinstance(pattern, str) else pattern
     return patterns.bounded(getattr(pattern, operation), *arguments, seconds=_MATCH_S)

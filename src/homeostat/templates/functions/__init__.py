@@ -1,9 +1,10 @@
 """Intrinsic functions: their nodes, and which version of the language has which.
 
 - `references`: parameters, files and other resources; `strings`; `collections`: lists and maps; `yaql`
-- `logic`: conditions; `cfn`: what only CFN templates have
+- `logic`: conditions; `cfn`: functions that only CFN templates have
 
-To add a function, write a class and a line in its table.
+To add a function, write a class and a line in its table. The first line of the class docstring is the description that
+users see, in the API and in the reference documentation.
 """
 
 from collections.abc import Mapping
@@ -15,14 +16,17 @@ from homeostat.templates.functions import cfn, collections, logic, references, s
 from homeostat.templates.tree import Function, Path
 
 NEVER = ""
-"""End of what no version of a key has."""
+"""Value of `Entry.until` for a function that no version of the key has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A function in the versions from `since` until (not including) `until`.
+    """A function in the versions from `since` up to, but not including, `until`.
 
-    kind — its class; ordinary, condition — where it may stand: in resources and outputs, or in conditions.
+    Attributes:
+        kind: Its class.
+        ordinary: Whether it may stand in resources and outputs.
+        condition: Whether it may stand in conditions.
     """
 
     name: str
@@ -38,7 +42,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a known function cannot be used here."""
+    """Reason why a known function cannot be used here."""
 
     fault: str
     message: str
@@ -57,7 +61,7 @@ _OLDEST: Mapping[str, type[Function]] = {
     "Fn::MemberListToMap": cfn.MemberListToMap,
     "Fn::ResourceFacade": cfn.CfnResourceFacade,
 }
-"""Of CFN templates, and of the first version of HOT."""
+"""Functions of CFN templates that the first version of HOT has, too."""
 HOT = (
     Entry("get_param", references.GetParam, condition=True),
     Entry("get_resource", references.GetResource),
@@ -115,15 +119,15 @@ TABLES: Mapping[str, tuple[Entry, ...]] = {
     "AWSTemplateFormatVersion": AWS,
     "HeatTemplateFormatVersion": HEAT,
 }
-"""Key of a version of the language -> functions of all its versions."""
+"""Key of a template language -> functions of all its versions."""
 
 Functions = Mapping[str, type[Function] | Refusal]
-"""Every name that is a function in some version of that key -> its class, or why it is refused."""
+"""Name of each function that any version of a key has -> its class, or why it is refused."""
 
 
 @cache
 def ordinary_functions(key: str, version: str) -> Functions:
-    """Functions in resources and outputs of a template with that key and version."""
+    """Return the functions in resources and outputs of a template with that key and version."""
     found: dict[str, type[Function] | Refusal] = {}
     for entry in TABLES[key]:
         if not entry.ordinary or (entry.name in found and not entry.available(version)):
@@ -134,7 +138,7 @@ def ordinary_functions(key: str, version: str) -> Functions:
 
 @cache
 def condition_functions(key: str, version: str) -> Functions:
-    """Functions in conditions of a template with that key and version."""
+    """Return the functions in conditions of a template with that key and version."""
     found: dict[str, type[Function] | Refusal] = {
         entry.name: Refusal("StackValidationFailed", f'The function "{entry.name}" is invalid in this context')
         for entry in TABLES[key]
@@ -146,7 +150,7 @@ def condition_functions(key: str, version: str) -> Functions:
 
 
 def available(key: str, version: str) -> list[Entry]:
-    """What works in that version, in the order of the table."""
+    """Return the functions that work in that version, in the order of the table."""
     return [entry for entry in TABLES[key] if entry.available(version)]
 
 

@@ -11,11 +11,11 @@ from homeostat.templates.parser import parse_json
 from homeostat.templates.tree import UNKNOWN, Function, Scope
 
 ZONES = ("nova",)
-"""Availability zones a template is told of: templates are compiled without asking a cloud."""
+"""Availability zones that `Fn::GetAZs` gives: constant, since templates are compiled without asking a cloud."""
 
 
 class Ref(Function):
-    """Reference id of a resource of the template, or else the value of a parameter."""
+    """Reference id of a resource of the template, or the value of a parameter."""
 
     def check(self, arguments: Any) -> None:
         if not isinstance(arguments, str):
@@ -64,14 +64,14 @@ class FindInMap(Function):
 
 
 class GetZones(Function):
-    """Names of the availability zones; the argument, a region, does not matter."""
+    """Names of the availability zones; the argument, a region, is ignored."""
 
     def apply(self, arguments: Any) -> Any:
         return list(ZONES)
 
 
 class Select(Function):
-    """Item of a list, or value of a map, which may be JSON text, too; an empty text if there is none."""
+    """Item of a list or value of a map, either of which may be JSON text; an empty text if there is none."""
 
     def check(self, arguments: Any) -> None:
         if not isinstance(arguments, list) or len(arguments) != 2:
@@ -136,7 +136,7 @@ class Replace(StrReplace):
 
 
 class Base64(Function):
-    """The text itself: user data is encoded where it is sent."""
+    """The text itself, unchanged: user data is encoded when it is sent."""
 
     def apply(self, arguments: Any) -> Any:
         if not isinstance(arguments, str):
@@ -168,7 +168,7 @@ class MemberListToMap(Function):
 
 
 class CfnResourceFacade(ResourceFacade):
-    """Metadata, deletion policy or update policy of the resource that this template provides."""
+    """Metadata, deletion policy or update policy of the resource that this template implements."""
 
     sections: ClassVar = {
         "Metadata": "metadata",

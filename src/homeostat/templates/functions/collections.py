@@ -11,7 +11,7 @@ from homeostat.templates.weights import weight
 
 
 class Repeat(Function):
-    """A list: the template once for each item of a list, or for each combination of the items of several."""
+    """A list with the template once for each item of a list, or for each combination of the items of several lists."""
 
     def check(self, arguments: Any) -> None:
         if not isinstance(arguments, dict) or not {"template", "for_each"} <= arguments.keys():
@@ -31,7 +31,7 @@ class Repeat(Function):
         return result
 
     def items(self, variable: str, given: Any) -> list[str]:
-        """The items `variable` runs through."""
+        """Return the items that `variable` runs through."""
         if given is not None and not isinstance(given, list):
             raise ValueError(f'The values of "{variable}" in "{self.name}" must be a list')
         return self.strings(variable, given or ())
@@ -49,7 +49,7 @@ class Repeat(Function):
         return product(*lists)
 
     def replaced(self, template: Any, row: list[tuple[str, str]]) -> Any:
-        """`template` with each variable replaced in every text, keys included."""
+        """Return `template` with each variable replaced in every text, keys of maps included."""
         if isinstance(template, dict):
             return {self.replaced(key, row): self.replaced(value, row) for key, value in template.items()}
         if isinstance(template, list):
@@ -63,14 +63,14 @@ class Repeat(Function):
 
 
 class RepeatMaps(Repeat):
-    """A list: the template once for each item of a list or key of a map, or for each combination of several."""
+    """A list with the template once for each item of a list or key of a map, or for each combination of several."""
 
     def items(self, variable: str, given: Any) -> list[str]:
         return super().items(variable, list(given) if isinstance(given, dict) else given)
 
 
 class RepeatZip(RepeatMaps):
-    """As before; with `permutations: false` the lists are walked side by side."""
+    """A list with the template once for each combination; with `permutations: false` the lists are read in parallel."""
 
     def rows(self, arguments: Any, lists: list[list[str]]) -> Iterable[tuple[str, ...]]:
         permutations = arguments.get("permutations", True)
@@ -86,14 +86,14 @@ class RepeatZip(RepeatMaps):
 
 
 class MapMerge(Function):
-    """Several maps as one; what stands later wins."""
+    """Several maps merged into one; later ones win."""
 
     def check(self, arguments: Any) -> None:
         if not isinstance(arguments, list):
             raise ValueError(f'Arguments to "{self.name}" must be a list of maps')
 
     def compiled(self) -> Any:
-        # Only keys are looked at: maps that are there can be merged before their values are known.
+        # Merging needs the keys only, so maps can be merged before their values are known.
         if isinstance(self.arguments, list) and all(each is None or isinstance(each, dict) for each in self.arguments):
             merged = self.guarded(self.apply, self.arguments)
             return DynamicMap(merged) if any(map(is_dynamic, merged.values())) else merged
@@ -137,14 +137,14 @@ class MapReplace(Function):
 
 
 def _as_key(value: Any) -> str | None:
-    """The text under which a map has `value` as key, None for what cannot be one."""
+    """Return the text that stands for `value` as a key of a map, None where it cannot be one."""
     if isinstance(value, str):
         return value
     return json_text(value) if isinstance(value, int | float) else None
 
 
 class ListConcat(Function):
-    """Several lists as one."""
+    """Several lists concatenated into one."""
 
     def check(self, arguments: Any) -> None:
         if not isinstance(arguments, list):
@@ -164,7 +164,7 @@ class ListConcat(Function):
 
 
 class ListConcatUnique(ListConcat):
-    """Several lists as one, each value only where it came first."""
+    """Several lists concatenated into one, without repeated values."""
 
     def apply(self, arguments: Any) -> Any:
         unique: dict[Any, Any] = {}
@@ -174,12 +174,12 @@ class ListConcatUnique(ListConcat):
 
 
 def _identity(item: Any) -> Any:
-    """What is the same for equal items, and can be looked up."""
+    """Return a hashable key that is the same for equal items."""
     return (json_text(item),) if isinstance(item, dict | list) else item
 
 
 class Filter(Function):
-    """A list without the values given."""
+    """A list without the given values."""
 
     def check(self, arguments: Any) -> None:
         if not isinstance(arguments, list) or len(arguments) != 2:
@@ -196,7 +196,7 @@ class Filter(Function):
 
 
 class Contains(Function):
-    """Whether a list has a value, or a text has a part."""
+    """Whether a list contains a value, or a text contains another."""
 
     def check(self, arguments: Any) -> None:
         if not isinstance(arguments, list) or len(arguments) != 2:

@@ -6,7 +6,7 @@ from homeostat.templates.tree import UNKNOWN, Function
 
 
 class Omitted:
-    """Stands for a snippet that is not there: what contains it loses the item."""
+    """Placeholder for a snippet that is left out: the map or list around it loses the item."""
 
     def __repr__(self) -> str:
         return "(omitted)"
@@ -16,7 +16,7 @@ OMIT: Final = Omitted()
 
 
 class If(Function):
-    """One of two snippets, as a condition holds or not; the other one is not even looked at."""
+    """One of two snippets, depending on whether a condition holds; the other one is not evaluated."""
 
     form: ClassVar[str] = "[condition_name, value_if_true, value_if_false]"
     lengths: ClassVar[tuple[int, ...]] = (3,)
@@ -27,7 +27,7 @@ class If(Function):
 
 
 class IfOrOmit(If):
-    """One of two snippets, as a condition holds or not; without a second one the item disappears."""
+    """One of two snippets, depending on whether a condition holds; without a second one the item is left out."""
 
     form: ClassVar[str] = "[condition_name, value_if_true, (value_if_false)]"
     lengths: ClassVar[tuple[int, ...]] = (2, 3)
@@ -41,7 +41,7 @@ class Equals(Function):
             raise ValueError(f'Arguments to "{self.name}" must be of the form: [value_1, value_2]')
 
     def guess(self, arguments: Any) -> Any:
-        """Two values differ, whatever is not known of them, where what is known differs."""
+        """Return False where the known parts differ: then the values differ, whatever the unknown parts are."""
         pair = isinstance(arguments, list) and len(arguments) == 2
         return False if pair and _differ(*arguments) else UNKNOWN
 
@@ -50,7 +50,7 @@ class Equals(Function):
 
 
 def _differ(one: Any, other: Any) -> bool:
-    """Do two values differ in what is known of them?"""
+    """Return whether the known parts of two values differ."""
     if one is UNKNOWN or other is UNKNOWN:
         return False
     if isinstance(one, dict) and isinstance(other, dict):

@@ -1,4 +1,4 @@
-"""Functions that read what lies outside: parameters, files, the parent's resource, other resources."""
+"""Functions that read from elsewhere: parameters, files, the parent's resource, other resources."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
@@ -8,13 +8,14 @@ from homeostat.templates.tree import UNKNOWN, Function, Path, Scope, evaluate, h
 
 
 def reference_incorrect(name: str, path: Path) -> Rejected:
-    """The name of a resource that the template does not have, met at `path`."""
+    """Return the error for the name of a resource that the template does not have; `path` is where it stands."""
+    # As in Heat, the place begins with the name of the resource.
     place = dotted(path[1:] if path[0] in ("resources", "Resources") else path)
     return Rejected("InvalidTemplateReference", f'The specified reference "{name}" (in {place}) is incorrect.')
 
 
 class GetParam(Function):
-    """Value of a parameter, or what a path of keys and indices leads to inside it."""
+    """Value of a parameter, or the part of it that a path of keys and indices leads to."""
 
     def check(self, arguments: Any) -> None:
         if not isinstance(arguments, str | list) or not arguments:
@@ -31,12 +32,12 @@ class GetParam(Function):
             message = f"The Parameter ({name}) was not provided. {remedy}"
             raise Rejected("UserParameterMissing", message, path=self.path)
         value = self.context.parameters[name]
-        # Clients rely on a path into nothing giving an empty text, not an error.
+        # Clients rely on a path that leads nowhere giving an empty text, not an error.
         return value if value is UNKNOWN else traverse(value, path, missing="")
 
 
 class GetFile(Function):
-    """Content of a file that came with the template."""
+    """Content of a file that was sent with the template."""
 
     def apply(self, arguments: Any) -> Any:
         if not isinstance(arguments, str):
@@ -47,7 +48,7 @@ class GetFile(Function):
 
 
 class ResourceFacade(Function):
-    """Metadata, deletion policy or update policy of the resource that this template provides."""
+    """Metadata, deletion policy or update policy of the resource that this template implements."""
 
     sections: ClassVar[Mapping[str, str]] = {
         "metadata": "metadata",
@@ -86,7 +87,7 @@ class GetResource(Function):
 
 
 class GetAttr(Function):
-    """Attribute of another resource, or what a path leads to inside it; null until it is known."""
+    """Attribute of another resource, or the part of it that a path leads to; null until it is known."""
 
     def check(self, arguments: Any) -> None:
         if not isinstance(arguments, list) or len(arguments) < 2:
@@ -115,7 +116,7 @@ class GetAttr(Function):
             arguments = evaluate(arguments, scope)
             if scope.unknown is not None and holds(arguments, scope.unknown):
                 return scope.unknown
-            # A step that another resource has not told yet leads nowhere, for now.
+            # A step of the path may be an attribute of another resource that is not known yet.
             if None in arguments:
                 return None
             self.guarded(self.check, arguments)
@@ -126,7 +127,7 @@ class GetAttr(Function):
 
 
 class GetAttrThenTraverse(GetAttr):
-    """Attribute of another resource; the path is followed afterwards, the resource does not hear of it."""
+    """Attribute of another resource; a path is followed inside its value, the resource does not see it."""
 
     def ask(self, scope: Scope, arguments: list[Any]) -> Any:
         value = scope.attribute(arguments[0], str(arguments[1]), ())
@@ -134,7 +135,7 @@ class GetAttrThenTraverse(GetAttr):
 
 
 class GetAttrOrAll(GetAttr):
-    """Attribute of another resource, what a path leads to inside it, or a map of all attributes."""
+    """Attribute of another resource, the part of it that a path leads to, or a map of all attributes."""
 
     def check(self, arguments: Any) -> None:
         if not isinstance(arguments, list) or not arguments:
@@ -150,7 +151,11 @@ class GetAttrOrAll(GetAttr):
 
 
 def reference_node(node: Function, resource: str) -> Function | None:
-    """The node, if the resource will be there; null if its condition keeps it away."""
+    """Return the node, or None (null) where the condition of the resource does not hold.
+
+    Raises:
+        Rejected: The template does not have the resource.
+    """
     if resource not in node.context.resources:
         raise reference_incorrect(resource, node.path[:-1])
     return node if node.context.resources[resource] else None

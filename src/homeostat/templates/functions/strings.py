@@ -11,37 +11,46 @@ from homeostat.templates.tree import Function
 from homeostat.templates.weights import Unacceptable
 
 TEXT_MAX = 16 * 1024 * 1024
-"""Characters one function may give: replacements multiply, and a small template must not fill the memory."""
+"""Most characters in the value of one function: replacements multiply, so a small template could fill the memory."""
 
 
 ITEMS_MAX = 100_000
-"""Items one function may give."""
+"""Most items in the value of one function."""
 _WORK_MAX = 500_000_000
-"""Characters that `str_replace` may search; handling a piece of text takes as long as searching `_PIECE_WORK`."""
+"""Most characters that `str_replace` may search."""
 _PIECE_WORK = 50
+"""Characters whose search takes as long as handling one piece of text."""
 _SHOWN_MAX = 200
-"""Characters of a value in the text of an error."""
+"""Most characters of a value in the message of an error."""
 
 
 def checked_items(name: str, items: int) -> None:
-    """Refuse a result of so many items if they are too many. Fails: Unacceptable."""
+    """Refuse a value of more than `ITEMS_MAX` items.
+
+    Raises:
+        Unacceptable: `items` exceeds the limit.
+    """
     if items > ITEMS_MAX:
         raise Unacceptable(f'"{name}" would give more than {ITEMS_MAX} items')
 
 
 def checked_size(name: str, size: int) -> None:
-    """Refuse a result of `size` characters if that is too long. Fails: Unacceptable."""
+    """Refuse a value of more than `TEXT_MAX` characters.
+
+    Raises:
+        Unacceptable: `size` exceeds the limit.
+    """
     if size > TEXT_MAX:
         raise Unacceptable(f'"{name}" would give {size} characters, more than {TEXT_MAX}')
 
 
 def json_text(value: Any) -> str:
-    """JSON as templates have always seen it: sorted keys, a space after commas and colons."""
+    """Return a value as JSON, formatted as in Heat: sorted keys, a space after commas and colons."""
     return json.dumps(value, sort_keys=True)
 
 
 def shown(value: Any) -> str:
-    """A value in the text of an error: its beginning, where it is long."""
+    """Return a value for the message of an error: as JSON, cut off if it is long."""
     text = json.dumps(value, sort_keys=True, default=repr)
     return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}…"
 
@@ -109,8 +118,8 @@ class StrReplace(Function):
             raise ValueError(f'The "template" of "{self.name}" must be a string')
         if "" in params:
             raise ValueError(f'"{self.name}" cannot replace an empty text')
-        # Longest key first, so that one key within another does not break it; at even places stands what is still
-        # to be searched, at odd places what has been put in and must not be searched again.
+        # Longest key first, so that a key within another one does not break it. Pieces at even places are still to be
+        # searched; those at odd places have been inserted and must not be searched again.
         pieces = [template]
         size, work = len(template), 0
         for key in sorted(params, key=lambda key: (-len(key), key)):
@@ -136,7 +145,7 @@ class StrReplace(Function):
         raise ValueError(f'The value of "{key}" in "{self.name}" must be a string, number or boolean')
 
     def absent(self, key: str) -> None:
-        """Called for a key that the text does not have."""
+        """Handle a key that the text does not contain; subclasses may refuse it."""
 
 
 def _between(parts: list[str], value: str) -> list[str]:
@@ -154,14 +163,14 @@ class StrReplaceJson(StrReplace):
 
 
 class StrReplaceStrict(StrReplaceJson):
-    """As str_replace; each key must be in the text."""
+    """As str_replace, but each key must be in the text."""
 
     def absent(self, key: str) -> None:
         raise ValueError(f'"{self.name}": the template does not have the param "{key}"')
 
 
 class StrReplaceVeryStrict(StrReplaceStrict):
-    """As str_replace; each key must be in the text and each value must not be empty."""
+    """As str_replace, but each key must be in the text, and no value may be empty."""
 
     def text(self, key: str, value: Any) -> str:
         text = super().text(key, value)

@@ -1,4 +1,4 @@
-"""The function that asks questions of data."""
+"""The function `yaql`, which queries data."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from homeostat.templates.tree import Function
 
 
 class Yaql(Function):
-    """What an expression of the query language YAQL gives for the data."""
+    """Result of an expression of the query language YAQL, evaluated on the data."""
 
     def check(self, arguments: Any) -> None:
         if not isinstance(arguments, dict) or arguments.keys() != {"expression", "data"}:
@@ -29,7 +29,7 @@ class Yaql(Function):
 
     @staticmethod
     def _queries() -> Any:
-        # Most templates have no use for the library, which takes a while to load.
+        # Imported here because the library takes long to load, and most templates do not use it.
         from homeostat.templates import yaql_engine
 
         return yaql_engine
