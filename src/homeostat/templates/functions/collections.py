@@ -164,7 +164,7 @@ class ListConcat(Function):
 
 
 class ListConcatUnique(ListConcat):
-    """Several lists concatenated into one, without repeated values."""
+    """Several lists concatenated into one; only the first of equal values is kept."""
 
     def apply(self, arguments: Any) -> Any:
         unique: dict[Any, Any] = {}
