@@ -2,7 +2,7 @@
 
 - `http`: the application, its middleware, the request context and error responses
 - `access`: authentication, authorization, signed URLs
-- `services`: what requests ask for, independent of the wire format; `services.stacks` is the single write path
+- `services`: what requests do, independent of the wire format; `services.stacks` is the single write path
 - `orchestration`: the Orchestration API v1
 - `cloudformation`: the CloudFormation API
 """

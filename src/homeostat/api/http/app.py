@@ -1,4 +1,4 @@
-"""The application: routes, what surrounds them, and how errors become answers."""
+"""The application: its routes, their middleware, and the handlers that turn exceptions into responses."""
 
 import logging
 from collections.abc import Sequence
@@ -58,9 +58,15 @@ and the remedy. Creating, updating and deleting are accepted at once; `stack_sta
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """body_bytes_max, head_bytes_max — of a request's body, and of its address and headers; rate — of the requests of
-    one caller in one project, None: any; places — for requests that check templates; hidden_tags — stacks with one of
-    these are listed only on demand."""
+    """Limits of what clients may send and request.
+
+    Attributes:
+        body_bytes_max: Size of a request's body.
+        head_bytes_max: Size of its path, query and headers together.
+        rate: Requests of one caller in one project; None for no limit.
+        places: Requests that check templates at the same time.
+        hidden_tags: Stacks with one of these tags are listed only on request.
+    """
 
     body_bytes_max: int = 1_048_576
     head_bytes_max: int = 32_768
@@ -82,9 +88,15 @@ def create_app(
     ec2: Ec2 | None = None,
     body_s: float = 60.0,
 ) -> FastAPI:
-    """An ASGI application that answers from this database. It starts no threads of its own.
+    """Return the ASGI application for this database. It starts no threads of its own.
 
-    policy — who may do what; None: as the defaults say; body_s — in which a body has to arrive.
+    Args:
+        intake: The write path of desired states.
+        access: The access mode.
+        metrics: Serve `/metrics`.
+        policy: Authorization rules; None for the defaults.
+        ec2: Verifies requests signed with keys of users; None where there are none.
+        body_s: Time within which a request's body has to arrive.
     """
     app = FastAPI(
         title="Homeostat",
@@ -198,12 +210,13 @@ def _add_error_handlers(app: FastAPI) -> None:
 
 
 def _parameter_error(error: Any) -> str:
-    """The first thing wrong with the query, in one sentence."""
+    """Describe the first invalid query parameter in one sentence."""
     message = error["msg"].removeprefix("Value error, ")
     return f"Invalid value {error['input']!r} for {error['loc'][-1]}: {message}"
 
 
 def _other_method(request: Request) -> Response:
+    """Answer OPTIONS with the methods of the path, and any other unknown method with a 405."""
     routes = [*request.app.routes, *(route for router in (*ROUTERS, signed_urls.ROUTER) for route in router.routes)]
     allowed = ", ".join(sorted(_methods(routes, request)))
     if request.method == "OPTIONS":
@@ -213,7 +226,7 @@ def _other_method(request: Request) -> Response:
 
 
 def _methods(routes: Sequence[BaseRoute], request: Request) -> set[str]:
-    """What the routes of this address understand."""
+    """Return the methods that the routes of this path support."""
     return {
         method
         for route in routes

@@ -1,7 +1,7 @@
-"""One connection of a client, from its first byte to its last: who takes too long, or cannot be understood, is let go.
+"""One client connection, from its first byte to its last.
 
-A body is limited by the application (`api.http.middleware`); here is what it cannot see. Streams last as long as they
-are read.
+Clients that are too slow, or send what is not HTTP, are disconnected. The application limits bodies
+(`api.http.middleware`); this module limits what the application cannot see. Streams last as long as they are read.
 """
 
 import asyncio
@@ -17,15 +17,20 @@ from homeostat.api.access.peers import uid_of_peer
 from homeostat.api.http import faults
 
 PEER = "peer_uid"
-"""In the state of a request: user id of the process at the other end of its connection, or None."""
+"""Key in a request's state: user id of the process at the other end of its connection, or None."""
 NOT_YET_ANSWERED = (h11.IDLE, h11.SEND_RESPONSE)
 
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """head_s — from the first byte of a request, or the begin of a connection, to the end of its head; body_s — to the
-    end of its body; stalled_s — in which a client that is sent something must have taken some of it; connections_max —
-    of one API process."""
+    """Limits for client connections.
+
+    Attributes:
+        head_s: From the first byte of a request, or the start of the connection, to the end of the request's head.
+        body_s: To the end of the request's body.
+        stalled_s: Time within which a client must read some of what it is sent.
+        connections_max: Connections of one API process.
+    """
 
     head_s: float = 30.0
     body_s: float = 60.0
@@ -34,11 +39,18 @@ class Timeouts:
 
 
 def protocol(patience: Timeouts, *, asks_for_peers: bool = False) -> Any:
-    """For `http` of uvicorn's settings. asks_for_peers — the state of a request tells `PEER`, where it is known."""
+    """Return the value for `http` in uvicorn's settings.
+
+    Args:
+        asks_for_peers: Put the connecting process's user id into the state of each request as `PEER`, where it is
+            known.
+    """
     return partial(Connection, patience, asks_for_peers)
 
 
 class Connection(H11Protocol):
+    """uvicorn's HTTP/1.1 protocol with time limits for slow clients."""
+
     def __init__(self, patience: Timeouts, asks_for_peers: bool, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
         self._patience = patience
@@ -74,17 +86,17 @@ class Connection(H11Protocol):
         super().resume_writing()
 
     def timeout_keep_alive_handler(self) -> None:
-        if self.transport.get_write_buffer_size():  # an answer that nobody reads; it would be kept for ever
+        if self.transport.get_write_buffer_size():  # never read by the client; `close` would wait for ever
             self.transport.abort()
         else:
             self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
-        """Who waits for the rest of the request is told that it will not come."""
+        """Refuse the request, and wake a handler that still waits for its body."""
         self._refuse(400, "HTTPBadRequest", "This is no HTTP request, or not its whole body, or its head is too long.")
 
     def _watch(self) -> None:
-        """Is the client to send the head of a request, or a body that nobody waits for?"""
+        """Run the timer while the client owes the head of a request, or a body that no handler reads."""
         theirs = self.conn.their_state
         unread = theirs is h11.SEND_BODY and self.conn.our_state not in (*NOT_YET_ANSWERED, h11.SEND_BODY)
         if theirs is not h11.IDLE and not unread:
@@ -99,6 +111,7 @@ class Connection(H11Protocol):
 
     def _refuse(self, code: int, kind: str, message: str) -> None:
         if self.cycle is not None and not self.cycle.response_complete:
+            # A handler may be waiting for the rest of a body that will not arrive.
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         if not self.transport.is_closing() and self.conn.our_state in NOT_YET_ANSWERED:
@@ -115,7 +128,11 @@ class Connection(H11Protocol):
         self.transport.close()
 
     def _look_later(self, waiting: int) -> None:
-        """waiting — bytes that the client has not taken."""
+        """Check again after `stalled_s` whether the client has read anything.
+
+        Args:
+            waiting: Bytes that the client has not taken yet.
+        """
         self._stalled = self.loop.call_later(self._patience.stalled_s, self._look, waiting)
 
     def _look(self, before: int) -> None:

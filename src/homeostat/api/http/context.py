@@ -1,4 +1,4 @@
-"""What handlers are given: the service, who asks, and the body."""
+"""What route handlers are given: the service, the caller, the parsed body."""
 
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import AbstractContextManager
@@ -39,14 +39,20 @@ MALFORMED = "The server could not comply with the request since it is either mal
 
 
 COUNT_MAX = 2**31 - 1
-"""Largest number that a caller may give: what every database can store and count to."""
+"""Largest number that a caller may give: every supported database can store it and count to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What answers are made of. policy — who may do what; buckets — of what callers may still ask; hidden_tags — stacks
-    with one of these are listed only on demand; definitions — of shards that the planner was asked about; places — for
-    requests that check templates."""
+    """The parts of the service that handlers use; one object per application.
+
+    Attributes:
+        policy: Authorization rules.
+        buckets: Rate limits of callers.
+        hidden_tags: Stacks with one of these tags are listed only on request.
+        definitions: Cached graphs of shards, for requests that consult the planner.
+        places: Places for requests that check templates.
+    """
 
     db: Database
     intake: StackService
@@ -66,8 +72,13 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """One request. project — the one it is about; base — address of the API with version, as the caller sees it;
-    attention — does the caller still wait?"""
+    """One authenticated request.
+
+    Attributes:
+        project: Project in the path.
+        base: URL of the API with its version, as the caller sees it.
+        attention: Tells whether the client is still connected.
+    """
 
     service: Service
     caller: Caller
@@ -84,42 +95,49 @@ class RequestContext:
         return self.service.intake.outbound
 
     def stack(self, tx: Connection, name: str, stack_id: str) -> Row[Any]:
-        """The stack with this name and id (a deleted one too). Fails: Rejected (EntityNotFound)."""
+        """Return the stack with this name and id, deleted ones included.
+
+        Raises:
+            Rejected: EntityNotFound.
+        """
         row = stacks.get(tx, stack_id)
         if row is None or row.name != name or not self.reaches(row):
             raise stack_not_found(f"{name}/{stack_id}")
         return row
 
     def reaches(self, stack: Row[Any]) -> bool:
-        """Is it of the project, of its stack users, or the caller an admin?"""
+        """Return whether this request may see the stack: it belongs to the project, or the caller is an admin.
+
+        The project of a stack's own users counts, too.
+        """
         return self.project in (stack.project, stack.user_project) or self.caller.is_admin
 
     def find(self, tx: Connection, name_or_id: str) -> Row[Any] | None:
-        """By id (a deleted one too), else the oldest live one of that name."""
+        """Return the stack with this id (deleted ones included), else the oldest live one of this name."""
         return stacks.find(tx, self.project, name_or_id, everywhere=self.caller.is_admin)
 
     @property
     def listed_project(self) -> str | None:
-        """Whose things a list is of: None for those of all projects, as an admin has it."""
+        """Project that lists are limited to; None for an admin, whose lists cover all projects."""
         return None if self.caller.is_admin else self.project
 
     def check(self, rule: str) -> None:
-        """Fails: Rejected (Forbidden) unless the caller may do what the rule guards, here."""
+        """Raise Rejected (Forbidden) unless the rule allows this caller in this project."""
         self.service.policy.check(rule, self.caller, self.project)
 
     def check_types(self, types: Mapping[str, tuple[str | int, ...]]) -> None:
-        """Fails: Rejected (Forbidden) naming the first of these types that the caller may not have."""
+        """Raise Rejected (Forbidden) naming the first of these types that the caller may not use."""
         self.service.policy.check_types(types, self.caller, self.project)
 
     def check_types_of(self, tx: Connection, stack: Row[Any]) -> None:
-        """The same for the types that a stack has, and those nested in it."""
+        """Raise Rejected (Forbidden) naming a type of the stack, or of a nested one, that the caller may not use."""
         denied = self.service.policy.denied_types(self.caller, self.project)
         found = typed.found_in(tx, stack, denied) if denied else None
         if found is not None:
             raise forbidden(found)
 
     def check_meant(self, tx: Connection, stack: Row[Any], resource: str) -> None:
-        """Fails: Rejected (Forbidden) for a stack user that is not meant for this resource."""
+        """Raise Rejected (Forbidden) for a stack user that was not created for this resource."""
         if not self.caller.is_stack_user:
             return
         holder = access_keys.holder_of_user(tx, self.caller.user_id or "")
@@ -127,7 +145,12 @@ class RequestContext:
             raise forbidden(resource)
 
     def entrusted(self, stack_id: str) -> AbstractContextManager[Accept]:
-        """What the caller asks of a stack is done on their behalf. Fails: Rejected (Forbidden), Transient."""
+        """Return a context in which the service holds the caller's trust for the stack, to act on their behalf later.
+
+        Raises:
+            Rejected: Forbidden, where the caller cannot delegate; EntityNotFound.
+            Transient: The identity service does not answer.
+        """
         with self.db.read() as tx:
             row = stacks.get(tx, stack_id)
         if row is None:
@@ -144,19 +167,23 @@ class RequestContext:
         return "/".join([self.base, *map(quoted, (project, *parts))])
 
     def stack_url(self, stack: Any) -> str:
-        """stack — anything with project, name and id."""
+        """Return the URL of a stack.
+
+        Args:
+            stack: Any object with project, name and id.
+        """
         return _stack_url(self.base, stack.project, stack.name, stack.id)
 
 
 @lru_cache(maxsize=1024)
 def _stack_url(base: str, project: str, name: str, stack_id: str) -> str:
-    """Kept, since a list of resources repeats it in each."""
+    """Build the URL of a stack; cached, since a list of resources repeats it in each entry."""
     return "/".join([base, *map(quoted, (project, "stacks", name, stack_id))])
 
 
 @lru_cache(maxsize=8192)
 def quoted(part: str) -> str:
-    """A part of an address; kept, since a list repeats the same few parts in hundreds of links."""
+    """Quote one part of a path; cached, since a list repeats the same few parts in hundreds of links."""
     return quote(part, safe="")
 
 
@@ -173,17 +200,21 @@ ResourceName = Annotated[str, Path(description="Name of the resource in its temp
 
 JSON = "application/json"
 WITH_SIGNALS = (JSON, "text/plain", "")
-"""Kinds of bodies that signals come in: of servers' scripts, which say nothing, or what their tool says by default."""
+"""Content types of signals: scripts on servers send none, or the default of their HTTP tool."""
 
 
 async def _sent(request: Request, kinds: Collection[str]) -> Mapping[str, Any] | None:
-    """The JSON object sent, or None where the body is something else, or is not of these kinds."""
+    """Return the JSON object that was sent; None where the body is something else or has another content type.
+
+    Raises:
+        Rejected: HTTPBadRequest for malformed JSON, or JSON that is nested too deeply.
+    """
     raw = await request.body()
     if _kind(request) not in kinds or not raw.startswith(b"{"):
         return None
     try:
         body = dict(orjson.loads(raw))
-        if raw.count(b"{") + raw.count(b"[") > DEPTH_MAX:  # else it cannot be that deep
+        if raw.count(b"{") + raw.count(b"[") > DEPTH_MAX:  # fewer brackets than that cannot be nested that deep
             check_bounds(body)
     except ValueError as error:
         raise Rejected("HTTPBadRequest", f"Malformed JSON in the body: {error}") from error
@@ -195,7 +226,10 @@ def _kind(request: Request) -> str:
 
 
 async def _body(request: Request) -> Mapping[str, Any]:
-    """Only as `application/json`: what others have a browser send unasked is of other kinds."""
+    """Return the body as JSON object, only with the content type `application/json`.
+
+    A web page can have a browser send other content types without the user's intention (cross-site request forgery).
+    """
     if _kind(request) != JSON and await request.body():
         raise Rejected("HTTPBadRequest", f"{MALFORMED} The body has to be JSON, with the header Content-Type: {JSON}.")
     body = await _sent(request, (JSON,))
@@ -213,24 +247,27 @@ SignalBody = Annotated[Mapping[str, Any] | None, Depends(_signal_body)]
 
 
 async def _placed(request: Request, ask: Ask) -> AsyncIterator[None]:
-    """With a place. The body is read first: what is received after it can only be that the client hangs up."""
+    """Hold a place during the request.
+
+    The body is read first: after it, the only message left to receive is the client's disconnect.
+    """
     await request.body()
     async with ask.service.places.one(ask.project, ask.attention, request.receive):
         yield
 
 
 HEAVY = Depends(_placed, scope="function")
-"""For `dependencies` of a route that checks templates: it waits for a place, and gives it back before it answers."""
+"""For `dependencies` of a route that checks templates: wait for a place, and release it before the response is sent."""
 
 
 def described_body(model: type[BaseModel], *, required: bool = True) -> dict[str, Any]:
-    """For a route's `openapi_extra`: a body that is read leniently, by `Body`, and so not by the framework."""
+    """Return the `openapi_extra` of a route whose body is read by `Body`, more leniently than the framework would."""
     schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
     return {"requestBody": {"required": required, "content": {"application/json": {"schema": schema}}}}
 
 
 def flag(value: Any) -> bool:
-    """A boolean as clients send it. Fails: ValueError."""
+    """Parse a boolean as clients send it. Raise ValueError for anything else."""
     word = str(value).strip().lower()
     if word not in ("true", "false"):
         raise ValueError(f'Unrecognized value "{value}", acceptable values are: true, false')
@@ -238,4 +275,4 @@ def flag(value: Any) -> bool:
 
 
 Flag = Annotated[bool, BeforeValidator(flag)]
-"""Strictly `true` or `false`, in any case of letters."""
+"""A strict boolean: `true` or `false`, in any case of letters."""

@@ -1,4 +1,7 @@
-"""Errors as the API at their address tells them: faults, or errors of the CloudFormation API."""
+"""Error responses in the format of the API at the request's path.
+
+Requests to the CloudFormation API get its XML or JSON errors, all others get faults of the Orchestration API.
+"""
 
 import re
 from urllib.parse import parse_qs
@@ -12,13 +15,17 @@ from homeostat.api.http import faults
 from homeostat.model.errors import Rejected, TooManyRequests, Transient
 
 CLOUDFORMATION = ("/v1", "/v1/")
-"""Addresses of the CloudFormation API, which asks by itself who its callers are."""
+"""Paths of the CloudFormation API, which authenticates its callers itself."""
 _SIGNALS = re.compile(r"/v1/(waitcondition|signal)/arn:openstack:heat::")
-"""Signed addresses of the same API."""
+"""Signed paths whose errors have the format of the CloudFormation API, too."""
 
 
 def rejected(scope: Scope, error: Rejected, challenge: str = "") -> Response:
-    """challenge — value of WWW-Authenticate that goes with a 401."""
+    """Return the response for a rejected request.
+
+    Args:
+        challenge: Value of `WWW-Authenticate` for a 401; "" omits the header.
+    """
     answer = _told(scope, refused(error)) if _of_cloudformation(scope) else faults.rejected(error, challenge)
     if isinstance(error, TooManyRequests):
         answer.headers.update(error.headers)
@@ -26,10 +33,12 @@ def rejected(scope: Scope, error: Rejected, challenge: str = "") -> Response:
 
 
 def transient(scope: Scope, error: Transient) -> Response:
+    """Return the response for a request that can be retried later."""
     return _told(scope, refused(error)) if _of_cloudformation(scope) else faults.transient(error)
 
 
 def unexpected(scope: Scope) -> Response:
+    """Return the response for an internal error, without details."""
     return _told(scope, Refused("InternalFailure")) if _of_cloudformation(scope) else faults.unexpected()
 
 

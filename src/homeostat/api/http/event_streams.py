@@ -1,7 +1,7 @@
-"""Events as they happen, told over connections that stay open (server-sent events).
+"""Server-sent events: stack events pushed over connections that stay open.
 
-One look at the database serves all who follow, in one process: it tells whose stacks have news. A follower then reads
-its events by itself, in pages, as fast as its client takes them.
+One query at a time serves all followers of a process: it finds the root stacks that have new events. Each follower then
+reads its own events, page by page, as fast as its client takes them.
 """
 
 import asyncio
@@ -22,22 +22,32 @@ from homeostat.store.database import Database
 
 LOG = logging.getLogger(__name__)
 LOOK_S = 0.25
+"""Interval between two looks for new events."""
 SIGN_S = 15.0
-"""A connection on which nothing happens carries a sign of life so often."""
+"""Interval of keep-alive comments on an idle connection."""
 STREAM_S = 3600.0
-"""A connection ends after so long: who comes back is asked anew who it is."""
+"""Longest life of a connection: the client reconnects and is authenticated anew."""
 COME_BACK_MS = 2000
+"""Time after which clients are told to reconnect (the field `retry`)."""
 PAGE = 500
+"""Most events that are read at once."""
 FOLLOWERS_MAX = 1000
+"""Most streams of one process."""
 READERS = 4
-"""Followers that read at the same time; the others wait, and no other request does."""
+"""Followers that read the database at the same time. Others wait, without delaying any other request."""
 MEDIA_TYPE = "text/event-stream"
 
 
 @dataclass(frozen=True, slots=True)
 class EventPage:
-    """What there is to tell. cursor — `seq` up to which all is told after it; more — there is more already; over —
-    nothing will ever come after it."""
+    """One page of events for a follower.
+
+    Attributes:
+        events: Events in the format of the API.
+        cursor: `seq` of the event up to which the follower has everything after this page.
+        more: More events are available already.
+        over: No event will ever follow.
+    """
 
     events: Sequence[dict[str, Any]]
     cursor: int
@@ -46,17 +56,27 @@ class EventPage:
 
 
 Read = Callable[[int, int], EventPage]
-"""Events after the one number, up to the other."""
+"""Read the events after the first `seq`, up to the second."""
 
 
 @dataclass(eq=False, slots=True)
 class Follower:
+    """One open stream; `news` is set when its root stack may have new events."""
+
     root_id: str
     news: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class EventTail:
-    """Who follows, and up to which event all are there. All of it lives on one event loop."""
+    """The open streams of a process, and the event up to which the log is complete.
+
+    All of it lives on one event loop.
+
+    Attributes:
+        sure: `seq` up to which no further event can appear, whatever transactions are still open; 0 before the first
+            look.
+        closed: The process is shutting down.
+    """
 
     def __init__(self, db: Database) -> None:
         self._db = db
@@ -68,23 +88,26 @@ class EventTail:
         self.closed = False
 
     def close(self) -> None:
-        """Streams end now; their clients come back to whoever serves then."""
+        """End all streams; their clients reconnect to the process that serves then."""
         self.closed = True
         for follower in self._followers:
             follower.news.set()
 
     def check_room(self) -> None:
-        """Fails: Transient when too many follow already."""
+        """Raise Transient when too many streams are open already."""
         if len(self._followers) >= FOLLOWERS_MAX:
             raise Transient(f"{FOLLOWERS_MAX} clients follow events here already")
 
     async def stream(self, root_id: str, read: Read, cursor: int) -> AsyncIterator[bytes]:
-        """The events of a root stack after `cursor`, as bytes of a `text/event-stream`. Where the database does not
-        answer, the stream ends, and its client comes back."""
+        """Yield the events of a root stack after `cursor`, as bytes of a `text/event-stream`.
+
+        The stream ends when the database does not answer; the client reconnects.
+        """
         ends_at = time.monotonic() + STREAM_S
         yield b"retry: %d\n\n" % COME_BACK_MS
         with self._following(root_id) as follower:
             while not self.closed and time.monotonic() < ends_at:
+                # Cleared before reading: an event that is committed during the read sets it again and is not missed.
                 follower.news.clear()
                 try:
                     page = await to_thread.run_sync(read, cursor, self.sure, limiter=self._readers)
@@ -118,12 +141,14 @@ class EventTail:
                 LOG.warning("events are not told now: %s", error)
             else:
                 for follower in self._followers:
+                    # At the first look, `roots` is empty: there is no earlier position to compare with, so every
+                    # follower reads.
                     if before == 0 or follower.root_id in roots:
                         follower.news.set()
             await asyncio.sleep(LOOK_S)
 
     def _look(self) -> tuple[int, set[str]]:
-        """The newest event that surely has all before it, and the root stacks with news since the last look."""
+        """Return the `seq` up to which the log is complete, and the root stacks with events since the last look."""
         with self._db.read() as tx:
             sure = max(self.sure, self._horizon.look(self._db, tx))
             roots = events.roots(tx, self.sure, sure) if 0 < self.sure < sure else set()
@@ -131,7 +156,7 @@ class EventTail:
 
 
 async def _happens(news: asyncio.Event) -> bool:
-    """Within the time after which a sign of life is due?"""
+    """Return whether news arrives before the next keep-alive is due."""
     try:
         await asyncio.wait_for(news.wait(), SIGN_S)
     except TimeoutError:

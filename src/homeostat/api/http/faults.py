@@ -1,4 +1,4 @@
-"""Errors as answers: the fault bodies that clients parse (one place for them all)."""
+"""Errors as fault bodies of the Orchestration API, which clients parse; the only place that builds them."""
 
 from http import HTTPStatus
 from typing import Any
@@ -20,7 +20,7 @@ EXPLANATIONS = {
     500: "The server has either erred or is incapable of performing the requested operation.",
     503: "The server is currently unavailable. Please try again at a later time.",
 }
-"""The general sentence for each code; what went wrong here is in `error.message`."""
+"""The general sentence for each status code; `error.message` says what went wrong in this request."""
 
 RETRY_AFTER_S = 5
 
@@ -32,7 +32,7 @@ class FaultError(BaseModel):
 
 
 class Fault(BaseModel):
-    """What every error is answered with."""
+    """Body of every error response."""
 
     code: int
     title: str
@@ -41,12 +41,17 @@ class Fault(BaseModel):
 
 
 def documented(*codes: int) -> dict[int | str, dict[str, Any]]:
-    """For a route's `responses`: these faults."""
+    """Return an entry for a route's `responses` that documents these faults."""
     return {code: {"model": Fault, "description": EXPLANATIONS[code]} for code in codes}
 
 
 def fault(code: int, kind: str, message: str | None = None, headers: dict[str, str] | None = None) -> Json:
-    """A fault answer. kind — `error.type`; message — None for unexpected errors, whose texts are ours alone."""
+    """Build a fault response.
+
+    Args:
+        kind: `error.type`.
+        message: `error.message`; None for unexpected errors, whose texts are not shown to callers.
+    """
     error: dict[str, Any] = {"type": kind, "traceback": None}
     if message is not None:
         error["message"] = message
@@ -55,12 +60,17 @@ def fault(code: int, kind: str, message: str | None = None, headers: dict[str, s
 
 
 def rejected(error: Rejected, challenge: str = "") -> Json:
-    """challenge — value of WWW-Authenticate that goes with a 401."""
+    """Return the fault for a rejected request.
+
+    Args:
+        challenge: Value of `WWW-Authenticate` for a 401; "" omits the header.
+    """
     headers = {"WWW-Authenticate": challenge} if error.code == 401 and challenge else None
     return fault(error.code, error.fault, error.on_wire, headers)
 
 
 def transient(error: Transient) -> Json:
+    """Return a 503 with `Retry-After`, at least one second."""
     after_s = RETRY_AFTER_S if error.retry_after_s is None else max(1, round(error.retry_after_s))
     return fault(503, "ServiceUnavailable", f"Try again in {after_s} s: {error}", {"Retry-After": str(after_s)})
 

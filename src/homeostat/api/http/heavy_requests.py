@@ -1,7 +1,7 @@
-"""Requests that take much work have places of their own, apart from those that only read, shared fairly among projects.
+"""A bounded number of places for expensive requests, shared fairly among projects (ADR 0040).
 
-What checks a template may work for seconds. Were it let in without a limit, a dozen such requests would share the one
-processor that a process has with everybody's reads.
+Checking a template may take seconds of CPU time. Without a limit, a dozen such requests would share the process's one
+processor with everybody's reads. Requests that only read need no place.
 """
 
 import asyncio
@@ -16,44 +16,57 @@ from starlette.types import Receive
 from homeostat.model.errors import HomeostatError, TooManyRequests, Transient
 
 PLACES = 4
+"""Expensive requests that run at the same time, of all projects together."""
 WAITING_MAX = 50
 """Requests of one project that may wait for a place."""
 PATIENCE_S = 60.0
-"""How long a request waits for a place."""
+"""Longest time that a request waits for a place."""
 RETRY_AFTER_S = 5.0
 TURN_S = 0.001
-"""For which a thread computes before it lets another one do so, while a place is taken: a read waits for such a turn of
-each of them, again and again. At other times longer turns are cheaper."""
+"""Interpreter switch interval (seconds) while a place is taken.
+
+A read waits for such an interval of each computing thread, again and again. At other times the default, longer interval
+is cheaper.
+"""
 _USUAL_TURN_S = sys.getswitchinterval()
 
 
 class ClientGone(HomeostatError):
-    """The client has hung up: nobody waits for the answer any more."""
+    """The client has disconnected; nothing will read the response."""
 
 
 class ClientWatch:
-    """Does the client still wait for the answer to its request? Asked by the thread that works on it."""
+    """Detection of a client that disconnects while its request is being worked on.
+
+    The event loop watches the connection; the thread that does the work calls `check`.
+    """
 
     def __init__(self) -> None:
         self._gone = threading.Event()
 
     def check(self) -> None:
-        """Fails: Gone."""
+        """Raise ClientGone if the client has disconnected."""
         if self._gone.is_set():
             raise ClientGone("the client has hung up before its request was answered")
 
     async def watch(self, receive: Receive) -> None:
-        """Ends when the client hangs up. receive — of a request whose body has been read."""
+        """Run until the client disconnects.
+
+        Args:
+            receive: Of a request whose body has been read, so that the next message can only be the disconnect.
+        """
         while (await receive())["type"] != "http.disconnect":
             pass
         self._gone.set()
 
 
 class HeavyRequests:
-    """The places of one process; for one event loop.
+    """The places of one process, for use on one event loop.
 
-    Takes: count — of all projects, of which one project has at most half, so that another one always finds some free;
-    waiting_max — of one project; patience_s — to wait for a place.
+    Args:
+        count: Places of all projects together. One project gets at most half, so that others always find some free.
+        waiting_max: Requests of one project that may wait.
+        patience_s: Longest wait for a place.
     """
 
     def __init__(self, count: int = PLACES, waiting_max: int = WAITING_MAX, patience_s: float = PATIENCE_S) -> None:
@@ -63,14 +76,21 @@ class HeavyRequests:
         self._patience_s = patience_s
         self._held: Counter[str] = Counter()
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
-        """By project, the one whose turn is next first; each oldest first."""
+        """Queues by project, the project whose turn is next first; each queue oldest request first."""
 
     @asynccontextmanager
     async def one(self, project: str, attention: ClientWatch, receive: Receive) -> AsyncIterator[None]:
-        """With a place, as soon as there is one, while the client is watched.
+        """Hold a place, as soon as one is free, and watch the client meanwhile.
 
-        receive — of the request, whose body has been read. Fails: TooManyRequests when too many of this project wait
-        already, Transient when it takes too long, Gone when the client has hung up meanwhile.
+        Args:
+            project: Project that the place counts for.
+            attention: Set when the client disconnects.
+            receive: Of the request, whose body has been read.
+
+        Raises:
+            TooManyRequests: Too many requests of this project already wait.
+            Transient: No place became free in time.
+            ClientGone: The client disconnected while its request was waiting.
         """
         watching = asyncio.ensure_future(attention.watch(receive))
         try:
@@ -100,12 +120,13 @@ class HeavyRequests:
                 raise Transient(message, RETRY_AFTER_S)
             if not turn.done():
                 raise ClientGone("the client has hung up before there was a place for its request")
+        # Cancellation, too: a place that was handed over at the same moment must not be lost.
         except BaseException:
             self._leave(project, turn)
             raise
 
     def _leave(self, project: str, turn: "asyncio.Future[None]") -> None:
-        """It does not wait any more; what it was given meanwhile is for somebody else."""
+        """Remove a request from its queue; a place it was given in the meantime is passed on."""
         if turn.done():
             self._give_back(project)
             return
@@ -128,7 +149,7 @@ class HeavyRequests:
         self._let_in()
 
     def _let_in(self) -> None:
-        """Those whose turn it is: projects one after the other, each in the order of its requests."""
+        """Give free places to waiting requests: round robin over projects, oldest request first within each."""
         for project in list(self._waiting):
             if not self._free:
                 return
@@ -142,8 +163,8 @@ class HeavyRequests:
 
 
 GoOn = Callable[[], None]
-"""Called between two steps of long work. Fails when it is of no use any more."""
+"""Callback between two steps of long work; raises when the result is no longer needed."""
 
 
 def go_on() -> None:
-    """Somebody always waits."""
+    """Continue unconditionally: the default where no client can disconnect."""

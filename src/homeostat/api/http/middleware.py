@@ -1,4 +1,7 @@
-"""What happens to every request before a route sees it: request id, version, access, size of the body."""
+"""Middleware: request ids, tracing, versions, limits, authentication.
+
+It runs in the order in which `app.create_app` adds it, the last one outermost.
+"""
 
 import asyncio
 import logging
@@ -28,20 +31,27 @@ LOG = logging.getLogger(__name__)
 ACCESS_LOG = logging.getLogger("homeostat.api.access")
 MEDIA_TYPE = re.compile(r"application/vnd\.openstack\.orchestration-v1(\.0)?\b")
 METRICS = "/metrics"
+"""Path of the metrics in Prometheus format."""
 SIGNED = re.compile(r"/v1/(waitcondition|signal|metadata)/arn:openstack:heat::")
-"""Addresses below this need no account. No project has addresses of this form."""
+"""Paths that need no account, since their signature authorizes the request. No project has paths of this form."""
 SIGNAL_TOKEN = re.compile(r"[0-9a-f]{32}\.[\w-]+\Z")
+"""Form of the token of a handle, sent as `X-Auth-Token`."""
 MaySignal = Callable[[str, str, Sequence[str]], bool]
+"""Return whether a token is that of a handle; called with the token, the project and the parts of the path."""
 _STACK_ID = re.compile(r"/stacks/(?:[^/]+/)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?=/|$)")
 _VERSION = re.compile(r"/(v\d+(?:\.\d+)?)(?=/|$)")
 DRAINED_FACTOR = 4
-"""A body up to so many times the limit is read to its end and thrown away, so that the client sees the answer."""
+"""A body up to this many times the limit is read and discarded, so that the client reads the response."""
 FORM_FACTOR = 3
-"""A form may be so much larger: what its encoding makes of a template that is no longer than others may be."""
+"""Form bodies may be this much larger: URL encoding makes a template longer than it is."""
 
 
 class RequestId:
-    """Gives every request an id, in the answer and in what is logged. access_log — one line a request."""
+    """Middleware that gives every request an id, in the response and in the log.
+
+    Args:
+        access_log: Log one line per request.
+    """
 
     def __init__(self, app: ASGIApp, *, access_log: bool) -> None:
         self._app = app
@@ -73,7 +83,10 @@ class RequestId:
 
 
 class Traced:
-    """Makes every request a span; the stack it names is told, so that its passes are found beside it."""
+    """Middleware that makes every request a span.
+
+    The span carries the id of the stack in the path, so that the stack's passes can be found next to it.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -100,7 +113,10 @@ class Traced:
 
 
 class Versions:
-    """Brings every request to `/v1/…`, and answers those that name no version we speak with the list of ours."""
+    """Middleware that maps versioned and unversioned paths to `/v1/…`.
+
+    Paths that name an unsupported version are answered with the list of supported ones.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -124,18 +140,21 @@ class Versions:
 
 
 def version_of(request: Request) -> dict[str, Any]:
-    """The one version there is, as discovery shows it."""
+    """Return the only API version, in the format of version discovery."""
     href = f"{str(request.base_url).rstrip('/')}/v1/"
     return {"id": "v1.0", "status": "CURRENT", "links": [{"rel": "self", "href": href}]}
 
 
 def versions_answer(request: Request) -> Json:
+    """Return the list of API versions, with the status 300."""
     return Json({"versions": [version_of(request)]}, 300)
 
 
 class OriginCheck:
-    """Refuses what the access mode cannot trust to be meant: see `Access.check_way`. Only signed addresses, which prove
-    that by themselves, and what tells nothing are open whichever way one comes."""
+    """Middleware that refuses requests which the access mode cannot trust to be intended (see `Access.check_way`).
+
+    Exempt are signed paths, whose signature proves the intention, and paths that reveal nothing.
+    """
 
     def __init__(self, app: ASGIApp, *, access: Access) -> None:
         self._app = app
@@ -156,11 +175,14 @@ def _is_guarded(path: str) -> bool:
 
 
 class ProjectGuard:
-    """Lets requests to `/v1/{project}/…` pass for callers that may act in that project, and any caller read metrics.
+    """Middleware that authenticates callers of `/v1/{project}/…` and of the metrics.
 
-    Signed addresses are guarded by their signature, and the CloudFormation API by its own rules, where they are served;
-    nothing else is guarded. may_signal — is this the token of a handle, for this project and just this
-    address? buckets — of what each caller may still ask in a project, and of what may be asked at a signed address.
+    A caller needs access to the project in the path; any authenticated caller may read the metrics. Signed paths are
+    checked by their signature, and the CloudFormation API by its own rules, in their handlers; other paths are open.
+
+    Args:
+        may_signal: Checks a handle's token for exactly this project and path.
+        buckets: Rate limits: per caller and project, and per signed path.
     """
 
     def __init__(
@@ -179,6 +201,7 @@ class ProjectGuard:
                 await self._signed(scope, receive, send)
                 return
             try:
+                # PostgreSQL cannot store this character; no query should get as far as failing on it.
                 if "\0" in scope["path"] or b"%00" in scope["query_string"]:
                     raise Rejected("HTTPBadRequest", "No address and no parameter may hold a NUL character.")
                 caller = self._policy.known(await self._caller(scope["method"], scope["path"], Headers(scope=scope)))
@@ -205,11 +228,13 @@ class ProjectGuard:
         await self._app(scope, receive, send)
 
     async def _caller(self, method: str, path: str, headers: Headers) -> Caller:
+        """Authenticate the caller, in a thread where that may take long."""
         token = headers.get("x-auth-token", "")
         if method == "POST" and path.endswith("/signal") and SIGNAL_TOKEN.match(token):
             parts = path.split("/")[2:]
             if await to_thread.run_sync(self._may_signal, token, parts[0], parts):
                 return Caller(project=parts[0], roles=frozenset({STACK_USER}), only_here=True)
+        # Answers from memory need no thread: most requests come from callers that were seen shortly before.
         known = self._access.known(headers)
         if known is not None:
             return known
@@ -217,7 +242,7 @@ class ProjectGuard:
 
 
 class HeadLimit:
-    """Refuses requests whose address and headers are larger than `bytes_max` together."""
+    """Middleware that refuses requests whose path, query and headers together exceed `bytes_max`."""
 
     def __init__(self, app: ASGIApp, *, bytes_max: int) -> None:
         self._app = app
@@ -238,8 +263,11 @@ def _head_bytes(scope: Scope) -> int:
 
 
 class BodyLimit:
-    """Reads the body before the route does, and refuses one of more than `bytes_max` bytes without keeping it, and one
-    that has not arrived within `patience_s` seconds. What breaks off is not acted upon."""
+    """Middleware that reads the whole body before the route runs.
+
+    It refuses a body of more than `bytes_max` bytes, without keeping it, and one that has not arrived within
+    `patience_s` seconds. A request whose body breaks off is dropped, not acted upon.
+    """
 
     def __init__(self, app: ASGIApp, *, bytes_max: int, patience_s: float) -> None:
         self._app = app
@@ -276,7 +304,14 @@ class BodyLimit:
         await self._app(scope, replayed, send)
 
     async def _read(self, announced: int, receive: Receive, bytes_max: int) -> bytes | None:
-        """The body; None if it is too large. Fails: BrokenOff."""
+        """Read the body.
+
+        Returns:
+            The body, or None if it is too large.
+
+        Raises:
+            ClientDisconnected: The client disconnected before the end of the body.
+        """
         if announced > bytes_max * DRAINED_FACTOR:
             return None
         parts: list[bytes] = []
@@ -295,17 +330,17 @@ class BodyLimit:
 
 
 class ClientDisconnected(Exception):
-    """The client has gone before its request was whole."""
+    """The client disconnected before its request was complete."""
 
 
 async def _hung_up(answer: Response, scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer, and close the connection: nobody reads what else comes on it."""
+    """Send a response and close the connection: the rest of the request is not read."""
     answer.headers["Connection"] = "close"
     await answer(scope, receive, send)
 
 
 class Faults:
-    """The last resort: what no handler expected is logged and answered with a 500; the service goes on."""
+    """Middleware of last resort: an unexpected exception is logged and answered with a 500."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -321,6 +356,7 @@ class Faults:
         try:
             await self._app(scope, receive, watched)
         except Exception:
+            # A response that has begun cannot become a fault; the server cuts the connection instead.
             if scope["type"] != "http" or begun:
                 raise
             LOG.exception("%s %s failed (%s)", scope["method"], scope["path"], scope["state"]["request_id"])

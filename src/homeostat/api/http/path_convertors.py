@@ -1,10 +1,10 @@
-"""Parts of addresses: how routes say what they match, in words of our own beside those of Starlette."""
+"""Additional Starlette path convertors for route patterns."""
 
 from starlette.convertors import PathConvertor, register_url_convertor
 
 
 class AnyPath(PathConvertor):
-    """Like `path`, with line ends too: nothing else would answer there."""
+    """Starlette's `path` convertor extended to match line breaks, so that such an address still reaches its route."""
 
     regex = r"[\s\S]*"
 

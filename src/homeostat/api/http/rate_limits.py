@@ -1,4 +1,4 @@
-"""How many requests one caller may make: a bucket of tokens for each, which fills again at an even rate."""
+"""Rate limits per caller: a token bucket each, refilled at an even rate."""
 
 import threading
 import time
@@ -8,23 +8,28 @@ from homeostat.model.errors import TooManyRequests
 from homeostat.model.rates import Rate
 
 BUCKETS_MAX = 10_000
-"""So many are kept before those that are full again are forgotten."""
+"""Buckets kept before full ones are dropped."""
 
 
 class TokenBuckets:
-    """One for each key, full at first. Safe to share between threads. rate — None: nothing is limited."""
+    """Token buckets by key, full at first. Safe to share between threads.
+
+    Args:
+        rate: None for no limit.
+    """
 
     def __init__(self, rate: Rate | None, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._rate = rate
         self._monotonic = monotonic
         self._lock = threading.Lock()
         self._full_at: dict[Hashable, float] = {}
+        """Time at which each bucket is full again, which is all there is to know of it."""
 
     def __len__(self) -> int:
         return len(self._full_at)
 
     def take(self, *key: Hashable) -> None:
-        """Fails: TooManyRequests when the bucket is empty."""
+        """Take one token. Raise TooManyRequests when the bucket is empty."""
         if self._rate is None:
             return
         now = self._monotonic()
@@ -39,6 +44,6 @@ class TokenBuckets:
         raise TooManyRequests(f"At most {self._rate.per_s:g} requests a second, and {self._rate.burst} at once", wait_s)
 
     def _forget(self, now: float) -> None:
-        """Those that are full again; where too few are, those that are next to it."""
+        """Drop the buckets that are full again, and at least the quarter that is closest to it."""
         by_time = sorted(self._full_at.items(), key=lambda each: each[1])
         self._full_at = {key: at for key, at in by_time[len(by_time) // 4 :] if at > now}

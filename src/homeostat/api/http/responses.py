@@ -1,4 +1,4 @@
-"""Bodies of answers."""
+"""Response classes that all routes share."""
 
 import json
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse, Response
 
 
 class Json(JSONResponse):
-    """JSON by the fastest encoder; Python's own for the rare number that it cannot take (beyond 64 bits)."""
+    """JSON response rendered by orjson, with Python's encoder as the fallback for integers beyond 64 bits."""
 
     def render(self, content: Any) -> bytes:
         try:
@@ -19,5 +19,5 @@ class Json(JSONResponse):
 
 
 def nothing(code: int = 204, headers: Mapping[str, str] | None = None) -> Response:
-    """An answer without a body."""
+    """Return a response without a body."""
     return Response(status_code=code, headers=dict(headers or {}))

@@ -1,4 +1,4 @@
-"""Serves the API with uvicorn in this process."""
+"""The API process: serves the application with uvicorn."""
 
 import logging
 import socket
@@ -23,19 +23,32 @@ from homeostat.store.database import Database
 from homeostat.templates.shared_environments import SharedEnvironment
 
 KEEP_ALIVE_S = 75
-"""Longer than clients wait between two polls: a connection that ends just then is an error to them."""
+"""Keep-alive time of idle connections.
+
+It is longer than clients wait between two polls: to them, a connection that closes just then is an error.
+"""
 BACKLOG = 2048
-"""Callers that may wait to be accepted."""
+"""Connections that may wait to be accepted."""
 GRACE_S = 10
-"""How long running requests may take to finish when the process is told to stop."""
+"""Time that running requests get to finish when the process is told to stop."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiSettings:
-    """host, port — where to listen, unless a socket is handed over; patience — with clients; access_log — one line a
-    request; metrics — shown at `/metrics`, which needs `prometheus_client`; fetching — what may be fetched by URL;
-    shared — environment of all stacks; policy — who may do what, None: as the defaults say; makes_users — for servers
-    that log in; ec2 — verifies what is signed with keys of users, None: there are none."""
+    """Settings of the API process.
+
+    Attributes:
+        host: Address to listen on, unless a socket is handed over.
+        port: The same for the port.
+        patience: Timeouts of client connections.
+        access_log: Log one line per request.
+        metrics: Serve `/metrics`, which needs `prometheus_client`.
+        fetching: Rules for what may be fetched by URL.
+        shared: Environment that applies to all stacks.
+        policy: Authorization rules; None for the defaults.
+        makes_users: Users are created for servers that log in.
+        ec2: Verifies requests signed with keys of users; None where there are none.
+    """
 
     host: str = "127.0.0.1"
     port: int = 8004
@@ -61,11 +74,16 @@ def run_api(
     clouds: Clouds | None = None,
     delegations: StackTrusts | None = None,
 ) -> None:
-    """Answer until SIGTERM or SIGINT; running requests are finished then.
+    """Serve until SIGTERM or SIGINT; running requests are finished then.
 
-    Takes: db — migrated; listening — a bound socket to serve instead of host and port; clouds — where things that
-    templates name are looked for, None for nowhere; delegations — of users to the service, None where it needs none.
-    Fails: ValueError when the access mode does not allow this address.
+    Args:
+        db: A migrated database.
+        listening: A bound socket to serve instead of host and port.
+        clouds: Where things named by templates are looked up; None for nowhere.
+        delegations: Trusts of users in the service; None where it needs none.
+
+    Raises:
+        ValueError: The access mode does not allow this address.
     """
     access.check_host(listening.getsockname()[0] if listening is not None else settings.host)
     run(server(db, clock, entropy, access, settings, clouds, delegations), listening)
@@ -80,7 +98,7 @@ def server(
     clouds: Clouds | None = None,
     delegations: StackTrusts | None = None,
 ) -> uvicorn.Server:
-    """The server, not yet running."""
+    """Return the server, not yet running."""
     existing = Prerequisites(clouds, clock.now, makes_users=settings.makes_users)
     outbound = Outbound(settings.fetching)
     app = create_app(
@@ -124,14 +142,18 @@ def server(
 
 
 class Server(uvicorn.Server):
-    """Leaves callers to the other processes at its socket, and ends what would stay open for ever when it is told to
-    stop."""
+    """uvicorn's server, adapted to sockets that several processes share and to streams that never end.
+
+    Each process accepts few connections at a time, which leaves the others to its siblings; on shutdown it ends the
+    event streams, which would otherwise keep it open for ever.
+    """
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         if sockets:
-            self.config.backlog = 1  # for the event loop, this is also how many callers it takes at once
+            self.config.backlog = 1  # the event loop also accepts this many connections at once
         await super().startup(sockets)
         for each in sockets or ():
+            # The kernel's queue gets its full length back.
             each.listen(BACKLOG)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -141,7 +163,7 @@ class Server(uvicorn.Server):
 
 
 def run(one: uvicorn.Server, listening: socket.socket | None = None) -> None:
-    """Run it until it is told to stop."""
+    """Run the server until it is told to stop."""
     if listening is None:
         one.run()
         return
