@@ -1,7 +1,12 @@
-"""Who may ask: the access modes. Each says who the caller is; whether a caller may do something is decided elsewhere.
+"""Authentication: the access modes, each of which tells who the caller is.
 
-`none` — whose processes the kernel says they are; `basic` — users and bcrypt hashes in a file; `keystone` — tokens (see
-`api.access.keystone`). Another mode is another class with the methods of `Access`.
+What a caller may do is decided elsewhere (`enforcer`).
+
+- `none`: no credentials; access is limited to local processes, by the user ids that the kernel reports (ADR 0041)
+- `basic`: users and bcrypt hashes in a file
+- `keystone`: tokens (see `api.access.keystone`)
+
+Another mode is another class with the methods of `Access`.
 """
 
 import base64
@@ -25,24 +30,37 @@ from homeostat.model.errors import Rejected
 
 LOG = logging.getLogger(__name__)
 REMEMBERED_S = 60.0
-"""How long a verified password is believed without computing its (slow) hash again."""
+"""Time for which a verified password is trusted without computing its (slow) hash again."""
 REMEMBERED_MAX = 10_000
+"""Verified passwords kept in memory."""
 COST = 12
-"""Of a hash, where there is none to compare with."""
+"""Cost of the dummy hash when the file has no accounts whose cost could be taken."""
 STACK_USER = "heat_stack_user"
-"""Role of the users that the service makes for servers and handles."""
+"""Role of the users that the service creates for servers and handles."""
 PEOPLE = frozenset({"admin", "member", "reader"})
-"""Roles of which those users have none."""
+"""Roles that those users never have."""
 IMPLIED: Mapping[str, Collection[str]] = {"admin": ("member", "reader"), "member": ("reader",)}
+"""Roles that a role includes, as Keystone's default implied roles."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """user — name of who asks, None when nobody is asked; project — the only one it may act in, but for an admin;
-    user_id, domain — as the identity service tells, None without one; roles — in the project, or in the whole cloud
-    where it is of_system; of_admin_project — nothing says that its project is none for admins; is_admin — of the whole
-    cloud, as the policy says; token — that the caller has sent; trust — id of the trust that this comes from, if any;
-    only_here — it has proved that it may make this one request."""
+    """The authenticated caller of a request.
+
+    Attributes:
+        user: Name; None in access mode `none`.
+        project: The only project the caller may act in, unless an admin.
+        user_id: As the identity service reports it; None without one.
+        domain: Id of the user's domain; None without an identity service.
+        roles: In the project, or in the whole cloud if `of_system`.
+        of_system: The token is scoped to the system, not to a project.
+        of_admin_project: False if the identity service says that the project is not the admin project, or there is no
+            project.
+        is_admin: Admin of the whole cloud, by the policy's rule `context_is_admin`.
+        token: Token that the caller sent.
+        trust: Id of the trust that the token comes from, if any.
+        only_here: The caller proved by a handle's token that it may make this one request, and no other.
+    """
 
     user: str | None = None
     project: str | None = None
@@ -58,16 +76,16 @@ class Caller:
 
     @property
     def is_anybody(self) -> bool:
-        """Nobody was asked who it is: it may do everything."""
+        """Whether callers are not authenticated at all (access mode `none`): every request is allowed."""
         return self.project is None and self.user is None and self.user_id is None
 
     @property
     def is_stack_user(self) -> bool:
-        """One that was made for a server or handle, and reaches what is meant for it alone."""
+        """Whether this is a user created for a server or handle, who reaches only its own resource."""
         return STACK_USER in self.roles and not self.roles & PEOPLE and not self.only_here
 
     def check_project(self, project: str) -> None:
-        """Fails: Rejected (InvalidTenant) for a project of others, but for admins."""
+        """Raise Rejected (InvalidTenant) for another project, unless the caller is an admin."""
         if self.project != project and not self.is_admin and not self.is_anybody:
             message = f"The project {project} is not yours; use {self.project} in the endpoint instead."
             raise Rejected("InvalidTenant", message)
@@ -77,35 +95,45 @@ class Access(Protocol):
     """One access mode."""
 
     challenge: str
-    """Value of WWW-Authenticate in a 401."""
+    """Value of `WWW-Authenticate` in a 401; "" for none."""
 
     @property
     def asks_for_peers(self) -> bool:
-        """Does it have to be found out whose process each request comes from?"""
+        """Whether each request needs the user id of the process that sent it."""
 
     def check_host(self, host: str) -> None:
-        """Fails: ValueError when serving on this address would be unsafe."""
+        """Raise ValueError when serving on this address would be unsafe."""
 
     def check_way(self, headers: Mapping[str, str], peer: int | None) -> None:
-        """peer — user id of the process that has sent it, None when that cannot be told.
+        """Check that the apparent sender of a request intended it.
 
-        Fails: Rejected (Forbidden) for a request that may have been sent without the will of whom it seems to be from.
+        Args:
+            peer: User id of the process that sent the request; None when unknown.
+
+        Raises:
+            Rejected: Forbidden for a request that a web page, or another local user, may have caused.
         """
 
     def known(self, headers: Mapping[str, str]) -> Caller | None:
-        """Who asks, where it can be told without waiting, which an event loop cannot; else None."""
+        """Return the caller if that is known without blocking, else None. Called on the event loop."""
 
     def caller(self, headers: Mapping[str, str], method: str = "GET", path: str = "/") -> Caller:
-        """Who asks, by the headers of a request (lower-case names). May take its time.
+        """Authenticate the caller by the request's headers. May block.
 
-        Fails: Rejected (HTTPUnauthorized); Transient when nobody can tell now.
+        Args:
+            headers: With lower-case names.
+
+        Raises:
+            Rejected: HTTPUnauthorized.
+            Transient: The identity service does not answer.
         """
 
 
 class NoAccess:
-    """Everybody who gets here may do everything in any project: for this machine alone.
+    """Access mode without authentication, for this machine only: every caller may do everything in any project.
 
-    users — ids of those whose processes get here, None for any local user.
+    Args:
+        users: User ids whose processes are let in; None for every local user.
     """
 
     challenge = ""
@@ -126,6 +154,8 @@ class NoAccess:
 
     def check_way(self, headers: Mapping[str, str], peer: int | None) -> None:
         host = headers.get("host", "")
+        # A foreign host name that resolves to 127.0.0.1 would let a web page reach the service as its own origin (DNS
+        # rebinding).
         named = _AUTHORITY.match(host)
         if named is None or not _is_loopback(named[1] or named[2]):
             raise Rejected(
@@ -150,13 +180,16 @@ class NoAccess:
 
 
 _AUTHORITY = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]+))(?::\d+)?\Z")
-"""Address of version 6, or another address or name; and a port."""
+"""A bracketed IPv6 address, or another address or name; with an optional port."""
 
 
 def check_page(headers: Mapping[str, str]) -> None:
-    """Where a browser may show who asks by itself, no page of others may have it ask.
+    """Refuse requests that a browser sends on behalf of a web page of another origin.
 
-    Fails: Rejected (Forbidden) for what a browser says to come from a page that is not this service's own.
+    For access modes where a browser may authenticate its user without asking.
+
+    Raises:
+        Rejected: Forbidden, by the headers Origin and Sec-Fetch-Site.
     """
     site, origin = headers.get("sec-fetch-site", "none"), headers.get("origin")
     host = headers.get("host", "").lower()
@@ -179,7 +212,12 @@ _HASH = re.compile(r"\$2[aby]\$(0[4-9]|[12]\d|3[01])\$[./A-Za-z0-9]{53}\Z")
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """One line of the password file. hash — bcrypt's, in ASCII; roles — with those that they imply."""
+    """One line of the password file.
+
+    Attributes:
+        hash: bcrypt hash, in ASCII.
+        roles: With the roles that they imply.
+    """
 
     hash: bytes
     project: str
@@ -187,11 +225,14 @@ class Account:
 
 
 class BasicAccess:
-    """HTTP basic authentication against a file of lines `user:bcrypt-hash[:project[:roles]]`, read again on changes.
+    """HTTP basic authentication against a file of lines `user:bcrypt-hash[:project[:roles]]`.
 
-    The project of a user is of the user's name unless the file names another; roles are separated by commas, and a user
-    without any is a member. Fails: ValueError naming the line, when
-    the file is wrong at the start; a file that becomes wrong later is not taken over (and that is logged).
+    Without a project in the file, the user's name is the project. Roles are separated by commas; a user without roles
+    is a member. The file is read again when it changes. If it becomes invalid later, that is logged and the last valid
+    content stays in effect.
+
+    Raises:
+        ValueError: The file is invalid at the start; names the line.
     """
 
     challenge = 'Basic realm="homeostat", charset="UTF-8"'
@@ -206,14 +247,14 @@ class BasicAccess:
         self._believed: TTLCache[bytes, bool] = TTLCache(REMEMBERED_MAX, REMEMBERED_S)
 
     def check_host(self, host: str) -> None:
-        """Any address will do."""
+        """Accept any address."""
 
     def check_way(self, headers: Mapping[str, str], peer: int | None) -> None:
-        """Browsers remember passwords, and send them with what any page has them ask."""
+        """Refuse requests caused by web pages: browsers remember passwords and send them with such requests."""
         check_page(headers)
 
     def known(self, headers: Mapping[str, str]) -> None:
-        """A hash has to be computed, or a file to be looked at."""
+        """Return None: verifying needs a hash or at least a look at the file, and both block."""
 
     def caller(self, headers: Mapping[str, str], method: str = "GET", path: str = "/") -> Caller:
         given = _credentials(headers.get("authorization", ""))
@@ -222,6 +263,7 @@ class BasicAccess:
         user, password = given
         accounts = self._current()
         account = accounts.get(user)
+        # A failure must take the same time for unknown and known names, so that names cannot be found out.
         if account is None or not self._verified(password, account.hash):
             self._spend(password, None if account is None else _cost(account.hash), accounts)
             raise Rejected("HTTPUnauthorized", "The user is unknown or the password is wrong.")
@@ -239,22 +281,26 @@ class BasicAccess:
             return self._accounts
 
     def _spend(self, password: bytes, spent: int | None, accounts: Mapping[str, Account]) -> None:
-        """What has failed takes as long for every name, known or not: as long as the most costly hash of the file.
+        """Compute hashes so that a failure takes as long as the most costly hash of the file, for every name.
 
-        spent — cost of the hash that was computed, if any. A hash takes 2 ** cost, so one of that cost, and one of each
-        above it but the largest, make up for the difference.
+        Args:
+            spent: Cost of the hash that was computed already; None for none. A hash takes 2 ** cost, so one hash of
+                each cost from `spent` up to the largest, exclusive, makes up the difference.
         """
         most = max((_cost(each.hash) for each in accounts.values()), default=COST)
         for cost in [most] if spent is None else range(spent, most):
             bcrypt.hashpw(password[:72], bcrypt.gensalt(cost))
 
     def _verified(self, password: bytes, hashed: bytes) -> bool:
-        """Does the password fit? Right ones are remembered for a while, as digests that only this process can make."""
+        """Return whether the password matches.
+
+        Matches are remembered for a while, as digests keyed with a secret of this process.
+        """
         digest = hmac.digest(self._secret, hashed + b"\0" + password, hashlib.sha256)
         with self._lock:
             if digest in self._believed:
                 return True
-        # bcrypt reads 72 bytes; longer passwords were cut when they were stored.
+        # bcrypt uses only 72 bytes; longer passwords were truncated when their hash was made.
         fits = bcrypt.checkpw(password[:72], hashed)
         if fits:
             with self._lock:
@@ -268,12 +314,20 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 
 def _cost(hashed: bytes) -> int:
-    """`$2b$12$…` has the cost 12."""
+    """Return the cost of a bcrypt hash: 12 for `$2b$12$…`."""
     return int(hashed[4:6])
 
 
 def read_accounts(path: Path) -> dict[str, Account]:
-    """User -> account. Fails: OSError; ValueError naming the line that is wrong."""
+    """Read the password file.
+
+    Returns:
+        User -> account.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: Names the invalid line.
+    """
     accounts = {}
     for number, line in enumerate(path.read_text().splitlines(), 1):
         if not line.strip() or line.startswith("#"):
@@ -289,7 +343,7 @@ def read_accounts(path: Path) -> dict[str, Account]:
 
 
 def with_implied(roles: str) -> frozenset[str]:
-    """Roles of a list separated by commas (none: member), and those that they imply, as an identity service has it."""
+    """Parse roles separated by commas ("" means member), and add the roles that they imply, as Keystone does."""
     named = {each.strip() for each in roles.split(",") if each.strip()} or {"member"}
     return frozenset(named.union(*(IMPLIED.get(each, ()) for each in named)))
 

@@ -1,4 +1,4 @@
-"""A policy: whom each rule allows, by its default or by the operator's file."""
+"""The policy in effect: evaluates rules, by their defaults or the operator's policy file."""
 
 import logging
 import os
@@ -22,19 +22,25 @@ from homeostat.model.errors import Rejected
 
 LOG = logging.getLogger(__name__)
 LOOK_S = 1.0
-"""So long a policy file is believed not to have changed."""
+"""Interval between two checks of the policy file for changes."""
 VERDICTS_MAX = 16_384
-"""So many verdicts are remembered: the same caller asks for the same thing again and again."""
+"""Cached verdicts: the same caller makes the same requests again and again."""
 REMOTE = re.compile(r"\bhttps?:")
-"""Checks that ask another service, whose answer may change."""
+"""Checks that query another service: their answer may change, so it is not cached."""
 NO_FILE = "/nonexistent/policy.yaml"
-"""The library looks for a file of its own in the system's directories unless it is told one."""
+"""A path that does not exist; otherwise oslo.policy looks for a policy file in the system's directories."""
 Place = tuple[str | int, ...]
 
 
 class ActiveRules:
-    """The rules that hold at one time, and what they were asked. said — the operator's, which override the defaults;
-    typed — resource types that have a rule."""
+    """One version of the rules, with a cache of verdicts.
+
+    Args:
+        said: Rules of the policy file, which override the defaults.
+
+    Attributes:
+        typed: Resource types that have a rule; `NS::*` stands for all types of a service.
+    """
 
     def __init__(self, said: Mapping[str, str], *, old_defaults: bool) -> None:
         self._enforcer = _enforcer(said, old_defaults=old_defaults)
@@ -45,6 +51,7 @@ class ActiveRules:
         self.denied_types = self._denied_types if asks_others else lru_cache(VERDICTS_MAX)(self._denied_types)
 
     def verdict(self, rule: str, project: str, caller: Caller) -> bool:
+        # The token would make each cache entry good for one token only; no rule reads it.
         return self._ask(rule, project, replace(caller, token=None))
 
     def _denied_types(self, project: str, caller: Caller) -> frozenset[str]:
@@ -58,12 +65,19 @@ class ActiveRules:
 
 
 class Policy:
-    """The rules that hold. Safe to share between threads.
+    """The authorization policy. Safe to share between threads.
 
-    Takes: path — of the operator's file, read again when it changes; old_defaults — who was allowed by a default of the
-    past still is; monotonic — seconds.
-    Fails: ValueError naming the line, when the file is wrong at the start; OSError; a file that becomes wrong later is
-    not taken over (and that is logged).
+    The policy file is read again when it changes. If it becomes invalid later, that is logged and the last valid rules
+    stay in effect.
+
+    Args:
+        path: The operator's policy file; None for the defaults alone.
+        old_defaults: Also allow what the deprecated defaults allowed.
+        monotonic: Clock, in seconds.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: The file is invalid at the start; names the line.
     """
 
     def __init__(
@@ -78,34 +92,39 @@ class Policy:
         self._holding = ActiveRules(read_policy(path) if path is not None else {}, old_defaults=old_defaults)
 
     def allows(self, rule: str, caller: Caller, project: str) -> bool:
-        """Does a rule allow this caller what it guards, in this project? Admins have the roles of their own project in
-        all others, too."""
+        """Return whether a rule allows this caller its operation in this project.
+
+        Admins have the roles of their own project in all others, too.
+        """
         if caller.is_anybody:
             return True
+        # Rules compare the project with the caller's own, so for an admin the check runs as in that.
         asks_in = (caller.is_admin and caller.project) or project
         return self._current().verdict(rule, asks_in, caller)
 
     def check(self, rule: str, caller: Caller, project: str) -> None:
-        """Fails: Rejected (Forbidden)."""
+        """Raise Rejected (Forbidden) unless the rule allows this caller its operation."""
         if not self.allows(rule, caller, project):
             raise forbidden(rule.partition(":")[2])
 
     def known(self, caller: Caller) -> Caller:
-        """The caller, with what the rule `context_is_admin` says of it."""
+        """Return the caller with `is_admin` set by the rule `context_is_admin`."""
         if caller.is_anybody:
             return caller
         return replace(caller, is_admin=self.allows("context_is_admin", caller, caller.project or ""))
 
     def denied_types(self, caller: Caller, project: str) -> Collection[str]:
-        """Types that the stacks of this caller may not have; `NS::*` are all of a service. Types without a rule are for
-        everybody."""
+        """Return the types that stacks of this caller may not have; `NS::*` stands for all types of a service.
+
+        Types without a rule are allowed.
+        """
         if caller.is_anybody:
             return ()
         asks_in = (caller.is_admin and caller.project) or project
         return self._current().denied_types(asks_in, replace(caller, token=None))
 
     def may_use(self, type_name: str, caller: Caller, project: str) -> bool:
-        """May stacks of this caller have resources of this type?"""
+        """Return whether stacks of this caller may have resources of this type."""
         if caller.is_anybody:
             return True
         typed = self._current().typed
@@ -113,7 +132,11 @@ class Policy:
         return all(self.allows(rules.RESOURCE_TYPES + each, caller, project) for each in guarded)
 
     def check_types(self, types: Mapping[str, Place], caller: Caller, project: str) -> None:
-        """Fails: Rejected (Forbidden) naming the first type that is not for this caller. types — and where they are."""
+        """Raise Rejected (Forbidden) naming the first type that this caller may not use.
+
+        Args:
+            types: Type name -> where it stands in the template.
+        """
         for type_name in types:
             if not self.may_use(type_name, caller, project):
                 raise forbidden(type_name)
@@ -136,7 +159,7 @@ class Policy:
 
 
 def wildcard_of(type_name: str) -> str:
-    """`OS::Nova::Flavor` -> `OS::Nova::*`."""
+    """Return the wildcard of a type's service: `OS::Nova::Flavor` -> `OS::Nova::*`."""
     return type_name.rpartition("::")[0] + "::*"
 
 
@@ -145,8 +168,10 @@ def forbidden(what: str) -> Rejected:
 
 
 def _credentials(caller: Caller) -> dict[str, Any]:
-    """What rules may ask of a caller, by the names that policy files use. What is not known is not there: no rule can
-    hold for it."""
+    """Return what rules may check about a caller, by the names that policy files use.
+
+    Unknown values are left out, so that no rule matches on them.
+    """
     known = {
         "user_id": caller.user_id,
         "user": caller.user,
@@ -173,7 +198,11 @@ def _stamp(path: Path | None) -> tuple[int, int] | None:
 
 
 def _enforcer(said: Mapping[str, str], *, old_defaults: bool) -> Enforcer:
-    """said — the operator's rules, which override the defaults."""
+    """Build oslo.policy's enforcer.
+
+    Args:
+        said: Rules of the policy file, which override the defaults.
+    """
     conf = cfg.ConfigOpts()
     conf([], project="homeostat", default_config_files=[], default_config_dirs=[])
     made = Enforcer(conf, policy_file=NO_FILE)
@@ -184,12 +213,15 @@ def _enforcer(said: Mapping[str, str], *, old_defaults: bool) -> Enforcer:
     made.set_rules({name: _parsed(text) for name, text in said.items()}, overwrite=True, use_conf=True)
     made.file_rules = {name: RuleDefault(name, text) for name, text in said.items()}
     made.load_rules()
-    made.use_conf = False  # what changes is read by `Policy`, which keeps what works
+    made.use_conf = False  # `Policy` reloads the file, and keeps the last valid rules
     return made
 
 
 def library_enforcer() -> Enforcer:
-    """For the tools of the library (entry point `oslo.policy.enforcer`). The file is that of HOMEOSTAT_POLICY_FILE."""
+    """Return an enforcer for the tools of oslo.policy (entry point `oslo.policy.enforcer`).
+
+    HOMEOSTAT_POLICY_FILE names the policy file.
+    """
     path = os.environ.get("HOMEOSTAT_POLICY_FILE")
     return _enforcer(read_policy(Path(path)) if path else {}, old_defaults=False)
 
@@ -198,8 +230,17 @@ def library_enforcer() -> Enforcer:
 
 
 def read_policy(path: Path) -> dict[str, str]:
-    """Rule -> what it allows, of a file in YAML. Fails: OSError; ValueError naming the line that is wrong."""
+    """Read a policy file in YAML.
+
+    Returns:
+        Rule -> check.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: Names the invalid line.
+    """
     try:
+        # Composed nodes, not loaded values: they know their line.
         root = yaml.compose(path.read_text(), Loader=yaml.SafeLoader)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: {error}") from error
@@ -229,18 +270,19 @@ def _entry(key: yaml.Node, value: yaml.Node) -> tuple[str, str]:
     if ":" in name and not name.startswith(rules.RESOURCE_TYPES) and name not in rules.NAMES:
         near = get_close_matches(name, rules.NAMES, 1)
         raise ValueError(f"there is no rule {name}" + (f"; do you mean {near[0]}?" if near else ""))
+    # oslo.policy reports no syntax errors: it turns an invalid check into "!".
     if str(_parsed(text)) == "!" and text.strip() not in ("!", "(!)"):
         raise ValueError(f"{name}: the check {text!r} cannot be understood")
     return name, text
 
 
 def _parsed(text: str) -> Any:
-    """A check in the language of rules; one that cannot be understood allows nobody."""
+    """Parse a check; one that is invalid becomes the check that allows nobody."""
     return RuleDefault("", text).check
 
 
 def _check_references(said: Mapping[str, str], lines: Mapping[str, int], path: Path) -> None:
-    """Fails: ValueError for a rule that names one which is not there, or comes back to itself."""
+    """Raise ValueError for a rule that refers to a rule that does not exist, or to itself through others."""
     checks = {each.name: each.check for each in rules.defaults()}
     checks |= {name: _parsed(text) for name, text in said.items()}
     for name, line in lines.items():
@@ -252,7 +294,7 @@ def _check_references(said: Mapping[str, str], lines: Mapping[str, int], path: P
 
 
 def _named(check: Any) -> Iterator[str]:
-    """The rules that a check refers to."""
+    """Yield the names of the rules that a check refers to."""
     if getattr(check, "kind", None) == "rule":
         yield check.match
     for inner in getattr(check, "rules", ()):

@@ -1,4 +1,4 @@
-"""Access by tokens of Keystone, which keystonemiddleware validates as it does for every OpenStack service."""
+"""Access mode `keystone`: tokens, validated by keystonemiddleware as in every OpenStack service."""
 
 import logging
 import threading
@@ -16,17 +16,24 @@ from homeostat.model.errors import Rejected, Transient
 
 LOG = logging.getLogger(__name__)
 KEPT_MAX = 20_000
-"""Tokens remembered in a process."""
+"""Cached tokens of one process."""
 NOBODY = ""
-"""Project of a token that is for none: it fits no address."""
+"""Project of a token without project scope: it matches no path."""
 Known = tuple[Caller, float]
 
 
 class KeystoneAccess:
-    """Takes: path — ini file with the section `keystone_authtoken`; now — seconds since the epoch.
+    """Access by Keystone tokens.
 
-    A token that was good is believed until it expires, but not longer than `token_cache_time` of that section (300 s;
-    -1: it is asked for each time); revoked ones are, too. Fails: ValueError for a file that cannot be used.
+    A valid token is trusted until it expires, but no longer than `token_cache_time` of the settings (default 300 s; -1
+    disables the cache), even if it is revoked in the meantime.
+
+    Args:
+        path: Ini file with the section `keystone_authtoken`.
+        now: Clock, in seconds since the epoch.
+
+    Raises:
+        ValueError: The file cannot be used.
     """
 
     def __init__(self, path: Path, now: Callable[[], float] = time.time) -> None:
@@ -35,7 +42,7 @@ class KeystoneAccess:
             settings([], project="homeostat", default_config_files=[str(path)], default_config_dirs=[])
             self._validate = auth_token.AuthProtocol(_take, {"oslo_config_config": settings})
             section = settings.keystone_authtoken
-            if not section.memcached_servers:  # or what is remembered here would be believed twice as long
+            if not section.memcached_servers:  # else the two caches add up
                 self._validate = auth_token.AuthProtocol(
                     _take, {"oslo_config_config": settings, "token_cache_time": "-1"}
                 )
@@ -50,13 +57,13 @@ class KeystoneAccess:
     asks_for_peers = False
 
     def check_host(self, host: str) -> None:
-        """Any address will do."""
+        """Accept any address."""
 
     def check_way(self, headers: Mapping[str, str], peer: int | None) -> None:
-        """No browser sends a token by itself."""
+        """Accept any request: no browser sends a token by itself."""
 
     def known(self, headers: Mapping[str, str]) -> Caller | None:
-        """Who asks, where that was found out just now; never waits."""
+        """Return the caller of a token that was validated recently, else None. Never blocks."""
         if "x-service-token" in headers:
             return None
         with self._lock:
@@ -64,7 +71,12 @@ class KeystoneAccess:
         return None if found is None else found[0]
 
     def caller(self, headers: Mapping[str, str], method: str = "GET", path: str = "/") -> Caller:
-        """Fails: Rejected (HTTPUnauthorized); Transient when Keystone does not answer."""
+        """Validate the token.
+
+        Raises:
+            Rejected: HTTPUnauthorized.
+            Transient: Keystone does not answer.
+        """
         token = headers.get("x-auth-token", "")
         environ = {
             "REQUEST_METHOD": method,
@@ -88,6 +100,8 @@ class KeystoneAccess:
     def _believed(self, token: str, environ: Mapping[str, Any]) -> Caller:
         caller = _caller(token, environ["keystone.token_auth"].user)
         info = environ["keystone.token_info"]["token"]
+        # Access rules allow single requests, and a service token changes the verdict: neither is good for another
+        # request.
         limited = "access_rules" in info.get("application_credential", {})
         if self._believed_s > 0 and not limited and "HTTP_X_SERVICE_TOKEN" not in environ:
             expires_at = environ["keystone.token_auth"].user.expires.timestamp()
@@ -112,6 +126,6 @@ def _caller(token: str, who: Any) -> Caller:
 
 
 def _take(environ: Mapping[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """The application behind the middleware: it lets everybody through whom that has let through."""
+    """Answer 200: the WSGI application behind keystonemiddleware, which is reached with valid tokens only."""
     start_response("200 OK", [])
     return [b""]

@@ -1,4 +1,4 @@
-"""Whose process is at the other end of a TCP connection within this machine? The kernel knows."""
+"""Find out, from the kernel, which user's process is at the other end of a local TCP connection (ADR 0041)."""
 
 import logging
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 LOG = logging.getLogger(__name__)
 _ESTABLISHED = 1
 _SOCK_DIAG = 4
-"""Protocol of netlink (linux/netlink.h)."""
+"""Netlink protocol that tells about sockets (linux/netlink.h)."""
 _SOCK_DIAG_BY_FAMILY = 20
 _NLM_F_REQUEST = 1
 _ANY_COOKIE = 0xFFFF_FFFF
@@ -18,21 +18,21 @@ _HEADER = struct.Struct("=IHHII")
 _REQUEST = struct.Struct("=BBBBI")
 _TABLES = {socket.AF_INET: Path("/proc/net/tcp"), socket.AF_INET6: Path("/proc/net/tcp6")}
 Ends = tuple[str, int, str, int]
-"""Address and port of the other end, then of ours."""
+"""Address and port of the other end, then of this end."""
 
 
 def uid_of_peer(connection: socket.socket) -> int | None:
-    """User id of the process at the other end; None when it cannot be told, as of one that has gone already.
+    """Return the user id of the process at the other end; None when unknown, as when that process has exited.
 
-    Only a connection that is whole is believed: of a socket that its process has closed the kernel says that it is
-    root's. Since ours is still whole afterwards, nobody else can have had the other end in between.
+    Only an established connection is trusted: once a process has closed its socket, the kernel reports root as its
+    owner. This end is checked again afterwards: while it is established, no other process can have taken the other end.
     """
     try:
         (peer, peer_port), (own, own_port) = connection.getpeername()[:2], connection.getsockname()[:2]
         ends = peer, peer_port, own, own_port
         try:
             found = _asked_by_netlink(connection.family, ends)
-        except OSError:  # not allowed here, no such module, or the other end has gone
+        except OSError:  # not permitted, no such kernel module, or the other end is closed
             found = _read_from_table(connection.family, ends) if _is_whole(connection) else None
         whole = _is_whole(connection)
     except (OSError, ValueError, struct.error) as error:
@@ -46,7 +46,11 @@ def _is_whole(connection: socket.socket) -> bool:
 
 
 def _asked_by_netlink(family: int, ends: Ends) -> int | None:
-    """One question for one connection, however many there are (linux/inet_diag.h)."""
+    """Ask the kernel about one connection, at constant cost however many there are (linux/inet_diag.h).
+
+    Returns:
+        User id of the other end; None unless the kernel reports an established connection with an open socket.
+    """
     peer, peer_port, own, own_port = ends
     sides = struct.pack("!HH16s16s", peer_port, own_port, *(socket.inet_pton(family, each) for each in (peer, own)))
     named = sides + struct.pack("=III", 0, _ANY_COOKIE, _ANY_COOKIE)
@@ -66,7 +70,7 @@ def _asked_by_netlink(family: int, ends: Ends) -> int | None:
 
 
 def _read_from_table(family: int, ends: Ends) -> int | None:
-    """The same for kernels that do not answer: a look through all connections."""
+    """Find the connection in the kernel's table of all connections, where netlink does not answer."""
     peer, peer_port, own, own_port = ends
     sides = [f"{_in_hex(family, peer)}:{peer_port:04X}", f"{_in_hex(family, own)}:{own_port:04X}"]
     with _TABLES[socket.AddressFamily(family)].open(encoding="ascii") as table:
@@ -79,6 +83,6 @@ def _read_from_table(family: int, ends: Ends) -> int | None:
 
 
 def _in_hex(family: int, address: str) -> str:
-    """As the tables have it: words of 32 bits in the order of the machine."""
+    """Write an address as /proc/net does: 32-bit words in the machine's byte order."""
     packed = socket.inet_pton(family, address)
     return "".join(f"{word:08X}" for word in struct.unpack(f"={len(packed) // 4}I", packed))

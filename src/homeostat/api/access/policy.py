@@ -1,6 +1,6 @@
-"""Who may do what: each route names the rule that guards it.
+"""Authorization of routes: each route names the rule that guards it.
 
-The rules and their defaults are in `rules`; whom they allow, `enforcer` says.
+`rules` has the rules and their defaults; `enforcer` decides whom they allow.
 """
 
 from typing import Any
@@ -15,11 +15,11 @@ from homeostat.api.access.enforcer import Policy
 from homeostat.api.http.context import Body, SignalBody
 
 UNSET_HOOK = "unset_hook"
-"""What a signal says that clears a hook."""
+"""Key of a signal's body that clears a hook."""
 
 
 def may(rule: str) -> Any:
-    """For a route's `dependencies`: only for callers that this rule allows, `stacks:show` for one."""
+    """Return a route dependency that admits only callers allowed by this rule, such as `stacks:show`."""
 
     async def check(request: Request) -> None:
         _checked(request, rule)
@@ -29,7 +29,10 @@ def may(rule: str) -> Any:
 
 
 def may_act(family: str) -> Any:
-    """For a route whose body has one key, the action: only for callers that the rule `family:action` allows."""
+    """Return a dependency for a route whose body has one key, the action: it checks the rule `family:action`.
+
+    Actions without a rule of their own are checked by the rule `action` of the family.
+    """
 
     async def check(request: Request, body: Body) -> None:
         named = f"{family}:{next(iter(body), '')}"
@@ -41,7 +44,10 @@ def may_act(family: str) -> Any:
 
 
 def may_signal() -> Any:
-    """For the route of signals: one that clears a hook is not for whoever may only tell how a server fares."""
+    """Return a dependency for the signal route.
+
+    Clearing a hook needs a rule of its own: stack users may send signals, but not clear hooks.
+    """
 
     async def check(request: Request, body: SignalBody) -> None:
         _checked(request, "resource:clear_hook" if body is not None and UNSET_HOOK in body else "resource:signal")
@@ -56,13 +62,13 @@ def _checked(request: Request, rule: str) -> None:
 
 
 def rule_of(route: BaseRoute) -> str | None:
-    """The rule that guards a route; None when it names none."""
+    """Return the rule that guards a route; None when it names none."""
     found = [getattr(each.dependency, "rule", None) for each in getattr(route, "dependencies", ())]
     return next((rule for rule in found if rule), None)
 
 
 def list_rules() -> list[RuleDefault]:
-    """All rules with their defaults (entry point `oslo.policy.policies`)."""
+    """Return all rules with their defaults (entry point `oslo.policy.policies`)."""
     from homeostat.api.orchestration import ROUTERS
 
     named: dict[str, list[tuple[str, str]]] = {}

@@ -1,4 +1,4 @@
-"""Rules as people read them: the sample of a policy file, and what a file changes."""
+"""Rules as text for people: a sample policy file, and the differences of a given one."""
 
 import textwrap
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ HEAD = """\
 
 
 def sample() -> str:
-    """A policy file that changes nothing: every rule with its default, as a comment."""
+    """Return a policy file that changes nothing: every rule with its default, as a comment."""
     return "\n".join([HEAD, *(line for each in list_rules() for line in _entry(each))])
 
 
@@ -30,8 +30,11 @@ def _entry(rule: RuleDefault) -> Iterator[str]:
 
 
 def rows(said: Mapping[str, str] = MappingProxyType({})) -> list[tuple[str, str, str]]:
-    """Of each rule that guards something: its name, who is allowed, in words where there are any, and what it is
-    about. said — rules of a file."""
+    """Return name, allowed callers (in words where possible) and description of each rule that guards an operation.
+
+    Args:
+        said: Rules of a policy file, which override the defaults.
+    """
     return [
         (each.name, in_words(said.get(each.name, each.check_str)), each.description or "")
         for each in list_rules()
@@ -44,6 +47,6 @@ def in_words(check: str) -> str:
 
 
 def changes(said: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """What a file changes: rule, its default ("" for a rule of the file's own) and what the file says instead."""
+    """Return what a policy file changes: rule, its default ("" for a rule the file adds) and the file's check."""
     known = {each.name: each.check_str for each in list_rules()}
     return [(name, known.get(name, ""), text) for name, text in said.items() if known.get(name) != text]

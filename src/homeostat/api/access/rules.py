@@ -1,7 +1,7 @@
-"""The rules that say who may do what: their names and defaults, as the clients and policy files of OpenStack know them.
+"""The authorization rules: names and defaults, as the clients and policy files of OpenStack know them.
 
-Rules of our own guard what is an addition of this service. A rule that guards routes is named there (`policy.may`);
-which requests it is about follows from the routes.
+Additional rules guard operations that only this service has. Routes name the rule that guards them (`policy.may`); the
+requests listed for a rule follow from the routes.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,7 +28,7 @@ WORDS: Mapping[str, str] = {
     READER: "readers",
     READER_OR_STACK_USER: "readers and stack users",
 }
-"""What a default means, for people."""
+"""Defaults in words, for documentation."""
 SINCE = "It was made before there were readers and members."
 RESOURCE_TYPES = "resource_types:"
 
@@ -47,9 +47,14 @@ BASE = (
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule. allows — its default; old — what the default was before there were readers and members, None for a rule
-    without such a past; ours — an addition of this service; on — requests it is about that no route names:
-    method and path below the project."""
+    """One authorization rule.
+
+    Attributes:
+        allows: Its default check.
+        old: The deprecated default, from before the roles reader and member; None for a rule without one.
+        ours: The rule exists only in this service, not in Heat.
+        on: Method and path below the project, for a rule that no route names.
+    """
 
     name: str
     allows: str
@@ -59,7 +64,11 @@ class Rule:
     on: tuple[str, str] | None = None
 
     def default(self, operations: Iterable[tuple[str, str]]) -> RuleDefault:
-        """As the library takes it: for tokens of projects. operations — methods and paths."""
+        """Return the rule in the form of oslo.policy, for project-scoped tokens.
+
+        Args:
+            operations: Methods and paths that it guards.
+        """
         deprecated = None
         if self.old is not None:
             deprecated = DeprecatedRule(self.name, self.old, deprecated_reason=SINCE, deprecated_since="0.1")
@@ -72,7 +81,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class RuleFamily:
-    """Rules whose names begin alike."""
+    """Rules whose names have the same prefix."""
 
     prefix: str
     readers: Mapping[str, str] = field(default_factory=dict)
@@ -241,7 +250,7 @@ SINGLE = (
     Rule("service:index", PROJECT_ADMIN, "List the workers.", "rule:context_is_admin"),
 )
 RULES = tuple(rule for family in FAMILIES for rule in family.rules()) + SINGLE
-"""All that guard requests."""
+"""All rules that guard requests."""
 
 FOR_ADMINS = (
     "OS::Blazar::Host",
@@ -269,16 +278,20 @@ FOR_ADMINS = (
     "OS::Octavia::FlavorProfile",
     "OS::Octavia::Quota",
 )
-"""Resource types that only admins may have in their stacks. `*` is for all types of a service."""
+"""Resource types that only admins may have in their stacks. `*` stands for all types of a service."""
 
 
 def type_rules() -> list[RuleDefault]:
-    """A rule without operations for each type that not everybody may have."""
+    """Return a rule without operations for each resource type that is restricted."""
     return [RuleDefault(f"{RESOURCE_TYPES}{each}", ADMIN, f"Have stacks with {each}.") for each in FOR_ADMINS]
 
 
 def defaults(operations: Mapping[str, Iterable[tuple[str, str]]] | None = None) -> list[RuleDefault]:
-    """All rules with their defaults. operations — rule -> methods and paths of the requests that it guards."""
+    """Return all rules with their defaults.
+
+    Args:
+        operations: Rule -> methods and paths of the requests that it guards.
+    """
     known = operations or {}
     return [*BASE, *(each.default(_operations(each, known)) for each in RULES), *type_rules()]
 

@@ -1,4 +1,4 @@
-"""Signed addresses: whoever has one may use it, without an account (cfn-api.md section 4)."""
+"""Signed URLs: a request with a valid signature needs no account."""
 
 from typing import Annotated, Any
 from xml.etree import ElementTree
@@ -16,14 +16,18 @@ from homeostat.builtin.signals import SignalOutcome
 
 ROUTER = APIRouter(prefix="/v1", tags=["signals"], responses=documented(400, 401, 403, 404, 405, 429, 500, 503))
 SIGNALS: dict[str, Any] = {"response_class": Xml, "responses": responses.documented("Taken.")}
-"""These addresses are of the CloudFormation API, and so are their errors."""
+"""Route options: these paths belong to the CloudFormation API, and so does the format of their errors."""
 SIGNED = f"{{arn:{ANY_PATH}}}"
 Arn = Annotated[str, Path(description="`arn:openstack:heat::<project>:stacks/<name>/<id>/resources/<name>`.")]
 
 
 @ROUTER.put(f"/waitcondition/{SIGNED}", summary="Signal a wait condition's handle at its signed address", **SIGNALS)
 def put_signal(request: Request, arn: Arn, body: SignalBody) -> Response:
-    """Answered as soon as the signal is kept; with `ContentType=JSON` the answer has the metadata of the handle."""
+    """Store a signal of a wait condition's handle.
+
+    The response is sent as soon as the signal is stored. It names the resource; with `ContentType=JSON` it also has the
+    metadata of the handle.
+    """
     told = _told(request, body)
     if request.query_params.get("ContentType") == "JSON":
         return Json({"resource": told.name, "metadata": told.metadata})
@@ -34,6 +38,7 @@ def put_signal(request: Request, arn: Arn, body: SignalBody) -> Response:
 
 @ROUTER.post(f"/signal/{SIGNED}", summary="Signal a resource at its signed address", **SIGNALS)
 def post_signal(request: Request, arn: Arn, body: SignalBody) -> Response:
+    """Store a signal of a resource. The response has no body."""
     _told(request, body)
     return Response(media_type="text/plain")
 
@@ -45,7 +50,7 @@ def post_signal(request: Request, arn: Arn, body: SignalBody) -> Response:
 )
 @ROUTER.head(f"/metadata/{SIGNED}", include_in_schema=False)
 def show_metadata(request: Request, arn: Arn) -> Response:
-    """What the agent of a server reads: the configs to apply, and what the template says."""
+    """Show what the agent on a server reads: the configs to apply, and the metadata of the template."""
     service: Service = request.app.state.service
     return Json(service.signals.metadata("GET", request.scope["path"], dict(request.query_params)))
 
