@@ -1,5 +1,7 @@
-"""What users ask of a stack besides a new desired state: to look, to converge, to check, to go on from a hook, and the
-switches of continuous convergence (CV8, CV9). Never waits for the engine."""
+"""Operations on an existing stack besides a new desired state: observe, converge, check, clear a hook, suspend, lock.
+
+Also the switches of continuous convergence (CV8, CV9). Nothing here waits for the engine.
+"""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,11 +32,13 @@ EXCEPTIONS_MAX = 1000
 
 @dataclass(frozen=True, slots=True)
 class ConvergenceSettings:
-    """Of continuous convergence. Only what is given changes.
+    """Changes of the switches of continuous convergence. What is omitted stays as it is.
 
-    Keys: `converge` — bring back what drifts or dies; `observe_s` — seconds between looks at what is at rest, 0: never,
-    None: the service's own interval. exceptions — resource -> the same keys and `healing`, where it differs; empty: no
-    more. healing — `policy` (`replace` or `ask`) and `share`; None: the service's own.
+    Attributes:
+        stack: Keys `converge` (bring back what drifts or dies) and `observe_s` (seconds between looks at settled
+            resources; 0: never; None: the service's default).
+        exceptions: Resource -> the same keys and `healing`, where it differs from the stack; an empty map removes it.
+        healing: `policy` (`replace` or `ask`) and `share`; None: the service's default.
     """
 
     stack: Mapping[str, Any] = field(default_factory=dict)
@@ -43,17 +47,24 @@ class ConvergenceSettings:
 
 
 class StackActions:
-    """timeout_s — deadline of a check or convergence, where the stack has none of its own."""
+    """Operations on existing stacks.
+
+    Args:
+        timeout_s: Deadline of a check or convergence, where the stack has none of its own.
+    """
 
     def __init__(self, db: Database, timeout_s: float) -> None:
         self._db = db
         self._timeout_s = timeout_s
 
     def observe(self, stack_id: str, resource: str | None = None) -> float:
-        """Have the stack and all that is nested in it looked at now, or one resource (with it, its shard).
+        """Request an observation of the stack and all its nested stacks, or of one resource (with its whole shard).
 
-        Gives the time from which looks count, in seconds since the epoch. Fails: Rejected — EntityNotFound;
-        ResourceNotAvailable for a resource that has not been begun.
+        Returns:
+            Time from which observations count as new, in seconds since the epoch.
+
+        Raises:
+            Rejected: EntityNotFound; ResourceNotAvailable for a resource that has not been started.
         """
         with self._db.write() as tx:
             stack = stacks.live(self._db, tx, stack_id)
@@ -63,15 +74,19 @@ class StackActions:
             return now
 
     def looked_at(self, tx: Connection, stack: Row[Any], resource: str | None = None) -> tuple[float | None, str]:
-        """Since when all that `observe` has looked at was looked at, None: some of it never was; and why some of it
-        cannot be.
+        """Report how recent the observations are that `observe` requests.
 
-        Fails: Rejected — ResourceNotAvailable for a resource that has not been begun.
+        Returns:
+            Time since when everything has been observed, None if something never was; and why something cannot be
+                observed, "" if everything can.
+
+        Raises:
+            Rejected: ResourceNotAvailable for a resource that has not been started.
         """
         return look_schedule.looked_at(tx, *self._extent(tx, stack, resource))
 
     def _extent(self, tx: Connection, stack: Row[Any], resource: str | None) -> tuple[Any, Sequence[int] | None]:
-        """Stacks, and which of their shards (None: all), that a look at the stack or at the resource takes in."""
+        """Return the stacks, and which of their shards (None: all), to observe for the stack or the resource."""
         row = self._resource(tx, stack, resource)
         if row is None:
             return stacks.below(stack.id), None
@@ -80,12 +95,14 @@ class StackActions:
         return [stack.id], [row.shard]
 
     def converge(self, stack_id: str, resource: str | None = None) -> None:
-        """Look at the stack or the resource, and bring it to what it should be, whatever the switches say; what has
-        failed is tried again. A nested stack that is marked unhealthy, or waits for somebody to agree, is replaced as a
-        whole; otherwise what is in it is looked at.
+        """Observe the stack or the resource and bring it to its desired state, whatever the switches say.
 
-        Fails: Rejected — EntityNotFound; ResourceNotAvailable for a resource that has not been begun; NotSupported for
-        a suspended stack; StackLocked.
+        Failures are retried. A nested stack that is marked unhealthy, or whose replacement waits for consent, is
+        replaced as a whole; otherwise its contents converge.
+
+        Raises:
+            Rejected: EntityNotFound; ResourceNotAvailable for a resource that has not been started; NotSupported for a
+                suspended stack; StackLocked.
         """
         with self._db.write() as tx:
             stack = locks.changeable(self._db, tx, stack_id)
@@ -100,7 +117,11 @@ class StackActions:
                 stacks.converge(self._db, tx, whole, self._db.now_of(tx), self._timeout_s)
 
     def _converge_one(self, tx: Connection, stack: Row[Any], row: Resource) -> None:
-        """The shard before its rows, as a pass takes them; the pass that has the row loaded begins anew."""
+        """Request convergence of one resource.
+
+        The shard is written before its row: every pass locks them in this order. The row's version moves, so that a
+        pass that has loaded it starts over.
+        """
         now = self._db.now_of(tx)
         shards.wake(tx, stack.id, now, shards.USER, [row.shard])
         if is_outside(row.type):
@@ -110,10 +131,11 @@ class StackActions:
         tx.execute(asked)
 
     def clear_hook(self, stack_id: str, resource: str, hook: Any) -> None:
-        """Let a resource go on that waits at a hook.
+        """Let a resource continue that waits at a hook.
 
-        Fails: Rejected — EntityNotFound; StackLocked; InvalidBreakPointHook for what is none, and where it does not
-        wait.
+        Raises:
+            Rejected: EntityNotFound; StackLocked; InvalidBreakPointHook for an unknown hook, and where the resource
+                does not wait at it.
         """
         if hook not in HOOKS:
             message = f"Invalid hook type {hook!r}: one of {', '.join(HOOKS)} is needed"
@@ -122,7 +144,8 @@ class StackActions:
             stack = locks.changeable(self._db, tx, stack_id)
             now = self._db.now_of(tx)
             row = self._waiting_at(tx, stack, resource, hook)
-            shards.wake(tx, stack.id, now, shards.USER, [row.shard])  # before the row, as a pass takes them
+            shards.wake(tx, stack.id, now, shards.USER, [row.shard])  # before the row: the lock order of passes
+            # Read again: until the shard was locked, a pass may have changed the row.
             row = self._waiting_at(tx, stack, resource, hook)
             table = schema.resource
             memory = hooks.cleared(row.hooks or {})
@@ -137,10 +160,11 @@ class StackActions:
         raise Rejected("InvalidBreakPointHook", f'The "{hook}" hook is not defined on {name}: it does not wait there')
 
     def check(self, stack_id: str) -> None:
-        """Have every resource looked at, and told whether it is as it should be; nothing is changed.
+        """Request a check: every resource is observed and compared with its desired state; nothing is changed.
 
-        Fails: Rejected — EntityNotFound; ActionInProgress while something else goes on; NotSupported for a stack whose
-        deletion has failed: nothing of it should exist; StackLocked.
+        Raises:
+            Rejected: EntityNotFound; ActionInProgress during another action; NotSupported for a stack whose deletion
+                has failed, of which nothing should exist; StackLocked.
         """
         with self._db.write() as tx:
             stack = locks.changeable(self._db, tx, stack_id)
@@ -153,19 +177,27 @@ class StackActions:
             stacks.check(self._db, tx, stack, self._db.now_of(tx), self._timeout_s)
 
     def suspend(self, stack_id: str, accept: Accept = nobodys) -> None:
-        """Suspend everything in the stack, what requires others first; again it does nothing.
+        """Suspend everything in the stack, dependents first. Idempotent.
 
-        accept — stores on whose behalf that is done. Fails: Rejected — see `_maintain`.
+        Args:
+            accept: Stores the trust of the user on whose behalf this is done.
+
+        Raises:
+            Rejected: See `_maintain`.
         """
         self._maintain(stack_id, Action.SUSPEND, accept)
 
     def resume(self, stack_id: str, accept: Accept = nobodys) -> None:
-        """Resume everything in the stack, and keep it as it should be again. Like `suspend`."""
+        """Resume everything in the stack, and keep it in its desired state again. Otherwise like `suspend`."""
         self._maintain(stack_id, Action.RESUME, accept)
 
     def _maintain(self, stack_id: str, action: Action, accept: Accept) -> None:
-        """Fails: Rejected — EntityNotFound; StackLocked; ActionInProgress while something else goes on; NotSupported
-        for a nested stack, and for one whose deletion has failed."""
+        """Start suspending or resuming a stack.
+
+        Raises:
+            Rejected: EntityNotFound; StackLocked; ActionInProgress during another action; NotSupported for a nested
+                stack, and for one whose deletion has failed.
+        """
         with self._db.write() as tx:
             stack = locks.changeable(self._db, tx, stack_id)
             if stack.action == action and stack.status != Status.FAILED:
@@ -185,19 +217,20 @@ class StackActions:
             stacks.maintain(self._db, tx, stack, action, self._db.now_of(tx), self._timeout_s)
 
     def lock(self, stack_id: str, wanted: locks.Lock, breaks: Callable[[locks.Lock], bool]) -> None:
-        """See `store.stacks.locks.lock`."""
+        """Lock a stack. See `store.stacks.locks.lock`."""
         with self._db.write() as tx:
             locks.lock(self._db, tx, stack_id, wanted, breaks, self._timeout_s)
 
     def unlock(self, stack_id: str, breaks: Callable[[locks.Lock], bool]) -> None:
-        """See `store.stacks.locks.unlock`."""
+        """Unlock a stack. See `store.stacks.locks.unlock`."""
         with self._db.write() as tx:
             locks.unlock(self._db, tx, stack_id, breaks, self._timeout_s)
 
     def switch(self, stack_id: str, switches: ConvergenceSettings) -> Row[Any]:
-        """Change the switches of a stack and of all that is nested in it; gives its row as it is then.
+        """Change the switches of a stack and all its nested stacks; return the changed row.
 
-        Fails: Rejected — EntityNotFound; RequestLimitExceeded; StackLocked.
+        Raises:
+            Rejected: EntityNotFound; RequestLimitExceeded; StackLocked.
         """
         with self._db.write() as tx:
             stack = locks.changeable(self._db, tx, stack_id)
@@ -217,12 +250,12 @@ class StackActions:
                 policy = mine.pop("healing", None)
                 inside = _changed(healing, {"policy": policy} if policy else {})
                 self._set(tx, child, {**whole, **mine, "healing": inside})
-            # What was left alone may be healed now: the look wakes the shards, and begins the new rhythm.
+            # Drift that was left alone may be healed now: the observation wakes the shards and starts the new interval.
             look_schedule.ask_to_look(tx, stacks.below(stack_id), self._db.now_of(tx))
             return stacks.live(self._db, tx, stack_id)
 
     def _children(self, tx: Connection, stack: Row[Any], names: Collection[str]) -> list[tuple[str, str]]:
-        """Nested stacks among these resources, which are switched as a whole: (id, name of the resource)."""
+        """Return the nested stacks among these resources, as (id, name of the resource)."""
         if not names:
             return []
         rows, _ = views.resources(tx, stack.id, names)
@@ -243,10 +276,10 @@ class StackActions:
 
 
 def _changed(healing: Mapping[str, Any] | None, given: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Column `healing` with what is given; what is None goes back to the service's own."""
+    """Return the column `healing` with the given values set; None restores the service's default."""
     return {key: value for key, value in {**(healing or {}), **given}.items() if value is not None} or None
 
 
 def _child(row: Resource) -> bool:
-    """Is its reality a nested stack?"""
+    """Return whether the resource is realized by a nested stack."""
     return kind_of(row.type) == NestedStack.kind and row.handle != ""

@@ -1,4 +1,4 @@
-"""Updates of a stack that is being deleted: one that touches only deletion policies says how (ADR 0048)."""
+"""Updates of a stack that is being deleted: one that changes only deletion policies adjusts the deletion (ADR 0048)."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -17,11 +17,17 @@ _GET_FILE = "get_file"
 
 
 def new_policies(stack: Any, before: Desired, after: Desired) -> dict[str, str] | None:
-    """Name of a resource -> the deletion policy that an update gives it, where it changes nothing but policies.
+    """Return the deletion policies that an update changes, by resource, if it changes nothing else.
 
-    Takes: stack — its row; before — what was last asked for, apart from its deletion; after — what the update asks for.
-    Those of nested templates are in the files of `after`, which is that of a root stack then. None where the stack is
-    not being deleted, and where anything else is changed, or nothing.
+    Policies of nested templates are in the files of `after`, which is the desired state of a root stack then.
+
+    Args:
+        stack: Its row.
+        before: The last desired state before the deletion.
+        after: The desired state that the update requests.
+
+    Returns:
+        Resource -> new policy. None where the stack is not being deleted, or anything else changes, or nothing does.
     """
     nested = stack.parent_id is not None and before.files != after.files
     if stack.action != Action.DELETE or nested or not _differ_in_policies_alone(before, after):
@@ -43,12 +49,12 @@ def _differ_in_policies_alone(before: Desired, after: Desired) -> bool:
 
 
 def _rest(desired: Desired) -> tuple[Desired, Collection[str]]:
-    """All but templates, and the texts of files."""
+    """Return everything but the templates and the contents of files."""
     return replace(desired, template={}, files={}, intent="", secret=None), desired.files.keys()
 
 
 def _as_template(text: str) -> Any:
-    """A file as a template; as its text where it is none."""
+    """Parse a file as a template; return its text if it is none."""
     try:
         template = parse_template(text)
     except Rejected:
@@ -75,7 +81,7 @@ def _stripped(resource: Any) -> Any:
 
 
 def _are_read(names: Collection[str], desired: Desired) -> bool:
-    """Are any of these files values of properties, somewhere in the tree of the stack?"""
+    """Return whether one of these files is read as a value (`get_file`) anywhere in the stack's tree."""
     if not names:
         return False
     texts = [text for text in desired.files.values() if _GET_FILE in text]
@@ -84,6 +90,7 @@ def _are_read(names: Collection[str], desired: Desired) -> bool:
         each = todo.pop()
         if isinstance(each, Mapping):
             named = each.get(_GET_FILE, "")
+            # A computed name could be any file.
             if not isinstance(named, str) or named in names:
                 return True
             todo += each.values()

@@ -1,4 +1,4 @@
-"""Documents from which stacks are adopted, as they come from outside: checked, and what they say of the stack."""
+"""Adoption documents from outside: validation, and what they say about the stack."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,12 +16,19 @@ Document = dict[str, Any]
 ID_MAX = 1024
 """Characters of an id."""
 MAPS = ("environment", "files", "template", "resources")
+"""Sections of a document that must be maps."""
 
 
 def read_document(given: Any, resources_max: int, depth_max: int) -> Document:
-    """The document as plain data, every part of it of the right sort. given — JSON or YAML text, or an object.
+    """Parse and validate a document.
 
-    resources_max — with all that is nested; depth_max — levels of nested stacks. Fails: Rejected naming the place.
+    Args:
+        given: JSON or YAML text, or an object.
+        resources_max: Resources of the stack and all its nested stacks.
+        depth_max: Levels of nested stacks.
+
+    Raises:
+        Rejected: Names the place.
     """
     if not isinstance(given, str | dict):
         raise _wrong(f"it must be a map, or the text of one, not {type(given).__name__}")
@@ -34,7 +41,7 @@ def read_document(given: Any, resources_max: int, depth_max: int) -> Document:
 
 
 def _check_stack(document: Document, path: tuple[str, ...], depth: int, depth_max: int) -> int:
-    """Gives how many resources it has."""
+    """Check the document of one stack; return how many resources it has, nested ones included."""
     if depth > depth_max:
         raise too_deep(depth_max).at(*path)
     for name in MAPS:
@@ -73,9 +80,9 @@ def _wrong(message: str, *path: str) -> Rejected:
 
 
 def completed(intent: StackRequest, document: Mapping[str, Any]) -> StackRequest:
-    """What the user asks for besides the document, and what that says where he says nothing.
+    """Return the request, with everything it leaves out taken from the document.
 
-    Parameters of the document stay unless they are given anew (engine-semantics.md section 4).
+    Parameters of the document stay unless they are given anew, as in Heat.
     """
     told = _environment(document)
     parameters = {**(told.pop("parameters", None) or {}), **(intent.environment.get("parameters") or {})}
@@ -91,7 +98,7 @@ def completed(intent: StackRequest, document: Mapping[str, Any]) -> StackRequest
 
 
 def _environment(document: Mapping[str, Any]) -> Document:
-    """Sections that are empty (null) say nothing."""
+    """Return the document's environment. Empty (null) sections count as absent."""
     given = {name: each for name, each in (document.get("environment") or {}).items() if each is not None}
     environment = parse_environment(given)
     check_registry(environment.get("resource_registry", {}))

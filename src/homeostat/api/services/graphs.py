@@ -1,4 +1,4 @@
-"""Desired graphs of stored revisions, kept in memory: revisions never change, and most requests ask for the newest."""
+"""In-memory cache of desired graphs: revisions never change, and most requests need the newest."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,15 +15,17 @@ from homeostat.store.stacks.stacks import Desired
 from homeostat.templates import Compiled
 
 KEPT_MAX = 20_000
-"""Definitions kept in memory, one to three KiB each."""
+"""Cached definitions, one to three KiB each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A revision as a whole.
+    """The desired graph of a revision.
 
-    compiled — None for groups and chains, whose stacks have no template text, and for the empty revision;
-    definitions — what should exist; required_by — names of those that need a resource first, by its name.
+    Attributes:
+        compiled: None for groups and chains, whose stacks have no template text, and for the empty revision.
+        definitions: The resources that should exist.
+        required_by: Resource -> its dependents.
     """
 
     desired: Desired
@@ -33,28 +35,28 @@ class Graph:
 
     @property
     def size(self) -> int:
-        """Definitions in memory, and one for itself: those of a group's members are made when asked for."""
+        """Cost in the cache: definitions in memory, plus one. A group's members are made on demand and cost nothing."""
         return 1 if isinstance(self.definitions, Members) else 1 + len(self.definitions)
 
     def shards_of(self, names: Collection[str]) -> frozenset[int] | None:
-        """Shards in which resources of these names can be; None for any."""
+        """Return the shards that resources of these names can be in; None for any."""
         if self.desired.kind != "group" or not all(name.isdecimal() for name in names):
             return None
         return frozenset(int(name) // MEMBERS_PER_SHARD for name in names)
 
 
 class Graphs:
-    """Graphs by stack and revision. Safe to share between threads."""
+    """Cache of graphs by stack and revision. Safe to share between threads."""
 
     def __init__(self) -> None:
         self._kept: Cache[tuple[str, int], Graph] = Cache(KEPT_MAX, lambda graph: graph.size)
 
     def wanted(self, tx: Connection, stack: Row[Any]) -> Graph:
-        """What should exist by the newest revision."""
+        """Return the graph of the newest revision."""
         return self._get(tx, stack, int(stack.revision))
 
     def described(self, tx: Connection, stack: Row[Any]) -> Graph:
-        """What the user last said: also for a stack that is being deleted, of which nothing should exist."""
+        """Return the newest graph that is not empty: what the user last described, also during a deletion."""
         wanted = self.wanted(tx, stack)
         if wanted.desired.kind != "empty":
             return wanted
@@ -62,7 +64,7 @@ class Graphs:
         return self._get(tx, stack, number) if number else wanted
 
     def of_revision(self, tx: Connection, stack: Row[Any], number: int) -> Graph:
-        """What was wanted by an earlier one. Fails: LookupError when there is none."""
+        """Return the graph of an earlier revision. Raise LookupError when there is none."""
         return self._get(tx, stack, number)
 
     def _get(self, tx: Connection, stack: Row[Any], number: int) -> Graph:
@@ -87,9 +89,10 @@ def _graph(desired: Desired, identity: Identity) -> Graph:
 
 
 class Members(Mapping[str, Definition]):
-    """Definitions of a group's members, names and types alone: made when asked for, since there may be a million.
+    """Definitions of a group's members, names and types only; made on demand, since there may be a million.
 
-    Takes: template — of a group's revision.
+    Args:
+        template: Of a group's revision.
     """
 
     def __init__(self, template: Mapping[str, Any]) -> None:

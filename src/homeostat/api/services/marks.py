@@ -1,6 +1,7 @@
-"""Marking resources unhealthy, one or many at once, and taking marks away (MU). Never waits for the engine.
+"""Marking resources unhealthy, one or many at once, and removing marks (MU). Never waits for the engine.
 
-A mark is a fact that the API writes: the row's version moves with it, so a pass that has the row in hand begins anew.
+A mark is a fact that the API writes: it changes the row's version, so a pass that has loaded the row starts over (ADR
+0031).
 """
 
 from collections import defaultdict
@@ -29,17 +30,23 @@ from homeostat.store.stacks import locks, stacks
 
 DEFAULT_REASON = "state changed by resource_mark_unhealthy api"
 OPEN_ACTIONS = frozenset({Action.CREATE, Action.ADOPT, Action.UPDATE, Action.ROLLBACK, Action.RESTORE, Action.CHECK})
-"""What a stack may be doing while its resources are marked: it replaces them, or leaves that for later."""
+"""Actions during which resources may be marked: the stack replaces them at once, or leaves that for later."""
 WORDS_MAX = 400
-"""Names and ids that one query is about."""
+"""Names and ids in one query."""
 TOLD_MAX = 20
-"""Mistakes of one request that are told."""
+"""Errors of one request that are reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class MarkRequest:
-    """What somebody says of resources. unhealthy — or well again; by, reporter — see `planner.policies.unhealthy.Mark`;
-    lasts_s — seconds until a mark ends, None for no end."""
+    """A statement about resources.
+
+    Attributes:
+        unhealthy: True to mark, False to remove the mark.
+        by: See `planner.policies.unhealthy.Mark`.
+        reporter: See `planner.policies.unhealthy.Mark`.
+        lasts_s: Seconds until the mark expires; None for never.
+    """
 
     unhealthy: bool
     reason: str = ""
@@ -50,8 +57,13 @@ class MarkRequest:
 
 @dataclass(frozen=True, slots=True)
 class MarkOutcome:
-    """What became of one resource. target — as it was asked for; path — names of resources down to it; changed — its
-    state did."""
+    """The result for one resource.
+
+    Attributes:
+        target: As given in the request.
+        path: Names of resources down to it.
+        changed: Its state changed.
+    """
 
     target: str
     path: tuple[str, ...]
@@ -61,8 +73,14 @@ class MarkOutcome:
 
 @dataclass(slots=True)
 class _Sought:
-    """A target on the way to its row. place — in the request; stacks — ids from the one asked about down to the one it
-    is in, as far as that is known; rest — what is left of it below that; path — names so far."""
+    """A target on the way to its row.
+
+    Attributes:
+        place: Place in the request, for messages.
+        stacks: Ids from the stack of the request down to the one it is in, as far as known.
+        rest: What is left of the target below that.
+        path: Names of resources so far.
+    """
 
     place: str
     target: str
@@ -84,15 +102,21 @@ class _Sought:
 
 
 class Marks:
+    """Marks resources of stored stacks."""
+
     def __init__(self, db: Database) -> None:
         self._db = db
 
     def say(self, stack_id: str, said: MarkRequest, targets: Mapping[str, str]) -> list[MarkOutcome]:
         """Mark all of these resources, or none of them.
 
-        Takes: targets — place in the request, "" where there is only one -> name or physical id; that of a nested stack
-        is a path like `group/0/server`. Fails: Rejected — EntityNotFound; PhysicalResourceIDAmbiguity; ActionInProgress
-        for what is not made yet, and what is being made, changed or deleted; StackLocked.
+        Args:
+            targets: Place in the request ("" for a single target) -> name or physical id; for a nested stack's
+                resource, a path such as `group/0/server`.
+
+        Raises:
+            Rejected: EntityNotFound; PhysicalResourceIDAmbiguity; ActionInProgress for a resource that does not exist
+                yet or is being created, changed or deleted; StackLocked.
         """
         try:
             return self._say(stack_id, said, targets)
@@ -103,6 +127,7 @@ class Marks:
 
     def _say(self, stack_id: str, said: MarkRequest, targets: Mapping[str, str]) -> list[MarkOutcome]:
         with self._db.write() as tx:
+            # Found twice: first to know what to lock, then, under the locks, as it is now.
             held = self._hold(tx, _find(tx, stack_id, targets))
             found = _find(tx, stack_id, targets)
             for each in found:
@@ -111,8 +136,13 @@ class Marks:
             return self._write(tx, found, said)
 
     def _hold(self, tx: Connection, found: Sequence[_Sought]) -> set[tuple[tuple[str, ...], int]]:
-        """Keep everybody else from what was found: stacks before shards, parents first; shards before rows, those of
-        children first, as all do who take several. Each shard is woken."""
+        """Lock what was found, against passes and other requests, and wake its shards.
+
+        The lock order is everybody's: stacks before shards, parents first; then shards before rows, children first.
+
+        Returns:
+            The locked shards, each with the ids of its stack and the stacks above.
+        """
         held = {each.shard for each in found}
         for ids in sorted({ids for ids, _ in held}, key=lambda ids: (len(ids), ids)):
             locks.changeable(self._db, tx, ids[-1])
@@ -146,7 +176,7 @@ class Marks:
 
 
 def _change(tx: Connection, row: Resource, said: MarkRequest, now: float) -> list[Event] | None:
-    """What happens to the row; None where it stays as it is."""
+    """Change the row; return the events, or None where it stays as it is."""
     reason = said.reason or DEFAULT_REASON
     if said.unhealthy:
         until = None if said.lasts_s is None else now + said.lasts_s
@@ -156,12 +186,12 @@ def _change(tx: Connection, row: Resource, said: MarkRequest, now: float) -> lis
         return [unhealthy.unmarked(row, reason, shard.settled_revision if shard is not None else 0, now)]
     if unhealthy.mark_of(row) is None:
         return None
-    unhealthy.forget(row)  # what was done about it has failed, which stays so
+    unhealthy.forget(row)  # the repair that the mark caused has failed, and stays failed
     return []
 
 
 def _hindrance(sought: _Sought, held: Collection[tuple[tuple[str, ...], int]]) -> Rejected | None:
-    """Why its row must be left alone now (MU5)."""
+    """Return why the row must be left alone now (MU5), or None."""
     row, stack = sought.found, sought.stack
     closed = stack.status == Status.IN_PROGRESS and stack.action not in OPEN_ACTIONS
     if not (row.busy or row.action == Action.INIT or closed or sought.shard not in held):
@@ -172,7 +202,7 @@ def _hindrance(sought: _Sought, held: Collection[tuple[tuple[str, ...], int]]) -
 
 
 def _refuse(found: Sequence[_Sought]) -> None:
-    """Fails: Rejected, if anything is wrong, with all that is."""
+    """Raise Rejected with all errors, if there are any."""
     wrong = [(each.place, each.wrong) for each in found if each.wrong is not None]
     if wrong:
         told = "; ".join(f"{place}: {error.detail}" if place else error.detail for place, error in wrong[:TOLD_MAX])
@@ -181,7 +211,7 @@ def _refuse(found: Sequence[_Sought]) -> None:
 
 
 def _unmade(tx: Connection, stack_id: str, targets: Mapping[str, str]) -> Rejected | None:
-    """What to answer when a resource that is not found should exist, and was not begun yet."""
+    """Return the error for a missing resource that the desired state has but that was not started yet; else None."""
     stack = stacks.get(tx, stack_id)
     if stack is None or stack.deleted_at is not None:
         return None
@@ -199,7 +229,7 @@ def _unmade(tx: Connection, stack_id: str, targets: Mapping[str, str]) -> Reject
 
 
 def _find(tx: Connection, stack_id: str, targets: Mapping[str, str]) -> list[_Sought]:
-    """The row of each target; what names the same row has the same object. Fails: Rejected."""
+    """Find the row of each target; targets of the same row get the same object. Raise Rejected."""
     sought = [_Sought(place, target, (stack_id,), target) for place, target in targets.items()]
     on_the_way = sought
     while on_the_way:
@@ -214,7 +244,7 @@ def _find(tx: Connection, stack_id: str, targets: Mapping[str, str]) -> list[_So
 
 
 def _look(tx: Connection, stack_id: str, those: Sequence[_Sought]) -> None:
-    """Bring targets that lie in one stack, or below it, one step further."""
+    """Resolve targets in or below one stack by one step."""
     stack = stacks.get(tx, stack_id)
     if stack is None or stack.deleted_at is not None:
         for each in those:
@@ -231,7 +261,11 @@ def _look(tx: Connection, stack_id: str, those: Sequence[_Sought]) -> None:
 
 
 def _step(sought: _Sought, rows: Sequence[Resource], facts: StackFacts) -> None:
-    """Fails: Rejected — EntityNotFound, PhysicalResourceIDAmbiguity."""
+    """Resolve a target in one stack, or move on to the nested stack that its path names.
+
+    Raises:
+        Rejected: EntityNotFound; PhysicalResourceIDAmbiguity.
+    """
     sought.row = _named(sought.rest, rows, facts)
     first, _, rest = sought.rest.partition("/")
     owner = _named(first, rows, facts) if sought.row is None and rest else None
@@ -246,7 +280,7 @@ def _step(sought: _Sought, rows: Sequence[Resource], facts: StackFacts) -> None:
 
 
 def _named(word: str, rows: Sequence[Resource], facts: StackFacts) -> Resource | None:
-    """By name first, then by physical id. Fails: Rejected (PhysicalResourceIDAmbiguity)."""
+    """Find a row by name, then by physical id. Raise Rejected (PhysicalResourceIDAmbiguity)."""
     alike = [row for row in rows if row.name == word]
     if alike:
         return current_row(alike, facts) or max(alike, key=lambda row: row.born)
@@ -259,7 +293,7 @@ def _named(word: str, rows: Sequence[Resource], facts: StackFacts) -> Resource |
 
 
 def _rows(tx: Connection, stack_id: str, words: Sequence[str]) -> list[Resource]:
-    """Rows with one of these names or physical ids, and all of the same names."""
+    """Load rows with one of these names or physical ids."""
     found: dict[str, Resource] = {}
     table = schema.resource
     for start in range(0, len(words), WORDS_MAX):

@@ -1,4 +1,4 @@
-"""Does what a template needs exist in the project's cloud: the services of its types, the things that it names?"""
+"""Checks that the project's cloud has what a template needs: the services of its types, and the things it names."""
 
 import logging
 import threading
@@ -23,28 +23,35 @@ from homeostat.templates import Compiled, Parameter
 
 LOG = logging.getLogger(__name__)
 KEPT_S = 60.0
+"""Time for which an existing thing is assumed to exist."""
 KEPT_MAX = 10_000
 WITHOUT_LOGIN = {
     "signal_transport": "use CFN_SIGNAL or TEMP_URL_SIGNAL",
     "software_config_transport": "use POLL_SERVER_CFN or POLL_TEMP_URL",
 }
-"""Properties that tell how a server speaks to the service, and what works there without users for servers."""
+"""Properties that select how a server talks to the service, and the values that work without users for servers."""
 UNAVAILABLE = "99001"
-"""Code of the error that a cloud has no such service, which users may ask to be ignored."""
+"""Code of the error that a cloud lacks a service, which users may choose to ignore."""
 Thing = tuple[str, str]
-"""Kind and name or id."""
+"""Kind, and name or id."""
 
 
 @dataclass(slots=True)
 class Requirements:
-    """What a template and all nested in it need from outside, collected while it is checked.
+    """What a template and all its nested templates need from outside, collected while they are checked.
 
-    Of equal mentions, types and logins the first place counts: nothing grows with how often something is repeated.
+    Of equal mentions, types and logins only the first place is kept, so that repetition in a template costs nothing.
 
-    types — each with the first place where it stands; made — things that the template makes under names it gives;
-    nested — stacks in it by the names of their resources, as far as they are known; logins — transports by which a
-    server logs in, and where they stand; resources — in the whole tree, as far as it is known; stacks — nested ones;
-    remotes — stacks that it makes here or in other regions; secret — does a template of the tree hold a secret?
+    Attributes:
+        mentions: Values that name a thing of the cloud.
+        types: Type -> first place where it is used.
+        made: Things that the template itself creates under names it gives.
+        nested: Nested stacks by the names of their resources, as far as known.
+        logins: Transports with which a server logs in -> place.
+        remotes: Stacks that it creates independently, here or in other regions.
+        resources: Resources of the whole tree, as far as known.
+        stacks: Nested stacks of the whole tree.
+        secret: A template of the tree holds a secret.
     """
 
     mentions: dict[Hashable, Mention] = field(default_factory=dict)
@@ -58,6 +65,7 @@ class Requirements:
     secret: bool = False
 
     def of_parameters(self, parameters: Mapping[str, Parameter]) -> None:
+        """Add what the constraints of parameters name."""
         for name, each in parameters.items():
             for constraint in each.schema.constraints:
                 if constraint.custom:
@@ -68,7 +76,11 @@ class Requirements:
             self.mentions.setdefault((each.constraint, repr(each.value), each.parameter, each.instead), each)
 
     def add(self, nested: "Requirements", path: Path) -> None:
-        """Also what a nested template needs. path — of the resource that it is."""
+        """Add what a nested template needs.
+
+        Args:
+            path: Of the resource that is the nested stack.
+        """
         for key, each in nested.mentions.items():
             if key not in self.mentions:
                 self.mentions[key] = replace(each, path=(*path, *each.path))
@@ -84,10 +96,16 @@ class Requirements:
         self.stacks += 1 + nested.stacks
 
     def of_remote(self, found: Remote) -> None:
+        """Add a stack that the template creates independently."""
         self.remotes.setdefault((found.region, found.template, repr(found.parameters)), found)
 
     def of_resource(self, kind: ResourceType, values: Mapping[str, Any], path: Path) -> None:
-        """values — coerced; path — of the resource."""
+        """Add what a resource needs.
+
+        Args:
+            values: Coerced properties.
+            path: Of the resource.
+        """
         self.types.setdefault(kind.name, path)
         self._mention(mentions(kind.properties, values, (*path, "properties")))
         for each in WITHOUT_LOGIN:
@@ -100,8 +118,13 @@ class Requirements:
 
 @dataclass(frozen=True, slots=True)
 class Nested:
-    """A stack inside another one. type — as the template calls it; compiled — None for a group or chain, which has no
-    template of its own; needs — of what is in it."""
+    """A nested stack of a template.
+
+    Attributes:
+        type: As the template names it.
+        compiled: None for a group or chain, which has no template of its own.
+        needs: What its contents need from outside.
+    """
 
     type: str
     compiled: Compiled | None
@@ -109,10 +132,16 @@ class Nested:
 
 
 class Prerequisites:
-    """Asks clouds. Safe to share between threads.
+    """Lookups in the users' clouds. Safe to share between threads.
 
-    Takes: clouds — None: nothing is looked for in any; now, monotonic — seconds. What exists is believed for `KEPT_S`;
-    what does not is asked for again each time, since people make it and try again. makes_users — servers may log in.
+    An existing thing is assumed to exist for `KEPT_S`. A missing one is looked up again each time, since users create
+    it and retry.
+
+    Args:
+        clouds: None: nothing is looked up.
+        now: Clock, in seconds since the epoch.
+        monotonic: Clock, in seconds.
+        makes_users: The service creates users for servers that log in.
     """
 
     def __init__(
@@ -130,12 +159,12 @@ class Prerequisites:
         self._lock = threading.Lock()
 
     def has(self, project: str, type_name: str) -> bool:
-        """Can resources of this type be had there?"""
+        """Return whether the project's cloud offers resources of this type."""
         kind = kind_of(type_name)
         return self._clouds is None or kind in ("", STACK) or kind in self._clouds(project).kinds
 
     def check_types(self, project: str, types: Mapping[str, Path]) -> None:
-        """Fails: Rejected (ResourceTypeUnavailable) naming the first type whose service is not there."""
+        """Raise Rejected (ResourceTypeUnavailable) naming the first type whose service the cloud lacks."""
         for type_name, path in types.items():
             if not self.has(project, type_name):
                 raise self.unavailable(project, type_name).at(*path)
@@ -150,7 +179,7 @@ class Prerequisites:
         return Rejected("ResourceTypeUnavailable", message)
 
     def check_logins(self, needs: Requirements) -> None:
-        """Fails: Rejected naming the first transport that needs users, where there can be none."""
+        """Raise Rejected naming the first transport that needs users, where the service creates none."""
         if needs.logins and not self._makes_users:
             transport, path = next(iter(needs.logins.items()))
             remedy = WITHOUT_LOGIN[str(path[-1])]
@@ -158,15 +187,14 @@ class Prerequisites:
             raise invalid(message, *path, error="Property error")
 
     def check_forms(self, needs: Requirements) -> None:
-        """Fails: Rejected naming the first value that does not fit a constraint that needs no cloud."""
+        """Raise Rejected naming the first value that violates a constraint that can be checked without the cloud."""
         for each in needs.mentions.values():
             self._check_form(each)
 
     def check_mentions(self, project: str, needs: Requirements) -> None:
-        """Fails: Rejected naming the first value that does not fit its named constraint.
+        """Raise Rejected naming the first value that violates a named constraint.
 
-        A cloud that does not answer keeps nobody from saying what should exist: what is missing there, the engine
-        finds when it comes to it.
+        A cloud that does not answer does not block the request: the engine finds what is missing when it needs it.
         """
         self.check_forms(needs)
         if self._clouds is None:
@@ -174,6 +202,7 @@ class Prerequisites:
         sought: dict[str, list[str]] = {}
         for each in needs.mentions.values():
             thing = _thing(each)
+            # What the template itself creates does not exist yet.
             if thing is not None and thing not in needs.made and not self._known(project, thing):
                 sought.setdefault(thing[0], []).append(thing[1])
         missing = {thing for kind, names in sought.items() for thing in self._missing(project, kind, names)}
@@ -183,13 +212,13 @@ class Prerequisites:
                 raise each.wrong(f"Error validating value {each.value!r}: {problem}")
 
     def check_remotes(self, project: str, needs: Requirements, here: Callable[[Remote], None], *, asks: bool) -> None:
-        """Fails: Rejected naming the first stack that cannot be made where it is to be. See `check_remotes`."""
+        """Raise Rejected naming the first stack that cannot be created in its region (see `remote_stacks`)."""
         if needs.remotes:
             cloud = None if self._clouds is None else self._clouds(project)
             check_remotes(cloud, list(needs.remotes.values()), here, asks=asks)
 
     def _check_form(self, each: Mention) -> None:
-        """Rules that need no cloud."""
+        """Check rules that need no cloud."""
         if each.constraint in RULES:
             problem = RULES[each.constraint](each.value)
             if problem is None and each.constraint == "expiration" and _seconds(each.value) <= self._now():
@@ -200,7 +229,7 @@ class Prerequisites:
             raise each.wrong(f'"{each.value}" does not validate {each.constraint} (constraint not found)')
 
     def _missing(self, project: str, kind: str, names: Iterable[str]) -> list[Thing]:
-        """Those that are not there; the others are remembered."""
+        """Look up things; return those that do not exist and remember the others."""
         asked = list(dict.fromkeys(names))
         try:
             found = self._cloud(project).resolve(kind, asked)
@@ -232,7 +261,7 @@ class Prerequisites:
 
 
 def service_of(type_name: str) -> str:
-    """`OS::Nova::Server` -> `nova`."""
+    """Return the service of a type: `OS::Nova::Server` -> `nova`."""
     parts = type_name.split("::")
     return parts[1].lower() if len(parts) > 2 else type_name
 

@@ -1,4 +1,7 @@
-"""What a stack would become by a new desired state, with all that is nested in it. Reads, and changes nothing."""
+"""Previews: the effects of a new desired state on a stack and all its nested stacks, computed read-only.
+
+The planner itself decides the effects (ADR 0025).
+"""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -39,16 +42,24 @@ from homeostat.templates import Compiled, declared_in, environments, requires
 from homeostat.templates.tree import holds
 
 SHARDS_MAX = 2
-"""Shards of one group that are looked at: the other members are alike, and only counted."""
+"""Shards of one group that are planned; the other members are alike and only counted."""
 UNBORN = "None"
-"""Id of a stack that is not there."""
+"""Id of a stack that does not exist."""
 
 
 @dataclass(slots=True)
 class Preview:
-    """Of one stack. id — `UNBORN` where there is none; path — names of the resources above it, from the root;
-    inside — forecasts of the stacks that resources are, by name; gone — of those that they would be no more; more —
-    members that were not looked at: fate -> count; required_by — as in the new template."""
+    """The preview of one stack.
+
+    Attributes:
+        id: `UNBORN` for a stack that does not exist.
+        path: Names of the resources above it, from the root.
+        veil: Redacts hidden values.
+        inside: Previews of the stacks that realize resources, by name.
+        gone: Previews of the stacks that would be deleted with their resources.
+        more: Members that were not planned: fate -> count.
+        required_by: Resource -> its dependents, in the new template.
+    """
 
     id: str
     name: str
@@ -64,12 +75,12 @@ class Preview:
 
     @property
     def moves(self) -> bool:
-        """Would anything in it be another afterwards?"""
+        """Whether anything in this stack would change."""
         counts = sum(count for fate, count in self.more.items() if fate is not Fate.UNCHANGED)
         return counts > 0 or any(each.fate is not Fate.UNCHANGED for each in self.resources)
 
     def all(self) -> Iterator["Preview"]:
-        """This one and those inside, each before what is in it."""
+        """Yield this preview and those below it, each before its own nested ones."""
         yield self
         for each in (*self.inside.values(), *self.gone.values()):
             yield from each.all()
@@ -77,8 +88,13 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class PreviewLimits:
-    """How far a preview looks. depth_max — levels of nested stacks; resources_max — that it tells of; go_on — called
-    before each stack."""
+    """Limits of a preview.
+
+    Attributes:
+        depth_max: Levels of nested stacks.
+        resources_max: Resources that it reports.
+        go_on: Called before each stack.
+    """
 
     depth_max: int = DEPTH_MAX
     resources_max: int = 10_000
@@ -86,7 +102,11 @@ class PreviewLimits:
 
 
 class Previewer:
-    """Looks at stored stacks. Takes: looks — what is not as it should be by the last look counts, too."""
+    """Previews changes of stored stacks.
+
+    Args:
+        looks: Include the healing of what differed from its desired state at the last look.
+    """
 
     def __init__(
         self, tx: Connection, now: float, horizon: PreviewLimits = PreviewLimits(), *, looks: bool = False
@@ -100,16 +120,17 @@ class Previewer:
         self._files: Mapping[str, str] = {}
 
     def of_new(self, name: str, project: str, desired: Desired, compiled: Compiled) -> Preview:
-        """Of a stack that would be created."""
+        """Preview the creation of a stack."""
         forecast = Preview(UNBORN, name, project, (), Redaction().of(compiled), compiled)
         return self._filled(forecast, None, stacks.EMPTY, desired)
 
     def of_update(self, stack: Row[Any], desired: Desired, compiled: Compiled) -> Preview:
-        """Of a stack that would be updated."""
+        """Preview the update of a stack."""
         before = stacks.desired_of(self._tx, stack.id, stack.revision)
         veil = Redaction().of(compiled)
         if before.kind == "template":
             identity = Identity(stack.id, stack.name, stack.project)
+            # Both revisions' values are shown, so both revisions' secrets are hidden.
             veil = veil.of(compile_desired(before, identity, strict=False))
         forecast = Preview(stack.id, stack.name, stack.project, (), veil, compiled)
         return self._filled(forecast, stack, before, desired)
@@ -117,8 +138,13 @@ class Previewer:
     def of_deletion(
         self, stack: Row[Any], before: Desired, after: Desired, compiled: Compiled, policies: Mapping[str, str]
     ) -> Preview:
-        """Of a stack whose deletion would go on with these policies, and those in the files of `after`. before — what
-        was last asked for apart from it."""
+        """Preview a deletion that continues with other deletion policies.
+
+        Args:
+            before: The last desired state before the deletion.
+            after: The updated one, whose files hold the policies of nested templates.
+            policies: Resource -> new policy, for the stack itself.
+        """
         self._policies, self._files = {stack.id: policies}, after.files
         forecast = Preview(stack.id, stack.name, stack.project, (), Redaction().of(compiled), compiled)
         return self._filled(forecast, stack, before, stacks.EMPTY)
@@ -126,7 +152,11 @@ class Previewer:
     # -- one stack ---------------------------------------------------------------------------------------------------
 
     def _filled(self, forecast: Preview, stack: Row[Any] | None, before: Desired, after: Desired) -> Preview:
-        """Look at its shards. stack — None for one that is not there."""
+        """Plan the shards of a stack and fill in its preview.
+
+        Args:
+            stack: None for a stack that does not exist.
+        """
         self._horizon.go_on()
         facts = _facts(forecast, stack)
         numbers = _numbers(before, after, stack)
@@ -147,7 +177,7 @@ class Previewer:
         return forecast
 
     def _count(self, resources: int) -> None:
-        """Fails: Rejected when the preview would tell of too many."""
+        """Count resources. Raise Rejected when the preview would report too many."""
         self._told += resources
         if self._told > self._horizon.resources_max:
             message = (
@@ -157,7 +187,7 @@ class Previewer:
             raise Rejected("RequestLimitExceeded", message)
 
     def _count_others(self, forecast: Preview, before: Desired, after: Desired, numbers: list[int]) -> None:
-        """Of the members of a group that were not looked at: as far as their definitions tell."""
+        """Estimate the fates of the group members that were not planned, from the definitions and the planned ones."""
         if "group" not in (before.kind, after.kind):
             return
         old, new = _count(before), _count(after)
@@ -171,7 +201,7 @@ class Previewer:
         forecast.more = {each: count for each, count in counts.items() if count > 0}
 
     def _graph(self, forecast: Preview, desired: Desired, number: int) -> Graph:
-        """What should exist of one shard. Parameters of nested templates may not be known yet."""
+        """Return the definitions of one shard. Parameters of nested templates may be unknown yet."""
         identity = Identity(forecast.id, forecast.name, forecast.project)
         if desired.kind != "template":
             return compile_graph(desired, identity, number)
@@ -197,9 +227,10 @@ class Previewer:
     # -- what is nested in it ----------------------------------------------------------------------------------------
 
     def _inside(self, outer: Preview, note: ResourcePreview, parent: Desired) -> bool:
-        """Look into the stack that is the reality of a resource; says whether anything would change there.
+        """Preview the stack that realizes a resource; return whether anything in it would change.
 
-        parent — the desired state of the outer stack.
+        Args:
+            parent: Desired state of the outer stack.
         """
         child = stacks.get(self._tx, note.row.handle) if note.row is not None and note.row.handle else None
         if note.fate is Fate.UNCHANGED:
@@ -221,7 +252,7 @@ class Previewer:
         return forecast.moves
 
     def _going(self, outer: Preview, note: ResourcePreview) -> None:
-        """Of a stack that goes with its resource."""
+        """Preview the deletion of a stack together with its resource."""
         row = note.row
         if row is None or kind_of(row.type) != STACK or row.deletion_policy == DeletionPolicy.RETAIN:
             return
@@ -232,7 +263,7 @@ class Previewer:
             outer.gone[note.name] = self._filled(forecast, child, before, stacks.EMPTY)
 
     def _still(self, outer: Preview, name: str, stack: Row[Any]) -> Preview:
-        """Of a nested stack that stays as it is."""
+        """Preview a nested stack that stays as it is."""
         forecast = Preview(stack.id, stack.name, stack.project, (*outer.path, name), outer.veil)
         self._horizon.go_on()
         for number in range(min(stack.shards, SHARDS_MAX)):
@@ -254,7 +285,7 @@ class Previewer:
     def _desired(
         self, note: ResourcePreview, parent: Desired, child: Row[Any] | None, before: Desired
     ) -> Desired | None:
-        """What the stack inside should be; None where that depends on what is not known yet."""
+        """Return the desired state of a nested stack; None where it depends on unknown values."""
         definition = note.definition
         if definition is None:
             return None
@@ -286,13 +317,13 @@ class Previewer:
         else:
             try:
                 made = group_desired(wanted_group(self._tx, kind, values, child, before, lambda _: None, ""))
-            except (TypeError, Rejected, Terminal):  # which members go, or what they are made from, is not known yet
+            except (TypeError, Rejected, Terminal):  # members to remove, or their sources, are not known yet
                 return None
         return replace(made, environment=environment, files=parent.files)
 
 
 def _facts(forecast: Preview, stack: Row[Any] | None) -> StackFacts:
-    """Of the stack with one more revision, which is being updated."""
+    """Return the facts of the stack as if it had one more revision and were being updated."""
     if stack is None:
         return StackFacts(UNBORN, forecast.name, forecast.project, 1, Action.CREATE, Status.IN_PROGRESS)
     facts = stacks.facts(stack)
@@ -309,7 +340,7 @@ def _facts(forecast: Preview, stack: Row[Any] | None) -> StackFacts:
 
 
 def _numbers(before: Desired, after: Desired, stack: Row[Any] | None) -> list[int]:
-    """Shards in which anything may differ. A stack that goes has all that it had."""
+    """Return the shards in which anything may differ; for a stack that is deleted, all it had."""
     count = max(int(stack.shards) if stack is not None else 1, after.shards)
     touched = touched_shards(before, after)
     return sorted(number for number in touched if number < count) if touched is not None else list(range(count))
@@ -320,7 +351,7 @@ def _count(desired: Desired) -> int:
 
 
 def all_of(forecast: Preview, fates: Collection[Fate] = tuple(Fate)) -> Iterator[tuple[Preview, ResourcePreview]]:
-    """Every resource with its stack, nested ones after those that they are nested in."""
+    """Yield every resource with its stack, outer stacks first."""
     for each in forecast.all():
         for note in each.resources:
             if note.fate in fates:

@@ -1,4 +1,4 @@
-"""Would the stacks that a template makes by themselves, here or in other regions, be taken where they are to be?"""
+"""Checks stacks that a template creates independently (`OS::Heat::Stack`), here or in other regions."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -18,8 +18,15 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """One such stack. region — "" for the service's own; template — its text, None where nobody knows it yet;
-    parameters — with what is not known yet as `UNKNOWN`; files — that the template names; path — of the properties."""
+    """One such stack.
+
+    Attributes:
+        region: "" for the service's own.
+        template: Its text; None where it is not known yet.
+        parameters: Unknown values are `UNKNOWN`.
+        files: Files that the template names.
+        path: Of the resource's properties.
+    """
 
     region: str
     template: str | None
@@ -32,7 +39,13 @@ class Remote:
 
 
 def remote_of(values: Mapping[str, Any], files: Mapping[str, str], path: Path) -> Remote:
-    """values — of a resource, coerced; files — of its stack; path — of the resource."""
+    """Return the stack that a resource creates.
+
+    Args:
+        values: Coerced properties of the resource.
+        files: Files of the stack that the resource belongs to.
+        path: Of the resource.
+    """
     context, template, parameters = (values.get(name) for name in ("context", "template", "parameters"))
     region = context.get("region_name") if isinstance(context, Mapping) else context
     text = template if isinstance(template, str) and region is not UNKNOWN else None
@@ -48,12 +61,14 @@ def remote_of(values: Mapping[str, Any], files: Mapping[str, str], path: Path) -
 def check_remotes(
     cloud: Cloud | None, remotes: Sequence[Remote], here: Callable[[Remote], None], *, asks: bool
 ) -> None:
-    """Fails: Rejected naming the first that cannot be had.
+    """Raise Rejected naming the first stack that cannot be created in its region.
 
-    A region that does not answer keeps nobody from saying what should exist.
+    A region that does not answer does not block the request.
 
-    Takes: cloud — of the project, None where there is none to ask; here — checks a stack of this service, fails with
-    Rejected; asks — whether other regions are asked about theirs.
+    Args:
+        cloud: Of the project; None where there is none to ask.
+        here: Checks a stack of this service; raises Rejected.
+        asks: Ask other regions to validate their stacks.
     """
     names = sorted({each.region for each in remotes} - {"", OWN})
     knows = cloud is not None and REGION_KIND in cloud.kinds
@@ -87,6 +102,6 @@ def _ask(cloud: Cloud, remotes: Sequence[Remote]) -> None:
 
 
 def _spec(remote: Remote) -> dict[str, Any]:
-    """What is known of it."""
+    """Return the stack's known input, as the other region's validation takes it."""
     known = {name: value for name, value in remote.parameters.items() if not holds(value, UNKNOWN)}
     return {"region": remote.region, "template": remote.template, "parameters": known, "files": dict(remote.files)}

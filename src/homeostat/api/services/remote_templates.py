@@ -1,5 +1,7 @@
-"""Templates that a stack names by URL are fetched when it is asked for, and kept among its files: later nobody asks the
-network again, and what was fetched cannot change behind a stack's back."""
+"""Fetches templates that a stack names by URL, once, when the request arrives.
+
+They are kept among the stack's files: nothing fetches them again, and the stack cannot change when they change.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -15,14 +17,15 @@ from homeostat.templates.registry import is_template
 TEMPLATES_MAX = 100
 """Templates fetched for one request."""
 PLACES_MAX = 10_000
-"""Nested templates, each counted once for what the registry says inside of it, that are searched for such names."""
+"""Nested templates that are searched for further names; one counts once per environment that it is used in."""
 SCHEMES = ("http://", "https://")
 
 
 def with_fetched(desired: Desired, fetch: Callable[[str], str]) -> Desired:
-    """The revision with the text of every template that it names by URL, and those named in these.
+    """Return the revision with the text of every template that it names by URL, and of those that they name.
 
-    Fails: Rejected, as `fetch` does; for what is wrong with a template.
+    Raises:
+        Rejected: As `fetch` raises it; also for an invalid template.
     """
     files = dict(desired.files)
     seen: set[tuple[str, str]] = set()
@@ -47,7 +50,7 @@ def with_fetched(desired: Desired, fetch: Callable[[str], str]) -> Desired:
 
 
 def _read(name: str, files: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The template of that name; none where it cannot be read: the check refuses it, naming the resource, too."""
+    """Return the template of that name; nothing if it is invalid, which the later check reports with the resource."""
     try:
         return [template_of(name, files)]
     except Rejected:
@@ -55,7 +58,7 @@ def _read(name: str, files: Mapping[str, str]) -> list[dict[str, Any]]:
 
 
 def _named(template: Mapping[str, Any], environment: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Names of the templates that resources are made from, each with the environment that its stack has."""
+    """Yield the names of the templates that resources are made from, each with the environment of its stack."""
     registry = registry_of(environment)
     for name, entry in declared_in(template, "resources").items():
         if not isinstance(entry, Mapping):
@@ -76,7 +79,7 @@ def _named(template: Mapping[str, Any], environment: Mapping[str, Any]) -> Itera
 
 
 def _members(properties: Mapping[str, Any]) -> list[str]:
-    """Types of the members of a group or chain."""
+    """Return the types of the members of a group or chain."""
     one, types = properties.get("resource_def", properties.get("resource")), properties.get("resources")
     named = [one.get("type")] if isinstance(one, Mapping) else types if isinstance(types, list) else []
     return [each for each in named if isinstance(each, str)]

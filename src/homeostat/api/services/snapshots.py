@@ -1,4 +1,4 @@
-"""Snapshots of stacks: to take them, to go back to them, to be rid of them. Never waits for the engine (law 5)."""
+"""Snapshots of stacks: take, restore, delete. Never waits for the engine (invariant 8)."""
 
 from typing import Any
 
@@ -19,17 +19,18 @@ def not_found(id: str) -> Rejected:
 
 
 class Snapshots:
-    """What users ask for snapshots of stacks."""
+    """Operations on snapshots."""
 
     def __init__(self, db: Database, intake: StackService) -> None:
         self._db = db
         self._intake = intake
 
     def take(self, stack_id: str, name: str | None, *, unlimited: bool = False) -> Row[Any]:
-        """Have a snapshot taken of a stack that is at rest. Gives its row.
+        """Start a snapshot of a stack that is at rest; return its row.
 
-        Fails: Rejected — EntityNotFound; StackLocked; ActionInProgress; RequestLimitExceeded, unless unlimited;
-        NotSupported for a stack of which nothing complete can be kept.
+        Raises:
+            Rejected: EntityNotFound; StackLocked; ActionInProgress; RequestLimitExceeded, unless unlimited;
+                NotSupported for a stack that is not complete, suspended or nested.
         """
         quotas = self._intake.quotas
         with self._db.write() as tx:
@@ -46,11 +47,15 @@ class Snapshots:
             return self._get(tx, stack_id, id)
 
     def restore(self, stack_id: str, id: str, check_types: CheckTypes | None = None, accept: Accept = nobodys) -> None:
-        """Make what the snapshot has kept the newest revision, whatever is going on. check_types — see
-        `stacks.StackRequest`; accept — stores on whose behalf that is done.
+        """Make the content of a snapshot the newest revision, whatever action is in progress.
 
-        Fails: Rejected — EntityNotFound; StackLocked; NotSupported for one that is not complete, and for a suspended
-        stack; like `StackService.compile` where what it says cannot be had any more.
+        Args:
+            check_types: See `stacks.StackRequest`.
+            accept: Stores the trust of the user on whose behalf this is done.
+
+        Raises:
+            Rejected: EntityNotFound; StackLocked; NotSupported for an incomplete snapshot or a suspended stack; as in
+                `StackService.compile` where its content is no longer valid.
         """
         with self._db.read() as tx:
             seen = stacks.get(tx, stack_id)
@@ -65,6 +70,7 @@ class Snapshots:
                 raise Rejected("NotSupported", "Restoring a stack when it is suspended is not supported: resume it.")
             if stack.spares == Spares.ALL:
                 raise Rejected("NotSupported", f"Restoring stack {stack.name} is not supported: it is being abandoned.")
+            # It may have been deleted while its content was checked.
             _check_complete(self._get(tx, stack_id, id))
             going_back = {"id": id, "place": [], "run": f"{id}/{stack.revision + 1}"}
             now, timeout_s = self._db.now_of(tx), self._intake.quotas.timeout_s
@@ -73,9 +79,10 @@ class Snapshots:
             stacks.revise(self._db, tx, stack, Action.RESTORE, kept, now, timeout_s, {"snapshot": going_back})
 
     def delete(self, stack_id: str, id: str) -> None:
-        """Have it deleted, with all that clouds keep for it.
+        """Start deleting a snapshot, with everything that clouds keep for it.
 
-        Fails: Rejected — EntityNotFound; StackLocked; NotSupported while it is taken, or while a stack goes back to it.
+        Raises:
+            Rejected: EntityNotFound; StackLocked; NotSupported while it is taken or restored.
         """
         with self._db.write() as tx:
             stack = locks.changeable(self._db, tx, stack_id)

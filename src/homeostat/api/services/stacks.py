@@ -1,4 +1,4 @@
-"""The single write path of the APIs: load -> check -> commit a revision. Never waits for the engine (law 5)."""
+"""The single write path of the APIs: load -> check -> commit a revision. Never waits for the engine (invariant 8)."""
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -44,18 +44,21 @@ from homeostat.templates.shared_environments import SharedEnvironment
 from homeostat.transfer import adoption
 
 CheckTypes = Callable[[Mapping[str, Path]], None]
-"""Fails: Rejected (Forbidden) naming the first of the types that is not for somebody."""
+"""Raise Rejected (Forbidden) naming the first of these types that the caller may not use."""
 
 
 @dataclass(frozen=True, slots=True)
 class StackRequest:
-    """What a user asks of a stack. Options that are None stay as they are (or take their default on create).
+    """A requested desired state and options of a stack.
 
-    clear_parameters — names whose stored values are dropped (PATCH only); revision — number of the one that is kept
-    where this leaves something out, None for the newest (PATCH only); look_first — nothing is at rest until it was
-    looked at, however little the template changes; check_types — refuses types that are not
-    for this user; None: all are for everybody; go_on — called between steps of the work, fails when nobody waits for
-    the answer any more.
+    Options that are None stay as they are, or take their default on create.
+
+    Attributes:
+        clear_parameters: Parameters whose stored values are dropped (PATCH only).
+        revision: Number of the revision that supplies what this request leaves out; None for the newest (PATCH only).
+        look_first: Observe every resource before it counts as settled, however little the template changes.
+        check_types: Rejects types that this user may not use; None allows all.
+        go_on: Called between steps of the work; raises when the client has disconnected.
     """
 
     template: Mapping[str, Any] | str | None = None
@@ -74,10 +77,20 @@ class StackRequest:
 
 @dataclass(frozen=True, slots=True)
 class Quotas:
-    """stacks_max — live root stacks of a project, but for admins; resources_max — of a stack with all that is nested in
-    it; expanded_max, depth_max — see `ExpansionLimits`; previewed_max — resources that a preview tells of;
-    snapshots_max — of one stack; timeout_s — default deadline; heal_share — of a stack's things that is healed at a
-    time, as workers have it; adopt, abandon — may stacks be adopted, and exported and abandoned?"""
+    """The operator's limits and switches for stacks.
+
+    Attributes:
+        stacks_max: Live root stacks of a project; admins are exempt.
+        resources_max: Resources of a stack and all its nested stacks.
+        expanded_max: See `ExpansionLimits`.
+        depth_max: See `ExpansionLimits`.
+        previewed_max: Resources that a preview reports.
+        snapshots_max: Snapshots of one stack.
+        timeout_s: Default deadline of an action.
+        heal_share: Share of a stack's things that is healed at a time; the same setting as the workers'.
+        adopt: Stacks may be adopted.
+        abandon: Stacks may be exported and abandoned.
+    """
 
     stacks_max: int = 512
     resources_max: int = 1_000_000
@@ -96,10 +109,15 @@ class Quotas:
 
 
 class StackService:
-    """Accepts what users want.
+    """Accepts desired states from users.
 
-    outbound — the way to texts that they name by URL; shared — what the operator gives all stacks; existing — knows
-    what there is in their clouds; None: every type can be had, and no thing that they name is looked for.
+    Args:
+        outbound: Fetches texts that users name by URL.
+        existing: Knows what exists in the users' clouds; None: every type is available, and named things are not looked
+            up.
+        shared: The operator's environment, which applies to all stacks.
+        sinks: Checks event sinks.
+        delegations: Trusts of users in the service; None where it needs none.
     """
 
     def __init__(
@@ -124,9 +142,14 @@ class StackService:
         self.quotas = quotas
 
     def compile(self, identity: Identity, desired: Desired, check_types: CheckTypes | None = None) -> Compiled:
-        """The desired graph of a revision, checked. check_types — see `StackRequest`.
+        """Compile and check a revision.
 
-        Fails: Rejected naming the place and the remedy; Transient when the cloud does not answer.
+        Args:
+            check_types: See `StackRequest`.
+
+        Raises:
+            Rejected: Names the place and the remedy.
+            Transient: The cloud does not answer.
         """
         return self._checked(identity, desired, StackRequest(check_types=check_types))[0]
 
@@ -139,8 +162,18 @@ class StackService:
         strict: bool = True,
         ignored: Collection[str] = (),
     ) -> tuple[Compiled, Requirements]:
-        """The same, and what it needs. intent — that asks for it; strict — parameters must have values, and what the
-        template names must exist; ignored — codes of errors that are none. Fails: Gone, too."""
+        """Compile and check a revision; also return what it needs from outside.
+
+        Args:
+            intent: The request it comes from.
+            strict: Parameters must have values, and things named by the template must exist.
+            ignored: Codes of errors to ignore.
+
+        Raises:
+            Rejected: Names the place and the remedy.
+            Transient: The cloud does not answer.
+            ClientGone: The client has disconnected.
+        """
         check_storable(desired.template, "template")
         check_storable([desired.parameters, desired.environment], "parameters")
         self._sinks.check(identity.project, desired.sinks)
@@ -159,7 +192,7 @@ class StackService:
         return compiled, needs
 
     def _check_outside(self, project: str, needs: Requirements, *, strict: bool, ignored: Collection[str]) -> None:
-        """Check what is needed from the cloud. Fails: Rejected."""
+        """Check what is needed from the cloud. Raise Rejected."""
         if UNAVAILABLE not in ignored:
             self.existing.check_types(project, needs.types)
         self.existing.check_logins(needs)
@@ -169,7 +202,7 @@ class StackService:
             self.existing.check_forms(needs)
 
     def _check_remotes(self, project: str, needs: Requirements, go_on: GoOn, *, asks: bool) -> None:
-        """Check stacks that the template makes by themselves. Fails: Rejected."""
+        """Check stacks that the template creates independently, here or in other regions. Raise Rejected."""
         expansion = Expansion(self.quotas.bounds, go_on)
 
         def here(remote: Remote) -> None:
@@ -193,9 +226,17 @@ class StackService:
     def validate(
         self, identity: Identity, intent: StackRequest, ignored: Collection[str] = ()
     ) -> tuple[Compiled, Mapping[str, Nested]]:
-        """Check a template without storing anything; parameters may lack values. Gives the stacks in it, too.
+        """Check a template without storing anything; parameters may lack values.
 
-        ignored — codes of errors that are none. Fails: like `compiler`.
+        Args:
+            ignored: Codes of errors to ignore.
+
+        Returns:
+            The compiled template, and its nested stacks by the names of their resources.
+
+        Raises:
+            Rejected: See `compile`.
+            Transient: See `compile`.
         """
         compiled, needs = self._checked(identity, self._replacing(intent), intent, strict=False, ignored=ignored)
         return compiled, needs.nested
@@ -209,10 +250,17 @@ class StackService:
         document: adoption.Document | None = None,
         by: Caller | None = None,
     ) -> str:
-        """Store a new stack and set the engine to work. Gives its id.
+        """Store a new stack and wake the engine.
 
-        document — what there is already, to be taken over; by — on whose behalf the service acts then. Fails: Rejected
-        naming the place, also where another stack has a thing of the document.
+        Args:
+            document: Existing things to adopt; None for a plain creation.
+            by: The user on whose behalf the service acts later.
+
+        Returns:
+            Id of the stack.
+
+        Raises:
+            Rejected: Names the place; also where another stack owns a thing of the document.
         """
         if intent.template is None:
             raise Rejected("HTTPBadRequest", "No template specified")
@@ -253,7 +301,7 @@ class StackService:
     def _rows(
         self, new: NewStack, desired: Desired, compiled: Compiled, document: adoption.Document, now: float
     ) -> list[Resource]:
-        """What the stack is to take over. Fails: Rejected for a resource that the template does not have."""
+        """Return rows for the things that the stack adopts. Raise Rejected for a resource that the template lacks."""
         entries, graph = adoption.entries_of(document), graph_of(compiled, desired)
         strange = sorted(entries.keys() - graph.keys())
         if strange:
@@ -262,18 +310,28 @@ class StackService:
         return adoption.rows_among(graph, entries, new.id, 0, self.entropy.keys(), now)
 
     def entrusted(self, root_id: str, project: str, by: Caller | None) -> AbstractContextManager[Accept]:
-        """With the trust of who asks, where the service needs any, and they can give it: not of one who asks from
-        another project. Fails: Rejected (Forbidden), Transient."""
+        """Return a context that holds the caller's trust in the service for a root stack.
+
+        It is empty where the service needs no trust, or cannot get one: the caller sent no token, or acts in another
+        project.
+
+        Raises:
+            Rejected: Forbidden, where the caller cannot delegate.
+            Transient: The identity service does not answer.
+        """
         if self._delegations is None or by is None or not by.token or not by.user_id or by.project != project:
             return nullcontext(nobodys)
         asker = Requester(by.user_id, by.user or "", project, by.roles, by.token, by.trust)
         return self._delegations.entrusted(root_id, asker)
 
     def update(self, stack_id: str, intent: StackRequest, *, patch: bool = False, by: Caller | None = None) -> int:
-        """Store a new revision; the newest intent wins, whatever is going on, deleting too (CV2). Gives its number.
-        One that touches only deletion policies says how a stack is deleted that is being deleted (CV14).
+        """Store a new revision and return its number.
 
-        patch — keep what `intent` leaves out; otherwise it replaces everything.
+        The newest revision wins in every state, during a deletion too (CV2). An update of a stack that is being deleted
+        which changes only deletion policies continues the deletion with these (CV14).
+
+        Args:
+            patch: Keep what `intent` leaves out; otherwise replace everything.
         """
         while True:
             number = self._try_update(stack_id, intent, patch=patch, by=by)
@@ -281,8 +339,9 @@ class StackService:
                 return number
 
     def _try_update(self, stack_id: str, intent: StackRequest, *, patch: bool, by: Caller | None) -> int | None:
-        """One try; None when somebody else's revision came in between, on which this one must build."""
+        """Try once; return None if another revision was stored in the meantime, which this one must be based on."""
         with self._db.read() as tx:
+            # An early refusal spares the work of checking; the lock is checked again when the revision is stored.
             locks.check_unlocked(self._live(tx, stack_id))
         row, desired, _ = self._proposed(stack_id, intent, patch=patch)
         policies = self._new_policies(row, desired)
@@ -299,7 +358,7 @@ class StackService:
         return new_policies(row, before, desired)
 
     def _proposed(self, stack_id: str, intent: StackRequest, *, patch: bool) -> tuple[Row[Any], Desired, Compiled]:
-        """The stack as it is, and what an update would make of it, checked."""
+        """Return the current stack, and the checked revision that an update would store."""
         with self._db.read() as tx:
             row = self._live(tx, stack_id)
             said = views.described_revision(tx, stack_id)
@@ -311,6 +370,7 @@ class StackService:
             raise Rejected("NotSupported", "Updating a stack when it is suspended is not supported.")
         if before.kind != "template":
             raise Rejected("NotSupported", "Updating the stack of a group is not supported: update the group instead.")
+        # All of it runs outside of the transaction that stores the revision: compiling and asking clouds take long.
         desired = self._completed(_patched(base, intent)) if patch else self._replacing(intent)
         identity = Identity(row.id, row.name, row.project)
         compiled, needs = self._checked(identity, desired, intent)
@@ -323,7 +383,7 @@ class StackService:
         )
 
     def foresee_new(self, project: str, name: str, intent: StackRequest) -> Preview:
-        """What would be created. Fails: like `create`."""
+        """Preview a creation. Raises like `create`."""
         desired = self._replacing(intent)
         compiled, _ = self._checked(Identity(UNBORN, name, project), desired, intent)
         with self._db.read() as tx:
@@ -333,7 +393,7 @@ class StackService:
             return self._forecaster(tx, intent).of_new(name, project, desired, compiled)
 
     def foresee_update(self, stack_id: str, intent: StackRequest, *, patch: bool = False) -> Preview:
-        """What an update would do; of a locked stack, once it is unlocked. Fails: like `update`."""
+        """Preview an update; that of a locked stack, as if it were unlocked. Raises like `update`."""
         row, desired, compiled = self._proposed(stack_id, intent, patch=patch)
         with self._db.read() as tx:
             before = stacks.desired_of(tx, row.id, views.described_revision(tx, row.id))
@@ -349,7 +409,11 @@ class StackService:
         return Previewer(tx, self._db.now_of(tx), limits, looks=intent.look_first)
 
     def delete(self, stack_id: str, by: Caller | None = None) -> None:
-        """The stack should not exist (CV12). Fails: Rejected — EntityNotFound once it does not; StackLocked."""
+        """Store that the stack should not exist (CV12).
+
+        Raises:
+            Rejected: EntityNotFound once it is deleted; StackLocked.
+        """
         with self._db.read() as tx:
             seen = self._live(tx, stack_id)
         with self.entrusted(seen.root_id, seen.project, by) as accept, self._db.write() as tx:
@@ -361,10 +425,13 @@ class StackService:
             stacks.revise(self._db, tx, row, Action.DELETE, stacks.EMPTY, now, timeout_s, stacks.FREE)
 
     def cancel(self, stack_id: str, *, roll_back: bool) -> None:
-        """Stop what is going on: go back to the last COMPLETE revision, or stay as it is and be FAILED, with
-        all that is nested in it.
+        """Stop an action of the stack and all its nested stacks.
 
-        Fails: Rejected — NotSupported where nothing can be cancelled; StackLocked.
+        Args:
+            roll_back: Return to the last COMPLETE revision; otherwise stay as it is, FAILED.
+
+        Raises:
+            Rejected: NotSupported where nothing can be cancelled; StackLocked.
         """
         cancellable = (Action.UPDATE,) if roll_back else (Action.UPDATE, Action.CREATE)
         with self._db.write() as tx:
@@ -388,7 +455,7 @@ class StackService:
         look_first: bool,
         policies: Mapping[str, str] | None,
     ) -> int | None:
-        """Store it; None when the stack is not at the revision any more at which it was seen."""
+        """Store the revision; return None if the stack's revision is no longer the one that was read."""
         with self._db.write() as tx:
             row = locks.changeable(self._db, tx, seen.id)
             if row.revision != seen.revision:
@@ -421,7 +488,7 @@ class StackService:
         return self._completed(given)
 
     def _completed(self, given: Desired) -> Desired:
-        """With what the operator gives all stacks, and the templates that are named by URL."""
+        """Add the operator's shared environment, and the templates that are named by URL."""
         shared = self._shared
         environment = {**as_said(given.environment), **shared.section()}
         completed = replace(given, environment=environment, files={**shared.files, **given.files})
@@ -433,7 +500,7 @@ def _abandoned(name: str) -> Rejected:
 
 
 def _changes(intent: StackRequest, *, patch: bool) -> dict[str, Any]:
-    """Columns of the stack that change with an update: tags that are left out are cleared, except by a patch."""
+    """Return the columns of the stack that an update sets. Omitted tags are cleared, except by a patch."""
     changes: dict[str, Any] = {"tags": intent.tags} if intent.tags is not None or not patch else {}
     if intent.disable_rollback is not None:
         changes["disable_rollback"] = intent.disable_rollback
@@ -443,7 +510,7 @@ def _changes(intent: StackRequest, *, patch: bool) -> dict[str, Any]:
 
 
 def _patched(before: Desired, intent: StackRequest) -> Desired:
-    """`before` with what `intent` brings on top; stored parameters that the new template lacks are dropped."""
+    """Return `before` with `intent` applied on top; stored parameters that the new template lacks are dropped."""
     template = before.template if intent.template is None else intent.template
     parsed = template if isinstance(template, Mapping) else parse_template(template)
     stored = _given(before.environment, before.parameters)
@@ -458,18 +525,18 @@ def _patched(before: Desired, intent: StackRequest) -> Desired:
 
 
 def _merged(before: Any, said: Any) -> Any:
-    """A section of the environment: a map grows, a list is said anew or stays."""
+    """Merge one section of the environment: maps are merged, anything else is replaced if given."""
     if isinstance(before, Mapping) and isinstance(said, Mapping):
         return {**before, **said}
     return before if said is None else said
 
 
 def _plain(environment: Mapping[str, Any]) -> dict[str, Any]:
-    """The environment without the entries of the registry that its nulls take out."""
+    """Return the environment without the registry entries that its nulls remove."""
     section = environment.get("resource_registry")
     return {**environment, "resource_registry": without_nulls(section)} if section else dict(environment)
 
 
 def _given(environment: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Values that were given, those apart from the environment first."""
+    """Return the parameter values; those given apart from the environment win."""
     return {**environment.get("parameters", {}), **parameters}

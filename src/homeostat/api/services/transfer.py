@@ -1,4 +1,4 @@
-"""Stacks that come from another service, and go to one: adopted, exported, abandoned."""
+"""Moving stacks between services: adopt, export, abandon."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,11 @@ from homeostat.transfer.export import document
 
 
 class StackTransfer:
-    """Takes: intake — the write path of what users want; its quotas say what the operator has switched off."""
+    """Moves stacks between services.
+
+    Args:
+        intake: The write path of desired states; its quotas have the operator's switches.
+    """
 
     def __init__(self, db: Database, intake: StackService) -> None:
         self._db = db
@@ -31,10 +35,14 @@ class StackTransfer:
         given: Mapping[str, Any] | str,
         by: Caller | None = None,
     ) -> str:
-        """Store a new stack that takes over what a document names. Gives its id.
+        """Store a new stack that adopts what a document names; return its id.
 
-        given — the document, or its text; by — see `StackService.create`.
-        Fails: Rejected, like a creation, naming the place in the document.
+        Args:
+            given: The document, or its text.
+            by: See `StackService.create`.
+
+        Raises:
+            Rejected: As for a creation; names the place in the document.
         """
         quotas = self._intake.quotas
         _check_switch("Stack Adopt", on=quotas.adopt)
@@ -42,7 +50,11 @@ class StackTransfer:
         return self._intake.create(project, owner, name, completed(intent, told), told, by)
 
     def export(self, stack_id: str) -> Document:
-        """The stack as a document from which it can be adopted. Fails: Rejected (NotSupported, EntityNotFound)."""
+        """Return the stack as a document from which it can be adopted.
+
+        Raises:
+            Rejected: NotSupported; EntityNotFound.
+        """
         _check_switch("Stack Export", on=self._intake.quotas.abandon)
         with self._db.read() as tx:
             row = stacks.get(tx, stack_id)
@@ -51,14 +63,15 @@ class StackTransfer:
             return document(tx, row, DesiredGraphs())
 
     def abandon(self, stack_id: str) -> Document:
-        """Let go of the stack, and touch nothing that it has. Gives it as a document, as it is at this moment.
+        """Stop managing the stack and leave all its things in place; return its last document.
 
-        Fails: Rejected — EntityNotFound, StackLocked; NotSupported where it is switched off, and for a part of another
-        stack.
+        Raises:
+            Rejected: EntityNotFound; StackLocked; NotSupported where the operator has disabled it, and for a nested
+                stack.
         """
         _check_switch("Stack Abandon", on=self._intake.quotas.abandon)
         graphs = DesiredGraphs(kept_max=self._intake.quotas.resources_max)
-        with self._db.read() as tx:  # compiles all that is needed, without keeping anybody waiting
+        with self._db.read() as tx:  # compiles everything in advance, while no lock is held
             seen = stacks.get(tx, stack_id)
             if seen is not None and seen.deleted_at is None:
                 document(tx, seen, graphs)
@@ -71,13 +84,13 @@ class StackTransfer:
 
 
 def _check_whole(stack: Row[Any]) -> None:
-    """Fails: Rejected (NotSupported) for a nested stack."""
+    """Raise Rejected (NotSupported) for a nested stack."""
     if stack.parent_id is not None:
         message = f"Abandoning {stack.name}, which is a part of another stack, is not supported"
         raise Rejected("NotSupported", f"{message}: abandon the whole.")
 
 
 def _check_switch(feature: str, *, on: bool) -> None:
-    """Fails: Rejected (NotSupported)."""
+    """Raise Rejected (NotSupported) for a feature that is switched off."""
     if not on:
         raise Rejected("NotSupported", f"{feature} is not supported: the operator has switched it off.")

@@ -1,4 +1,4 @@
-"""Which of some resource types does a stack have?"""
+"""Lookup of resource types in a stack."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -11,14 +11,17 @@ from homeostat.store.schema import to_json
 from homeostat.store.stacks import stacks
 
 ANY = "*"
+"""Stands for all types of a service, at the end of a name."""
 
 
 def found_in(tx: Connection, stack: Row[Any], wanted: Collection[str]) -> str | None:
-    """The first of these types that a stack has, or a stack nested in it; None when it has none. wanted — names;
-    `NS::*` stands for all of a service.
+    """Return the first of these types that the stack or a nested one has; None when there is none.
 
-    Cheap for stacks that have none: what the user gave for the root holds all texts that anything is made from, so only
-    where a name stands there the resources are looked at.
+    The resources are searched only if one of the names occurs in the user's input for the root stack. That input
+    contains every text that resources are made from, so the check is cheap for stacks without these types.
+
+    Args:
+        wanted: Type names; `NS::*` stands for all types of a service.
     """
     if not any(_pattern(wanted).search(text) for text in _texts(tx, stack)):
         return None

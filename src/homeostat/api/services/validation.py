@@ -1,4 +1,4 @@
-"""Checks a template with all that is nested in it against its types, before anything exists."""
+"""Checks a template and all its nested templates against the resource types, before anything exists."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
@@ -50,9 +50,11 @@ from homeostat.templates.weights import Unacceptable
 
 
 class ValidationScope:
-    """Scope in which no resource exists yet: everything about them is `UNKNOWN`, if it can be had at all.
+    """Scope in which no resource exists yet: references and attributes are `UNKNOWN`, if the type has them at all.
 
-    Takes: definitions — of the template; files — that nested stacks are made from.
+    Args:
+        definitions: Of the template.
+        files: Files that nested stacks are made from.
     """
 
     unknown: Any = UNKNOWN
@@ -65,7 +67,7 @@ class ValidationScope:
         return UNKNOWN
 
     def attribute(self, resource: str, name: str, path: Any) -> Any:
-        """Fails: Rejected (InvalidTemplateAttribute)."""
+        """Return `UNKNOWN`. Raise Rejected (InvalidTemplateAttribute) for an attribute that the type does not have."""
         definition = self._definitions.get(resource)
         if definition is not None and not self._tells(definition.type, name):
             message = f"The Referenced Attribute ({resource} {name}) is incorrect."
@@ -76,7 +78,7 @@ class ValidationScope:
         return UNKNOWN
 
     def _tells(self, type_name: str, name: str) -> bool:
-        """Has a resource of this type such an attribute? What is wrong with the type itself is told elsewhere."""
+        """Return whether a resource of this type has such an attribute. An invalid type is reported elsewhere."""
         if is_template(type_name):
             return type_name not in self._files or name in attributes_of(type_name, self._files)
         kind = resource_type(type_name) if is_known(type_name) else None
@@ -87,8 +89,13 @@ class ValidationScope:
 
 @dataclass(frozen=True, slots=True)
 class ExpansionLimits:
-    """How large a stack with all that is nested in it may be. resources_max — of the whole tree; expanded_max — of the
-    nested templates that are compiled to check it, equal ones counted once; depth_max — levels of nested stacks."""
+    """Limits of a stack and all its nested stacks.
+
+    Attributes:
+        resources_max: Resources of the whole tree.
+        expanded_max: Resources of the nested templates compiled to check it; equal templates count once.
+        depth_max: Levels of nested stacks.
+    """
 
     resources_max: int = 1_000_000
     expanded_max: int = 50_000
@@ -96,10 +103,13 @@ class ExpansionLimits:
 
 
 class Expansion:
-    """What one request has expanded so far. Nested templates that are given the same are expanded once.
+    """The nested templates that one request has expanded so far. Those with equal input are expanded once.
 
-    Takes: bounds; go_on — called before each expansion, fails when nobody waits for the answer any more. allowance — of
-    the functions of all its templates together.
+    Args:
+        go_on: Called before each expansion; raises when the client has disconnected.
+
+    Attributes:
+        allowance: What the functions of all these templates together may produce.
     """
 
     def __init__(self, bounds: ExpansionLimits = ExpansionLimits(), go_on: GoOn = go_on) -> None:
@@ -110,14 +120,14 @@ class Expansion:
         self._known: dict[str, tuple[Compiled, Requirements]] = {}
 
     def once(self, key: str, expand: Callable[[], tuple[Compiled, Requirements]]) -> tuple[Compiled, Requirements]:
-        """What `expand` gave the first time for this key. Fails: as `expand`."""
+        """Return the result of the first `expand` for this key. Raises what `expand` raises."""
         if key not in self._known:
             self._go_on()
             self._known[key] = expand()
         return self._known[key]
 
     def expanding(self, compiled: Compiled) -> None:
-        """Count the resources of a nested template. Fails: Rejected."""
+        """Count the resources of a nested template. Raise Rejected when there are too many."""
         self._expanded += len(compiled.definitions)
         if self._expanded > self.bounds.expanded_max:
             message = (
@@ -127,11 +137,11 @@ class Expansion:
             raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
 
     def close(self) -> None:
-        """All is expanded: from now on, nothing counts against the allowance."""
+        """End the expansion: what is evaluated later does not count against the allowance."""
         self.allowance.close()
 
     def check_size(self, resources: int) -> None:
-        """Fails: Rejected for a tree of more resources than a stack may have."""
+        """Raise Rejected for a tree with more resources than a stack may have."""
         if resources > self.bounds.resources_max:
             message = (
                 f"the stack with all that is nested in it has {resources} resources or more, at most "
@@ -141,7 +151,11 @@ class Expansion:
             raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
 
     def check_depth(self, depth: int) -> None:
-        """Fails: Rejected for a stack nested deeper than one may be. depth — 1 for one nested in a root stack."""
+        """Raise Rejected for a stack that is nested too deeply.
+
+        Args:
+            depth: 1 for a stack nested in a root stack.
+        """
         if depth > self.bounds.depth_max:
             raise too_deep(self.bounds.depth_max)
 
@@ -153,10 +167,16 @@ def check(
     needs: Requirements | None = None,
     expansion: Expansion | None = None,
 ) -> Mapping[str, Definition]:
-    """Check every resource against its type, and give the graph. Fails: Rejected naming the place.
+    """Check every resource against its type and return the graph.
 
-    desired — what it was compiled from; depth — of the stack below the root; needs — to be filled with what is needed
-    from outside; expansion — of the whole request.
+    Args:
+        desired: What it was compiled from.
+        depth: Of the stack below the root.
+        needs: Filled with what is needed from outside.
+        expansion: Of the whole request.
+
+    Raises:
+        Rejected: Names the place.
     """
     needs = Requirements() if needs is None else needs
     needs.resources += len(compiled.definitions)
@@ -173,12 +193,13 @@ def check(
 
 
 NAME_MAX = 255
-"""Characters of a name that a template gives to anything."""
+"""Characters of any name that a template gives."""
 SHOWN_MAX = 40
+"""Characters of an overlong name that an error message shows."""
 
 
 def _check_names(compiled: Compiled) -> None:
-    """Fails: Rejected naming the place, with the beginning of what is too long."""
+    """Raise Rejected naming the place for a name that is too long; the message shows only its beginning."""
     declared = [name for name, each in compiled.parameters.items() if not each.pseudo]
     sections: tuple[tuple[str, Iterable[str]], ...] = (
         ("parameters", declared),
@@ -194,7 +215,7 @@ def _check_names(compiled: Compiled) -> None:
 
 
 def _check_resources(compiled: Compiled, checker: "Checker") -> None:
-    """Each against its type. Fails: Rejected, its path in the words of HOT."""
+    """Check each resource against its type. Raise Rejected with a path in the terms of HOT."""
     scope = ValidationScope(compiled.definitions, checker.desired.files)
     checker.needs.of_parameters(compiled.parameters)
     for name, definition in compiled.definitions.items():
@@ -220,20 +241,20 @@ def _check_resources(compiled: Compiled, checker: "Checker") -> None:
         try:
             evaluate(output.value, scope)
         except Rejected as error:
-            # Any other trouble is the output's own, and is told where it is shown.
+            # Any other problem concerns only this output, and is reported where the output is shown.
             if error.fault == "InvalidTemplateAttribute" or isinstance(error.__cause__, Unacceptable):
                 raise error if error.path else error.at("outputs", name) from error
 
 
 def _check_among(definitions: Mapping[str, Definition]) -> None:
-    """Check what resources ask of one another. Fails: Rejected naming the place."""
+    """Check what resources require of one another. Raise Rejected naming the place."""
     graph = Indexed({name: (each.type, each.properties) for name, each in definitions.items()})
     for name, each in definitions.items():
         resource_type(each.type).validate_among(each.properties, graph, ("resources", name, "properties"))
 
 
 def _check_external(definition: Definition, kind: ResourceType, path: tuple[str | int, ...]) -> None:
-    """Fails: Rejected for what is a stack of its own, which has one owner, and for what is no id."""
+    """Raise Rejected for a type that is a nested stack, which has one owner, and for a value that is no id."""
     if kind.kind == STACK:
         message = f"A resource of type {kind.name} is a part of its stack: leave external_id out"
         raise Rejected("NotSupported", message, path=path)
@@ -242,19 +263,25 @@ def _check_external(definition: Definition, kind: ResourceType, path: tuple[str 
 
 
 def check_policy(kind: ResourceType, policy: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
-    """Check the section `update_policy` of a resource. Fails: Rejected naming the place."""
+    """Check the section `update_policy` of a resource. Raise Rejected naming the place."""
     if not policy:
         return
     if requires(policy):
         raise invalid("it has to be known before any resource exists: use parameters, not other resources", *path)
-    if not isinstance(kind, TemplateResource):  # it is for the template to read
+    if not isinstance(kind, TemplateResource):  # its template may define and read any keys
         coerce(kind.update_policy, policy, path)
 
 
 @dataclass(frozen=True, slots=True)
 class Checker:
-    """Checks resources of one stack. desired — the revision, whose files nested stacks are made from; depth — of the
-    stack below the root; needs — what they need from outside; expansion — of the whole request."""
+    """Checks resources of one stack.
+
+    Attributes:
+        desired: The revision, whose files nested stacks are made from.
+        depth: Of the stack below the root.
+        needs: Filled with what the resources need from outside.
+        expansion: Of the whole request.
+    """
 
     desired: Desired
     depth: int
@@ -262,10 +289,16 @@ class Checker:
     expansion: Expansion
 
     def resource(self, each: Definition, given: Mapping[str, Any], path: tuple[str | int, ...]) -> ResourceType:
-        """Check properties, those of the members of a group, and nested templates. Fails: Rejected naming the place.
+        """Check properties, including those of a group's members, and nested templates.
 
-        given — the properties, with what is not known yet as `UNKNOWN`. Those of a thing of somebody else's are left
-        alone: nobody reads them, and none is needed.
+        The properties of an external resource (`external_id`) are not checked: nothing reads them, and none is
+        required.
+
+        Args:
+            given: The properties; values that are unknown yet are `UNKNOWN`.
+
+        Raises:
+            Rejected: Names the place.
         """
         try:
             kind = resource_type(each.type)
@@ -290,7 +323,7 @@ class Checker:
         return kind
 
     def _inside(self, each: Definition) -> dict[str, Any]:
-        """Environment of the stack that is the reality of a resource."""
+        """Return the environment of the stack that realizes a resource."""
         environment = self.desired.environment
         called = each.called or each.type
         return environments.nested_environment(environment, registry_of(environment), each.name, called)
@@ -298,8 +331,10 @@ class Checker:
     def _members(
         self, each: Definition, kind: ResourceType, values: Mapping[str, Any], path: tuple[str | int, ...]
     ) -> None:
-        """Check what the members of a group or chain are made from, as far as it is known; a group that is to have none
-        may be switched off so, and is let alone."""
+        """Check the definitions of a group's or chain's members, as far as they are known.
+
+        A group of 0 members is not checked: templates disable resources that way.
+        """
         if isinstance(kind, ResourceGroup) and values["count"] == 0:
             return self._within(each, None, Requirements(), ())
         try:
@@ -333,13 +368,16 @@ class Checker:
     def _within(
         self, each: Definition, compiled: Compiled | None, needs: Requirements, path: tuple[str | int, ...]
     ) -> None:
-        """Note a stack inside this one. path — which the places in its needs are below."""
+        """Record a nested stack.
+
+        Args:
+            path: Prepended to the places in its needs.
+        """
         self.needs.add(needs, path)
         self.needs.nested[each.name] = Nested(each.called or each.type, compiled, needs)
 
     def _nested(self, each: Definition, source: str, given: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
-        """Check the nested template of that name with what is given as its parameters; what is not known yet is left
-        open."""
+        """Check the nested template of this name, with the given properties as its parameters."""
         try:
             self.expansion.check_depth(self.depth + 1)
             inside = self._inside(each)
@@ -349,6 +387,7 @@ class Checker:
                 "update_policy": each.update_policy,
             }
             asked = (self.depth, source, each.called, given, facade, inside)
+            # `repr` may be large: only its digest is kept.
             key = hashlib.sha256(repr(asked).encode("utf-8", "surrogatepass")).hexdigest()
             environment = {**inside, environments.FACADE: facade}
             compiled, needs = self.expansion.once(key, lambda: self._expanded(each, source, given, environment))
@@ -360,7 +399,7 @@ class Checker:
     def _expanded(
         self, each: Definition, source: str, given: Mapping[str, Any], environment: Mapping[str, Any]
     ) -> tuple[Compiled, Requirements]:
-        """A nested template with what it needs, checked. Fails: Rejected naming the place in it."""
+        """Compile and check a nested template; also return what it needs. Raise Rejected naming the place in it."""
         template = template_of(source, self.desired.files)
         declared = declared_in(template, "parameters")
         _check_facade(each, template, self.desired.environment.get("parameter_defaults") or {})
@@ -381,18 +420,22 @@ class Checker:
 
 
 def _count(kind: ResourceType, values: Mapping[str, Any]) -> int:
-    """Members that a new group begins with, as far as it is known; 0 where there are none, or nobody knows."""
+    """Return the initial number of a group's members; 0 where there are none, or it is unknown."""
     try:
         wanted = kind.wanted_size(values, None) if isinstance(kind, ScalingGroup) else values.get("count")
-    except TypeError:  # it depends on what is not known yet
+    except TypeError:  # it depends on unknown values
         return 0
     return wanted if isinstance(wanted, int) else 0
 
 
 def _check_facade(each: Definition, template: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
-    """A template for a type that there is takes what that takes. Fails: Rejected (StackValidationFailed).
+    """Check that a template which implements a known type accepts that type's properties.
 
-    defaults — section `parameter_defaults`.
+    Args:
+        defaults: Section `parameter_defaults`.
+
+    Raises:
+        Rejected: StackValidationFailed.
     """
     if not each.called or is_template(each.called) or not is_known(each.called):
         return
@@ -410,7 +453,7 @@ def missing(parameter: Parameter, given: Mapping[str, Any]) -> bool:
 
 
 def check_storable(tree: Any, *path: str | int) -> None:
-    """Fails: Rejected for numbers too large, and text that is no Unicode: neither the store nor clients take them."""
+    """Raise Rejected for too large numbers and invalid Unicode: neither the database nor clients accept them."""
     try:
         orjson.dumps(tree, default=lambda _: None, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS)
     except TypeError as error:
@@ -419,5 +462,5 @@ def check_storable(tree: Any, *path: str | int) -> None:
 
 
 def is_secret(needs: Requirements) -> bool:
-    """Is there a secret anywhere in the tree of stacks that a template describes?"""
+    """Return whether there is a secret anywhere in the tree of stacks that a template describes."""
     return needs.secret or makes_secrets(needs.types)
