@@ -1,10 +1,12 @@
-"""The Orchestration API v1: a router for each part of it, in the order in which addresses are matched.
+"""The Orchestration API v1: one router per part.
 
-`stacks`, `previews`, `resources`, `marks`, `explanations`, `events`, `actions`, `snapshots`, `revisions`,
-`convergence`, `transfer` work on stacks · `lookup` finds them by name · `signals` takes what servers tell, `configs`
-keeps what is deployed to them · `types`, `validation` are for writers of templates · `about` the service. `inventory`,
-`outputs`, `views` and `revision_text` make the answers, `bodies` and `listing` read the requests, `models` documents
-both.
+- Operations on stacks: `stacks`, `previews`, `resources`, `marks`, `explanations`, `events`, `actions`, `snapshots`,
+  `revisions`, `convergence`, `transfer`; `lookup` finds stacks by name
+- For servers: `signals` receives what they report, `configs` stores what is deployed to them
+- For authors of templates: `types`, `validation`
+- The service itself: `about`
+- Requests and responses: `bodies` and `listing` parse requests; `inventory`, `outputs`, `views` and `revision_text`
+  build responses; `models` documents both
 """
 
 from homeostat.api.orchestration import (
@@ -47,4 +49,4 @@ ROUTERS = (
     types.ROUTER,
     about.ROUTER,
 )
-"""Fixed names come before names of stacks, and short addresses before those with name and id."""
+"""In matching order: fixed names before names of stacks, short addresses before those with name and id."""

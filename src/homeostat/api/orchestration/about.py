@@ -1,4 +1,4 @@
-"""About the service itself: its build and its workers."""
+"""Information about the service itself: its build and its workers."""
 
 import datetime
 from typing import Any
@@ -15,7 +15,7 @@ from homeostat.store.operation.workers import VERSION, Worker
 
 ROUTER = router("service")
 REPORT_INTERVAL_S = 2
-"""Workers report more often than that, a quarter of a lease apart."""
+"""Interval shown to clients; workers actually report more often, every quarter of a lease."""
 
 
 @ROUTER.get(
@@ -32,7 +32,7 @@ def show_build_info(ask: Ask) -> Response:
     "/services", dependencies=[may("service:index")], summary="List the workers", responses=answers(models.Services)
 )
 def list_services(ask: Ask) -> Response:
-    """One that ended without a word is `down`, and forgotten after a while."""
+    """List the workers. One that was killed is shown as `down`, and removed from the list after a while."""
     with ask.db.read() as tx:
         now = ask.db.now_of(tx)
         found = workers.listed(tx)

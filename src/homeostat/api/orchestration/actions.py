@@ -1,4 +1,4 @@
-"""Actions on stacks and on single resources."""
+"""Routes for actions on stacks and on single resources."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,7 +16,7 @@ from homeostat.model.errors import Rejected
 
 ROUTER = router("actions")
 TYPED = ("suspend", "resume")
-"""Actions that ask whether the types of the stack are for the caller."""
+"""Actions that are refused if the caller may not use one of the stack's resource types."""
 
 
 def _cancel(ask: RequestContext, stack_id: str) -> None:
@@ -64,7 +64,7 @@ ON_RESOURCES: Mapping[str, Callable[[RequestContext, str, str], Any]] = {"conver
 
 
 def _described(example: str) -> dict[str, Any]:
-    """One key names the action; its value is read only for a lock."""
+    """Document the body: one key names the action; its value is read only for a lock."""
     schema = {"type": "object", "minProperties": 1, "maxProperties": 1}
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema, "example": example}}}}
 
@@ -77,11 +77,20 @@ def _described(example: str) -> dict[str, Any]:
     openapi_extra=_described('{"check": null}'),
 )
 def act(ask: Ask, stack_name: StackName, stack_id: StackId, body: Body) -> Response:
-    """The body has one key: `cancel_update` (and go back), `cancel_without_rollback` (and stay), `check` (tell what is
-    not as it should be, change nothing), `converge` (look at everything and bring it to what it should be, whatever the
-    switches say), `observe` (look at everything now; the answer tells from when on looks count), `suspend`, `resume`,
-    `lock` (nothing of it is changed until it is unlocked: `{"level": "all"}` or `"stacks"`, `reason`, and `expires_in`
-    seconds or `expires_at`), or `unlock`."""
+    """Start an action on the stack.
+
+    The body has one key, the action:
+
+    - `cancel_update`: stop the update and roll back
+    - `cancel_without_rollback`: stop what is in progress and stay there
+    - `check`: report which resources differ from their desired state; change nothing
+    - `converge`: observe everything and bring it to its desired state, whatever the switches say
+    - `observe`: observe everything now; the response tells from which time on observations are new
+    - `suspend`, `resume`
+    - `lock`: change nothing of the stack until it is unlocked; the value may have `level` (`all` or `stacks`),
+      `reason`, and `expires_in` (seconds) or `expires_at`
+    - `unlock`
+    """
     action = _action(body, ON_STACKS)
     with ask.db.read() as tx:
         stack = ask.live_stack(tx, stack_name, stack_id)
@@ -101,7 +110,10 @@ def act(ask: Ask, stack_name: StackName, stack_id: StackId, body: Body) -> Respo
 def act_on_resource(
     ask: Ask, stack_name: StackName, stack_id: StackId, resource_name: ResourceName, body: Body
 ) -> Response:
-    """The body has one key: `converge` or `observe`, as for stacks. An addition of this service."""
+    """Start an action on a resource: the only key of the body, `converge` or `observe`, as for stacks.
+
+    Heat has no such route.
+    """
     action = _action(body, ON_RESOURCES)
     with ask.db.read() as tx:
         stack = ask.live_stack(tx, stack_name, stack_id)
@@ -110,7 +122,7 @@ def act_on_resource(
 
 
 def known(resource_name: str, wanted: Mapping[str, Any], stack_name: str) -> str:
-    """The name itself. Fails: Rejected (EntityNotFound) when no such resource should exist."""
+    """Return the name. Raise Rejected (EntityNotFound) when no such resource should exist."""
     if resource_name not in wanted:
         raise Rejected("EntityNotFound", f"The Resource ({resource_name}) could not be found in Stack {stack_name}.")
     return resource_name

@@ -1,4 +1,4 @@
-"""Bodies of create, update and validate -> what intake takes."""
+"""Parsing of the bodies of create, update and validate."""
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -23,10 +23,11 @@ ENVIRONMENT_FILES_MAX = 500
 NOT_YET = {
     "files_container": "Reading files from an object store container (send them as files)",
 }
+"""Keys of Heat that are refused -> the feature, for the message."""
 
 
 class TemplateRequest(BaseModel):
-    """A template with all that goes into it."""
+    """A template with all its inputs."""
 
     template: dict[str, Any] | str | None = Field(None, description="The template: an object, or JSON or YAML text.")
     template_url: str | None = Field(
@@ -43,7 +44,7 @@ class TemplateRequest(BaseModel):
 
 
 class UpdateRequest(TemplateRequest):
-    """What a stack should become. Unknown keys are ignored."""
+    """The desired state of a stack, and options. Unknown keys are ignored."""
 
     disable_rollback: bool | None = None
     timeout_mins: int | None = Field(None, description="Minutes; 0 for the service's default.")
@@ -56,7 +57,7 @@ class UpdateRequest(TemplateRequest):
 
 
 class CreateRequest(UpdateRequest):
-    """A stack that should exist. Unknown keys are ignored."""
+    """A new stack. Unknown keys are ignored."""
 
     stack_name: str
     adopt_stack_data: dict[str, Any] | str | None = Field(
@@ -67,6 +68,7 @@ class CreateRequest(UpdateRequest):
 
 
 def read_name(body: Mapping[str, Any]) -> str:
+    """Return the valid name of the stack. Raise Rejected."""
     name = body.get("stack_name")
     if not name:
         raise Rejected("HTTPBadRequest", "No stack name specified")
@@ -81,8 +83,11 @@ def read_name(body: Mapping[str, Any]) -> str:
 
 
 def read_intent(body: Mapping[str, Any], ask: RequestContext) -> StackRequest:
-    """Fails: Rejected naming the key that is wrong. ask — who may have which types, and fetches the template where only
-    its URL is given."""
+    """Parse the body. Raise Rejected naming the invalid key.
+
+    Args:
+        ask: Checks the types that the caller may use, and fetches a template that is given by URL.
+    """
     for key, feature in NOT_YET.items():
         if body.get(key):
             raise Rejected("NotSupported", f"{feature} is not supported.")
@@ -113,13 +118,13 @@ def _revision(value: Any) -> int:
 
 
 def refuse_revision(intent: StackRequest, *, patch: bool) -> None:
-    """Fails: Rejected where everything is said anew."""
+    """Raise Rejected for an update that replaces everything, and so has no use for an earlier revision."""
     if intent.revision is not None and not patch:
         raise Rejected("HTTPBadRequest", "revision is for updates of parts (PATCH), which go on from it")
 
 
 def refuse_converge(body: Mapping[str, Any]) -> None:
-    """Fails: Rejected when a creation asks for it."""
+    """Raise Rejected when a creation has the option `converge`."""
     if body.get("converge"):
         raise Rejected("HTTPBadRequest", "converge is an option of updates, not of create")
 
@@ -154,7 +159,7 @@ def _template(body: Mapping[str, Any], outbound: Outbound) -> Mapping[str, Any] 
 
 
 def _fetched(url: Any, outbound: Outbound) -> str | None:
-    """Fails: ValueError, Rejected."""
+    """Fetch the template at a URL. Raise ValueError or Rejected."""
     if not isinstance(url, str):
         raise ValueError(f"it must be text, not {type(url).__name__}")
     return outbound.fetch(url) if url else None
@@ -180,7 +185,7 @@ def _files(body: Mapping[str, Any]) -> dict[str, str]:
 def _environment(
     body: Mapping[str, Any], names: Sequence[str], files: Mapping[str, str], template: Mapping[str, Any] | str | None
 ) -> dict[str, Any]:
-    """Of the files named, if there are any, else what is given as `environment`."""
+    """Return the environment merged from the named files, if there are any, else the one given as `environment`."""
     if names:
         root = parse_template(template) if template is not None else None
         environment = merged_environment(names, files, _map(body, "parameters"), root)
@@ -194,7 +199,7 @@ def _environment(
 
 
 def minutes(value: Any) -> int:
-    """Fails: ValueError."""
+    """Parse a number of minutes. Raise ValueError."""
     try:
         count = int(value)
     except (TypeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Software configs, and their deployments to servers: those of stacks, and those that callers keep themselves."""
+"""Routes for software configs and their deployments to servers: those of stacks, and those created by requests."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -29,11 +29,11 @@ from homeostat.store.builtin.records import Owner, Record
 
 ROUTER = router("software configs")
 KEPT_MAX = 4096
-"""Configs, and deployments, that callers may make in a project."""
+"""Configs, and likewise deployments, that callers may create in a project."""
 ConfigId = Annotated[str, Path(description="Id of the config.")]
 DeploymentId = Annotated[str, Path(description="Id of the deployment.")]
 GIVEN = ("config_id", "input_values", "output_values", "action", "status", "status_reason")
-"""Fields of a deployment that a caller may change."""
+"""Fields of a deployment that a caller may set."""
 
 
 class ConfigQuery(BaseModel):
@@ -52,7 +52,7 @@ class ConfigQuery(BaseModel):
     responses=answers(models.SoftwareConfigs),
 )
 def list_configs(ask: Ask, query: Annotated[ConfigQuery, Query()]) -> Response:
-    """Also those that were derived for deployments, in the order they were made."""
+    """List the configs in order of creation, including those derived for deployments."""
     if query.global_tenant:
         ask.check("software_configs:global_index")
     project = None if query.global_tenant else ask.listed_project
@@ -93,7 +93,7 @@ def show_config(ask: Ask, config_id: ConfigId) -> Response:
     status_code=204,
 )
 def delete_config(ask: Ask, config_id: ConfigId) -> Response:
-    """Refused while a deployment refers to it."""
+    """Delete a config. This is refused while a deployment uses it."""
     with ask.db.write() as tx:
         project = _found(tx, ask, CONFIG, config_id).project
         users = [each.id for each in records.listed(tx, DEPLOYMENT, project) if _refers(each, config_id)]
@@ -134,7 +134,7 @@ def list_deployments(
     openapi_extra=described_body(models.NewSoftwareDeployment),
 )
 def create_deployment(ask: Ask, body: Body) -> Response:
-    """The server finds it among its metadata at once."""
+    """Create a deployment. The server sees it in its metadata at once."""
     given = _given(body)
     server = body.get("server_id")
     if not isinstance(server, str) or not server:
@@ -161,7 +161,11 @@ def show_server_metadata(ask: Ask, server_id: Annotated[str, Path(description="I
 
 
 def _project_of(tx: Connection, ask: RequestContext, server_id: str) -> str:
-    """Where the configs of a server are. Fails: Rejected (Forbidden) for a stack user that is not the server's own."""
+    """Return the project that has a server's configs.
+
+    Raises:
+        Rejected: Forbidden for a stack user other than the server's own.
+    """
     if not ask.caller.is_stack_user:
         return ask.project
     holder = access_keys.holder_of_user(tx, ask.caller.user_id or "")
@@ -190,9 +194,13 @@ def show_deployment(ask: Ask, deployment_id: DeploymentId) -> Response:
     openapi_extra=described_body(models.SoftwareDeploymentChanges),
 )
 def update_deployment(ask: Ask, deployment_id: DeploymentId, body: Body) -> Response:
-    """Only what is given, and is not null, changes. One of a stack moves its resource on."""
+    """Update the fields that are given and not null.
+
+    If the deployment belongs to a stack, its resource reacts to the new status.
+    """
     given = _given(body)
     with ask.db.write() as tx:
+        # Locked before it is read: a signal of the server may change it at the same time.
         records.for_update(ask.db, tx, deployment_id)
         found = _found(tx, ask, DEPLOYMENT, deployment_id)
         if given.get("config_id"):
@@ -213,7 +221,7 @@ def update_deployment(ask: Ask, deployment_id: DeploymentId, body: Body) -> Resp
     status_code=204,
 )
 def delete_deployment(ask: Ask, deployment_id: DeploymentId) -> Response:
-    """One of a stack is made anew, as everything that is gone."""
+    """Delete a deployment. One that belongs to a stack is created anew, as any resource that is missing."""
     with ask.db.write() as tx:
         records.for_update(ask.db, tx, deployment_id)
         found = _found(tx, ask, DEPLOYMENT, deployment_id)
@@ -226,7 +234,7 @@ def delete_deployment(ask: Ask, deployment_id: DeploymentId) -> Response:
 
 
 def _given(body: Mapping[str, Any]) -> Wire:
-    """Fields of a deployment, without nulls. Fails: Rejected naming the one that does not fit."""
+    """Return the fields of a deployment, without nulls. Raise Rejected naming the invalid one."""
     given = {name: body[name] for name in GIVEN if body.get(name) is not None}
     for name, value in given.items():
         wanted: type = dict if name.endswith("_values") else str
@@ -245,7 +253,11 @@ def _record(ask: RequestContext, kind: str, object: Wire, link: str = "") -> Rec
 
 
 def _add(ask: RequestContext, made: Record) -> None:
-    """Fails: Rejected (RequestLimitExceeded); for a deployment of a config that is not there."""
+    """Store a config or deployment.
+
+    Raises:
+        Rejected: RequestLimitExceeded; HTTPBadRequest for a deployment whose config does not exist.
+    """
     with ask.db.write() as tx:
         if records.count(tx, made.kind, made.project) >= KEPT_MAX:
             message = f"Request limit exceeded: a project has at most {KEPT_MAX}; delete some that nobody needs"
@@ -268,7 +280,7 @@ def _found(tx: Connection, ask: RequestContext, kind: str, id: str) -> Record:
 
 
 def _config_item(found: Record, project: str | None) -> Wire:
-    """With its project, in a list of the configs of all projects."""
+    """Build a list item; it names the project when all projects are listed."""
     shown = {name: found.object[name] for name in ("name", "group")}
     if project is None:
         shown["project"] = found.project
@@ -283,8 +295,13 @@ def _deployments(tx: Connection, found: Sequence[Record]) -> list[Wire]:
 
 
 def _deployment(found: Record, owner: Owner | None) -> Wire:
-    """One that waits for outputs has failed when its resource has: the stack's time was over, say. owner — that
-    resource, None where the deployment does not wait, or is of no stack."""
+    """Build the response for a deployment.
+
+    One that waits for the server's outputs is shown as failed once its resource has failed, for instance by a time-out.
+
+    Args:
+        owner: The resource; None where the deployment does not wait, or belongs to no stack.
+    """
     names = ("server_id", "config_id", "input_values", "output_values", "action", "status", "status_reason")
     shown: Wire = {"id": found.id, **{name: found.object.get(name) for name in names}}
     if owner is not None and owner.status == Status.FAILED:

@@ -1,4 +1,4 @@
-"""The switches of continuous convergence, for a stack and for resources that differ (CV8): an addition of ours."""
+"""Routes for the switches of continuous convergence, per stack and per resource (CV8); Heat has none."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -50,7 +50,10 @@ def show_convergence(
     openapi_extra=described_body(models.ShownConvergence),
 )
 def switch_convergence(ask: Ask, stack_name: StackName, stack_id: StackId, body: Body) -> Response:
-    """For the stack, for all that is nested in it, and for resources that differ. What the body leaves out stays."""
+    """Change the switches of the stack and its nested stacks, and of single resources.
+
+    What the body omits stays as it is. The response shows all switches.
+    """
     given = body.get("convergence")
     if not isinstance(given, Mapping) or len(body) != 1:
         raise Rejected("HTTPBadRequest", 'The body must be {"convergence": {…}}')
@@ -80,7 +83,7 @@ def _resources(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _switches(given: Any, place: str) -> dict[str, Any]:
-    """Columns by the words of the wire. Fails: Rejected naming the place."""
+    """Translate the API's names into columns. Raise Rejected naming the place."""
     if not isinstance(given, Mapping):
         raise Rejected("HTTPBadRequest", f"{place}: it must be a map, or null for what the stack has")
     found: dict[str, Any] = {}
@@ -119,7 +122,7 @@ def _share(value: Any) -> float | None:
 
 
 def _interval(value: Any, place: str) -> float | None:
-    """Seconds; 0 for never, None for the service's own."""
+    """Parse an interval in seconds; 0 means never, None the service's default."""
     if value is None or (value == 0 and not isinstance(value, bool)):
         return None if value is None else 0.0
     number = isinstance(value, int | float) and not isinstance(value, bool)

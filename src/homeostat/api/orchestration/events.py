@@ -1,4 +1,4 @@
-"""Events of stacks and resources: in pages, and as they happen."""
+"""Routes for events of stacks and resources: page by page, and as a stream."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -31,7 +31,7 @@ FILTERS = {
 
 
 class EventQuery(BaseModel):
-    """Which events to list. Filters may be repeated: one of the values must fit."""
+    """Filters of the event list. A filter may be repeated; an event matches if it has one of the values."""
 
     limit: int | None = Field(None, ge=0, le=COUNT_MAX, description="Length of a page; 0 for all.")
     marker: str | None = Field(None, description="Id of the last event of the page before.")
@@ -44,6 +44,7 @@ class EventQuery(BaseModel):
     resource_type: list[str] = []
 
     def page(self, tx: Connection, stack_ids: Sequence[str], name: str | None = None) -> list[Row[Any]]:
+        """Read one page of events."""
         order = [SORTABLE[key] for key in self.sort_keys if key in SORTABLE]
         return events.page(
             tx,
@@ -57,6 +58,7 @@ class EventQuery(BaseModel):
         )
 
     def following(self, tx: Connection, stack_ids: Sequence[str], after: int, until: int) -> list[Row[Any]]:
+        """Read the next events of a stream."""
         return events.page(tx, stack_ids, after=after, until=until, limit=PAGE, only=self._only())
 
     def _only(self) -> dict[str, Sequence[str]]:
@@ -87,8 +89,11 @@ def list_events(
     query: Annotated[EventQuery, Query()],
     last: Annotated[str | None, Header(alias="last-event-id", description="The same as `marker`.")] = None,
 ) -> Response:
-    """Newest first, unless told otherwise. With `Accept: text/event-stream` the connection stays open, and events are
-    told as they happen, oldest first, from the marker on; that is an addition of this service."""
+    """List events, newest first by default.
+
+    With `Accept: text/event-stream` the connection stays open, and the response is a stream of events as they happen,
+    from the marker on, oldest first. Heat has no such stream.
+    """
     if MEDIA_TYPE in request.headers.get("accept", ""):
         return _streamed(ask, stack_name, stack_id, query, last or query.marker)
     with ask.db.read() as tx:
@@ -121,7 +126,7 @@ def _streamed(ask: RequestContext, stack_name: str, stack_id: str, query: EventQ
 
 
 def _read(ask: RequestContext, tx: Connection, stack_id: str, query: EventQuery, after: int, until: int) -> EventPage:
-    """The events of a stack and of all that is or was nested in it, as deep as is asked for."""
+    """Read the next events of a stack and of all current and former nested stacks, to the requested depth."""
     top = stacks.get(tx, stack_id)
     if top is None:
         return EventPage([], until, more=False, over=True)
@@ -133,12 +138,12 @@ def _read(ask: RequestContext, tx: Connection, stack_id: str, query: EventQuery,
 
 
 def _family(tx: Connection, top: Row[Any], query: EventQuery) -> list[Row[Any]]:
-    """The stack, and those that are or were nested in it."""
+    """Return the stack and its current and former nested stacks."""
     return [top, *views.descendants(tx, top, query.nested_depth, deleted=True)]
 
 
 def _is_over(tx: Connection, top: Row[Any], stack_ids: Sequence[str], told: int) -> bool:
-    """Will nothing happen any more after the event of this number?"""
+    """Return whether no event can follow the one with this number."""
     return top.deleted_at is not None and events.newest(tx, stack_ids) <= told
 
 
@@ -182,7 +187,7 @@ def show_event(
     resource_name: ResourceName,
     wanted: Annotated[str, Path(alias="event_id")],
 ) -> Response:
-    """The properties are those that the resource has now."""
+    """Show an event. Its properties are the current ones of the resource."""
     with ask.db.read() as tx:
         stack = ask.stack(tx, stack_name, stack_id)
         seq = event_seq(wanted)

@@ -1,4 +1,4 @@
-"""Why stacks and resources are not at rest, how far they have come, how long they will take. Stores nothing."""
+"""Routes that explain why stacks and resources are not at rest, their progress, and the time left. Stores nothing."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -48,9 +48,10 @@ class ExplainQuery(BaseModel):
 def explain_stack(
     ask: Ask, stack_name: StackName, stack_id: StackId, query: Annotated[ExplainQuery, Query()]
 ) -> Response:
-    """What is not at rest, causes first; how far the stack has come; and how long it will take.
+    """Explain what is not at rest, causes first; report the progress of the stack and an estimate of the time left.
 
-    Large stacks are told in pages: follow the link `next` until there is none."""
+    Large stacks are explained in pages: follow the link `next` until there is none.
+    """
     after = _place(query.marker)
     with ask.db.read() as tx:
         stack = ask.stack(tx, stack_name, stack_id)
@@ -69,7 +70,7 @@ def explain_stack(
 def explain_resource(
     ask: Ask, stack_name: StackName, stack_id: StackId, resource_name: ResourceName, nested_depth: Depth = 0
 ) -> Response:
-    """Its own reasons and those of its leftovers; with a depth, what it waits for in its nested stack."""
+    """Explain a resource and its leftovers; with a depth, also what it waits for in its nested stack."""
     with ask.db.read() as tx:
         stack = ask.stack(tx, stack_name, stack_id)
         inventory = Inventory(tx, stack, ask.service.graphs.wanted(tx, stack), [resource_name])
@@ -187,7 +188,7 @@ def _marker(place: Place) -> str:
 
 
 def _place(marker: str | None) -> Place | None:
-    """Fails: Rejected when it is no marker."""
+    """Parse the marker of a page. Raise Rejected for an invalid one."""
     if marker is None:
         return None
     shard, _, rest = marker.partition(":")

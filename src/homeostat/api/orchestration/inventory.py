@@ -1,4 +1,4 @@
-"""The resources of a stack as one picture: rows, what was seen of them, and what the newest revision wants."""
+"""The resources of a stack in one view: rows, observations, and the newest revision's definitions."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -26,13 +26,17 @@ from homeostat.resources.registry import shown_id, type_of
 from homeostat.store.stacks import stacks, views
 
 SHARDS_SHOWN = 1
-"""A group with more shards of members than this is large: its members are read for its attributes when asked for."""
+"""A group with more shards of members than this is large: its members are read only for requested attributes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One resource of a list. row — None for what should exist and has not been begun; leftovers — rows of the same
-    name that are on their way out."""
+    """One resource of a list.
+
+    Attributes:
+        row: None for a resource that should exist and was not started.
+        leftovers: Rows of the same name that are being removed.
+    """
 
     name: str
     type: str
@@ -50,7 +54,7 @@ class Entry:
 
 
 class Inventory:
-    """Resources of one stack, or those of some names. Loaded once, in the transaction given."""
+    """The resources of one stack, or those of some names; loaded once, in the given transaction."""
 
     def __init__(self, tx: Connection, stack: Row[Any], graph: Graph, names: Collection[str] | None = None) -> None:
         self.stack = stack
@@ -73,18 +77,18 @@ class Inventory:
 
     @property
     def scope(self) -> RowScope:
-        """What outputs are resolved from."""
+        """Scope that outputs are resolved in."""
         show_members(self._tx, self._world, self._by_name)
         return RowScope(self._world, self._current)
 
     def entries(self) -> list[Entry]:
-        """What should exist in the order of the template, then what is on its way out."""
+        """Return resources that should exist, in the template's order, then those that are being removed."""
         wanted = self._graph.definitions
         names = wanted if self._names is None else [name for name in wanted if name in self._names]
         return [self._entry(name) for name in (*names, *(name for name in self._by_name if name not in wanted))]
 
     def entry(self, name: str) -> Entry:
-        """Fails: Rejected (EntityNotFound)."""
+        """Return the resource of this name. Raise Rejected (EntityNotFound)."""
         if name not in self._graph.definitions and name not in self._by_name:
             raise Rejected("EntityNotFound", f"The Resource ({name}) could not be found in Stack {self.stack.name}.")
         return self._entry(name)
@@ -96,12 +100,13 @@ class Inventory:
         kind = row.shown_type if row is not None else _shown(definition)
         leftovers = tuple(each for each in alike if each is not row)
         if definition is not None and row is not None and row.leaving:
-            # The old one is going and the new one has not begun: the name is wanted, its row is a leftover.
+            # The old one is being deleted and the new one has not started: the name is wanted, but its only row is a
+            # leftover.
             row, leftovers, kind = None, tuple(alike), _shown(definition)
         return Entry(name, kind, row, leftovers, definition.description if definition is not None else "")
 
     def wire(self, ask: RequestContext, entry: Entry) -> Wire:
-        """The resource object of a list."""
+        """Build the resource for a list."""
         row, stack = entry.row, self.stack
         begun_at = stack.updated_at or stack.created_at
         shown: Wire = {
@@ -132,14 +137,14 @@ class Inventory:
         return shown
 
     def detail(self, ask: RequestContext, entry: Entry, with_attr: Sequence[str] = ()) -> Wire:
-        """The resource object with description and attributes. Fails: Rejected for an unknown attribute asked for."""
+        """Build the resource with description and attributes. Raise Rejected for an unknown requested attribute."""
         attributes = self._attributes(entry.row, with_attr) if entry.row is not None else {}
         return {**self.wire(ask, entry), "description": entry.description, "attributes": attributes}
 
     def _attributes(self, row: Resource, with_attr: Sequence[str]) -> Wire:
-        """All attributes; what the cloud itself says goes before what is declared, what was asked for before all.
+        """Return all attributes. Requested ones override those the cloud shows, which override declared ones.
 
-        Those of a large group are read only when one is asked for by name.
+        Those of a large group are read only when requested by name.
         """
         kind = type_of(row.type)
         if kind.kind == STACK:
@@ -167,10 +172,11 @@ class Inventory:
         return links
 
     def _seen(self, row: Resource) -> Wire | None:
-        """What was last seen of it, next to what is wanted."""
+        """Build the field `observed`: the last observation, compared with the desired state."""
         seen = self._world.seen.get(row.key)
         if seen is None:
             return None
+        # Loaded on the first use: most callers read few resources, and one query serves them all.
         if self._observed is None:
             keys = None if self._names is None else self._world.seen.keys()
             self._observed = views.observed_properties(self._tx, self.stack.id, keys)
@@ -189,7 +195,7 @@ class Inventory:
         return shown | ({"blind": blind} if blind else {}) | ({"left_alone": alone} if alone else {})
 
     def _drift(self, row: Resource, look: Observation, observed: Mapping[str, tuple[Any, float]]) -> list[Wire]:
-        """Property by property: what it should be, what it is, and since when."""
+        """Return each property that differs: desired and observed value, and since when."""
         if not look.present or row.busy or row.leaving or row.external_id is not None:
             return []
         kind = type_of(row.type)
@@ -206,7 +212,7 @@ class Inventory:
         ]
 
     def _waiting(self, entry: Entry) -> str:
-        """Why it does not move, or "" when it is where it should be."""
+        """Return what the resource waits for; "" when it is at rest."""
         if entry.row is not None:
             return entry.row.reason if entry.row.busy else ""
         if self.stack.status == Status.FAILED:
@@ -226,7 +232,7 @@ class Inventory:
 
 
 def _shown(definition: Definition | None) -> str:
-    """The type as users know it."""
+    """Return the type under the name that the template uses."""
     return "" if definition is None else definition.called or definition.type
 
 

@@ -1,4 +1,4 @@
-"""Query parameters of the stack list -> what the store lists."""
+"""Query parameters of the stack list, translated for the store."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,6 +17,7 @@ SORTABLE = {
     "creation_time": "created_at",
     "updated_time": "updated_at",
 }
+"""Sort key of the API -> column."""
 COLUMNS = {
     "id": "id",
     "name": "name",
@@ -31,10 +32,11 @@ COLUMNS = {
     "owner_id": "parent_id",
     "parent": "parent_id",
 }
+"""Filter of the API -> column."""
 
 
 class StackQuery(BaseModel):
-    """Which stacks to list. Filters may be repeated: one of the values must fit."""
+    """Filters of the stack list. A filter may be repeated; a stack matches if it has one of the values."""
 
     limit: int | None = Field(None, ge=0, le=COUNT_MAX, description="Length of a page; 0 for all.")
     marker: str | None = Field(None, description="Id of the last stack of the page before.")
@@ -67,7 +69,14 @@ class StackQuery(BaseModel):
     timeout_mins: list[str] = []
 
     def listing(self, project: str | None, hidden_tags: Sequence[str]) -> Listing:
-        """project — None for all. Fails: Rejected naming the parameter that is wrong."""
+        """Translate the query for the store.
+
+        Args:
+            project: None for all projects.
+
+        Raises:
+            Rejected: Names the invalid parameter.
+        """
         order = [SORTABLE[key] for key in self.sort_keys if key in SORTABLE]
         descending = self.sort_dir == "desc" if self.sort_dir or order else True
         return Listing(
@@ -102,7 +111,7 @@ class StackQuery(BaseModel):
 
 
 def _states(given: Sequence[str]) -> dict[str, list[str]]:
-    """`CREATE_FAILED` asks for an action and a status, `FAILED` for a status."""
+    """Split states: `CREATE_FAILED` filters by action and status, `FAILED` by status only."""
     found: dict[str, list[str]] = {}
     for each in given:
         action, underscore, status = each.partition("_")

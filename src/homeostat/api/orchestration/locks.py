@@ -1,4 +1,4 @@
-"""Locks of stacks on the wire (LK1, LK7)."""
+"""Parsing of lock requests (LK1, LK7)."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -14,19 +14,23 @@ KEYS = ("level", "reason", "expires_in", "expires_at")
 
 
 def lock(ask: RequestContext, stack_id: str, given: Any) -> None:
-    """given — `{"level": "all" | "stacks", "reason": text, "expires_in": seconds | "expires_at": time}`, all of it
-    optional."""
+    """Lock a stack.
+
+    Args:
+        given: `{"level": "all" | "stacks", "reason": text, "expires_in": seconds | "expires_at": time}`, all optional.
+    """
     if given not in (None, "") and not isinstance(given, Mapping):
         raise _wrong("", f"it must be a map that may have {', '.join(KEYS)}, or null")
     ask.service.asks.lock(stack_id, _wanted(ask, given or {}), _breaks(ask))
 
 
 def unlock(ask: RequestContext, stack_id: str) -> None:
+    """Unlock a stack."""
     ask.service.asks.unlock(stack_id, _breaks(ask))
 
 
 def _wanted(ask: RequestContext, given: Mapping[str, Any]) -> Lock:
-    """Fails: Rejected naming the place."""
+    """Parse the lock. Raise Rejected naming the place."""
     strange = [name for name in given if name not in KEYS]
     if strange:
         raise _wrong(f".{strange[0]}", f"there is no such key; there are {', '.join(KEYS)}")
@@ -48,7 +52,7 @@ def _wanted(ask: RequestContext, given: Mapping[str, Any]) -> Lock:
 
 
 def _end(given: Mapping[str, Any], now: float) -> float | None:
-    """Seconds since the epoch."""
+    """Return the time at which the lock expires, in seconds since the epoch; None for never."""
     span, end = given.get("expires_in"), given.get("expires_at")
     if span is None and end is None:
         return None
@@ -73,10 +77,11 @@ def _wrong(place: str, message: str) -> Rejected:
 
 
 def _breaks(ask: RequestContext) -> Callable[[Lock], bool]:
-    """May the caller take a lock away: as its owner, or by the rule for the locks of others?"""
+    """Return whether the caller may remove a given lock: as its owner, or by the rule for locks of others."""
     caller = ask.caller
 
     def breaks(lock: Lock) -> bool:
+        # User ids decide where the identity service provides them: names of users are unique in a domain only.
         if lock.get("owner_id") is not None or caller.user_id is not None:
             mine = lock.get("owner_id") == caller.user_id
         else:

@@ -1,6 +1,7 @@
-"""Stacks by name or id alone: redirects to the address with both, for all methods and the short sub-addresses.
+"""Routes that find a stack by name or id alone: redirects to the address with both, as in Heat.
 
-Clients repeat the same method there, and some only want to know the address.
+They answer all methods and the short sub-addresses: some clients repeat the same method at the new address, and others
+only want to know the address.
 """
 
 from typing import Annotated, Any
@@ -19,7 +20,7 @@ from homeostat.store.stacks import stacks
 
 ROUTER = router("stacks")
 BELOW = router("stacks")
-"""Routes that must come before those with name and id, which look the same."""
+"""Routes that must come before those with name and id, whose patterns also match their addresses."""
 ARN = "/stacks/arn:openstack:heat::{arn_project}:stacks/{stack_name}/{stack_id}"
 READ = ("resources", "events", "template", "actions", "convergence", "environment", "files", "explain", "revisions")
 POSTED = ("resources", "events", "template", "actions")
@@ -56,7 +57,7 @@ def look_up_arn(ask: Ask, arn_project: str, stack_name: str, stack_id: str, requ
 def look_up_below_arn(
     ask: Ask, arn_project: str, stack_name: str, stack_id: str, below: Below, request: Request
 ) -> Response:
-    """Clients name what is in a nested stack by its ARN and the path below it."""
+    """Redirect to the address below a stack given by its ARN, as clients address resources of nested stacks."""
     return _found(ask, _named(ask, arn_project, stack_name, stack_id), request, *map(quoted, below.split("/")))
 
 

@@ -1,4 +1,4 @@
-"""Marking resources unhealthy (MU): one, as upstream has it, and many at once, an addition of ours."""
+"""Routes that mark resources unhealthy (MU): one, as in Heat, or many at once, which Heat cannot."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,7 +21,7 @@ FLAG, REASON = "mark_unhealthy", "resource_status_reason"
 RESOURCES, REPORTER, LASTS = "resources", "reporter", "expires_in"
 TARGETS_MAX = 1000
 TEXT_MAX = 1000
-"""Characters of what is written to many resources."""
+"""Characters of a text that is written to many resources."""
 LASTS_MAX_S = 86_400.0 * 365
 
 
@@ -33,9 +33,12 @@ LASTS_MAX_S = 86_400.0 * 365
     openapi_extra=described_body(models.Mark),
 )
 def mark(ask: Ask, stack_name: StackName, stack_id: StackId, resource_name: ResourceName, body: Body) -> Response:
-    """By name or physical id. `true` makes it CHECK_FAILED, and it is replaced: at once where its convergence is on,
-    otherwise by the next update. `false` makes what is CHECK_FAILED CHECK_COMPLETE. 409 while something else is being
-    done with it."""
+    """Mark a resource unhealthy or healthy, by its name or physical id.
+
+    `true` makes it CHECK_FAILED; it is replaced, at once where its convergence is on, otherwise by the next update.
+    `false` makes a resource that is CHECK_FAILED CHECK_COMPLETE. The response is 409 while an action on the resource is
+    in progress.
+    """
     _only(body, FLAG, REASON)
     said = MarkRequest(_flag(body), _text(body, REASON), _by(ask))
     _say(ask, stack_name, stack_id, said, {"": resource_name})
@@ -50,8 +53,11 @@ def mark(ask: Ask, stack_name: StackName, stack_id: StackId, resource_name: Reso
     openapi_extra=described_body(models.Marking),
 )
 def mark_several(ask: Ask, stack_name: StackName, stack_id: StackId, body: Body) -> Response:
-    """All of them or none: what is wrong is told with its place in the list. A resource of a nested stack is a path,
-    like `group/0/server`. An addition of this service, like reporter and expiry."""
+    """Mark all of these resources unhealthy or healthy, or none of them: errors name the place in the list.
+
+    A resource of a nested stack is given by a path such as `group/0/server`. Heat has no such route, nor reporter and
+    expiry.
+    """
     _only(body, FLAG, REASON, RESOURCES, REPORTER, LASTS)
     unhealthy = _flag(body)
     for name in (REPORTER, LASTS):

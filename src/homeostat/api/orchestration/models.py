@@ -1,4 +1,4 @@
-"""Shapes of the answers, for the OpenAPI document. Answers are built as plain data, not from these."""
+"""Response schemas, for the OpenAPI document. Responses are built as plain data, not from these classes."""
 
 from typing import Any, Literal
 
@@ -42,7 +42,7 @@ class Output(OutputName):
 
 
 class Lock(BaseModel):
-    """Nothing of the stack is changed until it is unlocked."""
+    """A lock: nothing of the stack is changed until it is unlocked."""
 
     level: str = Field(description="`all`: with its resources; `stacks`: without.")
     owner: str | None = Field(description="Who has locked it, where users have names.")
@@ -77,7 +77,7 @@ class ShownStack(BaseModel):
 
 
 class Exported(BaseModel):
-    """A stack as a document; the document of a stack nested in it stands in the place of its resource."""
+    """A stack as a document. A nested stack's document takes the place of its resource."""
 
     name: str
     id: str
@@ -152,7 +152,7 @@ class ShownOutput(BaseModel):
 
 
 class Observed(BaseModel):
-    """What was last seen of a resource."""
+    """The last observation of a resource."""
 
     presence: str
     seen_at: str = Field(description="When it was last seen to change.")
@@ -165,7 +165,7 @@ class Observed(BaseModel):
 
 
 class Drift(BaseModel):
-    """A property that is not as it should be."""
+    """A property that differs from its desired value."""
 
     property: str
     desired: Any
@@ -174,7 +174,7 @@ class Drift(BaseModel):
 
 
 class Leftover(BaseModel):
-    """A thing of the same name that is on its way out."""
+    """A thing of the same name that is being removed."""
 
     physical_resource_id: str
     resource_type: str
@@ -184,7 +184,7 @@ class Leftover(BaseModel):
 
 
 class Unhealthy(BaseModel):
-    """Who has marked a resource unhealthy, and why."""
+    """The mark of an unhealthy resource."""
 
     reason: str
     reported_by: str | None = Field(description="The user.")
@@ -194,14 +194,14 @@ class Unhealthy(BaseModel):
 
 
 class Mark(BaseModel):
-    """Says that a resource is unhealthy, or well again."""
+    """Marks a resource unhealthy, or healthy again."""
 
     mark_unhealthy: bool
     resource_status_reason: str | None = None
 
 
 class Marking(Mark):
-    """The same of several resources."""
+    """Marks several resources."""
 
     resources: list[str] = Field(min_length=1, description="Names, physical ids, or paths like group/0/server.")
     reporter: str | None = Field(None, description="What the caller calls itself, a health checker for one.")
@@ -249,7 +249,7 @@ class ShownResource(BaseModel):
 
 
 class Cause(BaseModel):
-    """Where the waiting ends: another resource, perhaps of a nested stack."""
+    """The origin of the waiting: another resource, possibly of a nested stack."""
 
     path: list[str] = Field(description="Names from the stack that was asked about down to it.")
     why: str
@@ -258,7 +258,7 @@ class Cause(BaseModel):
 
 
 class Reason(BaseModel):
-    """Why one resource or leftover is not at rest, and what would move it."""
+    """The reason why one resource or leftover is not at rest, and what would move it."""
 
     resource_name: str
     path: list[str] = Field(description="Names from the stack that was asked about down to it.")
@@ -282,8 +282,10 @@ class Reason(BaseModel):
 
 
 class Progress(BaseModel):
-    """How many resources there are to bring to rest, and how many are. stacks — counted ones; null: too many to count
-    the nested ones."""
+    """Number of resources to bring to rest, and how many are.
+
+    `stacks` is the number of stacks counted; null where there are too many nested ones to count.
+    """
 
     planned: int
     done: int
@@ -291,7 +293,10 @@ class Progress(BaseModel):
 
 
 class PathLink(BaseModel):
-    """seconds — that it still needs; null where nothing of its type was seen yet."""
+    """One resource of the critical path.
+
+    `seconds` is the time it still needs; null where no resource of its type was timed yet.
+    """
 
     resource_name: str
     resource_type: str
@@ -305,8 +310,10 @@ class Kind(BaseModel):
 
 
 class CriticalPath(BaseModel):
-    """The chain of unfinished resources that takes longest, by how long such took. unknown — of which nobody
-    knows how long they take."""
+    """The chain of unfinished resources that takes longest, by the times that such resources took before.
+
+    `unknown` lists the types and actions without such times.
+    """
 
     seconds: float | None
     unknown: list[Kind]
@@ -314,7 +321,7 @@ class CriticalPath(BaseModel):
 
 
 class Estimate(BaseModel):
-    """Time until all is at rest. by — what it follows from: critical_path, or rate (resources a second)."""
+    """Time until everything is at rest. `by` is the method: `critical_path`, or `rate` (resources a second)."""
 
     seconds: float
     by: str
@@ -322,7 +329,7 @@ class Estimate(BaseModel):
 
 
 class StackWaiting(BaseModel):
-    """What a stack in progress waits for apart from its resources: a pause, or a worker to finish it."""
+    """What a stack in progress waits for besides its resources: a pause, or a worker to finish it."""
 
     why: str
     reason: str
@@ -331,7 +338,7 @@ class StackWaiting(BaseModel):
 
 
 class Unseen(BaseModel):
-    """The cloud does not answer. since — when all things of the stack were last seen; null: never."""
+    """The cloud does not answer. `since` is when all things of the stack were last observed; null for never."""
 
     reason: str
     since: str | None
@@ -358,7 +365,7 @@ class ExplainedStack(BaseModel):
 
 
 class ExplainedResource(BaseModel):
-    """reasons — of the resource and its leftovers, then of what is below; none when it is at rest."""
+    """Reasons of the resource and its leftovers, then those of nested resources; none when it is at rest."""
 
     explanation: "ResourceExplanation"
 
@@ -424,7 +431,10 @@ class ShownEvent(BaseModel):
 
 
 class PropertyChange(BaseModel):
-    """before, after — hidden where they are secrets; what is not known before another resource is made says so."""
+    """A changed property.
+
+    Secrets are redacted; a value that depends on a resource yet to be created is `(not known yet)`.
+    """
 
     name: str
     before: Any
@@ -432,7 +442,10 @@ class PropertyChange(BaseModel):
 
 
 class PreviewedResource(Resource):
-    """path — names of the resources above it, from the root; change_reason — why it is replaced, or changed at all."""
+    """A resource in a preview.
+
+    `path` has the names of the resources above it, from the root; `change_reason` tells why it is replaced or changed.
+    """
 
     path: list[str]
     resource_action: str
@@ -465,7 +478,7 @@ class UpdatePreview(BaseModel):
 
 
 class StackPreview(UpdatePreview):
-    """A stack as it would be shown; resources — with lists for those that are stacks themselves."""
+    """A stack as it would be shown. In its `resources`, nested stacks are represented by lists."""
 
     stack: dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""Outputs of a stack: resolved from rows on each look; one that cannot be resolved never fails the request."""
+"""Outputs of a stack, resolved from rows on each request. An output that cannot be resolved never fails the request."""
 
 import logging
 from typing import Any
@@ -15,16 +15,16 @@ from homeostat.templates import Scope, WeighedScope, evaluate, requires
 
 LOG = logging.getLogger(__name__)
 OUTPUTS_MAX = 16 * 1024 * 1024
-"""Weight of what the functions of all outputs of a stack may give in one answer."""
+"""Maximum total size (see `templates.weights`) of what the outputs' functions produce in one response."""
 
 
 def declared(graph: Graph) -> list[Wire]:
-    """Names and descriptions, without values."""
+    """Return names and descriptions, without values."""
     return [{"output_key": each.name, "description": each.description} for each in _outputs(graph)]
 
 
 def resolved(tx: Connection, stack: Row[Any], graph: Graph) -> list[Wire]:
-    """All outputs with their values; only the rows that they need are read."""
+    """Return all outputs with their values; only the rows that they depend on are read."""
     outputs = _outputs(graph)
     if not outputs:
         return []
@@ -33,7 +33,7 @@ def resolved(tx: Connection, stack: Row[Any], graph: Graph) -> list[Wire]:
 
 
 def resolved_one(tx: Connection, stack: Row[Any], graph: Graph, key: str) -> Wire:
-    """Fails: Rejected (NotFound)."""
+    """Return one output with its value. Raise Rejected (NotFound)."""
     for output in _outputs(graph):
         if output.name == key:
             return _resolved(stack, output, _scope(tx, stack, graph, [output]))

@@ -1,4 +1,4 @@
-"""What a creation or an update would do, and does not do yet."""
+"""Routes that preview the effects of a creation or an update, without carrying it out."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -52,9 +52,11 @@ Nested = Annotated[Flag, Query(description="Tell of the resources of nested stac
     openapi_extra=described_body(CreateRequest),
 )
 def preview_stack(ask: Ask, body: Body) -> Response:
-    """The stack as it would be shown, with its resources, and in addition the same as for an update.
+    """Preview a new stack; nothing is created.
 
-    Nothing is created."""
+    The response has the stack as it would be shown, with its resources, and the same fields as the preview of an
+    update.
+    """
     name = read_name(body)
     refuse_converge(body)
     intent = read_intent(body, ask)
@@ -90,7 +92,7 @@ def preview_stack(ask: Ask, body: Body) -> Response:
 def preview_update(
     ask: Ask, stack_name: StackName, stack_id: StackId, body: Body, show_nested: Nested = False
 ) -> Response:
-    """Which resources would change, how and why, as the planner decides it; nothing is changed."""
+    """Preview an update: the resources that it would change, how and why, as the planner decides. Changes nothing."""
     return _preview(ask, stack_name, stack_id, body, patch=bool(body.get("existing")), show_nested=show_nested)
 
 
@@ -104,7 +106,7 @@ def preview_update(
 def preview_patch(
     ask: Ask, stack_name: StackName, stack_id: StackId, body: Body, show_nested: Nested = False
 ) -> Response:
-    """The same for an update that keeps what the body leaves out."""
+    """Preview an update that keeps what the body omits."""
     return _preview(ask, stack_name, stack_id, body, patch=True, show_nested=show_nested)
 
 
@@ -120,7 +122,7 @@ def _preview(
 
 
 def _changes(ask: RequestContext, forecast: Preview, *, show_nested: bool) -> Wire:
-    """Resources by what becomes of them; those of nested stacks are told apart by their paths."""
+    """Group resources by their fate; resources of nested stacks are distinguished by their paths."""
     changes: dict[str, list[Wire]] = {fate.value: [] for fate in ORDER}
     for each, note in all_of(forecast):
         if show_nested or not each.path:
@@ -129,7 +131,7 @@ def _changes(ask: RequestContext, forecast: Preview, *, show_nested: bool) -> Wi
 
 
 def _foreseen(ask: RequestContext, forecast: Preview, note: ResourcePreview) -> Wire:
-    """The resource object of an update's preview: as it is, or as it will be where there is none yet."""
+    """Build the resource of an update's preview: as it is, or as it will be where it does not exist yet."""
     return {
         **_resource(ask, forecast, note),
         "path": list(forecast.path),
@@ -164,7 +166,7 @@ def _resource(ask: RequestContext, forecast: Preview, note: ResourcePreview) -> 
 
 
 def _differences(forecast: Preview, note: ResourcePreview) -> list[Wire]:
-    """What is a property in the template; then other parts of the definition."""
+    """Return the changed properties as the template has them, then other changed sections of the definition."""
     veil = forecast.veil
     shown = [
         (name, *(veil.shown(note.name, name, values.get(name)) for values in (note.before, note.after)))
@@ -182,7 +184,7 @@ def _differences(forecast: Preview, note: ResourcePreview) -> list[Wire]:
 
 
 def _tree(ask: RequestContext, forecast: Preview) -> list[Any]:
-    """Resources of a stack that would be created; what is a stack itself stands there as the list of its own."""
+    """Return the resources of a stack that would be created; a nested stack is shown as the list of its resources."""
     return [
         _tree(ask, forecast.inside[note.name]) if note.name in forecast.inside else _new(ask, forecast, note)
         for note in forecast.resources
@@ -196,7 +198,7 @@ def _new(ask: RequestContext, forecast: Preview, note: ResourcePreview) -> Wire:
 
 
 def _more(forecast: Preview) -> list[Wire]:
-    """Members of large groups that are not listed one by one."""
+    """Return counts of members of large groups that are not listed one by one."""
     return [
         {"path": list(each.path), "stack_name": each.name, "change": fate.value, "count": count}
         for each in forecast.all()

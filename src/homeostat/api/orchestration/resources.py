@@ -1,4 +1,4 @@
-"""Resources of stacks: list, show, metadata."""
+"""Routes for the resources of stacks: list, show, metadata."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -26,7 +26,7 @@ ROUTER = router("resources")
 
 
 class ResourceQuery(BaseModel):
-    """Which resources to list. Filters may be repeated, but for type: one of the values must fit."""
+    """Filters of the resource list. All but `type` may be repeated; a resource needs one of the values."""
 
     nested_depth: int = Field(0, ge=0, le=COUNT_MAX, description="Levels of nested stacks to list, too.")
     with_detail: Flag = Field(False, description="With descriptions and attributes.")
@@ -68,7 +68,10 @@ def list_resources(
     query: Annotated[ResourceQuery, Query()],
     request: Request,
 ) -> Response:
-    """What should exist, begun or not, and what is on its way out. Unknown parameters are refused."""
+    """List the resources that should exist, started or not, and those that are being removed.
+
+    Unknown query parameters are refused.
+    """
     unknown = sorted(request.query_params.keys() - ResourceQuery.model_fields.keys())
     if unknown:
         raise Rejected("HTTPBadRequest", f"Invalid filter parameters {unknown}")
@@ -122,6 +125,6 @@ def show_metadata(ask: Ask, stack_name: StackName, stack_id: StackId, resource_n
 
 
 def _inventory(ask: RequestContext, tx: Connection, stack_name: str, stack_id: str, resource_name: str) -> Inventory:
-    """The one resource of that name, or nothing."""
+    """Load the resource of that name, if there is one."""
     stack = ask.stack(tx, stack_name, stack_id)
     return Inventory(tx, stack, ask.service.graphs.wanted(tx, stack), [resource_name])

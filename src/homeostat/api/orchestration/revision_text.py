@@ -1,4 +1,4 @@
-"""Templates and environments of stored revisions, as the wire shows them."""
+"""Templates and environments of stored revisions, as the API shows them."""
 
 from typing import Any
 
@@ -17,18 +17,18 @@ EMPTY_ENVIRONMENT: Wire = {
 
 
 def template_of(graph: Graph) -> Wire:
-    """As the user gave it; the stack of a group or chain has no text of its own, and shows one with all its members."""
+    """Return the template as the user gave it; for a group or chain, a generated one with all its members."""
     return template_text(graph.desired, graph.definitions)
 
 
 def shown_template(graph: Graph) -> Wire:
-    """The same, without what is hidden in the stacks around it: that of a group has values in it."""
+    """Return the template with hidden values of enclosing stacks redacted: a group's template contains such values."""
     hidden = environments.inherited(graph.desired.environment)
     return dict(hidden.plain(template_of(graph))) if hidden.texts else template_of(graph)
 
 
 def environment_of(graph: Graph) -> Wire:
-    """All sections; hidden values hidden."""
+    """Return all sections of the environment; hidden values are redacted."""
     if graph.compiled is None:
         return EMPTY_ENVIRONMENT
     shown: Wire = validate_shape(graph.compiled)["Environment"]

@@ -1,4 +1,4 @@
-"""Revisions of a stack: what was wanted of it before. To go back to one is an update that names it."""
+"""Routes for the stored revisions of a stack. An update can name one of them, to return to it."""
 
 from typing import Annotated, Any
 
@@ -34,7 +34,7 @@ def list_revisions(
     limit: Annotated[int, Query(description="How many at most.", ge=1, le=LISTED_MAX)] = 100,
     marker: Annotated[int | None, Query(description="Only older ones than this.", ge=1, le=NUMBER_MAX)] = None,
 ) -> Response:
-    """Newest first. Old ones go with `homeostat purge`."""
+    """List the revisions, newest first. `homeostat purge` removes old ones."""
     with ask.db.read() as tx:
         stack = ask.stack(tx, stack_name, stack_id)
         listed = [_summary(ask, stack, row) for row in revisions.page(tx, stack_id, limit, marker)]
@@ -48,7 +48,7 @@ def list_revisions(
     responses=answers(models.ShownRevision),
 )
 def show_revision(ask: Ask, stack_name: StackName, stack_id: StackId, number: Number) -> Response:
-    """Template, environment and files as they were. Values of hidden parameters are not shown."""
+    """Show the template, environment and files of a revision. Values of hidden parameters are not shown."""
     with ask.db.read() as tx:
         stack = ask.stack(tx, stack_name, stack_id)
         row = revisions.get(tx, stack_id, number)

@@ -1,4 +1,4 @@
-"""What the routers of all parts share."""
+"""Definitions that all routers share."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ STACK = "/stacks/{stack_name}/{stack_id}"
 
 
 def router(tag: str) -> APIRouter:
-    """Routes below `/v1/{project}`; any of them may be refused for want of access."""
+    """Return a router for routes below `/v1/{project}`, all of which require access to the project."""
     return APIRouter(
         prefix="/v1/{project}",
         tags=[tag],
@@ -21,5 +21,9 @@ def router(tag: str) -> APIRouter:
 
 
 def answers(model: Any, description: str = "Done.", code: int = 200) -> dict[int | str, dict[str, Any]]:
-    """For a route's `responses`: what a success looks like. model — None for no body."""
+    """Return a route's `responses` for success.
+
+    Args:
+        model: None for no body.
+    """
     return {code: {"description": description} | ({"model": model} if model is not None else {})}

@@ -1,4 +1,4 @@
-"""Signals to resources, from whoever may act in the project or has the token of a handle."""
+"""Route for signals to resources, from users of the project and from holders of a handle's token."""
 
 from typing import Any
 
@@ -28,8 +28,11 @@ BODY: dict[str, Any] = {"requestBody": {"content": {"application/json": {"schema
 def signal(
     ask: Ask, stack_name: StackName, stack_id: StackId, resource_name: ResourceName, body: SignalBody
 ) -> Response:
-    """What the body may have depends on the type; `{"unset_hook": hook}` lets any resource go on that waits there,
-    which has a right of its own (`resource:clear_hook`)."""
+    """Send a signal to a resource. Its type determines what the body may have.
+
+    `{"unset_hook": hook}` lets any resource continue that waits at this hook; that is authorized by a rule of its own
+    (`resource:clear_hook`).
+    """
     with ask.db.read() as tx:
         stack = ask.live_stack(tx, stack_name, stack_id)
         ask.check_meant(tx, stack, resource_name)

@@ -1,4 +1,4 @@
-"""Snapshots of a stack: take, list, show, delete, restore."""
+"""Routes for snapshots of a stack: take, list, show, delete, restore."""
 
 from typing import Annotated, Any
 
@@ -45,7 +45,10 @@ def _name(body: Body) -> str | None:
     openapi_extra=described_body(SnapshotRequest),
 )
 def take_snapshot(ask: Ask, stack_name: StackName, stack_id: StackId, body: Body) -> Response:
-    """The stack must be at rest. What its servers and volumes hold is kept, those of nested stacks too."""
+    """Take a snapshot of a stack that is at rest.
+
+    It includes the data of servers and volumes, those of nested stacks too.
+    """
     name = _name(body)
     with ask.db.read() as tx:
         ask.live_stack(tx, stack_name, stack_id)
@@ -60,7 +63,7 @@ def take_snapshot(ask: Ask, stack_name: StackName, stack_id: StackId, body: Body
     responses=answers(models.Snapshots),
 )
 def list_snapshots(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response:
-    """Oldest first."""
+    """List the snapshots, oldest first."""
     with ask.db.read() as tx:
         stack = ask.live_stack(tx, stack_name, stack_id)
         listed = [_rendered(ask, tx, stack, row) for row in snapshots.of_stack(tx, stack_id)]
@@ -91,7 +94,7 @@ def show_snapshot(ask: Ask, stack_name: StackName, stack_id: StackId, snapshot_i
     responses=answers(None, "Accepted; the snapshot is being deleted.", 204),
 )
 def delete_snapshot(ask: Ask, stack_name: StackName, stack_id: StackId, snapshot_id: SnapshotId) -> Response:
-    """What the cloud keeps for it goes too; the snapshot is shown until that is gone."""
+    """Delete a snapshot and everything that the cloud keeps for it. It is shown until that is done."""
     with ask.db.read() as tx:
         ask.live_stack(tx, stack_name, stack_id)
     ask.service.snapshots.delete(stack_id, snapshot_id)
@@ -107,8 +110,10 @@ def delete_snapshot(ask: Ask, stack_name: StackName, stack_id: StackId, snapshot
     responses=answers(None, "Accepted; the stack goes back to the snapshot.", 202) | documented(409),
 )
 def restore_snapshot(ask: Ask, stack_name: StackName, stack_id: StackId, snapshot_id: SnapshotId) -> Response:
-    """Template, parameters, environment and files are those of then, and what was kept of servers and volumes is had
-    back. What came later goes."""
+    """Return the stack to the snapshot: template, parameters, environment, files, and the data of servers and volumes.
+
+    Resources that were added since are deleted.
+    """
     with ask.db.read() as tx:
         ask.check_types_of(tx, ask.live_stack(tx, stack_name, stack_id))
     with ask.entrusted(stack_id) as accept:
@@ -128,7 +133,7 @@ def _summary(row: Row[Any]) -> Wire:
 
 
 def _rendered(ask: RequestContext, tx: Connection, stack: Row[Any], row: Row[Any]) -> Wire:
-    """With all that was kept, once there is anything; hidden values hidden."""
+    """Build the snapshot with its data, once there is any; hidden values are redacted."""
     if row.data is None:
         return _summary(row) | {"data": None}
     graph = ask.service.graphs.of_revision(tx, stack, int(row.revision))

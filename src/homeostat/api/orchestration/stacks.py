@@ -1,4 +1,4 @@
-"""Stacks: list, create, look up, show, update, delete, and their templates, environments, files and outputs."""
+"""Routes for stacks: list, create, show, update, delete, and their templates, environments, files and outputs."""
 
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -58,14 +58,14 @@ def _next_page(ask: RequestContext, params: QueryParams, marker: str) -> str:
     responses=answers(models.Stacks),
 )
 def list_stacks_detailed(ask: Ask) -> Response:
-    """Live stacks that are neither nested nor hidden; parameters are not read."""
+    """List live stacks that are neither nested nor hidden. Query parameters are ignored."""
     with ask.db.read() as tx:
         rows = views.stacks_page(tx, views.Listing(ask.listed_project, hidden_tags=ask.service.hidden_tags))
     return Json({"stacks": [_item(ask, row, ask.listed_project) for row in rows]})
 
 
 def _item(ask: RequestContext, row: Row[Any], project: str | None) -> dict[str, Any]:
-    """With its project, in a list of the stacks of all projects."""
+    """Build a list item; it names the project when all projects are listed."""
     return stack_summary(ask, row) if project is not None else {**stack_summary(ask, row), "project": row.project}
 
 
@@ -97,7 +97,7 @@ def show_stack(
     stack_id: StackId,
     resolve_outputs: Annotated[Flag, Query(description="Give the values of the outputs, too.")] = True,
 ) -> Response:
-    """Deleted stacks are shown, too."""
+    """Show a stack, also a deleted one."""
     with ask.db.read() as tx:
         row = ask.stack(tx, stack_name, stack_id)
         graph = ask.service.graphs.described(tx, row)
@@ -117,7 +117,7 @@ def show_stack(
     openapi_extra=described_body(UpdateRequest),
 )
 def update_stack(ask: Ask, stack_name: StackName, stack_id: StackId, body: Body) -> Response:
-    """Replaces template, parameters, environment, files and tags as a whole; accepted whatever is going on."""
+    """Replace template, parameters, environment, files and tags as a whole. Accepted in every state of the stack."""
     return _update(ask, stack_name, stack_id, body, patch=bool(body.get("existing")))
 
 
@@ -131,7 +131,7 @@ def update_stack(ask: Ask, stack_name: StackName, stack_id: StackId, body: Body)
     openapi_extra=described_body(UpdateRequest),
 )
 def patch_stack(ask: Ask, stack_name: StackName, stack_id: StackId, body: Body) -> Response:
-    """Keeps what the body leaves out."""
+    """Update what the body has, and keep what it omits."""
     return _update(ask, stack_name, stack_id, body, patch=True)
 
 
@@ -177,7 +177,7 @@ def show_template(ask: Ask, stack_name: StackName, stack_id: StackId) -> Respons
     responses=answers(models.Environment),
 )
 def show_environment(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response:
-    """Values of hidden parameters are not shown."""
+    """Show the environment. Values of hidden parameters are not shown."""
     with ask.db.read() as tx:
         graph = ask.service.graphs.described(tx, ask.stack(tx, stack_name, stack_id))
     return Json(environment_of(graph))
@@ -202,7 +202,7 @@ def show_files(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response:
     responses=answers(models.OutputNames),
 )
 def list_outputs(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response:
-    """Names and descriptions, without values."""
+    """List names and descriptions of the outputs, without values."""
     with ask.db.read() as tx:
         graph = ask.service.graphs.described(tx, ask.live_stack(tx, stack_name, stack_id))
     return Json({"outputs": outputs.declared(graph)})

@@ -1,4 +1,4 @@
-"""Stacks as documents: given out, and let go of, for another service to adopt."""
+"""Routes that export and abandon stacks, for another service to adopt."""
 
 from starlette.responses import Response
 
@@ -18,7 +18,7 @@ ROUTER = router("stacks")
     dependencies=[may("stacks:export")],
 )
 def export_stack(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response:
-    """All that another service needs to adopt it, secrets too. Nothing changes."""
+    """Return everything that another service needs to adopt the stack, secrets included. Nothing changes."""
     with ask.db.read() as tx:
         ask.live_stack(tx, stack_name, stack_id)
     return Json(ask.service.moving.export(stack_id))
@@ -31,7 +31,7 @@ def export_stack(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response
     dependencies=[may("stacks:abandon")],
 )
 def abandon_stack(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response:
-    """Let go of everything that it has, without touching it. The answer is the only copy of the document."""
+    """Stop managing the stack and leave all its things in place. The response is the only copy of the document."""
     with ask.db.read() as tx:
         ask.live_stack(tx, stack_name, stack_id)
     return Json(ask.service.moving.abandon(stack_id))

@@ -1,4 +1,4 @@
-"""A template that has one resource of a type: properties become parameters, attributes outputs."""
+"""Generates a template with one resource of a type: its properties become parameters, its attributes outputs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,6 +20,7 @@ EMPTY: Mapping[Kind, Any] = {
     Kind.LIST: [],
     Kind.ANY: "",
 }
+"""Kind of a property -> default of a parameter that is not required."""
 
 TYPES: Mapping[Kind, str] = {
     Kind.STRING: "string",
@@ -30,12 +31,19 @@ TYPES: Mapping[Kind, str] = {
     Kind.LIST: "comma_delimited_list",
     Kind.ANY: "string",
 }
-"""Kind of a property -> type of the parameter that gives its value."""
+"""Kind of a property -> type of the parameter that sets it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """One that the template is written in. get_param, get_resource, get_attr — its functions."""
+    """A template language.
+
+    Attributes:
+        header: Its version section.
+        get_param: Function that reads a parameter.
+        get_resource: Function that references a resource.
+        get_attr: Function that reads an attribute.
+    """
 
     header: Wire
     dialect: Dialect
@@ -55,7 +63,7 @@ class Language:
         return self.entry("parameters", entry)
 
     def entry(self, section: str, content: Wire) -> Wire:
-        """An entry of a section, its keys in the words of the language."""
+        """Return an entry of a section, with its keys in the words of the language."""
         return {self.dialect.word(section, key): value for key, value in content.items()}
 
 
@@ -64,12 +72,12 @@ CFN_2012 = Language({"HeatTemplateFormatVersion": "2012-12-12"}, HEAT_CFN, "Ref"
 
 
 def _is_deep(prop: Property) -> bool:
-    """A list whose items are no texts does not fit in a comma separated parameter."""
+    """Return whether it is a list of items that are not text, which a comma-delimited parameter cannot hold."""
     return prop.kind is Kind.LIST and prop.items is not None and prop.items.kind in (Kind.MAP, Kind.LIST, Kind.ANY)
 
 
 def type_template(kind: ResourceType, *, hot: bool) -> Wire:
-    """The resource is called as the type's class."""
+    """Return the template. The resource has the name of the type's class."""
     language = HOT_2016 if hot else CFN_2012
     resource = type(kind).__name__
     shown = {name: prop for name, prop in kind.properties.items() if not prop.hidden}

@@ -1,4 +1,4 @@
-"""Resource types and what templates may hold: for writers of templates, and for forms made from them."""
+"""Routes for resource types, template versions and functions: for authors of templates, and forms made from them."""
 
 from enum import StrEnum
 from typing import Annotated, Any
@@ -40,7 +40,7 @@ def list_types(
     version: Annotated[str, Query(description="Release since which its support status holds.")] = "",
     with_description: Flag = False,
 ) -> Response:
-    """Those whose service the project's cloud does not have, and those that are not for the caller, are left out."""
+    """List the types that the caller may use and whose service the project's cloud has."""
     existing = ask.service.intake.existing
     policy = ask.service.policy
     names = [
@@ -66,9 +66,12 @@ def show_type(ask: Ask, type_name: TypeName) -> Response:
 
 
 def _shown(ask: RequestContext, type_name: str) -> ResourceType:
-    """Fails: Rejected — EntityNotFound, Forbidden for a type that is not for the caller,
-    NotSupported for one that only old templates may have,
-    ResourceTypeUnavailable where the project's cloud has no such service."""
+    """Return a type that the caller may see.
+
+    Raises:
+        Rejected: EntityNotFound; Forbidden for a type that the caller may not use; NotSupported for a type that only
+            old templates may have; ResourceTypeUnavailable where the project's cloud lacks its service.
+    """
     kind = resource_type(type_name)
     ask.check_types({kind.name: ()})
     if kind.support.hidden:

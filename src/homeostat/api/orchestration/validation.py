@@ -1,4 +1,4 @@
-"""Templates checked without creating anything."""
+"""Route that validates a template without creating anything."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -23,7 +23,7 @@ ROUTER = router("templates")
 IGNORABLE = {UNAVAILABLE}
 SHOWN = ("Description", "Parameters", "ParameterGroups")
 NOBODY = "None"
-"""What the pseudo parameters for id and name say while there is no stack."""
+"""Value of the pseudo parameters for id and name while there is no stack."""
 
 
 @ROUTER.post(
@@ -39,7 +39,7 @@ def validate(
     show_nested: Annotated[Flag, Query(description="Tell of nested templates, too.")] = False,
     ignore_errors: Annotated[str, Query(description="Codes of errors to ignore, separated by commas.")] = "",
 ) -> Response:
-    """Parameters without values are no error here."""
+    """Validate a template. Parameters without values are no error here."""
     ignored = set(filter(None, ignore_errors.split(",")))
     unknown = sorted(ignored - IGNORABLE)
     if unknown:
@@ -55,7 +55,7 @@ def validate(
 
 
 def _inside(nested: Mapping[str, Nested], veil: Redaction) -> dict[str, Any]:
-    """By resource, what is asked of the template that it stands for; groups and chains have no parameters."""
+    """Return, by resource, the parameters of the nested template; groups and chains have none."""
     return {name: _nested(each, veil) for name, each in nested.items()}
 
 

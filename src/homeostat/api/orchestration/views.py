@@ -1,4 +1,4 @@
-"""Stacks and events as the wire shows them."""
+"""Stacks and events in the format of the API."""
 
 import datetime
 import uuid
@@ -21,18 +21,18 @@ NO_DESCRIPTION = "No description"
 
 
 def at(seconds: float | None) -> str | None:
-    """Seconds since the epoch -> `YYYY-MM-DDTHH:MM:SSZ`."""
+    """Format seconds since the epoch as `YYYY-MM-DDTHH:MM:SSZ`; None stays None."""
     return None if seconds is None else _second(int(seconds))
 
 
 @lru_cache(maxsize=4096)
 def _second(seconds: int) -> str:
-    """What was made together has the same times."""
+    """Format a time; cached, since resources created together have the same times."""
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def precisely(seconds: float) -> str:
-    """The same with microseconds: times that are compared."""
+    """Format a time with microseconds, for times that clients compare."""
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
@@ -45,7 +45,7 @@ def stack_identity(ask: RequestContext, stack: Any) -> Wire:
 
 
 def stack_summary(ask: RequestContext, stack: Row[Any]) -> Wire:
-    """An item of the stack list. The description is always empty there: it would need each template."""
+    """Build an item of the stack list. Its description is always empty: it would require every stack's template."""
     return {
         **stack_identity(ask, stack),
         "stack_name": stack.name,
@@ -63,7 +63,11 @@ def stack_summary(ask: RequestContext, stack: Row[Any]) -> Wire:
 
 
 def stack_detail(ask: RequestContext, tx: Connection, stack: Row[Any], graph: Graph) -> Wire:
-    """A stack without its outputs. graph — what the user last said."""
+    """Build a stack without its outputs.
+
+    Args:
+        graph: The newest revision that is not empty.
+    """
     compiled = graph.compiled
     description = compiled.description if compiled is not None else NO_DESCRIPTION
     return {
@@ -81,7 +85,7 @@ def stack_detail(ask: RequestContext, tx: Connection, stack: Row[Any], graph: Gr
 
 
 def lock_shown(stack: Any) -> Wire | None:
-    """The lock of a stack, None where it has none."""
+    """Return the lock of a stack; None where it has none."""
     if stack.lock is None:
         return None
     told = {name: stack.lock.get(name) for name in ("level", "owner", "reason")}
@@ -95,7 +99,7 @@ def stack_parameters(stack: Row[Any], graph: Graph) -> dict[str, str]:
 
 
 def event_seq(text: str) -> int | None:
-    """Number of the event with this id; None when it cannot be one."""
+    """Return the number of the event with this id; None for an invalid id."""
     try:
         return int(str(uuid.UUID(text))[-12:], 16)
     except ValueError:
@@ -103,7 +107,11 @@ def event_seq(text: str) -> int | None:
 
 
 def event_item(ask: RequestContext, event: Row[Any], stack: Row[Any], root: Row[Any] | None = None) -> Wire:
-    """An item of an event list. root — the stack at the top, when events of several stacks are listed."""
+    """Build an item of an event list.
+
+    Args:
+        root: The top stack, when events of several stacks are listed.
+    """
     links = [
         link("self", f"{_of_resource(ask, stack, event.name)}/events/{event_id(stack.id, event.seq)}"),
         link("resource", _of_resource(ask, stack, event.name)),
@@ -136,4 +144,5 @@ def _of_resource(ask: RequestContext, stack: Row[Any], name: str) -> str:
 
 
 def is_deleted(stack: Row[Any]) -> bool:
+    """Return whether the stack is deleted."""
     return stack.deleted_at is not None and stack.action == Action.DELETE
