@@ -1,4 +1,4 @@
-"""Who asks, by the signature of a request or by what the access mode knows (cfn-api.md section 2)."""
+"""Authentication of callers: by the signature of a request, or by the access mode."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -11,22 +11,31 @@ from homeostat.clock import Clock
 from homeostat.store.database import Database
 
 DEFAULT_PROJECT = "default"
-"""Where nobody is asked, and no key names a project."""
+"""Project in access mode `none`, where neither credentials nor a key name one."""
 SHOWN = ("x-auth-token", "x-auth-user")
-"""Headers of requests that show who they are without a signature."""
+"""Headers that carry credentials without a signature."""
 
 
 class Ec2(Protocol):
     """Verifies requests that are signed with keys of an identity service."""
 
     def caller(self, sent: SignedRequest, access_key: str, signature: str) -> Caller:
-        """Whose request it is. Fails: Refused; Transient when the identity service does not answer."""
+        """Verify a request and return its caller.
+
+        Raises:
+            Refused: The key or the signature is not valid.
+            Transient: The identity service does not answer.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class Authenticated:
-    """Who asks. holder — of the key of ours that the request is signed with, None otherwise; by_link — a link in some
-    page or mail, which the caller's browser has followed, may be all that there was to it."""
+    """The caller of a request.
+
+    Attributes:
+        holder: Holder of the service's own key that the request is signed with; None otherwise.
+        by_link: The request may come from a link that the caller's browser followed: it may not change anything.
+    """
 
     caller: Caller
     project: str
@@ -35,7 +44,7 @@ class Authenticated:
 
 
 class Authenticator:
-    """Keys of the service are verified here; those of an identity service, by it."""
+    """Authenticates requests: keys of the service are verified here, those of an identity service by that service."""
 
     def __init__(self, db: Database, clock: Clock, access: Access, ec2: Ec2 | None = None) -> None:
         self._db = db
@@ -44,7 +53,7 @@ class Authenticator:
         self._ec2 = ec2
 
     def admit(self, sent: SignedRequest) -> Authenticated:
-        """Fails: Refused, or Rejected (HTTPUnauthorized)."""
+        """Authenticate a request. Raise Refused, or Rejected (HTTPUnauthorized)."""
         claim = claim_of(sent)
         if claim is None:
             return self._unsigned(sent)
@@ -54,6 +63,7 @@ class Authenticator:
             self._check(claim, holder)
             caller = Caller(holder.name, holder.owner.project, roles=frozenset({STACK_USER}))
             return Authenticated(caller, holder.owner.project, holder)
+        # Without access control there is nothing to verify: clients must sign, so the access key names the project.
         if isinstance(self._access, NoAccess):
             signed = sent.header("authorization").startswith("AWS")
             return Authenticated(Caller(), claim.access_key, by_link=sent.method == "GET" and not signed)
@@ -64,7 +74,7 @@ class Authenticator:
         return _in_project(self._ec2.caller(sent, claim.access_key, claim.signature))
 
     def _check(self, claim: Claim, holder: KeyHolder) -> None:
-        """The signature first: who has not the secret learns nothing of times."""
+        """Verify signature and time, in this order: a caller without the secret learns nothing about times."""
         if not claim.fits(holder.secret):
             raise Refused("SignatureDoesNotMatch", "Look at the secret, and at the address that was signed.")
         claim.check_time(self._clock.now())

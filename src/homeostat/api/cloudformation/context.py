@@ -1,4 +1,4 @@
-"""What actions are given: the request, who asks, and stacks by their names."""
+"""Input of actions: the request, its caller, and stacks by name."""
 
 import re
 from collections.abc import Callable
@@ -18,16 +18,22 @@ _ARN = re.compile(r"arn:openstack:heat::([^:]*):stacks/([^/]+)/([^/]+)\Z")
 
 @dataclass(frozen=True, slots=True)
 class ActionContext:
-    """One request. holder — of the key of ours that it is signed with."""
+    """One request.
+
+    Attributes:
+        holder: Holder of the service's own key that the request is signed with; None for any other authentication.
+    """
 
     ask: RequestContext
     parameters: Parameters
     holder: KeyHolder | None = None
 
     def stack(self, tx: Connection, name: str | None = None) -> Row[Any]:
-        """The stack of that name, id or ARN, by default of the parameter; a deleted one not by its name.
+        """Return the stack of that name, id or ARN (default: parameter StackName); deleted ones only by id or ARN.
 
-        Fails: Refused (MissingParameter); Rejected (EntityNotFound).
+        Raises:
+            Refused: MissingParameter.
+            Rejected: EntityNotFound.
         """
         wanted = name or self.parameters.needed("StackName")
         match = _ARN.match(wanted)
@@ -44,9 +50,13 @@ class ActionContext:
 
 
 Action = Callable[[ActionContext], Any]
-"""Gives the result: maps and lists of plain values, or a text."""
+"""Carry out an action; return maps and lists of plain values, or a text."""
 
 
 def arn_of(stack: Any) -> str:
-    """stack — anything with project, name and id."""
+    """Return the ARN of a stack.
+
+    Args:
+        stack: Any object with project, name and id.
+    """
     return stack_arn(stack.project, stack.name, stack.id)

@@ -1,4 +1,4 @@
-"""Keys of users (`openstack ec2 credentials create`): Keystone verifies what they sign (cfn-api.md section 2)."""
+"""Keys of users (`openstack ec2 credentials create`): Keystone verifies their signatures."""
 
 import hashlib
 import logging
@@ -18,13 +18,18 @@ UNSIGNED = "signature not supplied"
 
 
 class KeystoneEc2:
-    """Asks as the service: nobody else may."""
+    """Verification by Keystone, with the service's own token: Keystone answers only services."""
 
     def __init__(self, keystone: Keystone) -> None:
         self._keystone = keystone
 
     def caller(self, sent: SignedRequest, access_key: str, signature: str) -> Caller:
-        """Whose request it is. Fails: Refused; Transient when Keystone does not answer, or not us."""
+        """Verify a request and return its caller.
+
+        Raises:
+            Refused: The key or the signature is not valid.
+            Transient: Keystone does not answer, or rejects the service's own token.
+        """
         body = {"ec2Credentials": credentials(sent, access_key, signature)}
         service = self._keystone.service
         answer = self._keystone.asked(lambda: service.post("/ec2tokens", json=body, raise_exc=False), looks=True)
@@ -38,7 +43,7 @@ class KeystoneEc2:
 
 
 def credentials(sent: SignedRequest, access_key: str, signature: str) -> Mapping[str, Any]:
-    """What Keystone computes the signature from: the request without it."""
+    """Return the input from which Keystone computes the signature: the request without its signature."""
     return {
         "access": access_key,
         "signature": signature,
@@ -67,7 +72,7 @@ def _said(answer: Any) -> str:
 
 
 def _caller(token: str, told: Mapping[str, Any]) -> Caller:
-    """Fails: Refused for a key that is for no project."""
+    """Return the caller. Raise Refused for a key without a project."""
     project = told.get("project") or {}
     if not project.get("id"):
         raise Refused("AccessDenied", "The key is for no project.")

@@ -1,4 +1,4 @@
-"""Errors of the CloudFormation API: their codes, and which tells of which error of ours (cfn-api.md section 3)."""
+"""Error codes of the CloudFormation API, and their mapping from the service's own errors."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,13 @@ SENDER, SERVER = "Sender", "Server"
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """status — of HTTP; explanation — the general sentence; type — who has to act."""
+    """An error code of AWS.
+
+    Attributes:
+        status: HTTP status.
+        explanation: The general sentence.
+        type: Who must act, the sender or the server.
+    """
 
     status: int
     explanation: str
@@ -45,11 +51,16 @@ FROM_FAULTS: Mapping[str, str] = {
     "StackLocked": "InvalidAction",
     "TooManyRequests": "Throttling",
 }
-"""Fault of the Orchestration API -> code here; all others are InvalidParameterValue, also what is not found."""
+"""Fault of the Orchestration API -> code. All others, EntityNotFound too, become InvalidParameterValue."""
 
 
 class Refused(Exception):
-    """code — key of CODES; detail — what is wrong, and what to do about it."""
+    """A request that the CloudFormation API refuses.
+
+    Attributes:
+        code: Key of CODES.
+        detail: What is wrong, and the remedy.
+    """
 
     def __init__(self, code: str, detail: str = "") -> None:
         self.code = code
@@ -71,7 +82,7 @@ class Refused(Exception):
 
 
 def refused(error: Refused | Rejected | Transient) -> Refused:
-    """Any error of a caller or of time, as this API tells it."""
+    """Translate an error of the caller, or a transient one, into this API's terms."""
     if isinstance(error, Refused):
         return error
     if isinstance(error, Transient):

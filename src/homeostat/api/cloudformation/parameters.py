@@ -1,4 +1,4 @@
-"""Parameters of a request to the CloudFormation API, from its address and its form."""
+"""Parameters of a request to the CloudFormation API, from its query and its form."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ Pairs = Sequence[tuple[str, str]]
 
 
 def read_pairs(encoded: bytes) -> Pairs:
-    """Names and values of a query or form, decoded, in their order. Fails: Refused (MalformedQueryString)."""
+    """Decode names and values of a query or form, in order. Raise Refused (MalformedQueryString)."""
     try:
         pairs = parse_qsl(encoded.decode("ascii"), True, errors="strict", max_num_fields=FIELDS_MAX)
     except ValueError as error:
@@ -25,13 +25,17 @@ def read_pairs(encoded: bytes) -> Pairs:
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """By name; each was given once."""
+    """Parameters by name; each was given once."""
 
     given: Mapping[str, str]
 
     @classmethod
     def of(cls, pairs: Pairs) -> "Parameters":
-        """Fails: Refused for a parameter given twice: which of them is meant, and signed, would be a guess."""
+        """Collect the parameters.
+
+        Raises:
+            Refused: A parameter was given twice: choosing one, and which was signed, would be a guess.
+        """
         given: dict[str, str] = {}
         for name, value in pairs:
             if name in given:
@@ -40,18 +44,18 @@ class Parameters:
         return cls(given)
 
     def get(self, *names: str) -> str | None:
-        """The first of these that is given and not empty."""
+        """Return the first of these that is given and not empty."""
         return next((self.given[name] for name in names if self.given.get(name)), None)
 
     def needed(self, name: str) -> str:
-        """Fails: Refused (MissingParameter)."""
+        """Return a required parameter. Raise Refused (MissingParameter)."""
         value = self.get(name)
         if value is None:
             raise Refused("MissingParameter", f"{name} is needed.")
         return value
 
     def flag(self, name: str) -> bool | None:
-        """None where it is not given. Fails: Refused."""
+        """Return a boolean parameter; None where it is not given. Raise Refused."""
         value = self.get(name)
         if value is None:
             return None
@@ -60,7 +64,7 @@ class Parameters:
         return value.lower() == "true"
 
     def members(self, name: str) -> list[dict[str, str]]:
-        """Items of a list, `<name>.member.<N>.<key>`, in the order of N."""
+        """Return the items of a list, `<name>.member.<N>.<key>`, in the order of N."""
         pattern = re.compile(rf"{re.escape(name)}\.member\.(\d{{1,9}})\.(\w+)\Z")
         found: dict[int, dict[str, str]] = {}
         for each, value in self.given.items():
@@ -70,5 +74,5 @@ class Parameters:
         return [found[number] for number in sorted(found)]
 
     def has(self, name: str) -> bool:
-        """Is it, or anything of that list, given?"""
+        """Return whether the parameter, or any item of such a list, is given."""
         return any(each == name or each.startswith(f"{name}.") for each in self.given)

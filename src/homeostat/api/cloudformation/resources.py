@@ -24,7 +24,7 @@ Shown = dict[str, Any]
 
 
 def describe_resource(asking: ActionContext) -> Any:
-    """With its metadata: what agents on servers look at."""
+    """Describe a resource with its metadata, which agents on servers read."""
     name = asking.parameters.needed("LogicalResourceId")
     with asking.ask.db.read() as tx:
         stack = asking.stack(tx)
@@ -39,7 +39,11 @@ def describe_resource(asking: ActionContext) -> Any:
 
 
 def _check_meant(asking: ActionContext, tx: Connection, stack: Row[Any], name: str) -> None:
-    """Fails: Rejected (Forbidden) for those whom a template has made, and does not let read this resource."""
+    """Check that a server or user that a template created may read this resource.
+
+    Raises:
+        Rejected: Forbidden.
+    """
     if asking.holder is None:
         asking.ask.check_meant(tx, stack, name)
     elif not access_keys.may_read(tx, asking.holder, stack.id, name):
@@ -47,13 +51,13 @@ def _check_meant(asking: ActionContext, tx: Connection, stack: Row[Any], name: s
 
 
 def _metadata(asking: ActionContext, tx: Connection, stack: Row[Any], row: Resource) -> Mapping[str, Any]:
-    """A server that is being replaced goes on reading what is for itself."""
+    """Return the resource's metadata; a server that is being replaced still gets its own."""
     holder = asking.holder
     return metadata_of(tx, stack.project, holder.owner if holder is not None and holder.is_server else row)
 
 
 def describe_resources(asking: ActionContext) -> Any:
-    """Of a stack, or of the stack that the thing with a physical id is in."""
+    """Describe resources of a stack, given by its name or by the physical id of one of its things."""
     wanted = asking.parameters.get("LogicalResourceId")
     with asking.ask.db.read() as tx:
         stack = _stack_of(asking, tx)
@@ -98,7 +102,11 @@ def _inventory(asking: ActionContext, tx: Connection, stack: Row[Any], names: Se
 
 
 def _shown(asking: ActionContext, inventory: Inventory, entry: Entry, *, time: str) -> Shown:
-    """What all of them tell of a resource. time — name of the time of its last change."""
+    """Return the fields that all descriptions of a resource have.
+
+    Args:
+        time: Name of the field for the last change.
+    """
     wire = inventory.wire(asking.ask, entry)
     return {
         "StackId": arn_of(inventory.stack),
@@ -113,7 +121,7 @@ def _shown(asking: ActionContext, inventory: Inventory, entry: Entry, *, time: s
 
 
 def describe_events(asking: ActionContext) -> Any:
-    """Newest first: of a stack, or of all live ones that are not nested."""
+    """List events, newest first, of one stack or of all live ones that are not nested."""
     by_id: dict[str, Row[Any]] = {}
     properties: dict[str, Mapping[str, Any]] = {}
 

@@ -1,4 +1,4 @@
-"""Answers of the CloudFormation API: the same structure as XML or as JSON (cfn-api.md section 1)."""
+"""Responses of the CloudFormation API: the same structure as XML or as JSON."""
 
 import json
 import re
@@ -12,14 +12,14 @@ from homeostat.api.cloudformation.errors import Refused
 from homeostat.api.http.responses import Json
 
 TEXTS = ("Metadata", "TemplateBody")
-"""Elements that hold JSON text."""
+"""Elements whose content is JSON text."""
 _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NO_NAME = re.compile(r"[^\w.-]")
 _NO_FIRST = re.compile(r"[^A-Za-z_]")
 
 
 class Xml(Response):
-    """In ASCII, and so without a declaration of its encoding: agents give the text to readers that take none."""
+    """XML response in ASCII without an encoding declaration: agents on servers pass it to parsers that reject one."""
 
     media_type = "text/xml"
 
@@ -31,7 +31,7 @@ ERRORS = (400, 403, 404, 429, 500, 503)
 
 
 def documented(description: str) -> dict[int | str, dict[str, Any]]:
-    """For a route's `responses`: this answer, and the errors."""
+    """Return a route's `responses` for this success, and for errors."""
     content: dict[str, Any] = {Xml.media_type: {}, Json.media_type: {}}
     failed = {"description": "An `ErrorResponse` with the code of AWS.", "content": content}
     done = {"description": f"{description} As JSON with `ContentType=JSON`.", "content": content}
@@ -39,11 +39,16 @@ def documented(description: str) -> dict[int | str, dict[str, Any]]:
 
 
 def answer(action: str, result: Any, *, as_json: bool) -> Response:
-    """What an action gives. result — maps and lists of plain values; a text stands for itself."""
+    """Return the response of an action.
+
+    Args:
+        result: Maps and lists of plain values, or a text.
+    """
     return _response({f"{action}Response": {f"{action}Result": result}}, as_json=as_json)
 
 
 def error(problem: Refused, *, as_json: bool = False) -> Response:
+    """Return the response for an error."""
     told = {"Type": problem.type, "Code": problem.code, "Message": problem.message}
     return _response({"ErrorResponse": {"Error": told}}, problem.status, as_json=as_json)
 
@@ -58,7 +63,7 @@ def _response(tree: Mapping[str, Any], status: int = 200, *, as_json: bool) -> R
 
 
 def _fill(element: ElementTree.Element, content: Any) -> None:
-    """Lists become `<member>`; what is None is left out, since readers take its name for a value."""
+    """Fill an element. Lists become `<member>`; None is omitted: clients take an empty element's name for its value."""
     if isinstance(content, Mapping):
         for name, value in content.items():
             if value is not None:
@@ -75,19 +80,19 @@ def _content(name: str, value: Any) -> Any:
 
 
 def _text(value: Any) -> str:
-    """Clients know `true` and `false` in small letters only. What XML cannot hold is replaced."""
+    """Format a value. Clients know booleans in lower case only; characters that XML cannot contain are replaced."""
     plain = str(value).lower() if isinstance(value, bool) else str(value)
     return _NO_XML.sub("\ufffd", plain)
 
 
 def _name(key: str) -> str:
-    """A key of a user's map, as the name of an element."""
+    """Turn a key of a user's map into the name of an element."""
     name = _NO_NAME.sub("_", key)
     return f"_{name}" if not name or _NO_FIRST.match(name) else name
 
 
 def without_colons(value: Any) -> Any:
-    """`:` in the keys of maps becomes `.`: readers of XML would take what stands before it for a namespace."""
+    """Replace `:` by `.` in the keys of maps: XML parsers would take the part before it for a namespace."""
     if isinstance(value, Mapping):
         return {str(key).replace(":", "."): without_colons(item) for key, item in value.items()}
     return [without_colons(item) for item in value] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""One address for all actions: the parameter `Action` says which (cfn-api.md sections 1 and 3)."""
+"""The single route of the CloudFormation API: the parameter `Action` selects the action."""
 
 import contextlib
 import logging
@@ -25,9 +25,9 @@ ROUTER = APIRouter(tags=["cloudformation"])
 ACTIONS: Mapping[str, Action] = {**stacks.ACTIONS, **resources.ACTIONS}
 CHANGES = frozenset({"CancelUpdateStack", "CreateStack", "DeleteStack", "UpdateStack"})
 FOR_STACK_USERS = frozenset({"DescribeStackResource"})
-"""What servers and users that a template has made may do."""
+"""Actions that are open to servers and users that a template created."""
 HEAVY = frozenset({"CreateStack", "EstimateTemplateCost", "UpdateStack", "ValidateTemplate"})
-"""What checks templates."""
+"""Actions that check templates, which need a place."""
 QUERY = [
     {
         "name": name,
@@ -47,7 +47,7 @@ FORM_BODY = {"requestBody": {"content": {FORM: {"schema": {"type": "object", "ad
 @ROUTER.get("/v1", summary="Show the API version, or act as the CloudFormation API", tags=["service"])
 @ROUTER.get("/v1/", include_in_schema=False)
 async def show_version_or_act(request: Request) -> Response:
-    """With the parameter `Action` this is the CloudFormation API, as for POST."""
+    """Show the API version. With the parameter `Action`, this is the CloudFormation API, as for POST."""
     if "Action" not in request.query_params:
         return Json({"version": version_of(request)})
     return await _answered(request)
@@ -62,7 +62,10 @@ async def show_version_or_act(request: Request) -> Response:
 )
 @ROUTER.post("/v1/", include_in_schema=False)
 async def act(request: Request) -> Response:
-    """Parameters are in the address or in a form. Errors have the codes of AWS, in an `ErrorResponse`."""
+    """Carry out an action. Parameters are in the query or in a form.
+
+    Errors have the codes of AWS, in an `ErrorResponse`.
+    """
     return await _answered(request)
 
 
@@ -100,7 +103,7 @@ async def _sent(request: Request) -> SignedRequest:
 
 
 def _admitted(request: Request, sent: SignedRequest, parameters: Parameters) -> ActionContext:
-    """Who asks for what. Fails: Refused, Rejected, Transient."""
+    """Authenticate and authorize the request. Raise Refused, Rejected or Transient."""
     admission: Authenticator = request.app.state.admission
     admitted = admission.admit(sent)
     name = parameters.get("Action") or ""

@@ -1,6 +1,7 @@
-"""Requests signed as AWS clients do it: signatures of version 2 and 4, in headers and in addresses. Pure.
+"""AWS request signatures, versions 2 and 4, in headers and in URLs. Pure.
 
-What is verified is what is carried out: a signature is computed from the decoded parameters that the action is given.
+The signature is computed from the same decoded parameters that the action receives, so what is verified is what is
+carried out.
 """
 
 import hashlib
@@ -18,8 +19,9 @@ from homeostat.api.cloudformation.parameters import Pairs
 from homeostat.resources import signing
 
 SKEW_S = 900.0
-"""How far the clock of a caller may be off, and how long a request is good for."""
+"""Allowed deviation of a caller's clock, and lifetime of a request."""
 EXPIRES_MAX_S = 604_800
+"""Longest lifetime of a presigned URL."""
 ALGORITHM = "AWS4-HMAC-SHA256"
 _V4_HEADER = re.compile(r"AWS4-HMAC-SHA256\s+(.*)\Z", re.DOTALL)
 _AMZ_TIME = re.compile(r"\d{8}T\d{6}Z\Z")
@@ -28,8 +30,15 @@ _FULL_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,9})?(Z|[+-]\d\
 
 @dataclass(frozen=True, slots=True)
 class SignedRequest:
-    """A request as it came. path — as it stands in the address; query, form — decoded, in order; headers — lower-case
-    names, in order; body — raw."""
+    """A request as it was received.
+
+    Attributes:
+        path: Still percent-encoded.
+        query: Decoded, in order.
+        form: Decoded, in order.
+        headers: Lower-case names, in order.
+        body: Raw.
+    """
 
     method: str
     path: str
@@ -51,16 +60,20 @@ class SignedRequest:
 
 @dataclass(frozen=True, slots=True)
 class SignedV2:
-    """Signed over all parameters."""
+    """A version 2 signature, over all parameters."""
 
     access_key: str
     signature: str
     sent: SignedRequest
 
     def check_time(self, now: float) -> None:
-        """Agents on servers send no time; where there is one, it counts.
+        """Check the request's time, if it has one: agents on servers send none.
 
-        now — seconds since the epoch. Fails: Refused (RequestExpired).
+        Args:
+            now: Seconds since the epoch.
+
+        Raises:
+            Refused: RequestExpired.
         """
         parameters = self.sent.parameters
         if "Timestamp" in parameters:
@@ -69,10 +82,11 @@ class SignedV2:
             raise Refused("RequestExpired", f"It was good until {parameters['Expires']}.")
 
     def fits(self, secret: str) -> bool:
-        """Is it signed with this secret? Takes as long whatever the signature is."""
+        """Return whether the request is signed with this secret, in constant time."""
         signed = {name: value for name, value in self.sent.parameters.items() if name != signing.SIGNATURE}
         host = self.sent.header("host")
-        # Some clients sign the host without its port.
+        # Some clients sign the host without its port. Both are always computed, so that the time does not depend on the
+        # match.
         fitting = [
             signing.same(signing.signature(secret, self.sent.method, each, self.sent.path, signed), self.signature)
             for each in dict.fromkeys((host, _without_port(host)))
@@ -100,8 +114,14 @@ def _without_port(host: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SignedV4:
-    """scope — date, region, service and the closing word; date — as it was signed; expires_s — of an address that is
-    good for so long; headers — names of those that are signed."""
+    """A version 4 signature.
+
+    Attributes:
+        scope: Date, region, service and the terminator `aws4_request`.
+        date: As it was signed.
+        expires_s: Lifetime of a presigned URL; None for other requests.
+        headers: Names of the signed headers.
+    """
 
     access_key: str
     signature: str
@@ -113,7 +133,7 @@ class SignedV4:
     expires_s: int | None = None
 
     def check_time(self, now: float) -> None:
-        """As for version 2."""
+        """Check the request's time, as for version 2."""
         if self.expires_s is None:
             _check_near(self.time, now, self.date)
         elif self.time > now + SKEW_S:
@@ -122,7 +142,7 @@ class SignedV4:
             raise Refused("RequestExpired", f"It was good for {self.expires_s} s from {self.date} on.")
 
     def fits(self, secret: str) -> bool:
-        """As for version 2."""
+        """Return whether the request is signed with this secret, as for version 2."""
         digest = hashlib.sha256(self._canonical().encode()).hexdigest()
         text = "\n".join((ALGORITHM, self.date, "/".join(self.scope), digest))
         key = f"AWS4{secret}".encode()
@@ -131,7 +151,7 @@ class SignedV4:
         return signing.same(hmac.digest(key, text.encode(), hashlib.sha256).hex(), self.signature)
 
     def _canonical(self) -> str:
-        """The request as it is signed. The body counts as it came, whatever a header says of it."""
+        """Return the canonical request. The body is hashed as received, whatever `x-amz-content-sha256` says."""
         pairs = sorted((_quoted(name), _quoted(value)) for name, value in self.sent.query if name != "X-Amz-Signature")
         values = defaultdict(list)
         for name, value in self.sent.headers:
@@ -150,13 +170,14 @@ class SignedV4:
 
 
 def _in_header(sent: SignedRequest, told: str) -> SignedV4:
-    """Authorization: `AWS4-HMAC-SHA256 Credential=…, SignedHeaders=…, Signature=…`."""
+    """Parse the header Authorization: `AWS4-HMAC-SHA256 Credential=…, SignedHeaders=…, Signature=…`."""
     parts = dict(each.strip().partition("=")[::2] for each in told.split(","))
     date = sent.header("x-amz-date") or sent.parameters.get("X-Amz-Date", "") or sent.header("date")
     return _version_4(sent, parts, date)
 
 
 def _in_address(sent: SignedRequest, query: Mapping[str, str]) -> SignedV4:
+    """Parse the signature of a presigned URL."""
     parts = {name.removeprefix("X-Amz-"): value for name, value in query.items() if name.startswith("X-Amz-")}
     if parts.get("Algorithm") != ALGORITHM:
         raise Refused("IncompleteSignature", f"X-Amz-Algorithm is {ALGORITHM}.")
@@ -180,6 +201,7 @@ def _version_4(sent: SignedRequest, parts: Mapping[str, str], date: str, expires
         raise Refused("SignatureDoesNotMatch", f"The request is of {date[:8]}, its credential of {scope[0]}.")
     headers = parts["SignedHeaders"].lower().split(";")
     given = {name for name, _ in sent.headers}
+    # An unsigned `x-amz-…` header could be added or changed on the way.
     open_ = sorted({"host", *(name for name in given if name.startswith("x-amz-"))}.difference(headers))
     if open_:
         raise Refused("SignatureDoesNotMatch", f"These headers have to be signed: {', '.join(open_)}.")
@@ -196,11 +218,11 @@ def _quoted(text: str) -> str:
 # -- both --------------------------------------------------------------------------------------------------------------
 
 Claim = SignedV2 | SignedV4
-"""What a request says of itself: it is signed with the secret of its access key."""
+"""A request's claim to be signed with the secret of its access key, not yet verified."""
 
 
 def claim_of(sent: SignedRequest) -> Claim | None:
-    """None for what is not signed. Fails: Refused for what is signed by halves."""
+    """Return the signature of a request; None for an unsigned one. Raise Refused for an incomplete signature."""
     authorization = _V4_HEADER.match(sent.header("authorization"))
     if authorization:
         return _in_header(sent, authorization[1])
@@ -223,7 +245,7 @@ def _check_near(time: float, now: float, told: str) -> None:
 
 
 def _signing_time(text: str) -> tuple[float, str]:
-    """Seconds since the epoch, and the form in which it is signed."""
+    """Return seconds since the epoch, and the form in which the time is signed."""
     try:
         if _AMZ_TIME.match(text):
             at = datetime.strptime(text, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
@@ -235,7 +257,7 @@ def _signing_time(text: str) -> tuple[float, str]:
 
 
 def _full_time(text: str, name: str) -> float:
-    """Of version 2: `2026-01-31T23:59:59Z`, with or without parts of a second and zone."""
+    """Parse a time of version 2: `2026-01-31T23:59:59Z`, with optional fraction and zone."""
     match = _FULL_TIME.match(text)
     try:
         if match is None:

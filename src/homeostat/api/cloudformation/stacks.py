@@ -1,4 +1,4 @@
-"""Actions on stacks: list, describe, create, update, cancel, delete; templates."""
+"""Actions on stacks and templates."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,7 @@ from homeostat.store.stacks import views
 from homeostat.templates import declared_in, parse_template, validate_shape
 
 ROLLS_BACK = {"DO_NOTHING": False, "ROLLBACK": True, "DELETE": True}
-"""Value of OnFailure -> whether a stack that fails goes back."""
+"""Value of OnFailure -> whether a failed stack is rolled back."""
 PREVIOUS = "UsePreviousTemplate"
 COST_URL = "http://en.wikipedia.org/wiki/Gratis"
 UNSUPPORTED = (
@@ -34,12 +34,12 @@ UNSUPPORTED = (
     "EnableTerminationProtection",
     "RetainResources",
 )
-"""Parameters of AWS that would change what happens, and cannot be had here."""
+"""Parameters of AWS that would change the effect of a request, and are not supported; they are refused."""
 NOBODY = "None"
 
 
 def list_stacks(asking: ActionContext) -> Any:
-    """Live stacks that are neither nested nor hidden, newest first."""
+    """List live stacks that are neither nested nor hidden, newest first."""
     rows, following = page_of(asking, lambda tx, marker, limit: views.stacks_page(tx, _listing(asking, marker, limit)))
     shown = []
     for row in rows:
@@ -64,7 +64,7 @@ def _listing(asking: ActionContext, marker: str | None, limit: int) -> views.Lis
 
 
 def describe_stacks(asking: ActionContext) -> Any:
-    """One stack, a deleted one by its id or ARN, or all live ones."""
+    """Describe one stack (a deleted one by its id or ARN), or all live ones."""
     if asking.parameters.get("StackName") is not None:
         with asking.ask.db.read() as tx:
             return {"Stacks": [_described(asking, tx, asking.stack(tx))]}
@@ -120,7 +120,7 @@ def create_stack(asking: ActionContext) -> Any:
 
 
 def update_stack(asking: ActionContext) -> Any:
-    """Replaces template and parameters; keeps those that say UsePreviousTemplate and UsePreviousValue."""
+    """Replace template and parameters, except those with UsePreviousTemplate or UsePreviousValue."""
     with asking.ask.db.read() as tx:
         row = asking.live_stack(tx)
         asking.ask.check_types_of(tx, row)
@@ -137,7 +137,11 @@ def update_stack(asking: ActionContext) -> Any:
 
 
 def _intent(asking: ActionContext, *, without_template: bool = False, cleared: Any = ()) -> StackRequest:
-    """What is asked for, read as the Orchestration API reads it. cleared — parameters whose old values do not stay."""
+    """Build the request as the Orchestration API reads it.
+
+    Args:
+        cleared: Parameters whose stored values are dropped.
+    """
     parameters = asking.parameters
     refused = [name for name in UNSUPPORTED if parameters.has(name)]
     if refused:
@@ -160,7 +164,7 @@ def _intent(asking: ActionContext, *, without_template: bool = False, cleared: A
 
 
 def _source(asking: ActionContext) -> tuple[Mapping[str, Any] | None, str | None]:
-    """The template, or where it is. Fails: Rejected for what is no template at all."""
+    """Return the template or its URL. Raise Rejected for text that is no template."""
     text = asking.parameters.get("TemplateBody")
     url = asking.parameters.get("TemplateUrl", "TemplateURL")
     if text and url:
@@ -169,7 +173,7 @@ def _source(asking: ActionContext) -> tuple[Mapping[str, Any] | None, str | None
 
 
 def _values(asking: ActionContext) -> dict[str, str]:
-    """Values of the template's parameters. Fails: Refused for items by halves."""
+    """Return the values of the template's parameters. Raise Refused for incomplete items."""
     values: dict[str, str] = {}
     for each in asking.parameters.members("Parameters"):
         name = each.get("ParameterKey")
@@ -206,7 +210,7 @@ def delete_stack(asking: ActionContext) -> Any:
 
 
 def cancel_update(asking: ActionContext) -> Any:
-    """Stop an update, and go back to what was before it."""
+    """Cancel an update and roll back."""
     with asking.ask.db.read() as tx:
         row = asking.live_stack(tx)
     asking.ask.service.intake.cancel(row.id, roll_back=True)
@@ -220,7 +224,7 @@ def get_template(asking: ActionContext) -> Any:
 
 
 def validate_template(asking: ActionContext) -> Any:
-    """What a template asks for. What is wrong with it is the result, too: a text in place of the structure."""
+    """Validate a template. An invalid one is no error: the result is then a text in place of the structure."""
     intent = _intent(asking)
     try:
         compiled, _ = asking.ask.service.intake.validate(Identity(NOBODY, NOBODY, asking.ask.project), intent)
@@ -243,7 +247,7 @@ def _declared(name: str, shown: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def estimate_cost(asking: ActionContext) -> Any:
-    """Nothing that is made here has a price that the service knows."""
+    """Return a fixed URL: the service knows no prices."""
     return {"Url": COST_URL}
 
 
