@@ -33,11 +33,11 @@ Flags shown with a [HOMEOSTAT_…] name can be given as that environment variabl
 `homeostat COMMAND --help` tells more about each command."""
 
 Commands = Any
-"""What `add_subparsers` gives; argparse has no public name for it."""
+"""What `add_subparsers` returns; argparse has no public name for it."""
 
 
 def parse(argv: Sequence[str] | None = None) -> Namespace:
-    """`command` and its flags. Exits with code 2 and a message when they are wrong."""
+    """Parse `command` and its flags. Exit with code 2 and a message when they are invalid."""
     return parser().parse_args(argv)
 
 
@@ -118,7 +118,7 @@ def _add_plan(commands: Commands) -> None:
 
 
 def _described(commands: Commands, name: str, summary: str, example: str) -> ArgumentParser:
-    """A command that is given the description of a stack."""
+    """Add a command that takes the description of a stack."""
     command = _client(commands, name, summary, example)
     command.add_argument("template", metavar="TEMPLATE", help="template file, - for standard input")
     command.add_argument("name", metavar="NAME", nargs="?", help="name of the stack (default: the file's name)")
@@ -604,7 +604,7 @@ def _operator(commands: Commands, name: str, summary: str, example: str) -> Argu
 
 
 def age_s(text: str) -> float:
-    """`45s`, `90m`, `12h`, `30d` -> seconds."""
+    """Parse `45s`, `90m`, `12h` or `30d` into seconds."""
     found = re.fullmatch(r"(\d+)([smhd])", text)
     if found is None:
         raise ArgumentTypeError(f"{text!r} is no age: write a number with s, m, h or d, as in 30d")
@@ -613,19 +613,19 @@ def age_s(text: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """seconds — 0: never, None: as the service has it."""
+    """An interval in seconds; 0 for never, None for the service's default."""
 
     seconds: float | None
 
 
 def interval(text: str) -> Interval:
-    """An age, `never` or `default`."""
+    """Parse an age, `never` or `default`."""
     words = {"never": 0.0, "default": None}
     return Interval(words[text] if text in words else age_s(text))
 
 
 def share(text: str) -> float:
-    """A number over 0, up to 1."""
+    """Parse a number over 0, up to 1."""
     try:
         found = float(text)
     except ValueError as error:
@@ -636,7 +636,7 @@ def share(text: str) -> float:
 
 
 def share_or_default(text: str) -> float | None:
-    """A share, or `default` (None)."""
+    """Parse a share, or `default` (None)."""
     return None if text == "default" else share(text)
 
 
@@ -664,14 +664,14 @@ def _add_state(group: Any) -> None:
 
 
 def _switch(group: Any, name: str, text: str) -> None:
-    """A flag without a value, on where the environment variable of the same name is not empty."""
+    """Add a flag without a value, which is on if the environment variable of the same name is not empty."""
     variable = f"HOMEOSTAT_{name.upper().replace('-', '_')}"
     on = bool(os.environ.get(variable))
     group.add_argument(f"--{name}", action="store_true", default=on, help=f"{text} [{variable}]")
 
 
 def _option(group: Any, name: str, default: Any, text: str, **more: Any) -> None:
-    """A flag whose default comes from the environment variable of the same name."""
+    """Add a flag whose default comes from the environment variable of the same name."""
     variable = f"HOMEOSTAT_{name.upper().replace('-', '_')}"
     shown = f" (default: {default})" if default not in (None, "") else ""
     group.add_argument(

@@ -1,4 +1,4 @@
-"""Client of the Orchestration API: requests and answers as the wire has them."""
+"""Client of the Orchestration API; requests and responses keep the format of the API."""
 
 from collections.abc import Iterator, Mapping
 from types import TracebackType
@@ -17,7 +17,12 @@ _PAGE = 1000
 
 
 class Client:
-    """Speaks for one project. Fails: Fault when the service refuses, Unreachable when it does not answer."""
+    """A client for one project.
+
+    Raises:
+        Fault: The service refuses a request.
+        Unreachable: The service does not answer.
+    """
 
     def __init__(self, url: str, settings: ClientSettings) -> None:
         self.url = url
@@ -38,12 +43,12 @@ class Client:
         return list(self._ask("GET", "stacks")["stacks"])
 
     def stack(self, name: str, *, outputs: bool = False) -> Wire:
-        """By name or id; a deleted stack is found by its id."""
+        """Return a stack by name or id; a deleted stack is found by its id."""
         params = {} if outputs else {"resolve_outputs": "false"}
         return dict(self._ask("GET", f"stacks/{quote(name, safe='/')}", params=params)["stack"])
 
     def find_stack(self, name: str) -> Wire | None:
-        """None when there is no such stack."""
+        """Return a stack by name or id; None when there is none."""
         try:
             return self.stack(name)
         except Fault as fault:
@@ -52,25 +57,25 @@ class Client:
             raise
 
     def create(self, body: Mapping[str, Any]) -> str:
-        """Gives the id."""
+        """Create a stack and return its id."""
         return str(self._ask("POST", "stacks", json=body)["stack"]["id"])
 
     def update(self, stack: Mapping[str, Any], body: Mapping[str, Any]) -> None:
         self._ask("PUT", _path(stack), json=body)
 
     def preview(self, body: Mapping[str, Any]) -> Wire:
-        """What creating it would do: `{resource_changes, more_members, …}`."""
+        """Preview a creation: `{resource_changes, more_members, …}`."""
         return self._ask("POST", "stacks/preview", json=body)
 
     def preview_update(self, stack: Mapping[str, Any], body: Mapping[str, Any]) -> Wire:
-        """What an update would do, nested stacks included."""
+        """Preview an update, nested stacks included."""
         return self._ask("PUT", f"{_path(stack)}/preview", json=body, params={"show_nested": "true"})
 
     def delete(self, stack: Mapping[str, Any]) -> None:
         self._ask("DELETE", _path(stack))
 
     def resources(self, stack: Mapping[str, Any]) -> list[Wire]:
-        """Those of nested stacks too."""
+        """Return the resources of the stack and of its nested stacks."""
         params = {"nested_depth": NESTED_DEPTH_MAX}
         return list(self._ask("GET", f"{_path(stack)}/resources", params=params)["resources"])
 
@@ -80,28 +85,32 @@ class Client:
     def act(
         self, stack: Mapping[str, Any], action: str, resource: str | None = None, given: Wire | None = None
     ) -> Wire:
-        """Ask for an action on the stack, or on one of its resources. given — what goes with it."""
+        """Request an action on the stack, or on one of its resources.
+
+        Args:
+            given: Value of the action, if it takes one.
+        """
         below = "" if resource is None else f"/resources/{quote(resource, safe='')}"
         return self._ask("POST", f"{_path(stack)}{below}/actions", json={action: given})
 
     def convergence(self, stack: Mapping[str, Any], resource: str | None = None) -> Wire:
-        """The switches, and when all of it, or this resource, was last looked at."""
+        """Return the switches, and when the whole stack, or this resource, was last observed."""
         given = {} if resource is None else {"resource": resource}
         return dict(self._ask("GET", f"{_path(stack)}/convergence", params=given)["convergence"])
 
     def switch(self, stack: Mapping[str, Any], change: Mapping[str, Any]) -> Wire:
-        """Change the switches of convergence, and give them as they are then."""
+        """Change the switches of convergence; return the new ones."""
         return dict(self._ask("PATCH", f"{_path(stack)}/convergence", json={"convergence": change})["convergence"])
 
     def revisions(self, stack: Mapping[str, Any], most: int) -> list[Wire]:
-        """What was wanted of it, the newest first, so many at most."""
+        """Return the newest revisions, newest first, at most `most`."""
         return list(self._ask("GET", f"{_path(stack)}/revisions", params={"limit": most})["revisions"])
 
     def revision(self, stack: Mapping[str, Any], number: int) -> Wire:
         return dict(self._ask("GET", f"{_path(stack)}/revisions/{number}")["revision"])
 
     def go_back(self, stack: Mapping[str, Any], revision: int) -> None:
-        """Want again what was wanted by a revision."""
+        """Update the stack to an earlier revision."""
         self._ask("PATCH", _path(stack), json={"revision": revision})
 
     def preview_going_back(self, stack: Mapping[str, Any], revision: int) -> Wire:
@@ -109,12 +118,12 @@ class Client:
         return self._ask("PATCH", f"{_path(stack)}/preview", json={"revision": revision}, params=params)
 
     def explain(self, stack: Mapping[str, Any], limit: int) -> Wire:
-        """Why it is not at rest, nested stacks too: the first page."""
+        """Return the first page of reasons why the stack is not at rest, nested stacks included."""
         params = {"nested_depth": NESTED_DEPTH_MAX, "limit": limit}
         return dict(self._ask("GET", f"{_path(stack)}/explain", params=params)["explanation"])
 
     def explain_more(self, explanation: Wire, most: int) -> Wire:
-        """The same with reasons of the following pages, until there are so many."""
+        """Add reasons from the following pages, until there are at least `most`."""
         found = explanation
         while len(found["resources"]) < most and (following := _next_page(found)):
             page = self._ask("GET", following)["explanation"]
@@ -122,12 +131,16 @@ class Client:
         return found
 
     def explain_resource(self, stack: Mapping[str, Any], name: str) -> Wire:
-        """The same of one resource."""
+        """Return the reasons why a resource is not at rest."""
         address = f"{_path(stack)}/resources/{quote(name, safe='')}/explain"
         return dict(self._ask("GET", address, params={"nested_depth": NESTED_DEPTH_MAX})["explanation"])
 
     def events(self, stack: Mapping[str, Any], after: str | None = None) -> Iterator[Wire]:
-        """Oldest first, those of nested stacks too; `after` — id of the last one known."""
+        """Yield events of the stack and of its nested stacks, oldest first.
+
+        Args:
+            after: Id of the last known event; None for all.
+        """
         while True:
             params: Wire = {"sort_dir": "asc", "limit": _PAGE, "nested_depth": NESTED_DEPTH_MAX}
             page = self._ask("GET", f"{_path(stack)}/events", params={**params, "marker": after} if after else params)

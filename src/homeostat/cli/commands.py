@@ -1,4 +1,4 @@
-"""The commands that talk to a service. Each gives the exit code."""
+"""The commands that talk to a service. Each returns the exit code."""
 
 import sys
 import time
@@ -32,7 +32,9 @@ from homeostat.cli.state_directory import State
 from homeostat.cli.views import Snapshot
 
 WIDE = 240
+"""Width of output that is not a terminal."""
 REASONS_MAX = 1000
+"""Reasons that `explain` shows."""
 NOT_FOUND = 404
 
 
@@ -161,7 +163,7 @@ def _explain_resource(client: Client, stack: Wire, arguments: Namespace) -> int:
 
 
 def _resource_explained(client: Client, stack: Wire, name: str) -> Wire:
-    """By its name in the stack, or else by its name in a nested one."""
+    """Explain the resource of this name in the stack, or else in a nested one."""
     try:
         return client.explain_resource(stack, name)
     except Fault as fault:
@@ -188,7 +190,11 @@ def down(arguments: Namespace) -> int:
 
 
 def connect(arguments: Namespace, *, start: bool = False) -> Client:
-    """A client of the service that was named, or of the one of the state directory; `start` — start it if need be."""
+    """Return a client of the named service, or of the one that has the state directory.
+
+    Args:
+        start: Start a service if none runs.
+    """
     settings = ClientSettings.of(arguments)
     if settings.url:
         return Client(settings.url, settings)
@@ -204,7 +210,7 @@ def connect(arguments: Namespace, *, start: bool = False) -> Client:
 
 
 def report(problem: Problem, *, as_json: bool) -> None:
-    """Say what ended the command: on standard error, or as JSON where the answer would have been."""
+    """Print the error that ended the command: on standard error, or as JSON in place of the result."""
     if as_json:
         write_json({"error": {"type": problem.kind, "message": str(problem)}})
     else:
@@ -212,7 +218,7 @@ def report(problem: Problem, *, as_json: bool) -> None:
 
 
 def report_interrupt(arguments: Namespace) -> None:
-    """Ctrl-C ends the watching; what was asked for goes on."""
+    """Tell the user, after Ctrl-C, that only the watching ends and the accepted operation continues."""
     if arguments.command in ("up", "back", "down") and not arguments.json:
         Console(stderr=True).print(
             "interrupted; if the service has accepted it, it goes on: homeostat list", style="dim"
@@ -220,7 +226,7 @@ def report_interrupt(arguments: Namespace) -> None:
 
 
 def console() -> Console:
-    """A terminal has a width; a file or a pipe takes lines as long as they are."""
+    """Return a console: as wide as the terminal, or with long lines for a file or a pipe."""
     out = Console(highlight=False)
     return out if out.is_terminal else Console(highlight=False, width=WIDE)
 
@@ -243,7 +249,7 @@ def accepted(client: Client, identity: str, arguments: Namespace) -> int:
 
 
 def followed(client: Client, identity: str, arguments: Namespace, after: str | None) -> Snapshot:
-    """Show the stack until it is at rest; as JSON only its end is told."""
+    """Show the stack until it is at rest; with JSON output, nothing is shown before the end."""
     if arguments.json:
         return follow(client, identity, Unseen())
     with view_for(client, console(), after) as view:

@@ -1,8 +1,9 @@
-"""The demonstration: a web tier on this machine comes up, is broken, heals, survives, and goes without a trace.
+"""The demonstration: a web tier on this machine comes up, is broken, heals, survives a crash, and is removed.
 
     python -m homeostat.cli.demo
 
-Uses a state directory and ports of its own. Ends with 0 when everything held that it checks, 1 and which did not.
+Uses a state directory and ports of its own. Ends with 0 when all its checks hold; otherwise with 1 and the one that did
+not.
 """
 
 import contextlib
@@ -35,10 +36,12 @@ TEMPLATE = Path(__file__).parents[3] / "examples" / "web-tier.yaml"
 STACK = "web-tier"
 GREETING = "Hello"
 NEW_GREETINGS = ("Welcome", "Good day", "Good morning", "Good evening", "Good night")
-"""An update that was over before anybody saw it half done is followed by the next one."""
+"""Texts of successive updates: if one completes before it is seen half done, the next one is tried."""
 SERVERS = 3
 SEEN_S_MAX = 1.0
+"""Longest time until the death of a server is noticed."""
 HEALED_S_MAX = 5.0
+"""Longest time until it serves again."""
 NEXT = """Try next:
   homeostat up examples/web-tier.yaml       the same by hand; it starts a service if none runs
   homeostat explain web-tier                what is not at rest, and why
@@ -51,7 +54,7 @@ Found = TypeVar("Found")
 
 
 class Demo:
-    """One run. Its steps, in the order of `STEPS`, each fail with Problem when a check does not hold."""
+    """One run. Its steps, in the order of `STEPS`, raise Problem when a check does not hold."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -116,7 +119,11 @@ class Demo:
         self._check(bool(pages), "the pages are served all the same", "")
 
     def _kill_in_the_middle(self, greeting: str, pids: Sequence[int]) -> Snapshot | None:
-        """Change the greeting and kill these while that is half done; None when it is done before it is seen."""
+        """Change the greeting, and kill these processes while the update is half done.
+
+        Returns:
+            The half-done stack; None when the update completed before it was seen.
+        """
         self._greeting = greeting
         changed = ("up", str(TEMPLATE), "-P", f"port={self._port}", "-P", f"message={greeting}", "--no-wait")
         with self._client() as client:
@@ -133,7 +140,7 @@ class Demo:
                 if seen.at_rest:
                     return None
                 for pid in pids:
-                    with contextlib.suppress(ProcessLookupError):  # a child dies with its supervisor
+                    with contextlib.suppress(ProcessLookupError):  # a child dies together with its supervisor
                         os.kill(pid, signal.SIGKILL)
         return seen
 
@@ -145,6 +152,7 @@ class Demo:
         self._check(snapshot.stack["stack_status"] == "UPDATE_COMPLETE", "the update is complete", "")
         wanted = {(kind, each.handle) for each in snapshot.resources if (kind := type_of(each.type).kind)}
         there = {thing for thing in self._things() - self._before if thing[0] in {kind for kind, _ in wanted}}
+        # Servers create ports implicitly; no resource of the template is a port.
         made = {thing for thing in there if thing[0] != "port"}
         self._check(made >= wanted, "nothing is lost", f"{len(wanted)} resources, all in the cloud")
         self._check(made <= wanted, "nothing is doubled", f"{len(made)} things in the cloud")
@@ -160,7 +168,7 @@ class Demo:
         self._check(not running, "and no process of it on this machine", " ".join(map(str, running)))
 
     def clean_up(self) -> None:
-        """Also after a failure: stop the service, remove all that was made."""
+        """Stop the service and remove everything that was created, also after a failure."""
         service = self._state.running()
         if service is not None:
             with contextlib.suppress(ProcessLookupError):
@@ -195,7 +203,7 @@ class Demo:
 
     @contextlib.contextmanager
     def _started(self, *arguments: str) -> Iterator["subprocess.Popen[bytes]"]:
-        """A command that runs beside; it is ended at the latest with the context."""
+        """Run a command in parallel; it is terminated at the latest when the context ends."""
         shown = [os.path.relpath(each) if each == str(TEMPLATE) else each for each in arguments]
         self._say(f"$ homeostat {' '.join(shown)}")
         foreign = {name: value for name, value in os.environ.items() if not name.startswith("HOMEOSTAT_")}
@@ -227,16 +235,16 @@ class Demo:
         return next(each for each in self._snapshot().resources if each.name == name)
 
     def _things(self) -> set[tuple[str, str]]:
-        """(kind, id) of all there is in the local cloud."""
+        """Return (kind, id) of everything in the local cloud."""
         kinds = {kind: self._state.cloud / f"{kind}s" for kind in self._cloud.kinds}
         return {(kind, each.name) for kind, path in kinds.items() if path.is_dir() for each in path.iterdir()}
 
     def _pages(self) -> set[str]:
-        """What the load balancer answers, asked twice as often as there are servers."""
+        """Return the distinct pages of the load balancer, requested twice as often as there are servers."""
         return {page for _ in range(2 * SERVERS) if (page := fetched(self._url))}
 
     def _pages_of_all(self, greeting: str) -> set[str] | None:
-        """Once there is a page of every server, and all of them greet so: a server is active before its page is up."""
+        """Return the pages once every server answers with this greeting: servers are active before they serve pages."""
         pages = self._pages()
         return pages if len(pages) >= SERVERS and all(page.startswith(greeting) for page in pages) else None
 
@@ -260,12 +268,12 @@ STEPS: Sequence[Callable[[Demo], None]] = (
 
 
 def half_done(snapshot: Snapshot) -> bool:
-    """Is something of it being made anew?"""
+    """Return whether a resource of the stack is being updated."""
     return snapshot.action == "UPDATE" and any(each.status == IN_PROGRESS for each in snapshot.resources)
 
 
 def fetched(url: str) -> str:
-    """The page, over a connection of its own; empty when there is none."""
+    """Fetch a page over a new connection; "" when there is none."""
     try:
         answer = httpx.get(url, timeout=2.0)
     except httpx.TransportError:
@@ -279,11 +287,11 @@ def free_port() -> int:
 
 
 def guests(root: Path) -> list[int]:
-    """Processes that belong to the local cloud below `root`."""
+    """Return the ids of processes that belong to the local cloud below `root`."""
     mark = f"{processes.MARK}={root}/".encode()
     found = []
     for path in Path("/proc").glob("[0-9]*/environ"):
-        with contextlib.suppress(OSError):  # it has ended meanwhile, or is not ours to read
+        with contextlib.suppress(OSError):  # it has ended, or belongs to another user
             if mark in path.read_bytes():
                 found.append(int(path.parent.name))
     return found
@@ -291,7 +299,7 @@ def guests(root: Path) -> list[int]:
 
 @contextlib.contextmanager
 def demo() -> Iterator[Demo]:
-    """A demo with a directory of its own; whatever happens, nothing is left behind."""
+    """Provide a demo with a directory of its own; everything is removed afterwards."""
     if not TEMPLATE.is_file():
         raise Problem(f"there is no {TEMPLATE}: run the demo from a checkout of the project")
     run = Demo(Path(tempfile.mkdtemp(prefix="homeostat-demo-")).resolve())

@@ -1,4 +1,4 @@
-"""Looks at the service from outside, through its database and its cloud's directory, and says what to do.
+"""Diagnoses the service from outside, through its database and its cloud's directory, and suggests remedies.
 
 It changes nothing and needs no running service.
 """
@@ -30,8 +30,9 @@ from homeostat.store.shards import retained
 from homeostat.store.stacks import locks
 
 LAG_S = 10.0
-"""Work that waits longer than this for a worker is a sign of trouble."""
+"""Work that waits longer than this for a worker indicates a problem."""
 CLOCKS_S = 1.0
+"""Difference of clocks that is tolerated."""
 DELETED_MAX = 10_000
 EVENTS_MAX = 5_000_000
 _SHOWN = 5
@@ -45,7 +46,12 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing looked at. found — what was seen; remedy — what to do, empty where all is well."""
+    """The result of one check.
+
+    Attributes:
+        found: What was found.
+        remedy: What to do; empty where all is well.
+    """
 
     name: str
     level: Level
@@ -54,9 +60,10 @@ class Check:
 
 
 def examine(db: Database, cloud: Path | None) -> Iterator[Check]:
-    """All checks, one after the other; without a database that can be used there is nothing more to look at.
+    """Run all checks, one after the other; without a usable database there is nothing further to check.
 
-    Takes: cloud — directory of the local cloud, None for other clouds.
+    Args:
+        cloud: Directory of the local cloud; None for other clouds.
     """
     yield _plugins()
     try:
@@ -74,7 +81,7 @@ def examine(db: Database, cloud: Path | None) -> Iterator[Check]:
 
 
 def _readable(look: Callable[[Database, Connection], Check], db: Database, tx: Connection) -> Check:
-    """What one look finds, also where a lost key keeps it from looking."""
+    """Run one check; report a failure when a missing key prevents it."""
     try:
         return look(db, tx)
     except Unreadable as error:
@@ -288,7 +295,10 @@ LOOKS: tuple[Callable[[Database, Connection], Check], ...] = (
 
 
 def _local_cloud(db: Database, root: Path) -> Iterator[Check]:
-    """What is made and removed while we look is seen on one side only: things are read before and after the rows."""
+    """Compare the things of the local cloud with the rows.
+
+    Both change during the check: things are read before and after the rows, and only differences that persist count.
+    """
     with db.read() as tx:
         known = cloud_identities.identity(tx, "local")
     if not known and not root.exists():

@@ -1,22 +1,31 @@
-"""What ends a command, each with its exit code; the message names the remedy."""
+"""Exceptions that end a command, each with its exit code. The message names the remedy."""
 
 OK = 0
 FAILED = 1
 USAGE = 2
 UNREACHABLE = 3
 TO_DO = 4
-"""Of a plan that was asked to tell so."""
+"""Exit code of a plan with changes, with --detailed-exit-code."""
 
 
 class Problem(Exception):
-    """Ends the command with a message for the user. kind — word for it in JSON output."""
+    """An error that ends the command with a message for the user.
+
+    Attributes:
+        kind: Its `type` in JSON output.
+    """
 
     code = FAILED
     kind = "Failed"
 
 
 class Fault(Problem):
-    """The service refused a request. Takes: status — HTTP code; kind — the wire's `error.type`."""
+    """The service refused a request.
+
+    Args:
+        status: HTTP status.
+        kind: `error.type` of the response.
+    """
 
     def __init__(self, message: str, status: int, kind: str) -> None:
         super().__init__(message)
@@ -25,7 +34,7 @@ class Fault(Problem):
 
 
 class Usage(Problem):
-    """The command was given something it cannot use."""
+    """The command was given input it cannot use."""
 
     code = USAGE
     kind = "Usage"

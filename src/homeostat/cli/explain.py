@@ -1,4 +1,4 @@
-"""What the service explains, read into types and put into words and a tree. Pure; nothing is guessed here."""
+"""Explanations of the API, parsed into types and put into words and a tree. Pure; nothing is guessed here."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,6 +34,7 @@ WORDS = {
     "locked": "the stack is locked",
     "suspended": "the stack is suspended",
 }
+"""Words for `why` in the API's reasons."""
 ATTEMPTS = {
     "create": "to be created",
     "find": "a look whether its creation has begun",
@@ -45,11 +46,16 @@ ATTEMPTS = {
     "look": "a look at it",
     "compare": "to be compared with what it should be",
 }
+"""Words for `next` in the API's reasons."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why one resource or leftover is not at rest. Times are seconds since the epoch; cause — path and words."""
+    """The reason why one resource or leftover is not at rest. Times are seconds since the epoch.
+
+    Attributes:
+        cause: Path and words of the origin; "" for none.
+    """
 
     stack: str
     path: tuple[str, ...]
@@ -83,12 +89,12 @@ class Reason:
 
     @property
     def follows(self) -> bool:
-        """Its cause is another resource."""
+        """Whether its cause is another resource."""
         return self.why in ("requires", "in_use", "leaving")
 
     @property
     def words(self) -> str:
-        """In a few words, for one line."""
+        """A few words, for one line."""
         if self.waits_for:
             return f"for {', '.join(self.waits_for)}"
         return self.reason or WORDS.get(self.why, self.why)
@@ -96,8 +102,14 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """How far a stack has come. left_s — estimate; by — what it follows from; chain — names of the critical path;
-    unknown — types and actions of which nobody knows how long they take."""
+    """Progress of a stack.
+
+    Attributes:
+        left_s: Estimate of the time left; None if unknown.
+        by: Method of the estimate.
+        chain: Names of the critical path.
+        unknown: Types and actions with unknown durations.
+    """
 
     planned: int = 0
     done: int = 0
@@ -110,8 +122,13 @@ class Outlook:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """more — not all reasons are here; waiting — what the stack waits for apart from its resources;
-    unseen — why nobody knows how its things are just now."""
+    """The explanation of a stack.
+
+    Attributes:
+        more: There are further reasons.
+        waiting: What the stack waits for besides its resources; "" for nothing.
+        unseen: Why the current state of its things is unknown; "" if it is known.
+    """
 
     outlook: Outlook = Outlook()
     reasons: Sequence[Reason] = field(default_factory=list)
@@ -121,7 +138,7 @@ class Explained:
 
 
 def read(wire: Mapping[str, Any]) -> Explained:
-    """What the API says of a stack."""
+    """Parse the API's explanation of a stack."""
     more = any(link["rel"] == "next" for link in wire["links"])
     reasons = [read_reason(each) for each in wire["resources"]]
     return Explained(_outlook(wire), reasons, more, _waiting(wire.get("waiting")), _unseen(wire.get("unseen")))
@@ -190,12 +207,12 @@ def _cause(cause: Mapping[str, Any] | None) -> str:
 
 
 def left(outlook: Outlook) -> str:
-    """`about 50s left`, or "" where nothing is known."""
+    """Return `about 50s left`, or "" without an estimate."""
     return "" if outlook.left_s is None else f"about {lasting(outlook.left_s)} left"
 
 
 def how(outlook: Outlook) -> str:
-    """What the estimate follows from, and what it leaves out."""
+    """Return the method of the estimate, and what it leaves out."""
     if outlook.left_s is None:
         return f"nobody knows how long it takes: {', '.join(outlook.unknown)}" if outlook.unknown else ""
     found = f"by {' → '.join(outlook.chain)}, as long as such took before"
@@ -209,7 +226,7 @@ def since(reason: Reason, now: float) -> str:
 
 
 def details(reason: Reason, now: float) -> list[tuple[str, str]]:
-    """Label and text of each line about one reason."""
+    """Return label and text of each line about one reason."""
     words = WORDS.get(reason.why, reason.why)
     blocked = ", ".join(reason.blocks)
     if reason.blocks_count > len(reason.blocks):
@@ -242,7 +259,7 @@ def _within(at: float | None, now: float) -> str:
 
 
 def arranged(reasons: Sequence[Reason]) -> list[tuple[str, Reason]]:
-    """Each with its branches: below its cause, or below the owner of its nested stack."""
+    """Return each reason with its branches: below its cause, or below the owner of its nested stack."""
     by_place = {each.place: each for each in reasons}
     below: dict[Place | None, list[Place]] = {}
     above: dict[Place, Place | None] = {}
@@ -256,14 +273,14 @@ def arranged(reasons: Sequence[Reason]) -> list[tuple[str, Reason]]:
 
 
 def _above(reason: Reason) -> list[Place]:
-    """Where it could hang."""
+    """Return the places that a reason may be drawn below."""
     owner = reason.path[:-1]
     beside = [((*owner, name), leftover) for name in reason.waits_for for leftover in (False, True)]
     return [place for place in beside if place != reason.place] + [(owner, False)]
 
 
 def _hangs(above: Mapping[Place, Place | None], place: Place, on: Place) -> bool:
-    """Does it hang on the other one, directly or not?"""
+    """Return whether a place is drawn below another one, directly or not."""
     at: Place | None = place
     while at is not None and at != on:
         at = above.get(at)

@@ -17,28 +17,29 @@ from homeostat.cli.pictures import Durations, StackPicture, event_line
 from homeostat.cli.views import Snapshot
 
 ASK_S = 0.2
+"""Shortest interval between two requests for the state."""
 ASK_SHARE = 0.25
-"""Large stacks are asked for less often: asking takes at most this share of the time."""
+"""Requests take at most this share of the time: large stacks are requested less often."""
 REASONS = 100
-"""More than that is not on one screen."""
+"""Reasons that are requested: more do not fit on a screen."""
 PATIENCE_S = 60.0
-"""How long a service that does not answer (it may be starting again) is waited for."""
+"""Longest wait for a service that does not answer: it may be restarting."""
 
 
 class View(Protocol):
-    """Shows a stack again and again."""
+    """Shows a stack repeatedly."""
 
     explains: bool
-    """Is it to be told why things wait?"""
+    """Whether the view needs explanations."""
 
     def show(self, snapshot: Snapshot) -> None: ...
 
     def silence(self, error: Unreachable) -> None:
-        """The service does not answer now."""
+        """Handle that the service does not answer now."""
 
 
 class LiveView:
-    """The tree, drawn in place."""
+    """The tree, redrawn in place."""
 
     explains = True
 
@@ -60,7 +61,7 @@ class LiveView:
         self._newest = StackPicture(snapshot)
 
     def silence(self, error: Unreachable) -> None:
-        """The picture stays as it is; its clocks go on."""
+        """Leave the picture as it is; its clocks go on."""
 
     def _picture(self) -> RenderableType:
         if self._newest is None:
@@ -69,7 +70,7 @@ class LiveView:
 
 
 class EventLines:
-    """A line an event, each once; `write` gets them as the wire has them."""
+    """One line per event, each event once; `write` gets events in the format of the API."""
 
     explains = False
 
@@ -84,11 +85,11 @@ class EventLines:
             self._after = event["id"]
 
     def silence(self, error: Unreachable) -> None:
-        """Events are stored; none is missed."""
+        """Do nothing: events are stored, so none is missed."""
 
 
 class SnapshotLines:
-    """The stack and its resources as JSON, a line for every change."""
+    """The stack and its resources as JSON, one line per change."""
 
     explains = False
 
@@ -102,7 +103,7 @@ class SnapshotLines:
             self._told = told
 
     def silence(self, error: Unreachable) -> None:
-        """The next change is told when there is an answer again."""
+        """Do nothing: the next change is written when the service answers again."""
 
 
 class Unseen:
@@ -117,7 +118,11 @@ class Unseen:
 
 @contextlib.contextmanager
 def view_for(client: Client, console: Console, after: str | None) -> Iterator[View]:
-    """A live picture on a terminal; otherwise a line an event, from the event `after` on."""
+    """Provide a live picture on a terminal, otherwise one line per event.
+
+    Args:
+        after: Id of the event after which lines begin; None for all.
+    """
     if console.is_terminal:
         with LiveView(console) as live:
             yield live
@@ -130,9 +135,11 @@ def print_event(console: Console, event: Wire) -> None:
 
 
 def follow(client: Client, identity: str, view: View, *, until_rest: bool = True) -> Snapshot:
-    """Show the stack until it is at rest (or for ever). Gives the last snapshot.
+    """Show the stack until it is at rest (or until it is deleted); return the last snapshot.
 
-    Fails: Unreachable when the service stays away, Fault when the stack is not there.
+    Raises:
+        Unreachable: The service does not answer for too long.
+        Fault: There is no such stack.
     """
     answered_at = time.monotonic()
     while True:
@@ -152,12 +159,12 @@ def follow(client: Client, identity: str, view: View, *, until_rest: bool = True
 
 
 def look(client: Client, identity: str, *, outputs: bool = False, explained: bool = False) -> Snapshot:
-    """The stack with its resources, those of nested stacks too."""
+    """Return the stack with its resources, including those of nested stacks."""
     stack = client.stack(identity, outputs=outputs)
     return Snapshot.of(stack, client.resources(stack), client.explain(stack, REASONS) if explained else None)
 
 
 def write_json(value: Any) -> None:
-    """One document on one line, at once: readers follow along."""
+    """Write one document on one line and flush: readers follow along."""
     sys.stdout.write(json.dumps(value) + "\n")
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""`homeostat history`: what was wanted of a stack before; `homeostat back`: have one of these again."""
+"""`homeostat history` shows earlier desired states of a stack; `homeostat back` returns to one of them."""
 
 from argparse import Namespace
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Keys that seal secrets in the database: found, made, counted and changed."""
+"""Encryption keys of the database's secrets: load, generate, count, rotate."""
 
 import logging
 import time
@@ -21,17 +21,20 @@ LOG = logging.getLogger(__name__)
 
 
 def key_file(chosen: str, state: Path) -> Path:
-    """The file that is meant. Fails: Usage when there is to be none."""
+    """Return the path of the key file. Raise Usage when there is to be none."""
     if chosen == NO_KEYS:
         raise Usage("--encryption-keys none: name the file of keys")
     return Path(chosen).expanduser().absolute() if chosen else State(state).keys
 
 
 def use_keys(db: Database, chosen: str, state: Path) -> None:
-    """Let the database seal secrets; makes the first key where none was chosen and the service is alone with an SQLite
-    file.
+    """Let the database seal secrets.
 
-    Fails: Usage for a file that cannot be used, Problem when the database holds what only a lost key could open.
+    Creates the first key where none was chosen and the service is alone with an SQLite file.
+
+    Raises:
+        Usage: The key file cannot be used.
+        Problem: The database holds secrets whose key is lost.
     """
     path = Path(chosen).expanduser().absolute() if chosen and chosen != NO_KEYS else None
     if path is None and not chosen and db.is_sqlite:
@@ -64,7 +67,7 @@ def _make(path: Path) -> None:
 
 
 def _check_plain(db: Database, why: str) -> None:
-    """Fails: Problem when there is something to be opened, and no key at all."""
+    """Raise Problem when the database holds sealed secrets and there is no key at all."""
     needed = _key_in_use(db)
     if needed:
         raise Problem(
@@ -74,7 +77,7 @@ def _check_plain(db: Database, why: str) -> None:
 
 
 def _key_in_use(db: Database) -> str:
-    """A database that does not answer now is waited for later."""
+    """Return the id of a key in use, "" for none; a database that does not answer is waited for later."""
     try:
         with db.read() as tx:
             return key_rotation.key_in_use(tx)
@@ -97,14 +100,14 @@ def _read(path: Path) -> KeyFile:
 
 
 def read_keys(db: Database, chosen: str, state: Path) -> None:
-    """The keys that there are, for who only looks. Fails: Usage for a file that cannot be used."""
+    """Load the existing keys, for commands that only read. Raise Usage for a file that cannot be used."""
     path = State(state).keys if chosen in ("", NO_KEYS) else key_file(chosen, state)
     if chosen not in ("", NO_KEYS) or path.exists():
         db.use_keys(_read(path))
 
 
 def generate(path: Path, *, as_json: bool) -> int:
-    """Fails: Problem when there is a file already, whose keys something may be sealed with."""
+    """Create a key file. Raise Problem when it exists already: secrets may be sealed with its keys."""
     try:
         made = keyfile.generate(path)
     except FileExistsError:
@@ -119,7 +122,11 @@ def generate(path: Path, *, as_json: bool) -> int:
 
 
 def status(db: Database, path: Path, *, as_json: bool) -> int:
-    """Gives the exit code: 1 when some cells are sealed with keys that are not there."""
+    """Print the keys and the numbers of cells sealed with each.
+
+    Returns:
+        Exit code; 1 when a needed key is missing.
+    """
     cells = _counts(db)
     ids = db.keys.ids
     lost = sorted(set(cells) - set(ids) - {key_rotation.PLAIN})
@@ -140,8 +147,18 @@ def _role(key: str, db: Database) -> str:
 
 
 def rotate(db: Database, path: Path, *, same_key: bool, as_json: bool) -> int:
-    """Gives the exit code: 1 when some cells cannot be read. With a file that begins with `plain`, and the same keys,
-    all is opened for good. Fails: Problem, Usage when it cannot be begun."""
+    """Add a key and seal all cells with it.
+
+    With `same_key`, only seal what is not sealed with the newest key; where the file begins with `plain`, that decrypts
+    everything for good.
+
+    Returns:
+        Exit code; 1 when some cells cannot be read.
+
+    Raises:
+        Problem: It cannot start.
+        Usage: The key file cannot be used.
+    """
     _counts(db)
     _read(path)
     if not same_key:
@@ -149,7 +166,8 @@ def rotate(db: Database, path: Path, *, same_key: bool, as_json: bool) -> int:
             keyfile.add_key(path)
         except OSError as error:
             raise Problem(f"{path} cannot be changed: {error.strerror}") from error
-        # By then every process of this file seals with the new key, so that nothing old is written behind the sweep.
+        # After this time every process has loaded the new key, so that nothing is sealed with the old one behind the
+        # sweep.
         time.sleep(2 * keyfile.LOOK_S)
     keys = _read(path)
     db.use_keys(keys)
@@ -173,7 +191,7 @@ def rotate(db: Database, path: Path, *, same_key: bool, as_json: bool) -> int:
 
 
 def _counts(db: Database) -> dict[str, int]:
-    """Fails: Problem for a database that cannot be used."""
+    """Return the number of cells by key. Raise Problem for a database that cannot be used."""
     if db.missing_file:
         raise Problem(f"there is no database {db.missing_file}: name it with --database, or its --state-dir")
     try:

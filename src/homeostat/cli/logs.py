@@ -1,4 +1,4 @@
-"""What the service's processes log, on standard error: lines for people, or JSON objects."""
+"""Log formats of the service's processes, on standard error: text lines or JSON objects."""
 
 import json
 import logging
@@ -8,8 +8,10 @@ from homeostat.observability import log_context
 
 
 class JsonLines(logging.Formatter):
-    """One object a line: at, level, logger, process, message; stack, shard and resource where they are known, and the
-    traceback if there is one."""
+    """One JSON object per line.
+
+    Keys: at, level, logger, process, message; stack, shard and resource where they are known; the traceback if any.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         entry = {
@@ -26,7 +28,7 @@ class JsonLines(logging.Formatter):
 
 
 class Lines(logging.Formatter):
-    """For people: what a line is about stands at its end."""
+    """Text lines, with stack, shard and resource at the end."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)-7s [%(process)d] %(name)s: %(message)s")

@@ -1,4 +1,4 @@
-"""The commands of whoever looks after a service; they work on its database, whether it runs or not."""
+"""Commands for operators. They work on the database, whether the service runs or not."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -24,7 +24,14 @@ _STYLES = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "red"}
 
 
 def doctor(db: Database, cloud: Path | None, *, as_json: bool, acknowledge: bool = False) -> int:
-    """Print all checks. Gives the exit code: 1 when one of them fails. acknowledge — forget dead workers."""
+    """Print all checks.
+
+    Args:
+        acknowledge: Forget dead workers.
+
+    Returns:
+        Exit code; 1 when a check fails.
+    """
     if acknowledge and not db.missing_file and db.standing().usable:
         with db.write() as tx:
             workers.forget_dead(tx, db.now_of(tx))
@@ -38,9 +45,10 @@ def doctor(db: Database, cloud: Path | None, *, as_json: bool, acknowledge: bool
 
 
 def types(name_regex: str, *, as_json: bool) -> int:
-    """Print the resource types that are not hidden, and where each comes from.
+    """Print the resource types that are not hidden, and the origin of each.
 
-    Fails: Rejected for an expression that could take too long.
+    Raises:
+        Rejected: The regular expression could take too long.
     """
     known = register()
     rows = [(name, known.origins[name], known.types[name].support.status.value) for name in listed(name_regex)]
@@ -52,12 +60,12 @@ def types(name_regex: str, *, as_json: bool) -> int:
 
 
 def policy_rules(rows: Sequence[tuple[str, str, str]], *, as_json: bool) -> int:
-    """Print rules: name, whom it allows, what it is about."""
+    """Print rules: name, whom it allows, description."""
     return _table(("rule", "allows", "to"), rows, as_json)
 
 
 def policy_changes(rows: Sequence[tuple[str, str, str]], *, as_json: bool) -> int:
-    """Print what a policy file changes: rule, its default, what the file says."""
+    """Print what a policy file changes: rule, its default, the file's check."""
     return _table(("rule", "default", "here"), rows, as_json)
 
 
@@ -79,7 +87,11 @@ def _print(checks: Sequence[Check]) -> None:
 
 
 def migrate(db: Database, phase: Phase, *, as_json: bool) -> int:
-    """Fails: Problem when an older program would break, or a newer one has changed the schema for good."""
+    """Migrate the schema.
+
+    Raises:
+        Problem: An older program would break, or a newer one has changed the schema irreversibly.
+    """
     try:
         if phase is Phase.CONTRACT and db.standing().missing:
             raise Problem("the schema lacks what this version needs: run `homeostat migrate --phase expand` first")
@@ -108,7 +120,7 @@ def _refuse_beside_others(db: Database) -> None:
 
 
 def purge(db: Database, rules: Rules, *, dry_run: bool, as_json: bool) -> int:
-    """Remove, or say what would be removed. Fails: Problem when the database cannot be used."""
+    """Remove old rows, or print what would be removed. Raise Problem when the database cannot be used."""
     removed = _purge(db, rules, dry_run)
     if as_json:
         write_json({"dry_run": dry_run, "removed": asdict(removed)})

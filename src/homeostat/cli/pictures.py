@@ -1,4 +1,4 @@
-"""Pictures for a terminal: the tree of a stack, tables, explanations. Nothing here asks the service."""
+"""Rendering for a terminal: the tree of a stack, tables, explanations. Nothing here sends requests."""
 
 import json
 import time
@@ -21,7 +21,7 @@ Rows = Sequence[Sequence[RenderableType]]
 
 
 class Durations:
-    """How long each resource has been in its state, by this machine's clock: the wire knows whole seconds only."""
+    """Time of each resource in its state, by this machine's clock: the API's times have whole seconds only."""
 
     def __init__(self) -> None:
         self._known: dict[Key, tuple[str, float, bool]] = {}
@@ -38,11 +38,11 @@ class Durations:
             self._known[resource.key] = (resource.state, begun, before is not None)
 
     def gone(self, resources: Sequence[ResourceView]) -> int:
-        """How many of those seen before are no more."""
+        """Return how many of the resources seen before no longer exist."""
         return len(self._known.keys() - {each.key for each in resources})
 
     def of(self, resource: ResourceView, now: float) -> str:
-        """Of what is in progress: until now. Of what has come to rest while we looked: what it took."""
+        """Return the time in progress so far; for a resource that came to rest while watched, the time it took."""
         if resource.status == IN_PROGRESS and resource.key in self._known:
             return lasting(now - self._known[resource.key][1])
         took = self._took.get(resource.key)
@@ -50,7 +50,7 @@ class Durations:
 
 
 class StackPicture:
-    """One snapshot, to be drawn again and again: what costs time is done once."""
+    """One snapshot, rendered repeatedly: expensive preparation is done once."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -59,7 +59,7 @@ class StackPicture:
         self._reasons = {each.key: each for each in self._explained.reasons if not each.leftover}
 
     def draw(self, durations: Durations, now: float, height: int) -> RenderableType:
-        """Head line with progress, and the tree of resources, in at most `height` lines."""
+        """Render a head line with progress, and the tree of resources, in at most `height` lines."""
         lines, hidden = self._lines, 0
         room = max(3, height - 5 - len(self._trouble()))
         if len(lines) > room:
@@ -68,7 +68,7 @@ class StackPicture:
         grid = Table.grid(padding=(0, 2))
         for _ in range(4):
             grid.add_column(no_wrap=True)
-        grid.add_column()  # the only one that gives way on a narrow screen
+        grid.add_column()  # the only column that shrinks on a narrow screen
         for row in rows:
             grid.add_row(*row)
         parts: list[RenderableType] = [self._head(durations, now), *self._tally(), *self._trouble(), grid]
@@ -77,7 +77,7 @@ class StackPicture:
         return Group(*parts)
 
     def _head(self, durations: Durations, now: float) -> RenderableType:
-        """Name, state, progress, how long it has taken and how long it will."""
+        """Render name, state, progress, elapsed time and estimate."""
         snapshot, outlook = self._snapshot, self._explained.outlook
         done, total = self._progress(durations)
         begun = seconds(snapshot.stack.get("updated_time") or snapshot.stack.get("creation_time"))
@@ -90,7 +90,7 @@ class StackPicture:
         return head
 
     def _progress(self, durations: Durations) -> tuple[int, int]:
-        """Done and planned. What is deleted is seen no more, and counts as done."""
+        """Return the numbers of finished and planned resources. Deleted ones are unlisted, and count as finished."""
         resources, outlook = self._snapshot.resources, self._explained.outlook
         if self._snapshot.action == "DELETE":
             gone = durations.gone(resources)
@@ -100,11 +100,11 @@ class StackPicture:
         return sum(each.at_rest for each in resources), len(resources)
 
     def _trouble(self) -> list[Text]:
-        """What concerns the stack as a whole."""
+        """Return the problems of the stack as a whole."""
         return [Text(line, "yellow") for line in (self._explained.unseen, self._explained.waiting) if line]
 
     def _tally(self) -> list[Text]:
-        """How many fail, move and wait."""
+        """Return how many resources failed, are in progress, or wait."""
         resources = self._snapshot.resources
         counts = {
             "failed": sum(each.status == FAILED for each in resources),
@@ -117,7 +117,10 @@ class StackPicture:
 
 
 def _most_telling(lines: Sequence[Line], room: int) -> tuple[list[Line], int]:
-    """What failed, moves or waits, before what is at rest; without branches, since there are gaps between them."""
+    """Choose failed, moving and waiting resources before those at rest.
+
+    They are drawn without branches, since there are gaps between them.
+    """
     ranked = sorted(lines, key=lambda line: _interest(line.resource))
     return [Line("", line.resource) for line in ranked[:room]], len(lines) - room
 
@@ -174,7 +177,7 @@ def event_line(event: Mapping[str, Any]) -> Text:
 
 
 def table(columns: Sequence[str], rows: Rows) -> RenderableType:
-    """With an empty line before it. What does not fit in its column goes on in the next line."""
+    """Render a table after an empty line; long text continues on the next line of its column."""
     found = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim")
     for column in columns:
         found.add_column(column, overflow="fold")
@@ -197,7 +200,7 @@ def stacks_table(stacks: Sequence[Mapping[str, Any]]) -> RenderableType:
 
 
 def resources_table(resources: Sequence[ResourceView]) -> RenderableType:
-    """Leftovers below the resource of their name."""
+    """Render resources, each with its leftovers below it."""
     rows: Rows = [
         [name, each.type, status_text(f"{each.action}_{each.status}"), each.handle, _reason(each)]
         for resource in resources
@@ -229,7 +232,7 @@ def status_text(status: str) -> Text:
 
 
 def explained_head(stack: Mapping[str, Any], explained: Explained) -> RenderableType:
-    """What state a stack is in, how much of it is not at rest, how long that takes and how that is known."""
+    """Render the state of a stack, how much is not at rest, and the estimate with its method."""
     outlook = explained.outlook
     moving = outlook.planned - outlook.done
     head = Text.assemble((str(stack["stack_name"]), "bold"), " is ", status_text(stack["stack_status"]))
@@ -242,7 +245,7 @@ def explained_head(stack: Mapping[str, Any], explained: Explained) -> Renderable
 
 
 def reasons_tree(reasons: Sequence[Reason], now: float) -> RenderableType:
-    """Causes with all that is known of them, and in one line each what only follows from them."""
+    """Render causes in full, and what merely follows from them in one line each."""
     parts: list[RenderableType] = []
     for prefix, each in arranged(reasons):
         style = "red" if each.why == "failed" else "dim" if each.follows else "yellow"
@@ -262,7 +265,7 @@ def reasons_tree(reasons: Sequence[Reason], now: float) -> RenderableType:
 
 
 def at_rest(resource: ResourceView, now: float) -> RenderableType:
-    """One resource that waits for nothing."""
+    """Render a resource that waits for nothing."""
     state = Text.assemble((resource.name, "bold"), (f"  {resource.type}  ", "dim"), (resource.state, "green"))
     seen = f"{resource.presence}{f', {resource.seen}' if resource.seen else ''}"
     if resource.presence and resource.seen_at is not None:

@@ -1,4 +1,4 @@
-"""`homeostat plan`: what `up` would do, as a tree for people and as JSON for machines."""
+"""`homeostat plan`: the effects of `up`, as a tree for people and as JSON for programs."""
 
 import json
 import re
@@ -24,17 +24,21 @@ SYMBOLS: Mapping[str, tuple[str, str]] = {
     "replaced": ("±", "magenta"),
     "deleted": ("-", "red"),
 }
-"""What becomes of a resource -> its sign and colour."""
+"""Change of a resource -> symbol and colour."""
 WORDS = {"added": "to create", "updated": "to update", "replaced": "to replace", "deleted": "to delete"}
 ALIKE_MAX = 8
-"""Members of one group, alike in what becomes of them, that are drawn one by one."""
+"""Members of one group with the same change that are drawn one by one."""
 VALUE_MAX = 72
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One line of the tree. change — "" for what is only above something that changes; folded — how many more alike it
-    stands for."""
+    """One line of the tree.
+
+    Attributes:
+        change: "" for a resource that only contains changing ones.
+        folded: Number of further similar members that it represents.
+    """
 
     name: str
     type: str = ""
@@ -65,7 +69,7 @@ def plan(arguments: Namespace) -> int:
 
 
 def counted(preview: Wire) -> dict[str, int]:
-    """Resources by what becomes of them, those that are not listed one by one included."""
+    """Count resources by change, including members that are not listed one by one."""
     counts = {change: len(entries) for change, entries in preview["resource_changes"].items()}
     for each in preview["more_members"]:
         counts[each["change"]] += each["count"]
@@ -77,7 +81,7 @@ def to_do(counts: Mapping[str, int]) -> bool:
 
 
 def drawn(name: str, preview: Wire, *, exists: bool) -> Iterator[Text]:
-    """The plan as lines."""
+    """Yield the plan as lines."""
     counts = counted(preview)
     if not to_do(counts):
         yield Text(f"{name} is as it should be: nothing to do, {counts['unchanged']} unchanged")
@@ -91,7 +95,7 @@ def drawn(name: str, preview: Wire, *, exists: bool) -> Iterator[Text]:
 
 
 def _tree(preview: Wire) -> tuple[dict[Place, Node], dict[Place | None, list[Place]]]:
-    """What changes, and what it is in."""
+    """Return the nodes of the changing resources and those that contain them, and the nodes below each."""
     nodes = {
         (*entry["path"], entry["resource_name"]): _node(change, entry)
         for change in SYMBOLS
@@ -116,7 +120,11 @@ def _fold(
     below: dict[Place | None, list[Place]],
     more: Mapping[tuple[Place, str], int],
 ) -> None:
-    """Of many that are alike only the first few are drawn. more — by parent and change, those that are not listed."""
+    """Replace all but the first few similar members by one node.
+
+    Args:
+        more: (parent, change) -> number of members that are not listed.
+    """
     children = below[parent]
     alike = Counter(nodes[place].change for place in children)
     left: Counter[str] = Counter()
@@ -146,7 +154,7 @@ def _node(change: str, entry: Wire) -> Node:
 
 
 def _apart(name: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Where two values differ: within maps and lists of one length, place by place."""
+    """Yield where two values differ: maps key by key, lists of equal length item by item."""
     if isinstance(before, dict) and isinstance(after, dict) and before and after:
         for key in sorted(before.keys() | after.keys()):
             if before.get(key) != after.get(key):
@@ -160,7 +168,7 @@ def _apart(name: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]
 
 
 def _order(place: Place) -> list[list[tuple[int, int, str]]]:
-    """Numbers in names count as numbers."""
+    """Return a sort key in which numbers in names count as numbers."""
     return [
         [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name) if part]
         for name in place
@@ -182,7 +190,7 @@ def _lines(prefix: str, node: Node) -> Iterator[Text]:
 
 
 def _value(value: Any) -> str:
-    """In one line, and not too long."""
+    """Format a value in one line, shortened if it is too long."""
     if value == "(not known yet)":
         return str(value)
     text = json.dumps(value, ensure_ascii=False)

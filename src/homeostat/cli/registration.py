@@ -1,4 +1,4 @@
-"""`homeostat register`: makes the service known to Keystone, and writes the file that it needs to reach it."""
+"""`homeostat register`: registers the service in Keystone, and writes the configuration file to reach it."""
 
 import configparser
 import os
@@ -10,10 +10,15 @@ from pathlib import Path
 from homeostat.cli.errors import OK, Problem, Usage
 
 SECRET_BYTES = 24
+"""Random bytes of a generated password."""
 
 
 def register(arguments: Namespace) -> int:
-    """Fails: Problem saying what Keystone does not allow, or what is there already and does not fit."""
+    """Register the service. What exists already and fits is left as it is.
+
+    Raises:
+        Problem: Keystone does not permit it, or something exists already and does not fit.
+    """
     from keystoneauth1.exceptions import ClientException
 
     from homeostat.clouds.identity import registration
@@ -49,7 +54,7 @@ def register(arguments: Namespace) -> int:
 
 
 def _passwords(path: Path) -> tuple[str, str]:
-    """Of the service and of the domain's administrator, as a file from before has them; "" where there is none."""
+    """Return the passwords of the service and of the domain's admin from an existing file; "" where there is none."""
     if not path.exists():
         return "", ""
     there = configparser.ConfigParser(interpolation=None)
@@ -59,6 +64,6 @@ def _passwords(path: Path) -> tuple[str, str]:
 
 
 def _write(path: Path, text: str) -> None:
-    """For the eyes of its owner only."""
+    """Write a new file that only its owner can read."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(text)

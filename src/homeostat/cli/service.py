@@ -1,4 +1,4 @@
-"""Runs the all-in-one service here or in the background, and finds the one that runs."""
+"""Runs the all-in-one service in this process or in the background, and finds a running one."""
 
 import logging
 import os
@@ -18,15 +18,18 @@ from homeostat.cli.supervisor import Run, Supervisor
 
 LOG = logging.getLogger(__name__)
 START_S = 60.0
+"""Time within which a detached service must answer."""
 _ASK_S = 0.1
 
 
 def supervise(settings: ServiceSettings, run: Run, load: Callable[[], None]) -> None:
     """Run API and workers until told to stop. The caller has claimed the state directory.
 
-    Takes: run — what runs a command in a child; load — loads what children need, before there is any.
+    The supervisor owns the listening socket: while an API process is replaced, connections wait, and none is refused.
 
-    The listening socket is the supervisor's: while an API process is being replaced, callers wait; none is refused.
+    Args:
+        run: Runs a command in a child process.
+        load: Loads modules that children need, before there are any children.
     """
     state = State(settings.state)
     with listening(settings.host, settings.port) as server:
@@ -49,7 +52,7 @@ def supervise(settings: ServiceSettings, run: Run, load: Callable[[], None]) -> 
 
 
 def _names(name: str, count: int) -> list[str]:
-    """Of so many processes of one kind."""
+    """Return the names of `count` processes of one kind."""
     return [name] if count == 1 else [f"{name}-{number + 1}" for number in range(count)]
 
 
@@ -59,7 +62,7 @@ def _metrics_flags(settings: ServiceSettings, worker: int) -> list[str]:
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """Fails: Problem when the port cannot be had."""
+    """Return a listening socket. Raise Problem when the port is not available."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=2048)
@@ -69,14 +72,17 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def url_of(host: str, port: int) -> str:
+    """Return the URL of the service, with an address that clients can reach instead of a wildcard."""
     reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://[{reachable}]:{port}" if ":" in reachable else f"http://{reachable}:{port}"
 
 
 def start_detached(settings: ServiceSettings) -> Service:
-    """Start the service in the background and wait until it (or one that was quicker) answers.
+    """Start the service in the background; wait until it (or one that was started at the same time) answers.
 
-    Fails: Problem with the end of its log when it ends before that, Unreachable when it takes too long.
+    Raises:
+        Problem: It ended before that; shows the end of its log.
+        Unreachable: It takes too long.
     """
     state = State(settings.state)
     state.make()
@@ -102,7 +108,7 @@ def start_detached(settings: ServiceSettings) -> Service:
 
 
 def start_for_client(settings: ServiceSettings) -> Service:
-    """Like `start_detached`, on another port when the usual one is taken."""
+    """Start the service in the background, on a free port when the usual one is taken."""
     try:
         listening(settings.host, settings.port).close()
     except Problem:
@@ -118,6 +124,7 @@ def answers(url: str) -> bool:
 
 
 def _said(state: State, begin: int) -> str:
+    """Return what the service has logged since its start, at most the last 2000 characters."""
     with open(state.log, "rb") as log:
         log.seek(begin)
         return log.read().decode(errors="replace").strip()[-2000:]

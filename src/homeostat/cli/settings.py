@@ -16,26 +16,25 @@ ACCESS_MODES = ("none", "basic", "keystone")
 LOG_LEVELS = ("debug", "info", "warning", "error")
 SQL_BOARD = "sql"
 NO_KEYS = "none"
-"""Of --encryption-keys: leave secrets plain."""
+"""Value of --encryption-keys that leaves secrets unencrypted."""
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
 
 
 def default_state() -> str:
-    """`$XDG_STATE_HOME/homeostat`, or `~/.local/state/homeostat`."""
+    """Return `$XDG_STATE_HOME/homeostat`, or `~/.local/state/homeostat`."""
     return str(Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "homeostat")
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceSettings:
-    """How a service runs."""
+    """Settings of a service."""
 
     state: Path
-    """Directory of all it keeps."""
+    """Directory of all its data."""
     database: str = ""
-    """SQLAlchemy URL, empty for SQLite in `state`."""
+    """SQLAlchemy URL; empty for SQLite in `state`."""
     encryption_keys: str = ""
-    """File of the keys that seal secrets, `none` to leave them plain, empty for the file in `state` with SQLite, and
-    for none otherwise."""
+    """Key file that seals secrets; `none` for no encryption; empty: the one in `state` with SQLite, else none."""
     board: str = SQL_BOARD
     """`sql`, or URL of the Redis database where workers find their jobs."""
     cloud: str = "local"
@@ -44,68 +43,68 @@ class ServiceSettings:
     """0 for any free one."""
     access: str = "none"
     all_local_users: bool = False
-    """Access `none` is for whoever has processes on this machine, not only for the user who runs it."""
+    """Access mode `none` admits all users of this machine, not only the one who runs the service."""
     users_run_code_as_me: bool = False
-    """Others may use the local cloud, where servers are processes of the user who runs the service."""
+    """Other users may use the local cloud, where servers are processes of the user who runs the service."""
     htpasswd: Path | None = None
-    """Users file for access `basic`."""
+    """Password file for access mode `basic`."""
     keystone_config: Path | None = None
-    """About Keystone, for access `keystone`."""
+    """Keystone settings for access mode `keystone`."""
     policy_file: Path | None = None
-    """Who may do what."""
+    """Authorization rules that override the defaults."""
     old_policy_defaults: bool = False
-    """Defaults of the past hold, too."""
+    """Deprecated defaults of the rules apply, too."""
     workers: int = 1
     """Worker processes."""
     apis: int = 1
     """API processes."""
     metrics: bool = False
-    """Shown by the API."""
+    """The API serves metrics."""
     metrics_host: str = "127.0.0.1"
     metrics_port: int | None = None
-    """Of the first worker, each other one has the next; 0 for any free one, None to show none."""
+    """Port of the first worker's metrics, each further worker has the next; 0 for any free one, None for no metrics."""
     traces: bool = False
     max_body: int = 1_048_576
-    """Bytes that a request may hold."""
+    """Size limit of a request's body, in bytes."""
     rate_limit: str = ""
-    """`REQUESTS_PER_SECOND[:BURST]` of one caller in one project, empty for none."""
+    """`REQUESTS_PER_SECOND[:BURST]` of one caller in one project; empty for no limit."""
     no_adopt: bool = False
-    """Stacks are not adopted."""
+    """Stacks cannot be adopted."""
     no_abandon: bool = False
-    """Stacks are not exported, and not abandoned."""
+    """Stacks cannot be exported or abandoned."""
     stacks_max: int = 512
-    """Of one project, without nested ones."""
+    """Stacks of one project, nested ones not counted."""
     resources_max: int = 1_000_000
-    """Of one stack with all that is nested in it."""
+    """Resources of one stack and all its nested stacks."""
     expanded_max: int = 50_000
-    """Resources of the nested templates of one stack that differ."""
+    """Resources of the distinct nested templates of one stack."""
     hidden_tags: tuple[str, ...] = ()
-    """Stacks with such a tag are listed only on demand."""
+    """Stacks with one of these tags are listed only on request."""
     depth_max: int = 5
     """Levels of nested stacks."""
     heal_share: float = 0.4
-    """Of a stack's things, that is healed at a time."""
+    """Share of a stack's things that is healed at a time."""
     forget_workers_s: float = 600.0
-    """A worker that died is shown for so long."""
+    """Time for which a dead worker is still listed."""
     previewed_max: int = 10_000
-    """Resources that a preview tells of."""
+    """Resources that a preview reports."""
     heavy_requests: int = 4
-    """That check templates, at the same time, of each API process."""
+    """Requests that check templates at the same time, per API process."""
     snapshots_max: int = 32
-    """Of one stack."""
+    """Snapshots of one stack."""
     regions: tuple[str, ...] = ()
-    """`NAME=URL` of services where stacks may be made."""
+    """`NAME=URL` of services in which stacks may be created."""
     region_logins: Path | None = None
-    """File of the logins there."""
+    """File of the credentials for these services."""
     fetch_from: tuple[str, ...] = ()
-    """Where templates may be fetched from though it is not public."""
+    """Non-public addresses from which templates may be fetched."""
     environment_files: tuple[Path, ...] = ()
     plugins: tuple[Path, ...] = ()
     """Directories with modules of resource types."""
     heat_imports: bool = False
-    """Such modules may import the names of Heat."""
+    """These modules may import the names of Heat."""
     public_url: str = ""
-    """Where servers reach the API, empty for where it listens."""
+    """Address at which servers reach the API; empty for the one it listens on."""
     log_level: str = "info"
     log_json: bool = False
 
@@ -160,7 +159,7 @@ class ServiceSettings:
         return settings
 
     def check(self) -> None:
-        """Fails: Usage naming the flag that does not fit (argparse does not look at what variables bring)."""
+        """Raise Usage naming an invalid setting. Values of environment variables are not checked by argparse."""
         for flag, value, known in (
             ("--cloud", self.cloud, CLOUDS),
             ("--access", self.access, ACCESS_MODES),
@@ -210,7 +209,7 @@ class ServiceSettings:
             raise Usage("--traces needs packages that are not installed: pip install 'homeostat[otel]'")
 
     def _check_local_cloud(self) -> None:
-        """Whoever may make a server there has a shell, as the user who runs the service."""
+        """Refuse a local cloud for other users: its servers run commands as the user who runs the service."""
         others = self.access != "none" or self.all_local_users
         if self.cloud == "local" and others and not self.users_run_code_as_me:
             users = "--all-local-users" if self.access == "none" else f"--access {self.access}"
@@ -229,15 +228,15 @@ class ServiceSettings:
 
     @property
     def redis_url(self) -> str:
-        """Empty for the board that is a view of the database."""
+        """URL of the job board; empty for the board in the database."""
         return "" if self.board == SQL_BOARD else self.board
 
     def metrics_port_of(self, worker: int) -> int | None:
-        """Port of the worker of that number, counted from 0."""
+        """Return the metrics port of a worker, counted from 0."""
         return self.metrics_port + worker if self.metrics_port else self.metrics_port
 
     def environment(self) -> dict[str, str]:
-        """The same settings as variables, for the processes of the service (a password does not show in `ps`)."""
+        """Return the settings as variables for the service's processes, so that no password shows in `ps`."""
         return {
             "HOMEOSTAT_STATE_DIR": str(self.state),
             "HOMEOSTAT_DATABASE": self.database,
@@ -287,7 +286,12 @@ class ServiceSettings:
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
-    """Whom a client speaks to. url — without path, empty for the service of `state`; user, password — HTTP basic."""
+    """Settings of a client.
+
+    Attributes:
+        url: Without path; empty for the service of `state`.
+        user: For HTTP basic; empty for no credentials.
+    """
 
     state: Path
     url: str = ""
@@ -308,12 +312,12 @@ class ClientSettings:
 
 
 def _absolute(keys: str) -> str:
-    """The file of keys, for processes that may run elsewhere."""
+    """Return the path as an absolute one, for processes that may run in another directory."""
     return keys if keys in ("", NO_KEYS) else str(Path(keys).expanduser().absolute())
 
 
 def with_own_region(regions: Sequence[str], url: str) -> tuple[str, ...]:
-    """The settings of regions, with this service's own API among them."""
+    """Add this service's own API to the regions, as `default`, unless that is configured."""
     named = any(each.startswith("default=") for each in regions)
     return tuple(regions) if named else (*regions, f"default={url}")
 

@@ -1,4 +1,4 @@
-"""Environments of the operator, and the templates that they name, read from files."""
+"""The operator's environments, and the templates they name, read from files."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -12,9 +12,12 @@ from homeostat.templates.shared_environments import SharedEnvironment, shared_of
 
 
 def read_shared(paths: Iterable[Path]) -> SharedEnvironment:
-    """Templates are named by `file://` URLs, or by paths, seen from the file that names them.
+    """Read the environments.
 
-    Fails: ValueError naming the file that is wrong.
+    They name templates by `file://` URLs, or by paths relative to the environment's file.
+
+    Raises:
+        ValueError: Names the invalid file.
     """
     found = SharedEnvironment()
     files: dict[str, str] = {}
@@ -33,7 +36,7 @@ def read_shared(paths: Iterable[Path]) -> SharedEnvironment:
 
 
 def _with_urls(entries: Any, path: Path, files: dict[str, str]) -> Any:
-    """The entries with templates in files under their URLs; their texts are added to `files`."""
+    """Return the entries with `file://` URLs for templates in files; add the templates' texts to `files`."""
     if isinstance(entries, dict):
         return {key: _with_urls(value, path, files) for key, value in entries.items()}
     if not isinstance(entries, str) or not is_template(entries) or entries.startswith(("http://", "https://")):

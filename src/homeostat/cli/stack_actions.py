@@ -1,5 +1,7 @@
-"""The commands that ask something of a stack that is there: observe, converge, check, suspend, lock, convergence, ….
-Each gives the exit code."""
+"""Commands for actions on an existing stack: observe, converge, check, suspend, lock, convergence, ….
+
+Each returns the exit code.
+"""
 
 import time
 from argparse import Namespace
@@ -15,7 +17,7 @@ from homeostat.cli.errors import FAILED, OK, Problem, Usage
 from homeostat.cli.follow import ASK_S, write_json
 
 LOOK_PATIENCE_S = 120.0
-"""How long a look may take: the observers may be busy, or the cloud may not answer."""
+"""Longest wait for an observation: the observers may be busy, or the cloud may not answer."""
 Found = TypeVar("Found")
 
 
@@ -79,7 +81,7 @@ def unlock(arguments: Namespace) -> int:
 
 
 def _done(arguments: Namespace, action: str, given: Wire | None = None) -> int:
-    """Ask for an action on the whole stack, and follow it to its end."""
+    """Request an action on the whole stack, and follow it to its end."""
     with connect(arguments) as client:
         stack = client.stack(arguments.name)
         after = client.newest_event(stack)
@@ -117,7 +119,7 @@ def convergence(arguments: Namespace) -> int:
 
 
 def _given(arguments: Namespace) -> Wire | None:
-    """What to change: None for nothing, an empty map for what the stack has."""
+    """Return the requested changes: None for none, {} to remove the resource's own switches."""
     if arguments.same:
         return {}
     given: Wire = {}
@@ -146,7 +148,7 @@ def _interval(state: Wire) -> str:
 
 
 def _looked(client: Client, stack: Wire, resource: str | None, asked_at: str) -> Wire:
-    """The state of convergence once all of the stack, or the resource, was looked at since."""
+    """Wait until the stack, or the resource, has been observed since `asked_at`; return the switches' state."""
 
     def since() -> Wire | None:
         state = client.convergence(stack, resource)

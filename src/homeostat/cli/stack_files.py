@@ -1,4 +1,4 @@
-"""What `up` sends: the template, the files it names, environments and parameters, read from this machine."""
+"""The input of `up`: the template, the files it names, environments and parameters, read from this machine."""
 
 import re
 import sys
@@ -22,7 +22,7 @@ Named = tuple[str, bool]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A text, where it came from, and the directory its file names are relative to."""
+    """A text, its origin, and the directory that its file names are relative to."""
 
     name: str
     text: str
@@ -30,9 +30,11 @@ class Source:
 
 
 def stack_body(template: str, environments: Sequence[Path], parameters: Sequence[str]) -> dict[str, Any]:
-    """Template, environment, files and parameters as the API takes them.
+    """Return template, environment, files and parameters as the API takes them.
 
-    Fails: Usage for files that cannot be read and parameters without `=`; Problem for text that is no template.
+    Raises:
+        Usage: A file cannot be read, or a parameter lacks `=`.
+        Problem: A text is no template.
     """
     source = _read_template(template)
     files: dict[str, str] = {}
@@ -54,7 +56,7 @@ def stack_body(template: str, environments: Sequence[Path], parameters: Sequence
 
 
 def default_name(template: str) -> str:
-    """Name of a stack after its template's file. Fails: Usage when there is nothing to name it after."""
+    """Derive a stack's name from its template's file. Raise Usage when that is not possible."""
     name = re.sub(r"[^A-Za-z0-9_.-]+", "-", Path(template).stem).lstrip("-_.0123456789")
     if template == STANDARD_INPUT or not name:
         raise Usage("the stack needs a name: homeostat up TEMPLATE NAME")
@@ -102,7 +104,7 @@ def _checked(source: Source, parse: Callable[[str], Mapping[str, Any]]) -> dict[
 
 
 def _collect(named: Iterable[Named], source: Source, files: dict[str, str]) -> None:
-    """Read every file that is named by `source`, and those that templates among them name."""
+    """Read every file named by `source`, and recursively those named by templates among them."""
     for name, is_template in named:
         found = _read(name, source.directory)
         known = name in files
@@ -113,7 +115,7 @@ def _collect(named: Iterable[Named], source: Source, files: dict[str, str]) -> N
 
 
 def _named(part: Any) -> Iterator[Named]:
-    """Files of a template: in `get_file`, and types of resources that are templates."""
+    """Yield files of a template: of `get_file`, and resource types that are templates."""
     pending = [part]
     while pending:
         each = pending.pop()
@@ -127,7 +129,7 @@ def _named(part: Any) -> Iterator[Named]:
 
 
 def _registered(registry: Any) -> Iterator[Named]:
-    """Templates that an environment names as types."""
+    """Yield templates that an environment maps types to."""
     values = registry.values() if isinstance(registry, Mapping) else ()
     for value in values:
         yield from _registered(value)

@@ -1,8 +1,8 @@
-"""The state directory: what a service keeps there, and which service has it now.
+"""The state directory: the files of a service, and the lock that tells which service has it.
 
 service.json   process ids and address of the running service     service.lock   held for as long as it lives
-service.log    what a detached service says                       homeostat.db   SQLite, unless a URL is given
-cloud/         the local cloud                                   keys           what seals secrets in homeostat.db
+service.log    log of a detached service                          homeostat.db   SQLite, unless a URL is given
+cloud/         the local cloud                                    keys           seal the secrets in homeostat.db
 """
 
 import contextlib
@@ -21,13 +21,19 @@ from homeostat.cli.errors import Problem
 LOG = logging.getLogger(__name__)
 _PATIENCE_S = 0.3
 _OTHERS = 0o077
+"""Permissions of group and others."""
 _CHANGING = 0o022
-"""Rights of others in a directory that would let them put something else in the place of a file."""
+"""Permissions with which others could replace files of a directory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A running service. pid — of its supervisor; children — process ids by name."""
+    """A running service.
+
+    Attributes:
+        pid: Of its supervisor.
+        children: Process ids by name.
+    """
 
     pid: int
     url: str
@@ -35,7 +41,7 @@ class Service:
 
 
 class State:
-    """One state directory; made, for its owner alone, when it is claimed."""
+    """One state directory. It is created, private to its owner, when it is claimed."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -47,7 +53,7 @@ class State:
         self._lock = root / "service.lock"
 
     def running(self) -> Service | None:
-        """The service that has this directory; None when none does, whatever a dead one has left."""
+        """Return the service that has this directory; None when there is none, even if a dead one left its files."""
         if not self._is_claimed():
             return None
         try:
@@ -57,21 +63,23 @@ class State:
 
     @contextlib.contextmanager
     def claim(self) -> Iterator[None]:
-        """Have the directory to oneself. Fails: Problem that names who has it."""
+        """Hold the directory exclusively. Raise Problem naming the service that has it."""
         self.make()
         descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             if not _locked(descriptor):
                 raise Problem(self._occupied())
+            # A dead service may have left its address.
             self._service.unlink(missing_ok=True)
             yield
         finally:
             os.close(descriptor)
 
     def make(self) -> None:
-        """Make the directory; what this process makes from now on is for its user alone, as is what is there already.
+        """Create the directory; make existing and future files of this process private to their owner.
 
-        Fails: Problem where others could put something into the directory.
+        Raises:
+            Problem: Others could put files into the directory.
         """
         os.umask(_OTHERS)
         self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -90,12 +98,12 @@ class State:
         _take_from_others(self.root, _CHANGING)
 
     def _files(self) -> Iterator[Path]:
-        """What the service keeps: it may have been made by an older version, or copied here."""
+        """Yield the service's files: an older version, or a copy, may have created them with other permissions."""
         for name in ("service.*", f"{self.database.name}*", self.keys.name, f".{self.keys.name}.*", self.cloud.name):
             yield from self.root.glob(name)
 
     def announce(self, service: Service) -> None:
-        """Say who serves; readers see the old text or the new one, never a part."""
+        """Write the running service's address, atomically for readers."""
         partial = self._service.with_suffix(".new")
         partial.write_text(json.dumps(asdict(service)), encoding="utf-8")
         partial.replace(self._service)
@@ -123,8 +131,8 @@ class State:
 
 
 def _take_from_others(path: Path, rights: int) -> None:
-    """Fails: PermissionError."""
-    with contextlib.suppress(FileNotFoundError):  # such as the journal of a database that was closed just now
+    """Remove permissions from a file. Raise PermissionError."""
+    with contextlib.suppress(FileNotFoundError):  # e.g. the journal of a database that was just closed
         mode = stat.S_IMODE(path.stat().st_mode)
         if mode & rights:
             path.chmod(mode & ~rights)
@@ -132,7 +140,7 @@ def _take_from_others(path: Path, rights: int) -> None:
 
 
 def _locked(descriptor: int) -> bool:
-    """Tries for a moment: whoever asks whether a service runs holds the lock for an instant."""
+    """Try to lock for a moment: a process that checks whether a service runs holds the lock for an instant."""
     deadline = time.monotonic() + _PATIENCE_S
     while True:
         try:

@@ -1,8 +1,8 @@
-"""Runs the processes of a service: starts them, starts again what dies, and lets none outlive it.
+"""Runs the processes of a service: starts them, restarts those that die, and lets none outlive it.
 
-A child is a copy of this process (fork) and has what it needs in memory already: a fresh interpreter takes seconds of
-CPU time to load it, which is how long nobody would work after all workers died. It has a name of its own
-(`homeostat-worker`), and nothing of this process is open in it but the sockets that it is given.
+A child is a fork of this process and has all modules in memory already: a fresh interpreter takes seconds of CPU time
+to load them, in which no work would be done after all workers died. It has a process name of its own
+(`homeostat-worker`), and inherits no open files but the given sockets.
 """
 
 import contextlib
@@ -22,9 +22,10 @@ from homeostat.cli.errors import USAGE, Problem
 LOG = logging.getLogger(__name__)
 STOPPING = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 STEADY_S = 10.0
-"""A child that has lived this long starts again at once when it dies; one that has not, later and later."""
+"""A child that has lived this long is restarted at once when it dies; one that has not, with growing delays."""
 DELAY_S_MAX = 10.0
 GRACE_S = 15.0
+"""Time that children get to stop before they are killed."""
 _LOOK_S = 0.02
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15
@@ -32,11 +33,15 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 Run = Callable[[Sequence[str]], int]
-"""Runs a command of `homeostat` in the process that calls it. Gives the exit code."""
+"""Run a `homeostat` command in the calling process; return the exit code."""
 
 
 class Process:
-    """A child that was forked off. returncode — None while it runs, negative: the signal that ended it."""
+    """A forked child.
+
+    Attributes:
+        returncode: None while it runs; negative: the number of the signal that ended it.
+    """
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -50,7 +55,7 @@ class Process:
         return self.returncode
 
     def ends_before(self, deadline: float) -> bool:
-        """Wait until then at most, by the monotonic clock."""
+        """Wait until the deadline, on the monotonic clock; return whether the process has ended."""
         while self.poll() is None:
             if time.monotonic() >= deadline:
                 return False
@@ -58,14 +63,22 @@ class Process:
         return True
 
     def signal(self, number: signal.Signals) -> None:
-        """One that has ended is its parent's until it is collected: its number is nobody else's."""
+        """Send a signal, if the process still runs.
+
+        Until the parent has collected an ended process, its id cannot be reused, so the signal cannot hit another one.
+        """
         if self.poll() is None:
             os.kill(self.pid, number)
 
 
 @dataclass(slots=True)
 class Child:
-    """One process of the service. deaths — in a row, each soon after its start; due_at — of the next start."""
+    """One process of the service.
+
+    Attributes:
+        deaths: Consecutive deaths, each soon after a start.
+        due_at: Time of the next start.
+    """
 
     name: str
     arguments: Sequence[str]
@@ -76,9 +89,15 @@ class Child:
 
 
 class Supervisor:
-    """Takes: run — what a child runs, with the arguments that `commands` has under the child's name; environment — more
-    variables for them; changed — told of the process ids whenever they change; sockets — descriptors that children
-    inherit."""
+    """Supervises the processes of a service.
+
+    Args:
+        run: Run in a child with its arguments.
+        commands: Name of a child -> arguments.
+        environment: Additional variables for children.
+        changed: Called with the process ids whenever they change.
+        sockets: Descriptors that children inherit.
+    """
 
     def __init__(
         self,
@@ -95,7 +114,11 @@ class Supervisor:
         self._sockets = tuple(sockets)
 
     def run(self) -> None:
-        """Until told to stop. Fails: Problem when a child finds the settings wrong, which no new start would mend."""
+        """Run until told to stop.
+
+        Raises:
+            Problem: A child rejects the settings, which a restart would not mend.
+        """
         watched = STOPPING | {signal.SIGCHLD}
         before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
         try:
@@ -123,7 +146,7 @@ class Supervisor:
     def _start(self, child: Child) -> Process:
         parent = os.getpid()
         for stream in (sys.stdout, sys.stderr):
-            stream.flush()  # what waits there would be written twice
+            stream.flush()  # buffered output would be written twice
         pid = os.fork()
         if pid:
             return Process(pid)
@@ -142,7 +165,8 @@ class Supervisor:
             os._exit(code)
 
     def _become(self, child: Child, parent: int) -> None:
-        """In the child: let go of everything that is the supervisor's."""
+        """Detach the child from everything that belongs to the supervisor."""
+        # The kernel kills this child when the supervisor dies, even by SIGKILL.
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:
             os._exit(1)  # the supervisor died before its death could be noticed
@@ -155,7 +179,7 @@ class Supervisor:
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
     def _wait_s(self) -> float:
-        """Until the next start is due. A second at most, in case a SIGCHLD was merged with another."""
+        """Return the time until the next start is due, at most one second: SIGCHLD signals may be merged."""
         due = [child.due_at for child in self._children if child.running is None]
         return max(0.0, min([1.0, *(at - time.monotonic() for at in due)]))
 
@@ -175,7 +199,7 @@ class Supervisor:
             LOG.warning("%s (process %s) %s; it starts again in %.1f s", child.name, pid, _ended(code), delay_s)
 
     def _stop(self) -> None:
-        """Ask all, wait, and kill who stays."""
+        """Ask all children to stop, wait, and kill those that do not."""
         running = [child.running for child in self._children if child.running is not None]
         for each in running:
             each.signal(signal.SIGTERM)

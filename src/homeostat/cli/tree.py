@@ -1,4 +1,4 @@
-"""Which resource is drawn below which: what it was made on last, or the resource whose nested stack it belongs to."""
+"""Arrangement of resources in a tree: below the last dependency, or below the owner of their nested stack."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,19 +9,23 @@ from typing import Any
 from homeostat.cli.views import Key, ResourceView
 
 INDENT_MAX = 12
-"""Deeper branches are drawn at this depth: a chain of a thousand has to fit on a screen."""
+"""Deeper branches are drawn at this depth: a chain of a thousand resources has to fit on a screen."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the tree; prefix — its branches."""
+    """One line of the tree.
+
+    Attributes:
+        prefix: Its branches.
+    """
 
     prefix: str
     resource: ResourceView
 
 
 def requirements(resources: Sequence[ResourceView]) -> Mapping[Key, tuple[Key, ...]]:
-    """What each resource needs, from what the wire says each is required by."""
+    """Return each resource's dependencies, the inverse of the API's `required_by`."""
     found: dict[Key, list[Key]] = defaultdict(list)
     for resource in resources:
         for name in resource.required_by:
@@ -30,14 +34,14 @@ def requirements(resources: Sequence[ResourceView]) -> Mapping[Key, tuple[Key, .
 
 
 def arrange(resources: Sequence[ResourceView]) -> list[Line]:
-    """All resources as a tree. A resource hangs on the one of its requirements that lies deepest."""
+    """Arrange all resources as a tree. A resource is drawn below its deepest dependency."""
     needs = requirements(resources)
     by_key = {resource.key: resource for resource in resources}
     owners = {resource.nested: resource.key for resource in resources if resource.nested}
     depths = _depths(by_key, needs)
     below: dict[Key | None, list[Key]] = defaultdict(list)
     for resource in resources:
-        # In a ring (dependencies being turned round) nothing lies deeper than anything else.
+        # In a cycle (an update reverses dependencies) no resource is deeper than another.
         known = [key for key in needs.get(resource.key, ()) if depths.get(key, inf) < depths[resource.key]]
         above = max(known, key=depths.__getitem__, default=owners.get(resource.stack))
         below[above].append(resource.key)
@@ -45,7 +49,7 @@ def arrange(resources: Sequence[ResourceView]) -> list[Line]:
 
 
 def _depths(resources: Mapping[Key, ResourceView], needs: Mapping[Key, tuple[Key, ...]]) -> dict[Key, int]:
-    """Length of the longest chain of requirements, without recursion."""
+    """Return the length of each resource's longest chain of dependencies, without recursion."""
     depths = dict.fromkeys(resources, 0)
     left = {key: sum(each in resources for each in needs.get(key, ())) for key in resources}
     ready = [key for key, count in left.items() if not count]
@@ -63,7 +67,7 @@ def _depths(resources: Mapping[Key, ResourceView], needs: Mapping[Key, tuple[Key
 
 
 def branches(below: Mapping[Any, Sequence[Any]]) -> Iterator[tuple[str, Any]]:
-    """All that hang on None, and what hangs on them, each after the branches that are drawn before it."""
+    """Yield each key with its branches, depth first; roots are below None."""
     pending = [(key, "", "") for key in reversed(below.get(None, ()))]
     while pending:
         key, branch, stem = pending.pop()

@@ -1,4 +1,4 @@
-"""Values that the pictures are made of: stacks and resources as the wire gives them, read into types."""
+"""Stacks and resources of the API, parsed into types for rendering."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ IN_PROGRESS = "IN_PROGRESS"
 COMPLETE = "COMPLETE"
 FAILED = "FAILED"
 UNTOLD = "state changed"
-"""What the wire says when there is no reason to give."""
+"""Reason in the API's format when there is none to give."""
 
 Key = tuple[str, str]
 """Stack id and resource name."""
@@ -18,9 +18,18 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class ResourceView:
-    """One resource. parent — key name of the owning resource in the parent stack; waiting — what it waits for, as the
-    service says; presence, seen, seen_at — what the last look that brought news told; since, seen_at — seconds since
-    the epoch; leftovers — of the same name, on their way out."""
+    """One resource.
+
+    Attributes:
+        since: Last change, in seconds since the epoch.
+        parent: Name of the owning resource in the parent stack.
+        nested: Id of its nested stack.
+        waiting: What it waits for, in the service's words.
+        presence: By the last observation that brought news.
+        seen: Reason of that observation.
+        seen_at: Time of that observation, in seconds since the epoch.
+        leftovers: Things of the same name that are being removed.
+    """
 
     stack: str
     name: str
@@ -49,7 +58,7 @@ class ResourceView:
 
     @property
     def begins(self) -> bool:
-        """Wanted, and nothing was done for it yet."""
+        """Whether the resource is wanted, and nothing was done for it yet."""
         return self.action == "INIT" and self.status == COMPLETE
 
     @property
@@ -59,8 +68,14 @@ class ResourceView:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A stack at one moment. stack, wires — it and its resources as on the wire; resources — the same, read;
-    explanation — of the stack, as on the wire, where it was asked for."""
+    """A stack at one moment.
+
+    Attributes:
+        stack: In the format of the API.
+        resources: Parsed.
+        wires: The same resources in the format of the API.
+        explanation: In the format of the API, where it was requested.
+    """
 
     stack: Mapping[str, Any]
     resources: Sequence[ResourceView] = ()
@@ -74,7 +89,7 @@ class Snapshot:
         wires: Sequence[Mapping[str, Any]],
         explanation: Mapping[str, Any] | None = None,
     ) -> "Snapshot":
-        """From what the wire says."""
+        """Parse the API's response."""
         return cls(stack, [read_resource(wire) for wire in wires], wires, explanation)
 
     @property
@@ -98,7 +113,7 @@ class Snapshot:
         return (self.action, self.status) == ("DELETE", COMPLETE)
 
     def succeeded(self) -> bool:
-        """At rest where the user wanted it: a rollback is not."""
+        """Return whether the stack is at rest in the state that the user wanted: a rollback is not."""
         return self.status == COMPLETE and self.action != "ROLLBACK"
 
 
@@ -129,21 +144,21 @@ def read_resource(wire: Mapping[str, Any]) -> ResourceView:
 
 
 def stack_of(resource: Mapping[str, Any]) -> dict[str, str]:
-    """Name and id of the stack of a resource, as its links tell."""
+    """Return name and id of a resource's stack, from its links."""
     address = next(link["href"] for link in resource["links"] if link["rel"] == "stack").rstrip("/")
     rest, _, identity = address.rpartition("/")
     return {"stack_name": unquote(last_part(rest)), "id": identity}
 
 
 def seconds(at: str | float | None) -> float | None:
-    """Seconds since the epoch of a time on the wire."""
+    """Parse a time of the API into seconds since the epoch."""
     if at is None or isinstance(at, (int, float)):
         return at
     return datetime.fromisoformat(at).timestamp()
 
 
 def lasting(duration_s: float) -> str:
-    """`0.4s`, `12s`, `3m 05s`, `2h 10m`, `3d 4h`: what fits in a column."""
+    """Format a duration for a column: `0.4s`, `12s`, `3m 05s`, `2h 10m`, `3d 4h`."""
     if duration_s < 9.95:
         return f"{max(0.0, duration_s):.1f}s"
     whole = int(duration_s)
@@ -157,5 +172,5 @@ def lasting(duration_s: float) -> str:
 
 
 def last_part(url: str) -> str:
-    """Of the path of an address."""
+    """Return the last part of a URL's path."""
     return url.rstrip("/").rpartition("/")[2]
