@@ -1,4 +1,4 @@
-"""Plug-in of the `openstack` command: what upstream's client lacks. Knows the service by its HTTP API alone.
+"""Plug-in of the `openstack` command, for what python-heatclient lacks. It uses only the service's HTTP API.
 
-`plugin` is found by the client, `service` asks the API, `v1` has the commands.
+`plugin` is the entry point, `service` is the client of the API, `v1` has the commands.
 """

@@ -1,4 +1,4 @@
-"""What the `openstack` command asks of a plug-in: a name, versions, options, a client."""
+"""The interface of a plug-in of the `openstack` command: name, versions, options, client."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -9,8 +9,10 @@ from osc_lib import utils
 from homeostat.osc.service import Service
 
 API_NAME = "convergence"
-"""Of this plug-in; commands are in the group `openstack.convergence.v1`. The service in the catalogue is another word:
-`orchestration`."""
+"""Name of this plug-in: its commands are in the group `openstack.convergence.v1`.
+
+The service's type in the catalogue is a different word, `orchestration`.
+"""
 API_VERSION_OPTION = "os_convergence_api_version"
 DEFAULT_API_VERSION = "1"
 API_VERSIONS = ("1",)
@@ -18,7 +20,7 @@ SERVICE_TYPE = "orchestration"
 
 
 def make_client(manager: Any) -> Service:
-    """For the commands, with the session of the `openstack` command: its login, endpoint, certificates, time-outs."""
+    """Return the client for the commands, on the session (login, endpoint, certificates, time-outs) of the tool."""
     adapter = Adapter(
         manager.session,
         service_type=SERVICE_TYPE,
@@ -30,6 +32,7 @@ def make_client(manager: Any) -> Service:
 
 
 def build_option_parser(parser: ArgumentParser) -> ArgumentParser:
+    """Add the option for the version of the API."""
     name = f"--{API_VERSION_OPTION.replace('_', '-')}"
     environment = API_VERSION_OPTION.upper()
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""The HTTP API as the commands use it: stacks by name or id, answers as plain data, faults as errors of the command."""
+"""Client of the HTTP API for the commands: stacks by name or id, responses as plain data, faults as CommandError."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -11,18 +11,23 @@ from osc_lib.exceptions import CommandError
 
 Wire = dict[str, Any]
 ASK_S = 0.5
-"""Time between two questions while a command waits."""
+"""Interval between two requests while a command waits."""
 Found = TypeVar("Found")
 
 
 class Service:
-    """Takes: adapter — that raises nothing by itself."""
+    """The client.
+
+    Args:
+        adapter: Must not raise on error responses.
+    """
 
     def __init__(self, adapter: Adapter) -> None:
         self._adapter = adapter
 
     def stack(self, name_or_id: str) -> str:
-        """Address of a stack below the endpoint, like `/stacks/web/0b6e…`. Fails: CommandError."""
+        """Return the path of a stack below the endpoint, such as `/stacks/web/0b6e…`. Raise CommandError."""
+        # The Location is all that is needed.
         answer = self._adapter.get(f"/stacks/{quote(name_or_id, safe='')}", redirect=False)
         if answer.status_code != 302:
             raise CommandError(_fault(answer))
@@ -32,14 +37,18 @@ class Service:
         return self._answer(self._adapter.get(path))
 
     def act(self, path: str, action: str, value: Any = None) -> Wire:
-        """Ask for an action on a stack or resource. Fails: CommandError."""
+        """Request an action on a stack or resource. Raise CommandError."""
         return self._answer(self._adapter.post(f"{path}/actions", json={action: value}))
 
     def change(self, path: str, body: Mapping[str, Any]) -> Wire:
         return self._answer(self._adapter.patch(path, json=body))
 
     def pages(self, path: str, key: str, limit: int) -> tuple[Wire, list[Wire]]:
-        """Follow the links `next` of `{key: {"resources": […], "links": […]}}`: the first page, and items of all."""
+        """Follow the links `next` of `{key: {"resources": […], "links": […]}}`.
+
+        Returns:
+            The first page, and the items of all pages, at most `limit`.
+        """
         first: Wire | None = None
         items: list[Wire] = []
         following: str | None = path
@@ -58,19 +67,19 @@ class Service:
 
 
 def service_of(command: Command) -> Service:
-    """The one that a command asks."""
+    """Return the client of a command."""
     manager: Any = command.app.client_manager
     found: Service = manager.convergence
     return found
 
 
 def resource_of(stack: str, name: str) -> str:
-    """Address of a resource of a stack at this address."""
+    """Return the path of a resource below the path of its stack."""
     return f"{stack}/resources/{quote(name, safe='')}"
 
 
 def until(condition: Callable[[], Found | None], within_s: float, otherwise: str) -> Found:
-    """Ask again and again. Fails: CommandError when it takes longer than that."""
+    """Poll until the condition is not None. Raise CommandError when it takes too long."""
     end = time.monotonic() + within_s
     while True:
         found = condition()
@@ -82,14 +91,14 @@ def until(condition: Callable[[], Found | None], within_s: float, otherwise: str
 
 
 def _below(address: str) -> str:
-    """The part of an address after the endpoint, with its query."""
+    """Return the part of a URL after the endpoint, with its query."""
     parts = urlsplit(address)
     _, _, rest = parts.path.partition("/stacks/")
     return f"/stacks/{rest}" + (f"?{parts.query}" if parts.query else "")
 
 
 def _fault(answer: Any) -> str:
-    """What the service says is wrong, or its code where it says nothing that can be read."""
+    """Return the service's error message, or the status where the response has no readable one."""
     try:
         body = answer.json()
         return str(body["error"]["message"]).replace(": : ", ": ")

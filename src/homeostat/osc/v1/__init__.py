@@ -1,1 +1,1 @@
-"""Commands for version 1 of the API, each registered in `pyproject.toml` under the words that call it."""
+"""Commands for version 1 of the API, each registered in `pyproject.toml` under its words."""

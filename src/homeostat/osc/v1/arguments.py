@@ -7,7 +7,7 @@ UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
 def lasting(text: str) -> float:
-    """`90`, `90s`, `15m`, `2h`, `1d` -> seconds. Fails: ArgumentTypeError."""
+    """Parse `90`, `90s`, `15m`, `2h` or `1d` into seconds. Raise ArgumentTypeError."""
     number, unit = (text[:-1], text[-1]) if text[-1:] in UNITS else (text, "s")
     try:
         found = float(number) * UNITS[unit]
@@ -19,7 +19,7 @@ def lasting(text: str) -> float:
 
 
 def teach(parser: ArgumentParser, *examples: str) -> ArgumentParser:
-    """Put examples at the end of the help of a command."""
+    """Append examples to the help of a command."""
     parser.formatter_class = RawDescriptionHelpFormatter
     parser.epilog = "\n".join(["examples:", *(f"  {example}" for example in examples)])
     return parser

@@ -1,4 +1,4 @@
-"""`openstack stack converge|observe` and the same of resources (CV9)."""
+"""`openstack stack converge`, `openstack stack observe`, and the same for resources (CV9)."""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
@@ -19,9 +19,9 @@ Row = tuple[Any, ...]
 
 
 class Converge(ShowOne):
-    """Look at a stack, and bring it to what it should be; what has failed is tried again
+    """Observe a stack and bring it to its desired state; retry what has failed
 
-    It works also where convergence is switched off, and replaces what is marked unhealthy.
+    Works also where convergence is switched off, and replaces resources that are marked unhealthy.
     """
 
     def get_parser(self, prog_name: str) -> ArgumentParser:
@@ -43,9 +43,9 @@ class Converge(ShowOne):
 
 
 class ConvergeResource(ShowOne):
-    """Look at one resource, and bring it to what it should be
+    """Observe a resource and bring it to its desired state
 
-    It works also where convergence is switched off, and replaces what is marked unhealthy.
+    Works also where convergence is switched off, and replaces a resource that is marked unhealthy.
     """
 
     def get_parser(self, prog_name: str) -> ArgumentParser:
@@ -68,7 +68,7 @@ class ConvergeResource(ShowOne):
 
 
 class Observe(Lister):
-    """Look at a stack and all that is nested in it now, and show what is not as it should be"""
+    """Observe a stack and its nested stacks now, and show what differs from the desired state"""
 
     def get_parser(self, prog_name: str) -> ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -84,7 +84,7 @@ class Observe(Lister):
 
 
 class ObserveResource(Lister):
-    """Look at one resource now, and show whether it is as it should be"""
+    """Observe a resource now, and show how it differs from its desired state"""
 
     def get_parser(self, prog_name: str) -> ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -104,9 +104,13 @@ class ObserveResource(Lister):
 
 
 def _look(service: Service, place: str, looks: str, timeout_s: float) -> None:
-    """Ask for a look, and wait for it. looks — where it is told when that was last looked at.
+    """Request an observation, and wait for it.
 
-    Fails: CommandError where it cannot be looked at, and when it takes too long.
+    Args:
+        looks: Path that reports the last observation.
+
+    Raises:
+        CommandError: It cannot be observed, or that takes too long.
     """
     asked_at = service.act(place, "observe")["observe"]["asked_at"]
     until(lambda: _looked(service, looks, asked_at), timeout_s, "nobody has looked")

@@ -30,9 +30,9 @@ class _Explain(Lister):
 
 
 class Explain(_Explain):
-    """Tell why a stack does not move: what each resource waits for, and what releases it, causes first
+    """Explain why a stack is not at rest: what each resource waits for and what releases it, causes first
 
-    Nothing is shown of a stack where all is as it should be.
+    Shows nothing if the stack is at rest.
     """
 
     def get_parser(self, prog_name: str) -> ArgumentParser:
@@ -57,9 +57,9 @@ class Explain(_Explain):
 
 
 class ExplainResource(_Explain):
-    """Tell why a resource does not move: what it waits for, and what releases it
+    """Explain why a resource is not at rest: what it waits for and what releases it
 
-    Nothing is shown where it is as it should be.
+    Shows nothing if the resource is at rest.
     """
 
     def get_parser(self, prog_name: str) -> ArgumentParser:

@@ -1,4 +1,4 @@
-"""`openstack stack history list|show|diff` and `openstack stack back`: what was wanted of a stack before."""
+"""`openstack stack history list|show|diff` and `openstack stack back`: earlier desired states of a stack."""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ SAME = "no difference, but for values that are hidden"
 
 
 class ListHistory(Lister):
-    """List what was wanted of a stack, the newest first"""
+    """List the revisions of a stack, newest first"""
 
     def get_parser(self, prog_name: str) -> ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -36,7 +36,7 @@ class ListHistory(Lister):
 
 
 class ShowHistory(Command):
-    """Show one revision of a stack: template, environment and files"""
+    """Show a revision of a stack: template, environment and files"""
 
     def get_parser(self, prog_name: str) -> ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -69,7 +69,10 @@ class DiffHistory(Command):
 
 
 class Back(ShowOne):
-    """Have what was wanted by an earlier revision again; it becomes the newest, so this can be taken back as well"""
+    """Return a stack to an earlier revision
+
+    It is stored as the newest revision, so this can be undone in the same way.
+    """
 
     def get_parser(self, prog_name: str) -> ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -98,7 +101,7 @@ def _add_revision(parser: ArgumentParser, name: str) -> None:
 
 
 def _foreseen(preview: Wire) -> tuple[Any, Any]:
-    """What becomes of what: names of the resources, with those of the resources above them."""
+    """Return changes and the names of their resources, each with the names of the resources above it."""
     changes: dict[str, list[Wire]] = preview["resource_changes"]
     named = {change: [_name(each) for each in entries] for change, entries in changes.items()}
     for each in preview["more_members"]:

@@ -14,7 +14,7 @@ COLUMNS = ("ID", "Stack Name", "Stack Status", "Stack Status Reason")
 
 
 class _OnStacks(Lister):
-    """An action on one stack or several, one after the other."""
+    """An action on one or several stacks, one after the other."""
 
     action = ""
 
@@ -25,7 +25,7 @@ class _OnStacks(Lister):
         return parser
 
     def asked(self, parsed_args: Namespace) -> Any:
-        """The value that goes with the action."""
+        """Return the value of the action."""
         return None
 
     def take_action(self, parsed_args: Namespace) -> tuple[tuple[str, ...], Iterator[tuple[str, ...]]]:
@@ -46,10 +46,9 @@ class _OnStacks(Lister):
 
 
 class Lock(_OnStacks):
-    """Lock stacks, and all that is nested in them: nothing changes them until they are unlocked
+    """Lock stacks and their nested stacks: nothing changes them until they are unlocked
 
-    Updates, deletions, signals and the healing in the background wait or are refused. Locking a stack that is locked
-    changes its level.
+    Updates, deletions, signals and background healing are refused or wait. Locking a locked stack changes its level.
     """
 
     action = "lock"
@@ -78,10 +77,10 @@ class Lock(_OnStacks):
 
 
 class Unlock(_OnStacks):
-    """Unlock stacks, and all that is nested in them
+    """Unlock stacks and their nested stacks
 
-    What locking protected is as it was before; what changed meanwhile in the cloud is brought back where convergence is
-    on.
+    Resources that locking protected in the cloud get their previous protection. What changed in the cloud in the
+    meantime is corrected where convergence is on.
     """
 
     action = "unlock"

@@ -13,11 +13,11 @@ COLUMNS = ("Resource", "Status", "Changed")
 
 
 class Mark(Lister):
-    """Mark resources of a stack unhealthy, all of them or none; they are replaced
+    """Mark resources of a stack unhealthy, so that they are replaced: all of them or none
 
-    At once where their convergence is on, otherwise by the next update of the stack, or by `openstack stack converge`.
-    Resources of nested stacks are paths like group/0/server. A physical id does as well as a name. (One resource alone
-    is marked by `openstack stack resource mark unhealthy`, too.)
+    They are replaced at once where convergence is on, otherwise by the next update of the stack or by `openstack stack
+    converge`. Resources are given by name, by physical id, or, in nested stacks, by paths such as group/0/server. (A
+    single resource can also be marked with `openstack stack resource mark unhealthy`.)
     """
 
     def get_parser(self, prog_name: str) -> ArgumentParser:

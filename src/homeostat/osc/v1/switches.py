@@ -1,4 +1,4 @@
-"""`openstack stack convergence show|set`: convergence, looks, and what healing may do."""
+"""`openstack stack convergence show|set`: the switches of convergence, observation and healing."""
 
 from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace
 from typing import Any
@@ -14,9 +14,9 @@ DEFAULT, NEVER = "default", "never"
 
 
 class ShowConvergence(ShowOne):
-    """Show the switches of a stack, and of the resources that differ
+    """Show the convergence switches of a stack, and of resources with switches of their own
 
-    What is empty is as the service has it. What a template says of its resources is not shown.
+    An empty value means the service's default. Settings in the template are not shown.
     """
 
     def get_parser(self, prog_name: str) -> ArgumentParser:
@@ -30,10 +30,9 @@ class ShowConvergence(ShowOne):
 
 
 class SetConvergence(ShowOne):
-    """Switch whether a stack or one of its resources is brought back by itself, how often it is looked at, and what
-    healing may do
+    """Set whether a stack or a resource converges by itself, how often it is observed, and how it heals
 
-    The switches of a stack hold for all that is nested in it.
+    The switches of a stack apply to all its nested stacks.
     """
 
     def get_parser(self, prog_name: str) -> ArgumentParser:
@@ -80,7 +79,7 @@ class SetConvergence(ShowOne):
 
 
 def _change(parsed_args: Namespace) -> Wire:
-    """Fails: CommandError where nothing is to change, and for what only a stack has."""
+    """Return the requested changes. Raise CommandError for none, and for a switch that only a stack has."""
     given: Wire = {}
     if parsed_args.enabled is not None:
         given["enabled"] = parsed_args.enabled
@@ -105,13 +104,13 @@ def _shown(answer: Wire) -> tuple[Any, Any]:
 
 
 def interval(text: str) -> float | None:
-    """A time, `never` (0) or `default` (None). Fails: ArgumentTypeError."""
+    """Parse a time, `never` (0) or `default` (None). Raise ArgumentTypeError."""
     words = {NEVER: 0.0, DEFAULT: None}
     return words[text] if text in words else lasting(text)
 
 
 def share(text: str) -> float | None:
-    """A number over 0, up to 1, or `default` (None). Fails: ArgumentTypeError."""
+    """Parse a number over 0, up to 1, or `default` (None). Raise ArgumentTypeError."""
     if text == DEFAULT:
         return None
     try:
