@@ -59,6 +59,7 @@ class State:
         try:
             return Service(**json.loads(self._service.read_text(encoding="utf-8")))
         except FileNotFoundError:
+            # It is starting, or stopping, and has no address now.
             return None
 
     @contextlib.contextmanager

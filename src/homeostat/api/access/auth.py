@@ -274,6 +274,7 @@ class BasicAccess:
             try:
                 stamp = _stamp(self._path)
                 if stamp != self._stamp:
+                    # Stored before reading: an invalid file is reported once, not with every request.
                     self._stamp = stamp
                     self._accounts = read_accounts(self._path)
             except (OSError, ValueError) as error:

@@ -150,6 +150,7 @@ class Policy:
             try:
                 stamp = _stamp(self._path)
                 if stamp != self._stamp:
+                    # Stored before reading: an invalid file is reported once, not every second.
                     self._stamp = stamp
                     self._holding = ActiveRules(read_policy(self._path), old_defaults=self._old_defaults)
                     LOG.info("the policy file %s was read again", self._path)

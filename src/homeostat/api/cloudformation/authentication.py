@@ -80,6 +80,7 @@ class Authenticator:
         claim.check_time(self._clock.now())
 
     def _unsigned(self, sent: SignedRequest) -> Authenticated:
+        # Of repeated headers the first one counts.
         headers = dict(reversed(sent.headers))
         known = isinstance(self._access, NoAccess) or headers.get("authorization", "").lower().startswith("basic ")
         if not known and not any(name in headers for name in SHOWN):

@@ -94,6 +94,7 @@ async def _sent(request: Request) -> SignedRequest:
     body = await request.body()
     return SignedRequest(
         request.method,
+        # Signatures cover the path as it was sent, still encoded.
         request.scope.get("raw_path", request.scope["path"].encode()).decode("latin-1"),
         read_pairs(request.scope["query_string"]),
         read_pairs(body.strip()) if kind == FORM else (),

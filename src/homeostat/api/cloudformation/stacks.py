@@ -130,6 +130,7 @@ def update_stack(asking: ActionContext) -> Any:
         for each in asking.parameters.members("Parameters")
         if each.get("UsePreviousValue", "").lower() == "true"
     }
+    # As in AWS, parameters that are not named take their defaults, while a patch would keep them: so they are cleared.
     patch = bool(kept) or asking.parameters.flag(PREVIOUS) is True
     intent = _intent(asking, without_template=asking.parameters.flag(PREVIOUS) is True, cleared=declared.keys() - kept)
     asking.ask.service.intake.update(row.id, intent, patch=patch, by=asking.ask.caller)

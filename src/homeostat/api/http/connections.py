@@ -137,6 +137,7 @@ class Connection(H11Protocol):
 
     def _look(self, before: int) -> None:
         waiting = self.transport.get_write_buffer_size()
+        # Writing is paused meanwhile, so only the client's reading changes the size.
         if waiting >= before:
             self.transport.abort()
         else:

@@ -113,6 +113,7 @@ def _streamed(ask: RequestContext, stack_name: str, stack_id: str, query: EventQ
     with ask.db.read() as tx:
         top = ask.stack(tx, stack_name, stack_id)
         if _is_over(tx, top, [each.id for each in _family(tx, top, query)], cursor):
+            # 204 tells EventSource clients to stop reconnecting.
             return nothing()
     tail = ask.service.tail
     tail.check_room()

@@ -106,7 +106,7 @@ def _environment(document: Mapping[str, Any]) -> Document:
 
 
 def _tags(document: Mapping[str, Any]) -> list[str] | None:
-    """Fails: Rejected."""
+    """Return the document's tags; None for none. Raise Rejected for invalid ones."""
     tags = document.get("tags")
     try:
         return check_tags([str(tag) for tag in tags]) if isinstance(tags, list) and tags else None

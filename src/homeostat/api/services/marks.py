@@ -163,6 +163,7 @@ class Marks:
                 _, writes = written.setdefault(row.stack_id, (each.stack, Writes()))
                 writes.intend(row)
                 writes.events += happened
+                # The shard counts its failed resources; marks change their number.
                 failures[row.stack_id, row.shard] += row.hinders - hindered
             path = (*each.path, row.name)
             outcomes.append(MarkOutcome(each.target, path, joined(row.action, row.status), bool(happened)))

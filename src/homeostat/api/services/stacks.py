@@ -374,6 +374,7 @@ class StackService:
         desired = self._completed(_patched(base, intent)) if patch else self._replacing(intent)
         identity = Identity(row.id, row.name, row.project)
         compiled, needs = self._checked(identity, desired, intent)
+        # After a deletion, or a rollback to nothing, the newest revision is empty, and any value may be chosen anew.
         if said == row.revision and any(each.schema.immutable for each in compiled.parameters.values()):
             check_immutable(compile_desired(before, identity, strict=False).parameters, compiled.parameters)
         return (
