@@ -1,4 +1,4 @@
-"""Steps become calls of a cloud, in batches; what comes back is an answer for each step. No choices are made here."""
+"""Turns steps into batched calls of a cloud, and returns an answer for each step. It decides nothing itself."""
 
 import json
 import logging
@@ -24,7 +24,7 @@ LOG = logging.getLogger(__name__)
 
 
 class StepExecutor:
-    """Carries out steps. executor — where batches run side by side; None runs them one after the other."""
+    """Performer of steps, against clouds, nested stacks and what lives in the service alone."""
 
     def __init__(
         self,
@@ -34,6 +34,15 @@ class StepExecutor:
         entropy: Entropy,
         executor: Executor | None = None,
     ) -> None:
+        """Remember what steps are performed with.
+
+        Args:
+            clouds: The cloud as each project sees it.
+            children: Performs steps on nested stacks.
+            clock: Clock of the observations that are made here.
+            entropy: Randomness for generated values.
+            executor: Runs the batches side by side; None runs them one after the other.
+        """
         self._clouds = clouds
         self._children = children
         self._clock = clock
@@ -43,9 +52,19 @@ class StepExecutor:
     def perform(
         self, world: World, steps: Sequence[Step], guard: ShardGuard, told: Told = str
     ) -> list[tuple[Step, Answer]]:
-        """One answer a step; never raises for what a cloud does wrong. told — what may be told of an error.
+        """Perform steps: one call for all steps of the same verb and kind of thing.
 
-        Fails: Superseded when `guard` says so; it is asked right before each call that acts.
+        Args:
+            world: World of the shard that the steps belong to.
+            steps: Steps whose intents are stored, where they need that.
+            guard: Ownership of the shard, checked right before each call that acts.
+            told: Redacts the text of an error.
+
+        Returns:
+            Each step with its answer, in the order of the batches. Errors of a cloud are answers; they are not raised.
+
+        Raises:
+            Superseded: The guard found a newer owner.
         """
         if not steps:
             return []
@@ -53,6 +72,7 @@ class StepExecutor:
         for step in steps:
             batches[step.verb, type_of(step.row.type).kind].append(step)
 
+        # Threads of the executor start without the log fields and the trace of this one.
         here, trace = fields(), tracing.here()
         healing = world.stack.status != Status.IN_PROGRESS
 
@@ -86,12 +106,19 @@ class StepExecutor:
         except Exception as error:
             with about(resource=named(step.row.name for step in steps)):
                 LOG.exception("%s of %d %s: the adapter failed", verb, len(steps), kind)
+            # A value that the adapter cannot take fails its step for good. In a batch nothing says which value that
+            # was, so every step of it is tried again.
             if len(steps) == 1 and _is_of_the_value(error):
                 return [self._refused(world, kind, steps[0], Terminal(f"{verb} of {kind}: {error}"))]
+            # An adapter that broke may have sent its request all the same.
             return [Uncertain(f"{verb} of {kind}: {error!r}")] * len(steps)
 
     def _refused(self, world: World, kind: str, step: Step, refusal: Terminal) -> Answer:
-        """The answer to a step with a value that the adapter cannot take: what was made before it noticed counts."""
+        """Return the answer to a step with a value that the adapter cannot take.
+
+        An adapter may notice that only after it has sent the creation. So the cloud is asked for the token first: a
+        FAILED row with a thing in the cloud that it does not know of would leak the thing.
+        """
         if step.verb is not Verb.CREATE or not kind or kind == STACK:
             return refusal
         try:
@@ -99,12 +126,13 @@ class StepExecutor:
             (look,) = cloud.find(kind, [step.row.token])
         except (HomeostatError, ValueError, OSError) as error:
             return Uncertain(f"{refusal}; and whether it was made cannot be told: {error!r}")
+        # Where the cloud lists late, ABSENT proves nothing yet: the step is tried again, and looks again.
         if look.presence is Presence.ABSENT and not cloud.listing_lag_s:
             return refusal
         return look if look.present else Uncertain(str(refusal))
 
     def _child(self, world: World, step: Step, guard: ShardGuard, told: Told) -> Answer:
-        """One child stack that cannot be had does not spoil the others."""
+        """Perform a step on one nested stack; its error is the answer, and does not spoil the rest of the batch."""
         try:
             return self._children.perform(world, step, guard)
         except Superseded:
@@ -115,7 +143,7 @@ class StepExecutor:
     def _called(
         self, world: World, verb: Verb, kind: str, steps: list[Step], guard: ShardGuard, told: Told
     ) -> Sequence[Answer]:
-        """What the cloud answers, without what must not be told. Fails: whatever it raises, told as carefully."""
+        """Return the cloud's answers, redacted; an error that the call raises is redacted as well."""
         try:
             answers = self._call(self._clouds(world.stack.project), verb, kind, steps, guard)
         except Exception as error:
@@ -126,12 +154,18 @@ class StepExecutor:
         return [_told(each, told) for each in answers]
 
     def _embodied(self, world: World, verb: Verb, step: Step) -> Answer:
-        """Things that live in the service alone. They may have ids that somebody else has given them."""
+        """Perform a step on a resource that lives in the service alone, such as a random string.
+
+        Its reality is its row, so it exists once the answer is stored. An adopted one keeps the id and the data that
+        its document gives it.
+        """
         now = self._clock.now()
         row, kind = step.row, type_of(step.row.type)
+        # A creation whose outcome was not stored has left nothing.
         if verb is Verb.FIND:
             return Observation(Presence.ABSENT, row.handle, seen_at=now)
         if verb is Verb.DELETE:
+            # Some take their time to go: their judgement depends on when the deletion began.
             row.acted_at = now
             thing = thing_of(world, row, kind)
             lingers = kind.judge(thing, now).condition is Condition.PENDING
@@ -147,6 +181,7 @@ class StepExecutor:
             return cloud.find(kind, [step.row.token for step in steps])
         if verb is Verb.OBSERVE:
             return _looked_at_both_ways(cloud, kind, [step.row for step in steps])
+        # Everything above only looks, which does no harm whoever owns the shard.
         guard.check()
         if verb is Verb.CREATE:
             return cloud.create(kind, [Creation(step.row.token, step.spec) for step in steps])
@@ -158,12 +193,16 @@ class StepExecutor:
 
 
 def _looked_at_both_ways(cloud: Cloud, kind: str, rows: Sequence[Resource]) -> list[Answer]:
-    """What is there by its handle, or, where nothing is, by its token: one of the two may leave out what the other
-    finds (ADR 0046). What was given or adopted carries no token of ours."""
+    """Look for things by handle, and those not found once more by token.
+
+    One of the two may leave out what the other finds (ADR 0046), and an absent thing is about to be replaced. A thing
+    that was adopted, or that is managed elsewhere, carries no token.
+    """
     looks: list[Answer] = list(cloud.observe(kind, [row.handle for row in rows]))
     missed = [place for place, look in enumerate(looks) if _is_absent(look) and rows[place].token]
     found = cloud.find(kind, [rows[place].token for place in missed]) if missed else []
     for place, look in zip(missed, found, strict=True):
+        # A token may also find another thing, made by a late request: that is not the thing of this row.
         if not _is_absent(look) and look.handle == rows[place].handle:
             looks[place] = look
     return looks
@@ -174,7 +213,10 @@ def _is_absent(look: Answer) -> bool:
 
 
 def _is_of_the_value(error: Exception) -> bool:
-    """Could the adapter not take what it was given? Time does not mend that; it may mend an answer out of shape."""
+    """Whether the adapter could not take what it was given.
+
+    Time does not mend that, unlike a malformed response, whose decoding errors are ValueErrors, too.
+    """
     return isinstance(error, ValueError) and not isinstance(error, json.JSONDecodeError | UnicodeDecodeError)
 
 

@@ -1,4 +1,4 @@
-"""Loading the world of one shard: for whoever owns it, and for whoever only asks what it would do."""
+"""Loading the world of one shard, for a pass of its owner and for an explanation, which owns nothing."""
 
 import math
 from collections.abc import Sequence
@@ -22,7 +22,13 @@ from homeostat.templates import requires
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A world and the row of its shard. looks — at child stacks, where they are news: the shard's owner stores them."""
+    """A world and the row of its shard.
+
+    Attributes:
+        world: All that deciding about the shard needs.
+        shard: Row of table `shard`.
+        looks: Observations of nested stacks that differ from the stored ones; the shard's owner stores them.
+    """
 
     world: World
     shard: Row[Any]
@@ -38,9 +44,20 @@ def load(
     share: float = HEAL_SHARE,
     timeout_s: float = math.inf,
 ) -> Loaded:
-    """All of one shard, stored nothing. share — of a stack's things that is healed at a time, timeout_s — that an
-    action may take, where the stack says nothing else. Fails: Superseded when the shard is gone: its stack was
-    purged."""
+    """Read the world of one shard; store nothing.
+
+    Args:
+        tx: A consistent read: everything is of one moment.
+        definitions: Cache of compiled graphs.
+        stack_id: Stack of the shard.
+        number: Number of the shard.
+        now: Time of the observations of nested stacks.
+        share: Share of a stack's things that is healed at a time, where the stack has no setting of its own.
+        timeout_s: How long an action may take, where the stack has no setting of its own.
+
+    Raises:
+        Superseded: The shard does not exist (any more): its stack was purged.
+    """
     row = stacks.get(tx, stack_id)
     shard = shards.get(tx, stack_id, number)
     if row is None or shard is None:
@@ -55,17 +72,21 @@ def load(
     rows, seen = shard_state.load_rows(tx, facts.id, number)
     world = World(facts, number, graph, rows, seen, shard.settled_revision, shard.looked_at or 0.0, shard.blind)
     world.policies = inherited(tx, facts)
+    # The stamps are the shard's logical clock: new ones are greater than any that a row carries.
     world.stamp = max((max(r.born, r.changed, r.resolved) for r in rows.values()), default=0)
     if facts.restoring and facts.snapshot is not None:
         world.restored = snapshots.restored(tx, facts.snapshot["id"], facts.snapshot["place"])
+    # `look` first: it replaces observations, which `show_members` completes. Only what other resources read is
+    # completed, since a group may have a million members.
     looks = look(tx, world, now)
     show_members(tx, world, _read_by_others(world))
     world.brake = brake_of(tx, world, share)
+    # An action in progress has a deadline of its own; only healing of a stack at rest needs this limit (ADR 0058).
     if facts.status != Status.IN_PROGRESS:
         world.patience_s = stacks.seconds(stacks.timeout_mins_of(tx, row), timeout_s)
     return Loaded(world, shard, looks)
 
 
 def _read_by_others(world: World) -> set[str]:
-    """Names of resources whose reference or attributes others of the shard read."""
+    """Return the names of resources whose reference or attributes others of the shard read."""
     return {name for each in world.definitions.values() if not each.static for name in requires(each.properties)}

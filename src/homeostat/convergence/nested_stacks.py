@@ -1,6 +1,7 @@
-"""Nested stacks as the reality of resources: a group's resource is there when its child stack is (design section 5).
+"""Nested stacks as the things behind resources: a group's resource is there when its child stack is (ADR 0008).
 
-The child lives in the same database, so making it and knowing of it are one transaction: nothing can be made twice.
+The child lives in the same database as its parent, so creating it and knowing of it are one transaction: nothing can
+be made twice, and no token is needed to find it again.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -54,17 +55,17 @@ from homeostat.templates.weights import TooHeavy, weight
 from homeostat.transfer import adoption
 
 DEPTH_MAX = 5
-"""Levels of nested stacks below a root stack, where the service does not say otherwise."""
+"""Default of the levels of nested stacks below a root stack."""
 STACK = "stack"
-"""Kind of resources whose reality is a child stack."""
+"""Kind of resources whose thing is a child stack."""
 MEMBERS_MAX = 32 * 1024 * 1024
-"""Weight of what the members of a group or chain are made from, for those who are loaded together."""
+"""Weight (`templates.weights`) of the definitions of those members of a group or chain that are loaded together."""
 TOLD_MAX = 64 * 1024 * 1024
-"""Weight of what one nested stack, with all that is nested in it, may tell those who read its attributes."""
+"""Weight of the attributes and outputs that one nested stack, with everything nested in it, may show its parent."""
 
 
 def too_deep(depth_max: int) -> Rejected:
-    """The refusal of a stack that is nested too deeply."""
+    """Return the error for a stack that is nested too deeply."""
     message = (
         f"Request limit exceeded: Recursion depth exceeds {depth_max}: nest fewer stacks in one another, or raise "
         "--depth-max of the service"
@@ -73,22 +74,35 @@ def too_deep(depth_max: int) -> Rejected:
 
 
 class ShardGuard(Protocol):
-    """Ownership of the shard that acts (law 4)."""
+    """Ownership of the shard in whose name steps are performed (invariant 4, CONTRIBUTING.md)."""
 
     def check(self) -> None:
-        """Fails: Superseded when this worker must not act any more, as far as it can tell by its own clock."""
+        """Make sure that this worker may still act, as far as it can tell by its own clock.
+
+        Raises:
+            Superseded: A newer owner has the shard.
+        """
 
     def fence(self, tx: Connection) -> int:
-        """Fails: Superseded when somebody else owns the shard; for acts that are transactions themselves.
+        """Check the ownership within a transaction that is itself the act; return the shard's count of wake-ups.
 
-        Gives the count of wake-ups."""
+        Raises:
+            Superseded: A newer owner has the shard.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class ChildPlan:
-    """What a child stack should be next. child_id — of the one there is, or of the new one; state — of the child for
-    which it was found out, None for a new one; least — resources that there will be in it at the least; touched — see
-    `stacks.revise`; adopted — rows that a new one begins with."""
+    """The next revision of a child stack, prepared outside the transaction that stores it.
+
+    Attributes:
+        child_id: Id of the existing child, or of the new one.
+        state: State of the child (`_state`) for which this was prepared; None where there was no child.
+        desired: The revision, encoded for the database.
+        least: Number of resources that the child will have at least, see `tree_size.least_size`.
+        touched: Shards that the revision changes, see `stacks.revise`.
+        adopted: Rows that a new child begins with, where it adopts existing things.
+    """
 
     child_id: str
     state: tuple[Any, ...] | None
@@ -99,26 +113,32 @@ class ChildPlan:
 
 
 class _Moved(Exception):
-    """The child stack has changed since it was found out what it should be."""
+    """The child stack has changed since the plan for it was made."""
 
 
 PLANLESS = frozenset({Verb.FIND, Verb.OPERATE, Verb.DELETE})
-"""What can be carried out without knowing what the child should be."""
+"""Verbs that need no plan: they do not depend on the child's next revision."""
 PLANS_MAX = 5
+"""Plans made for one step before it is put off."""
 
 
 def _state(child: Row[Any] | None) -> tuple[Any, ...] | None:
+    """Return what a plan depends on: as long as it is the same, the plan fits."""
     return None if child is None else (child.id, child.revision, child.complete_revision)
 
 
 def _child_of(row: Resource) -> tuple[ColumnElement[bool], ...]:
+    """Return the conditions that the live child stack of a row meets.
+
+    The child is found by the key of its parent's row, not by the row's handle: so it is found even where the outcome of
+    its creation was never stored.
+    """
     table = schema.stack
     return table.c.parent_key == row.key, table.c.deleted_at.is_(None)
 
 
 class NestedStacks:
-    """Performs steps on child stacks. timeout_s — for children, which stay within their parent's time anyway;
-    depth_max — levels of nested stacks; resources_max — of a stack with all that is nested in it."""
+    """Performer of steps on child stacks."""
 
     def __init__(
         self,
@@ -129,6 +149,17 @@ class NestedStacks:
         depth_max: int = DEPTH_MAX,
         resources_max: int = tree_size.RESOURCES_MAX,
     ) -> None:
+        """Remember what child stacks are made with.
+
+        Args:
+            db: The database.
+            clock: Clock of events and deadlines.
+            entropy: Source of the ids of new stacks and of row keys.
+            timeout_s: Time limit of the rollback of a root stack that grew too large. Children have as much time as
+                their parent has left.
+            depth_max: Levels of nested stacks.
+            resources_max: Resources of a root stack, with everything nested in it.
+        """
         self._depth_max = depth_max
         self.trees = tree_size.TreeSizes(clock, resources_max)
         self._db = db
@@ -139,21 +170,27 @@ class NestedStacks:
         self._parent: tuple[tuple[str, int], stacks.Desired] = (("", 0), stacks.EMPTY)
 
     def perform(self, world: World, step: Step, guard: ShardGuard) -> Answer:
-        """Carry out one step, if its owner still owns the parent's shard. Fails: Superseded if not; nothing is done.
+        """Perform one step on the child stack of a resource.
 
-        What the child should be is found out before anything is locked, so that nobody waits while templates are
-        compiled. The parent's shard is checked last: whoever takes a child and its parent takes the child first.
+        Raises:
+            Superseded: A newer owner has the parent's shard; nothing was done.
+            HomeostatError: The child cannot be made or changed as it should be, or not now.
         """
+        # The plan is made before anything is locked: others would wait while templates are compiled. The child may
+        # change in between, so its state is compared once it is locked, and the plan made anew if need be.
         for _ in range(PLANS_MAX):
             plan = None if step.verb in PLANLESS else self._plan(world, step)
             try:
                 with self._db.write() as tx:
                     answer = self._perform(tx, world, step, plan)
+                    # Locks the parent's shard, so it comes last: shards are locked from the deepest stack up (ADR
+                    # 0057). Should it fail, the transaction is rolled back.
                     guard.fence(tx)
                     return answer
             except _Moved:
                 continue
             except tree_size.TooLarge as error:
+                # The whole tree fails at once. That is another transaction, since this one was rolled back.
                 guard.check()
                 reason = f"Resource {step.row.action} failed: {step.row.name} of stack {world.stack.name}: {error}"
                 tree_size.give_up(self._db, world, reason, self._clock.now(), self._timeout_s)
@@ -161,7 +198,11 @@ class NestedStacks:
         raise Transient(f"the stack of {step.row.name} is changed by others again and again")
 
     def _plan(self, world: World, step: Step) -> "ChildPlan | None":
-        """None where there is nothing to be changed. Fails: Rejected, Terminal when it cannot be had."""
+        """Prepare the child's next revision; None where a child to be changed does not exist.
+
+        Raises:
+            Rejected, Terminal: The child cannot be as its resource describes it.
+        """
         with self._db.read() as tx:
             mine = select(schema.stack).where(*_child_of(step.row))
             child, now = tx.execute(mine).first(), self._clock.now()
@@ -195,14 +236,24 @@ class NestedStacks:
         document: adoption.Document,
         now: float,
     ) -> tuple[stacks.Desired, Sequence[Resource]]:
-        """The first revision of a stack that takes over what a document names, and its rows. Fails: Terminal."""
+        """Return the first revision of a stack that adopts what a document names, and its rows.
+
+        Raises:
+            Terminal: The document does not fit the stack.
+        """
         sized = isinstance(type_of(row.type), ScalingGroup)
         desired, entries = adoption.arranged(desired, document, sized=sized)
         identity = Identity(child_id, _name_of(world, row), world.stack.project)
         return desired, adoption.rows_of(desired, identity, entries, self._entropy.keys(), now)
 
     def _perform(self, tx: Connection, world: World, step: Step, plan: "ChildPlan | None") -> Answer:
+        """Perform a step within a transaction.
+
+        Each act is idempotent: the revision that it makes carries the intent of the parent's row, and one that carries
+        it already is not made again. So a worker that died before it stored the answer does no harm.
+        """
         now = self._clock.now()
+        # Before the first lock on a row: it may wait for another transaction (see `TreeSizes.begin`).
         if plan is not None:
             self.trees.begin(self._db, tx, world.stack, plan.least)
         child = self._child(tx, step)
@@ -219,9 +270,11 @@ class NestedStacks:
         if step.verb is Verb.DELETE:
             action, desired = Action.DELETE, stacks.EMPTY
             changes: dict[str, Any] = dict(stacks.FREE)
+            # A deletion under way is left to itself, unless the parent has been abandoned since: what is not to be
+            # touched is another deletion.
             done = child.action == Action.DELETE and child.status == Status.IN_PROGRESS
             done = done and world.stack.spares in (None, child.spares)
-        elif plan is None:
+        elif plan is None:  # there was no child when the plan was made, and there is one now
             raise _Moved
         else:
             action = Action.UPDATE
@@ -230,13 +283,16 @@ class NestedStacks:
             done = stacks.intent_of(tx, child.id, child.revision) == desired.intent
         if done:
             return _observe(tx, child.id, now)
+        # Where the parent was asked to converge (look at everything, then mend it), so is the child.
         if action == Action.UPDATE and world.stack.look_from is not None:
             changes["look_from"] = self._db.now_of(tx)
         if action == Action.UPDATE and world.stack.restoring:
             action = Action.RESTORE if world.stack.action == Action.RESTORE else action
             changes["snapshot"] = world.stack.snapshot_inside(step.row.name)
+        # These concern every shard of the child, whatever its definition says: all are woken.
         all_of_it = child.suspended or changes.keys() & {"look_from", "snapshot"} or step.verb is Verb.DELETE
         touched = None if all_of_it or plan is None else plan.touched
+        # An abandoned stack stays abandoned, even where its parent spares only what was adopted.
         if step.verb is Verb.DELETE and world.stack.spares is not None:
             changes["spares"] = Spares.ALL if child.spares == Spares.ALL else world.stack.spares
         desired = replace(desired, secret=world.stack.secret)
@@ -244,7 +300,7 @@ class NestedStacks:
         return Observation(Presence.PRESENT, child.id, {"status": "in_progress"}, now)
 
     def _pass_on(self, tx: Connection, world: World, step: Step, child: Row[Any], now: float) -> Answer:
-        """Ask the child stack what its parent was asked, once."""
+        """Ask of the child stack what was asked of its parent (a check, a snapshot, maintenance), once."""
         intent, timeout_s = _intent_of(step.row), self._time_left(world, step, now)
         if stacks.intent_of(tx, child.id, child.revision) == intent:
             return _observe(tx, child.id, now)
@@ -260,7 +316,11 @@ class NestedStacks:
         return Observation(Presence.PRESENT, child.id, {"status": "in_progress"}, now)
 
     def _time_left(self, world: World, step: Step, now: float) -> float:
-        """A child has as much time as its owner has left, or would have, or less where its resource says so."""
+        """Return the seconds that an action of the child may take.
+
+        As many as its parent has left (at rest: as an action of the parent may take), or fewer where the resource says
+        so.
+        """
         deadline = world.stack.deadline
         left = world.patience_s if deadline is None else max(deadline - now, 1.0)
         kind = type_of(step.row.type)
@@ -268,11 +328,13 @@ class NestedStacks:
         return left if own is None else min(left, own)
 
     def _child(self, tx: Connection, step: Step) -> Row[Any] | None:
+        """Return the row of the child stack, locked."""
         child_id = tx.execute(select(schema.stack.c.id).where(*_child_of(step.row))).scalar_one_or_none()
         return None if child_id is None else stacks.for_update(self._db, tx, child_id)
 
     def _create(self, tx: Connection, world: World, step: Step, plan: "ChildPlan", now: float) -> Answer:
         stack, row = world.stack, step.row
+        # The tree may have failed as a whole since this pass loaded its world: then nothing more is made for it.
         ended = tree_size.ended(tx, stack)
         if ended:
             return Terminal(ended)
@@ -309,9 +371,19 @@ class NestedStacks:
         before: stacks.Desired,
         now: float,
     ) -> stacks.Desired:
-        """What the child stack should be next; it is None while it is yet to be made.
+        """Return the next revision of the child stack.
 
-        Fails: Rejected, Terminal when it cannot be had.
+        Args:
+            tx: A consistent read.
+            world: World of the parent's shard.
+            step: Creation or update of the resource.
+            child: Row of the child stack, None while it is yet to be made.
+            child_id: Its id, or that of the new one.
+            before: Its newest revision, `stacks.EMPTY` where there is none.
+            now: The time.
+
+        Raises:
+            Rejected, Terminal: The child cannot be as its resource describes it.
         """
         row = step.row
         intent = _intent_of(row)
@@ -333,18 +405,19 @@ class NestedStacks:
             return replace(named, environment=inside, files=parent.files, intent=intent)
         group = _group(tx, world, row, child, child_id, before)
         _check_weight(row, group["resource_def"], min(groups.size_of(group), MEMBERS_PER_SHARD))
+        # Only when the series of batches begins: carried out again, less time is left for the rest of it.
         if before.intent != intent:
             _check_time(group, self._time_left(world, step, now))
         return replace(group_desired(group), environment=inside, files=parent.files, intent=intent)
 
     def _hidden_inside(self, tx: Connection, world: World, row: Resource) -> dict[str, Any]:
-        """What the child has to hide since it is hidden here, as a section of its environment."""
+        """Return the hidden values that reach the child through its resource, as a section of its environment."""
         by_name = isinstance(type_of(row.type), TemplateResource)
         texts = self._veils.over(tx, world.stack).inside(row.name, row.properties, by_name=by_name).texts
         return {environments.INHERITED: sorted(texts)} if texts else {}
 
     def _parent_of(self, tx: Connection, world: World) -> stacks.Desired:
-        """The parent's revision, read once for all its children that are made or changed one after the other."""
+        """Return the parent's revision, read once for all its children that are made or changed in a row."""
         wanted = (world.stack.id, world.stack.revision)
         name, desired = self._parent
         if name != wanted:
@@ -354,9 +427,10 @@ class NestedStacks:
 
 
 def look(tx: Connection, world: World, now: float) -> list[tuple[Resource, Seen]]:
-    """Bring the observations of child stacks up to date, and give those that changed, to be stored.
+    """Bring the observations of child stacks in a world up to date; return those that changed, to be stored.
 
-    Reading the child itself, not a message from it, makes a lost wake-up cost time only (law 1).
+    The child's own rows are read, not a message from it, so a lost wake-up costs only time (invariant 1,
+    CONTRIBUTING.md).
     """
     changed = []
     rows = [row for row in world.rows.values() if row.handle and kind_of(row.type) == STACK]
@@ -373,17 +447,17 @@ def look(tx: Connection, world: World, now: float) -> list[tuple[Resource, Seen]
 
 
 def _name_of(world: World, row: Resource) -> str:
-    """Of the child stack of a resource."""
+    """Return the name of the child stack of a resource."""
     return physical_name(world.stack.name, row.name, row.key)
 
 
 def _intent_of(row: Resource) -> str:
-    """The one act that a row in progress is about."""
+    """Return a text that identifies the one act that a row in progress is about."""
     return f"{row.token}/{row.revision}/{(row.intent or {}).get('stamp')}"
 
 
 def _observe(tx: Connection, stack_id: str, now: float) -> Observation:
-    """A look at a child stack. changes — moves whenever the child has changed: its members may be others now."""
+    """Observe a child stack."""
     return _observation(stack_id, nested_status.of(tx, [stack_id]).get(stack_id), now)
 
 
@@ -393,6 +467,7 @@ def _observation(stack_id: str, child: NestedStatus | None, now: float) -> Obser
     properties: dict[str, Any] = {
         "status": child.status.lower(),
         "action": child.action,
+        # Differs whenever the child has changed, so that the parent judges it anew: its members may be others now.
         "changes": child.changes,
         "skip": child.skip,
         "failures": child.failures,
@@ -410,7 +485,11 @@ def _same(one: Observation, other: Observation) -> bool:
 
 
 def _from_template(row: Resource, parent: stacks.Desired, environment: dict[str, Any]) -> stacks.Desired:
-    """The stack of a template resource. Fails: Rejected when it cannot be made from these files and properties."""
+    """Return the revision of the stack of a template resource.
+
+    Raises:
+        Rejected: It cannot be made from these files and properties.
+    """
     kind = type_of(row.type)
     assert isinstance(kind, FromTemplate)
     template = template_of(kind.source(row.properties), parent.files)
@@ -418,19 +497,30 @@ def _from_template(row: Resource, parent: stacks.Desired, environment: dict[str,
     if FACADE in row.properties:
         environment = {**environment, environments.FACADE: row.properties[FACADE]}
     desired = stacks.Desired("template", template, parameters, environment, parent.files)
+    # Compiled only to be checked: what is wrong fails this resource before the child exists.
     compile_desired(desired, Identity("", row.name, ""))
     return desired
 
 
 def environment_inside(parent: stacks.Desired, name: str, called: str) -> dict[str, Any]:
-    """Environment of the stack that is the reality of a resource of this name and type, as its template says it."""
+    """Return the environment of the child stack of a resource.
+
+    Args:
+        parent: Revision of the parent stack.
+        name: Name of the resource.
+        called: Its type as the template calls it.
+    """
     return environments.nested_environment(parent.environment, registry_of(parent.environment), name, called)
 
 
 def _group(
     tx: Connection, world: World, row: Resource, child: Row[Any] | None, child_id: str, before: stacks.Desired
 ) -> groups.Group:
-    """The next revision of a group's stack. Fails: Terminal when its members cannot be had."""
+    """Return the next revision of a group's stack: the wanted one, or the first batch on the way to it.
+
+    Raises:
+        Terminal: The members cannot be as the group describes them.
+    """
     kind = type_of(row.type)
     values = kind.complete(row.properties)
     failed = failed_members(tx, child)
@@ -441,13 +531,14 @@ def _group(
 
 
 def failed_members(tx: Connection, child: Row[Any] | None) -> Collection[str]:
-    """Names of the FAILED members of a group's stack."""
+    """Return the names of the FAILED members of a group's stack; `child` is its row, None where there is none."""
+    # Mostly none has failed, and the counts of the shards say so without a look at each member.
     troubled = child is not None and shards.failures_of(tx, child.id)
     return shard_state.failed_names(tx, child.id) if child is not None and troubled else set()
 
 
 def _launched(world: World, reference: str) -> Mapping[str, Any] | None:
-    """Properties of the launch configuration of the stack that has this reference."""
+    """Return the properties of the launch configuration in this shard that has this reference."""
     for row in world.rows.values():
         kind = type_of(row.type)
         if isinstance(kind, LaunchConfiguration) and kind.reference(thing_of(world, row, kind)) == reference:
@@ -464,16 +555,29 @@ def wanted_group(
     launched: Launched,
     child_id: str,
 ) -> dict[str, Any]:
-    """What a group's stack should be in the end. Members once removed by name stay out while they are in the skip list.
+    """Return what a group's stack should be once all batches are done.
 
-    values — properties of the group, with defaults. Fails: Terminal when its members cannot be had.
+    Members that were removed by name stay out while the skip list names them.
+
+    Args:
+        tx: A consistent read.
+        kind: Type of the group.
+        values: Properties of the group, with defaults.
+        child: Row of its stack, None while it is yet to be made.
+        before: Newest revision of its stack.
+        launched: Returns the properties of a launch configuration by its reference, None where there is none.
+        child_id: Id of its stack.
+
+    Raises:
+        Terminal: The members cannot be as the group describes them.
     """
     if isinstance(kind, ScalingGroup):
         one = kind.member(values, launched, child_id)
         return _scaled(kind, values, one, before.template, failed_members(tx, child))
     skipped, listed = before.template.get("skip", []), _listed(values)
     references: dict[str, Any] = {name: name for name in listed if groups.is_member(name, before.template)}
-    if child is not None and not {*references, *skipped}.issuperset(listed):  # some are named by their reference
+    # A removal policy may name a member by its reference (an id of the cloud). Only then are all members read.
+    if child is not None and not {*references, *skipped}.issuperset(listed):
         references |= _references(tx, child)
     skip = groups.skip_list(skipped, values["removal_policies"], values["removal_policies_mode"], references)
     return {"skip": skip, **{name: values[name] for name in ("resource_def", "index_var", "count")}}
@@ -482,7 +586,18 @@ def wanted_group(
 def _scaled(
     kind: ScalingGroup, values: Mapping[str, Any], one: Any, before: groups.Group, failed: Collection[str]
 ) -> dict[str, Any]:
-    """A group that scales keeps its size where the template does not say one. one — the definition of its members."""
+    """Return a scaling group in its wanted size; it keeps the size it has where the template says none.
+
+    Args:
+        kind: Type of the group.
+        values: Properties of the group, with defaults.
+        one: Definition of each member; None where its launch configuration is missing.
+        before: The group as its newest revision says, `{}` where there is none.
+        failed: Names of its FAILED members.
+
+    Raises:
+        Terminal: There is no such launch configuration.
+    """
     if one is None:
         name = values.get("LaunchConfigurationName")
         raise Terminal(f"There is no launch configuration {name} in this stack: refer to one with get_resource or Ref")
@@ -491,7 +606,11 @@ def _scaled(
 
 
 def _check_weight(row: Resource, member: Any, count: int) -> None:
-    """Fails: Terminal when so many members, which are alike, are too heavy together for who loads them."""
+    """Check that the members of a group, which are alike, can be loaded together.
+
+    Raises:
+        Terminal: So many are too heavy.
+    """
     try:
         weight(member, MEMBERS_MAX // max(count, 1))
     except TooHeavy as error:
@@ -500,12 +619,17 @@ def _check_weight(row: Resource, member: Any, count: int) -> None:
 
 
 def _check_time(group: groups.Group, time_left_s: float) -> None:
-    """Fails: Terminal when the pauses between batches alone take longer than there is time."""
+    """Check that the pauses between batches fit into the time that is left.
+
+    Raises:
+        Terminal: The pauses alone take longer.
+    """
     total_s = 0.0
     for pause_s in rolling_update.pauses_s(group):
         total_s += pause_s
         if total_s >= time_left_s:
             raise Terminal("The current update policy will result in stack update timeout.")
+        # All pauses of a series are alike: without any, a long series need not be walked to its end.
         if not pause_s:
             return
 
@@ -515,22 +639,34 @@ def _listed(values: Mapping[str, Any]) -> list[str]:
 
 
 class LookWeight:
-    """Weight of what nested stacks may still tell of themselves in one look."""
+    """Weight of attributes and outputs that may still be read from nested stacks in one look."""
 
     def __init__(self) -> None:
         self._left = TOLD_MAX
 
     def bear(self, value: Any) -> None:
-        """Fails: Overweight when it is too much, with all that came before."""
+        """Count a value.
+
+        Raises:
+            TooHeavy: It is too much, together with everything counted before.
+        """
         self._left -= weight(value, self._left)
 
 
 def show_members(tx: Connection, world: World, names: Collection[str], burden: LookWeight | None = None) -> None:
-    """Complete what was seen of the child stacks of these resources by their members and outputs, for those who read
-    attributes. Where they are too much to be told, that is told instead, to whoever asks for one (see `RowScope`).
+    """Add members and outputs to the observations of child stacks, for resources that read their attributes.
 
-    Members are not kept with the observation: a group may have a million. burden — of the look that this is a part of;
-    then fails: Overweight.
+    They are not stored with the observation, since a group may have a million members. Where they are too heavy, the
+    observation says so instead, and reading an attribute fails with that (see `RowScope`).
+
+    Args:
+        tx: A consistent read.
+        world: World whose observations are completed, in memory.
+        names: Names of the resources whose child stacks are read.
+        burden: Weight left to the look that this is a part of, for nested stacks of nested stacks.
+
+    Raises:
+        TooHeavy: With a `burden` only: it is exceeded.
     """
     for row in world.rows.values():
         seen = world.seen.get(row.key)
@@ -551,9 +687,16 @@ def show_members(tx: Connection, world: World, names: Collection[str], burden: L
 
 
 def inside(tx: Connection, child: Row[Any], burden: LookWeight) -> dict[str, Any]:
-    """`{"members", "outputs"}` of a child stack. members — name -> `{"reference", "attributes", "failed"}` of each that
-    has been made, whatever happens to it now; outputs — name -> value, null where it cannot be resolved; only a stack
-    made from a template has any. Fails: Overweight."""
+    """Return the members and outputs of a child stack.
+
+    Returns:
+        `{"members": {name: {"reference", "attributes", "failed"}}, "outputs": {name: value}}`. Members are those that
+        have been made, whatever happens to them now. Only a stack made from a template has outputs; a value is None
+        where it cannot be resolved.
+
+    Raises:
+        TooHeavy: They weigh more than `burden` has left.
+    """
     facts = stacks.facts(child)
     desired = stacks.desired_of(tx, child.id, child.revision)
     compiled = None
@@ -564,6 +707,7 @@ def inside(tx: Connection, child: Row[Any], burden: LookWeight) -> dict[str, Any
     for number in range(child.shards):
         rows, seen = shard_state.load_rows(tx, child.id, number)
         world = World(facts, number, {} if compiled is None else compiled.definitions, rows, seen)
+        # Attributes of its resources may be those of stacks nested in it: so on down to the last level.
         show_members(tx, world, {row.name for row in rows.values()}, burden)
         members |= _members(world, burden)
         if compiled is not None and number == 0:
@@ -573,6 +717,7 @@ def inside(tx: Connection, child: Row[Any], burden: LookWeight) -> dict[str, Any
 
 def _members(world: World, burden: LookWeight) -> dict[str, Any]:
     found: dict[str, Any] = {}
+    # Several rows may have one name while a replacement is under way: the last in this order is what is shown.
     made = sorted((row for row in world.rows.values() if row.handle and not row.leaving), key=_standing)
     for row in made:
         kind = type_of(row.type)
@@ -602,7 +747,11 @@ def _value(tree: Any, scope: RowScope) -> Any:
 
 
 def _references(tx: Connection, child: Row[Any]) -> dict[str, Any]:
-    """Name of each member of a group -> its reference. Fails: Terminal."""
+    """Return the reference of each member of a group by its name.
+
+    Raises:
+        Terminal: The members are too heavy to be read.
+    """
     try:
         return {name: member["reference"] for name, member in inside(tx, child, LookWeight())["members"].items()}
     except TooHeavy as error:
@@ -613,5 +762,5 @@ def _references(tx: Connection, child: Row[Any]) -> dict[str, Any]:
 
 
 def _standing(row: Resource) -> tuple[bool, int]:
-    """Of several rows of one name the last in this order stands for it: a complete one, then the newest."""
+    """Return a sort key; of several rows of one name the last stands for it: a complete one, then the newest."""
     return row.status == Status.COMPLETE, row.born

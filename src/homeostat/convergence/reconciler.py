@@ -1,7 +1,8 @@
-"""One run of the loop for one shard: load -> plan -> store intents -> perform -> record, until nothing can be done now.
+"""One pass over one shard: load, plan, store intents, perform, record, until nothing more can be done now.
 
-Outcomes of one batch and intents of the next are one transaction, and the world stays in memory in between.
-Every transaction checks the epoch: a stale owner writes nothing (law 4).
+The outcomes of one batch and the intents of the next are stored in one transaction, and the world stays in memory in
+between. Every transaction checks the epoch of the lease, so a stale owner writes nothing (invariant 4,
+CONTRIBUTING.md).
 """
 
 import logging
@@ -45,18 +46,28 @@ from homeostat.store.stacks import locks, snapshots, stacks, status_at_rest
 
 LOG = logging.getLogger(__name__)
 ROUTINE = ("", outcome.CHANGED)
-"""Reasons that quote nothing."""
+"""Reasons that quote no value, and so need no redaction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """lease_s — how long a silent owner keeps a shard; slice_s, batch — bounds of one pass and of one batch of steps;
-    hang_s — after so long without storing anything a pass counts as hung, in a call of a cloud that never answers
-    say, and its shard goes to somebody else; heal_share — of a stack's things that is healed at a time; look_busy_s,
-    look_steady_s — time between looks at things in progress and at rest; second_look_s — after something was not
-    found, until it is looked for once more; stack_timeout_s — default deadline of a stack's action; depth_max —
-    levels of nested stacks; resources_max — of a stack with all that is nested in it; forget_workers_s — a dead worker
-    is shown for so long."""
+    """Time limits and sizes that govern a worker; all times are in seconds.
+
+    Attributes:
+        lease_s: How long an owner that is silent keeps a shard.
+        slice_s: Time after which a pass ends and gives the shard back, so that other shards get their turn.
+        batch: Steps taken at once.
+        hang_s: A pass that has stored nothing for so long counts as hung, for example in a call of a cloud that never
+            answers. Its lease is no longer renewed, so another worker takes the shard over.
+        look_busy_s: Time between observations of things in progress.
+        look_steady_s: Time between observations of things at rest.
+        second_look_s: How long after a thing was not found the owner looks for it once more.
+        heal_share: Share of a stack's things that is healed at a time.
+        stack_timeout_s: Default time limit of a stack's action.
+        depth_max: Levels of nested stacks.
+        resources_max: Resources of a root stack, with everything nested in it.
+        forget_workers_s: How long a dead worker is still listed.
+    """
 
     lease_s: float = 5.0
     slice_s: float = 2.0
@@ -73,7 +84,7 @@ class Limits:
 
 
 class Reconciler:
-    """Runs passes over one database. One instance serves any number of threads."""
+    """Runner of passes over one database. One instance serves any number of threads."""
 
     def __init__(
         self,
@@ -99,20 +110,23 @@ class Reconciler:
 
     @property
     def leases(self) -> list[Lease]:
-        """Those of the passes that run now, and do not hang: what a heartbeat has to keep."""
+        """Leases of the passes that run now and do not hang: those that the heartbeat renews."""
         since = self.clock.monotonic() - self.limits.hang_s
         alive = [lease for lease, moved_at in self._running.copy().items() if moved_at >= since]
         return sorted(alive, key=lambda lease: (lease.stack_id, lease.number))
 
     def moves(self, lease: Lease) -> None:
-        """The pass under this lease gets on."""
+        """Note that the pass under this lease has made progress, so that it does not count as hung."""
         self._running[lease] = self.clock.monotonic()
 
     def run(self, lease: Lease) -> None:
-        """One pass over a claimed shard; gives the shard back at the end.
+        """Run one pass over a claimed shard, and give the shard back at the end.
 
-        Fails: Superseded when a newer owner has the shard or a row was changed meanwhile; Transient when the database
-        or cloud cannot be reached. In either case nothing is lost: the rows say how to go on.
+        Raises:
+            Superseded: A newer owner has the shard, or a row was changed meanwhile.
+            Transient: The database or the cloud cannot be reached.
+
+        In either case nothing is lost: the rows say how to go on.
         """
         self.moves(lease)
         try:
@@ -127,6 +141,8 @@ class Reconciler:
             under_way.disown()
             raise
         except Exception as error:
+            # The error ends up in logs, events and the shard's row: it must not quote a hidden parameter there, not
+            # even in a chained traceback (hence `from None`).
             shown = veiled(error, under_way.told)
             if shown is error:
                 raise
@@ -134,7 +150,10 @@ class Reconciler:
 
 
 class Pass:
-    """State of one pass."""
+    """State of one pass over one shard: its world, its frontier, and what the next transaction will store.
+
+    A pass is also the guard (`nested_stacks.ShardGuard`) of the steps that it has performed.
+    """
 
     def __init__(self, passes: Reconciler, lease: Lease) -> None:
         self._p = passes
@@ -163,6 +182,7 @@ class Pass:
         self._failures_before = loaded.shard.failures
         self._healing_before: int = loaded.shard.healing
         tracing.note(revision=world.stack.revision, stack=world.stack.name, resources=len(world.rows))
+        # `load` has read how the nested stacks are now; what is news is stored with the first transaction.
         for child, look in loaded.looks:
             self._writes.seen[child.key] = (child, look)
         return world
@@ -170,10 +190,12 @@ class Pass:
     # -- the loop ----------------------------------------------------------------------------------------------------
 
     def run(self) -> None:
+        """Take steps until none is left, the stack fails, the shard is woken, or the time slice is used up."""
         p, frontier = self._p, self._frontier
         started = p.clock.monotonic()
         self._time_out()
         self._expire()
+        # A worker may have died after it stored a failed row and before it failed the stack.
         for row in self._world.rows.values():
             self._notice_failure(row)
         while not self._failed:
@@ -183,6 +205,9 @@ class Pass:
             self._collect(steps)
             if not steps:
                 break
+            # Steps that no cloud hears of are performed before their intent is stored: nothing outside could be lost,
+            # and intent and outcome go into one transaction. Steps for a cloud need the stored intent first
+            # (invariant 3), so that the next owner finds what a lost request has made.
             outside = [step for step in acts if kind_of(step.row.type)]
             self._act([step for step in acts if not kind_of(step.row.type)])
             if outside or len(self._writes) >= p.limits.batch:
@@ -190,6 +215,8 @@ class Pass:
             if self._let_go:
                 break
             self._act(outside)
+            # A wake-up since the claim means that the world in memory is out of date (a new revision, an observation):
+            # the pass ends, and the next one loads afresh. That is how an update takes effect in the middle of another.
             if self._wakes != self._lease.wakes or p.clock.monotonic() - started > p.limits.slice_s:
                 break
         self._finish()
@@ -204,16 +231,19 @@ class Pass:
             self._failed = "Timed out"
 
     def _expire(self) -> None:
-        """The time of a lock is over: the service takes it away itself (LK7)."""
+        """Unlock a stack whose lock has expired (LK7)."""
         p, stack, now = self._p, self._world.stack, self._p.clock.now()
+        # Only the first shard does it, so that the shards of a large stack do not compete for its row.
         if not locks.is_over(stack, now) or self._lease.number != 0:
             return
         with p.db.write() as tx:
+            # The row of the stack is locked before that of the shard (invariant 5). Unlocking is a new revision, whose
+            # wake-up `fence` counts already: the pass ends after its first round.
             locks.take_away(p.db, tx, stack.id, now, p.limits.stack_timeout_s)
             self._wakes = self.fence(tx)
 
     def _collect(self, steps: list[Step]) -> None:
-        """Put what is decided into the next transaction; what needs no act is done with that."""
+        """Put the intents of steps into the next transaction; a step that only records is applied at once."""
         writes = self._writes
         for step in steps:
             if step.fails:
@@ -241,14 +271,20 @@ class Pass:
                 self._frontier.apply(step, Recorded(step.row, removed=step.removed))
 
     def _refuse(self, step: Step) -> None:
-        """It is told in the transaction that fails the stack, if that is of the same mind: once a revision."""
+        """Note that a step fails the stack, though its row has not failed.
+
+        Its events wait for the transaction that fails the stack, which stores them only while this revision is still
+        the newest: they are told once a revision, however many passes decide the same.
+        """
         self._last_words += step.events
         self._failed = self._failed or step.fails
 
     def _act(self, acts: list[Step]) -> None:
-        """Perform, and put the outcomes into the next transaction. What no cloud hears of needs no stored intent."""
+        """Perform steps, and put their outcomes into the next transaction."""
         now_of = self._p.clock.now
         writes = self._writes
+        # Noted before the requests are sent: should this pass turn out to be superseded, `disown` has to know of every
+        # creation that may have been sent and is not stored.
         self._made += [step for step in acts if step.verb is Verb.CREATE]
         for step, answer in self._p.performer.perform(self._world, acts, self, self.told):
             record = outcome.conclude(self._world, step, answer, now_of())
@@ -256,7 +292,8 @@ class Pass:
             if record.removed:
                 writes.remove(record.row)
             else:
-                if record.whole or record.forsaken:  # a token that is given up belongs to the intent
+                # `conclude` stores only the columns that an outcome usually changes; the token is not among them.
+                if record.whole or record.forsaken:
                     writes.intend(record.row)
                 else:
                     writes.conclude(record.row)
@@ -268,6 +305,7 @@ class Pass:
             self._frontier.apply(step, record)
 
     def _forsaken(self, row: Resource, token: str) -> list[Orphan]:
+        """Return the orphan to watch for a token that was given up; none for what lives in the database alone."""
         return [Orphan(token, kind_of(row.type), self._world.stack.project)] if is_outside(row.type) else []
 
     def _retained(self, step: Step) -> Retained:
@@ -282,24 +320,44 @@ class Pass:
             self._writes.properties.append((row, properties))
 
     def _notice_failure(self, row: Resource) -> None:
-        """The first failure of this revision fails the stack at once, unless everything is to have its turn; what runs
-        is finished and judged later.
+        """Fail the stack at the first failure of its newest revision.
 
-        Asked of every row at the start too: a crash may have come between storing the row and failing the stack."""
+        What runs already is finished, and judged by a later pass. A `thorough` action (a check, a lock) gives every
+        resource its turn first, and fails at the end. A row that a user has merely marked unhealthy fails nothing.
+        """
         stack = self._world.stack
         mine = row.hinders and row.revision == stack.revision and not merely_marked(row)
         if mine and not stack.thorough and stack.status == Status.IN_PROGRESS and not self._failed:
             self._failed = outcome.stack_failure(self._world, row)
 
     def check(self) -> None:
-        """A worker that was frozen after its last write must not act: somebody else may have gone on already."""
+        """Make sure that this worker still owns the shard, right before a call that acts on a cloud.
+
+        A worker that was frozen after its last write must not act: another one may have taken over. While the lease
+        lasts by this worker's own clock, the database need not be asked.
+
+        Raises:
+            Superseded: A newer owner has the shard.
+        """
         if self._p.clock.monotonic() >= self._mine_until:
             with self._p.db.write() as tx:
                 self.fence(tx)
 
     def fence(self, tx: Connection, *, stores: bool = True) -> int:
-        """Check the epoch in the database, and renew the lease. stores — something is stored with that. Gives the count
-        of wake-ups."""
+        """Check the epoch in the database, and renew the lease.
+
+        Args:
+            tx: A transaction of this pass. It holds the shard's row from now on.
+            stores: Whether the transaction stores anything. A pass that stored something has come further than the
+                one before, which matters when crashes of its owners are counted (`shards.CRASHES_MAX`).
+
+        Returns:
+            The shard's count of wake-ups.
+
+        Raises:
+            Superseded: A newer owner has the shard.
+        """
+        # Read before the database is asked, so that this worker believes in its lease for no longer than the database.
         asked_at = self._p.clock.monotonic()
         wakes = shards.renew(tx, self._lease, self._p.db.now_of(tx), self._p.limits.lease_s, stores=stores)
         self._mine_until = asked_at + self._p.limits.lease_s
@@ -307,10 +365,12 @@ class Pass:
         return wakes
 
     def told(self, text: str) -> str:
-        """A reason or an error without values of hidden parameters, those of revisions before included."""
+        """Return a reason or an error without values of hidden parameters, those of earlier revisions included."""
         stack, rows = self._world.stack, self._world.rows.values()
         if stack.secret is False or text in ROUTINE:
             return text
+        # Built only when a text has to be checked: most passes have none. Rows still carry values of the revisions at
+        # which they were last acted on, and an error may quote those.
         if self._veil is None:
             numbers = {stack.revision - 1, stack.complete_revision, stack.rollback_to, *(row.revision for row in rows)}
             with self._p.db.read() as tx:
@@ -318,7 +378,7 @@ class Pass:
         return self._veil.text(text)
 
     def _hide(self) -> None:
-        """No reason that is stored, and so told to anybody, has the value of a hidden parameter in it."""
+        """Redact every reason that is about to be stored: whatever is stored is shown to users."""
         if self._world.stack.secret is False:
             return
         for row in self._writes.rows():
@@ -330,27 +390,33 @@ class Pass:
         return [each if each.reason in ROUTINE else replace(each, reason=self.told(each.reason)) for each in events]
 
     def _commit(self, now: float) -> None:
+        """Store everything collected so far, in one transaction."""
         prepared = self._prepared(now)
         with self._p.db.write() as tx:
             if self._heals_more:
-                stacks.for_update(self._p.db, tx, self._world.stack.id)  # before the shard
+                # Shards of one stack that heal more take turns, see `_count_healing`. A stack is locked before its
+                # shards (invariant 5), and `_store` locks the shard.
+                stacks.for_update(self._p.db, tx, self._world.stack.id)
             self._store(tx, prepared)
+            # Abandoning a stack wakes its shards, so nothing has to be read unless the shard was woken.
             self._let_go = self._wakes != self._lease.wakes and self._is_abandoned(tx)
+        # The outcomes of these creations are stored now: the next owner knows of them.
         self._made.clear()
 
     def _is_abandoned(self, tx: Connection) -> bool:
-        """Has the stack been abandoned since it was loaded? What its document names is not touched any more."""
+        """Whether the stack has been abandoned since it was loaded: then none of its things may be touched any more."""
         row = None if self._world.stack.abandoned else stacks.get(tx, self._world.stack.id)
         return row is not None and row.spares == Spares.ALL
 
     def _prepared(self, now: float) -> EncodedWrites:
-        """What is to be stored now: whatever takes time is done before the transaction."""
+        """Return the collected writes encoded for the database; encoding takes time, so it precedes the transaction."""
         self._hide()
         writes, self._writes = self._writes, Writes()
         stack = self._world.stack
         return shard_state.prepare(self._p.db, stack.id, writes, now, secret=stack.secret)
 
     def _store(self, tx: Connection, prepared: EncodedWrites, *, changes: bool = True) -> None:
+        # First of all, so that a stale owner finds out before it writes, and the shard is locked before its rows.
         self._wakes = self.fence(tx, stores=changes)
         stack, parts = self._world.stack, prepared.writes.parts
         self._count_healing(tx)
@@ -361,34 +427,48 @@ class Pass:
 
     @property
     def _heals_more(self) -> bool:
-        """Is more of a stack of several shards being healed than was counted?"""
+        """Whether a shard of a stack of several is healing more resources than its row says."""
         return self._world.stack.shards > 1 and self._frontier.healing > self._healing_before
 
     def _count_healing(self, tx: Connection) -> None:
-        """Tell other shards of the stack how many are being healed here. Fails: Superseded when one of them was faster,
-        and there would be too many: nothing is stored, and this is decided anew."""
+        """Store how many resources this shard heals, for the healing brake of the other shards (ADR 0046).
+
+        Raises:
+            Superseded: Another shard began to heal more meanwhile, and together it would be too many. Nothing is
+                stored, and the next pass decides with the new sum.
+        """
         healing, world = self._frontier.healing, self._world
         if world.stack.shards == 1 or healing == self._healing_before:
             return
+        # Healing less needs no check. Healing more does: the caller has locked the stack, so the sum is exact.
         if self._heals_more and brakes.elsewhere(tx, world.stack.id, world.shard) > world.brake.elsewhere:
             raise Superseded("others of the stack are being healed by now")
         brakes.count(tx, world.stack.id, world.shard, healing)
         self._healing_before = healing
 
     def disown(self) -> None:
-        """Somebody else owns the shard now: what this pass has made since its last transaction may be nobody's."""
+        """Hand over to the new owner of the shard: have everything watched that was made and not stored (ADR 0012).
+
+        The new owner looks for each stored intent by its token. But a request of this worker may arrive after that
+        look; then the thing belongs to no row. Observers remove what turns up under these tokens, unless a row has
+        the token after all.
+        """
         given_up = [each for step in self._made for each in self._forsaken(step.row, step.row.token)]
         if given_up:
             with self._p.db.write() as tx:
                 stack = stacks.for_update(self._p.db, tx, self._world.stack.id)
+                # Nothing of an abandoned stack is deleted, whenever it was made.
                 if stack is not None and stack.spares != Spares.ALL:
                     orphans.add(self._p.db, tx, given_up, self._p.db.now_of(tx))
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
     def _finish(self) -> None:
+        """Store what is left, end the stack's action where that is due, and give the shard back, in one transaction."""
         p, frontier, stack = self._p, self._frontier, self._world.stack
         now = p.clock.now()
+        # Reading and encoding come before the transaction. Whether the stack is really at rest is decided inside it,
+        # with its row locked: a batch or a description that proves premature is not used.
         prepared, last_words = self._prepared(now), self._shown(self._last_words)
         batch, taken = self._next_batch(), self._taken()
         failures = sum(row.hinders for row in self._world.rows.values())
@@ -396,13 +476,20 @@ class Pass:
         with p.db.write() as tx:
             ends = stack.status == Status.IN_PROGRESS and (self._failed or frontier.at_rest)
             if disagrees or self._heals_more or ends:
-                locked = stacks.for_update(p.db, tx, stack.id)  # before the shard, as everybody who takes both does
+                # The stack's row is locked before the shard's (invariant 5). It also makes two shards that come to
+                # rest in the same instant take turns, so that one of them sees that it is the last.
+                locked = stacks.for_update(p.db, tx, stack.id)
                 if locked is not None and locked.revision == stack.revision:
                     prepared.writes.events.extend(last_words)
             if ends and stack.action == Action.UNLOCK and stack.parent_id is None:
-                lock_order.take_tree(tx, stacks.below(stack.id))  # this shard is the last of them
+                # Should this be the last shard to come to rest, the end of unlocking changes every stack of the tree
+                # and wakes all their shards: all are locked here, in the common order, before this pass's own shard.
+                lock_order.take_tree(tx, stacks.below(stack.id))
+            # A pass that changed nothing must not count as one that got further (`shards.CRASHES_MAX`), nor look like a
+            # change to the parent of a nested stack.
             same = prepared.writes.empty and failures == self._failures_before and not (ends or disagrees)
             self._store(tx, prepared, changes=not same)
+            # Counted before the stack is judged, which reads the counts of all its shards.
             if failures != self._failures_before:
                 shards.count_failures(tx, stack.id, self._lease.number, failures - self._failures_before)
             if self._failed:
@@ -425,17 +512,19 @@ class Pass:
             shards.release(tx, self._lease, self._lease.wakes, wake_at, reached)
 
     def _fail(self, tx: Connection, now: float) -> None:
+        """FAIL the stack, unless there is a newer revision; roll it back where that is wanted."""
         p, stack = self._p, self._world.stack
         before = stacks.fail(p.db, tx, stack.id, stack.revision, self._failed, now)
         if before is None:
             return
+        # A check, a snapshot and the like repeat a revision that was complete: there is nothing to go back to.
         if before.complete_revision == before.revision:
-            return  # it asked for nothing new: there is nothing to go back to
+            return
         if not before.disable_rollback and before.action in ROLLED_BACK_ON_FAILURE:
             stacks.roll_back(p.db, tx, before, now, p.limits.stack_timeout_s)
 
     def _next_batch(self) -> Batch | None:
-        """What a group becomes once this revision of it is at rest."""
+        """Return the next batch of a rolling update, where this shard of the group's stack has come to rest."""
         stack = self._world.stack
         if self._failed or not self._frontier.at_rest or stack.status != Status.IN_PROGRESS or stack.parent_id is None:
             return None
@@ -443,7 +532,11 @@ class Pass:
             return rollout.next_batch(self._p.db, tx, stack)
 
     def _taken(self) -> Cell | None:
-        """What is remembered of a stack of which a snapshot was taken, once nothing of it is left to do."""
+        """Return the description of a stack whose snapshot is complete, encoded; None while anything is left to do.
+
+        It can be long, so it is made only by a pass that finds this shard at rest already (`settled`). The pass that
+        brings the last shard to rest gets None, and `rollout.settle` asks for another one at once.
+        """
         stack, settled = self._world.stack, self._world.settled_revision
         ends = stack.status == Status.IN_PROGRESS and self._frontier.at_rest and settled == stack.revision
         if self._failed or not ends or not snapshot_end.is_whole(stack):
@@ -452,6 +545,7 @@ class Pass:
             return snapshot_end.described(self._p.db, tx, stack)
 
     def _settle(self, tx: Connection, now: float, batch: Batch | None, taken: Cell | None) -> None:
+        """Record that the shard is at rest; the last shard of the stack ends its action, or begins the next batch."""
         p, stack = self._p, self._world.stack
         if self._world.settled_revision < stack.revision:
             shards.settle(tx, stack.id, self._lease.number, stack.revision)
@@ -459,14 +553,15 @@ class Pass:
             stack.step_at = rollout.settle(p.db, tx, stack.id, stack.revision, now, batch, taken)
 
     def _tell_parent(self, tx: Connection, now: float) -> None:
-        """A nested stack that is not in progress has changed all the same."""
+        """Wake the parent of a nested stack that has changed while at rest; the end of an action wakes it anyway."""
         row = stacks.get(tx, self._world.stack.id) if self._world.stack.parent_id is not None else None
         if row is not None and row.status != Status.IN_PROGRESS:
             stacks.wake_parent(tx, row, now)
 
     def _wake_at(self, now: float) -> float | None:
-        """When this shard wants its next pass if nothing happens before: at once if there is more to do."""
+        """Return when this shard needs its next pass if nothing wakes it before; `now` if there is more to do."""
         frontier, stack = self._frontier, self._world.stack
+        # After a failure there is still work: what runs is judged, and what was made for nothing is rolled back.
         if self._failed or not frontier.exhausted:
             return now
         times = [frontier.due_at()]
@@ -474,12 +569,13 @@ class Pass:
             times.append(None if stack.abandoned else stack.deadline)
         elif stack.step_at is not None:
             times += [stack.step_at, stack.deadline]
+        # The first shard takes an expired lock away (see `_expire`), once maintenance of the stack has ended.
         if self._lease.number == 0 and not stack.maintained:
             times.append(stack.lock_ends_at)
         return min((at for at in times if at is not None), default=None)
 
     def _observe_at(self, now: float) -> float | None:
-        """When observers are to look at it: at once if a decision waits for that."""
+        """Return when observers look at this shard's things next: `now` if a decision waits for it, None for never."""
         limits, stack = self._p.limits, self._world.stack
         rows = [row for row in self._world.rows.values() if row.handle and is_outside(row.type)]
         if any(look_first(self._world, row) is not None for row in rows):

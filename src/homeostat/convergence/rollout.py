@@ -1,7 +1,8 @@
-"""Groups that change batch by batch: when one batch is at rest the next revision is made, here and nowhere else.
+"""Rolling updates: once a batch of a group is at rest, the next revision is stored, here and nowhere else (ADR 0014).
 
-The pause between two batches is a row with a due time (law 7). What the next batch is follows from the newest revision
-alone (`planner.policies.rolling_update`), so whoever comes after a crash goes on where the group stands.
+The pause between two batches is a column with a due time (`stack.step_at`), not a timer. The next batch follows from
+the newest revision alone (`planner.policies.rolling_update`), so after a crash the next worker goes on where the group
+stands.
 """
 
 from collections.abc import Mapping
@@ -22,7 +23,13 @@ from homeostat.store.stacks.stacks import Desired
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What a group becomes next. pause_s — before that; desired — written out; touched — see `stacks.go_on`."""
+    """The next revision of a group in the middle of a rolling update.
+
+    Attributes:
+        pause_s: Seconds to wait before it.
+        desired: Its content, already encoded for the database.
+        touched: Shards that it changes, see `stacks.go_on`.
+    """
 
     pause_s: float
     desired: Desired
@@ -30,12 +37,14 @@ class Batch:
 
 
 def next_batch(db: Database, tx: Connection, stack: StackFacts) -> Batch | None:
-    """The batch after the newest revision of a stack, where that is one of a series."""
+    """Return the batch after the newest revision of a stack; None where that is the last of its series, or in none."""
     goes_on = stack.parent_id is not None and stack.action not in stacks.CHANGING_NOTHING
     group = stacks.group_of(tx, stack.id, stack.revision) if goes_on else None
     following = rolling_update.following(group) if group is not None else None
     if group is None or following is None:
         return None
+    # The whole series is one act of the parent, so each batch carries its intent on. `again` copies the environment
+    # and the files from the revision before instead of storing them once more.
     intent = stacks.intent_of(tx, stack.id, stack.revision)
     after = replace(group_desired(following), intent=intent, again=stack.revision)
     touched = touched_shards(Desired("group", group), after)
@@ -45,11 +54,24 @@ def next_batch(db: Database, tx: Connection, stack: StackFacts) -> Batch | None:
 def settle(
     db: Database, tx: Connection, stack_id: str, number: int, now: float, batch: Batch | None, taken: Cell | None = None
 ) -> float | None:
-    """Finish the action of a stack that came to rest at revision `number`, unless that is only one batch of a series.
+    """Finish the action of a stack that came to rest at revision `number`, or begin the next batch of its series.
 
-    batch — the next one, if there is one; taken — what is remembered of it, if that was read since all of it is at
-    rest. Gives the time when it goes on, where that has to be waited for: at once where it was not read yet.
+    Does nothing while other shards of the stack are not at rest.
+
+    Args:
+        db: The database.
+        tx: Transaction of the pass that brought its shard to rest.
+        stack_id: The stack.
+        number: Revision at which the shard is at rest.
+        now: The time.
+        batch: The next batch, if there is one.
+        taken: Description of a stack of which a snapshot was taken; None where it has not been read yet.
+
+    Returns:
+        When the shard has to be visited again: at the end of the pause before the next batch, or `now` where the
+        description of a snapshot has still to be read. None where nothing is left to do.
     """
+    # Locks the stack's row: of two shards that come to rest in the same instant the second sees the first at rest.
     row = stacks.settled(db, tx, stack_id, number)
     if row is None:
         return None
@@ -61,6 +83,7 @@ def settle(
         if whole and taken is not None:
             snapshots.complete(tx, row.snapshot["id"], taken, f"Stack {row.action} completed successfully")
         return None
+    # Stored when the batch came to rest; a pass that comes by during the pause must not begin it anew.
     step_at = now + batch.pause_s if row.step_at is None else float(row.step_at)
     if step_at > now:
         stacks.put_off(tx, row, step_at)

@@ -1,4 +1,7 @@
-"""The end of taking a snapshot of a stack: what is remembered of its resources, besides what their clouds keep."""
+"""The end of taking a snapshot of a stack: the description of its resources that is stored with it.
+
+The data of the resources stays in their clouds (`snapshots.parts`); the description says what they were.
+"""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -16,20 +19,26 @@ from homeostat.store.schema import Cell
 from homeostat.store.stacks import snapshots, stacks, views
 
 DATA_KEYS = {"server": "snapshot_image_id", "volume": "backup_id"}
-"""Kind of a thing -> what the id of its snapshot is called in `resource_data` (reference/heat/engine-semantics.md)."""
+"""Kind of a thing -> name, as in Heat, under which the id of its snapshot stands in `resource_data`."""
 Kept = Mapping[tuple[tuple[str, ...], str], tuple[str, str]]
-"""(place, name of a resource) -> (kind, id) of the cloud's snapshot of it."""
+"""(place of a stack, name of a resource) -> (kind, id) of the cloud's snapshot of it.
+
+The place of a stack is the sequence of resource names on the way down to it from the stack whose snapshot it is.
+"""
 RESOURCES_TOLD = 10_000
-"""Resources, nested ones included, that a snapshot tells of by name; it keeps the data of all."""
+"""Resources, nested ones included, that the description names at most; the data of all is kept."""
 
 
 def is_whole(stack: StackFacts | Row[Any]) -> bool:
-    """Is a snapshot being taken of it that ends with it? One that is taken of a stack around it goes on after that."""
+    """Whether a snapshot of just this stack is being taken, so that it is complete when the stack's action is.
+
+    For a nested stack it is a part of the snapshot of a stack above, which ends later.
+    """
     return stack.action == Action.SNAPSHOT and stack.snapshot is not None and not stack.snapshot["place"]
 
 
 def described(db: Database, tx: Connection, stack: StackFacts) -> Cell | None:
-    """What is remembered of a stack of which a snapshot was taken, written out; None: that goes on somewhere in it."""
+    """Return the description of a stack of which a snapshot was taken, encoded; None while a shard is not at rest."""
     row = stacks.get(tx, stack.id)
     if row is None or stack.snapshot is None or not stacks.is_settled(tx, row, stack.revision):
         return None
@@ -39,15 +48,22 @@ def described(db: Database, tx: Connection, stack: StackFacts) -> Cell | None:
 
 
 class _Described:
-    """Tells of a stack, and of what is nested in it. size — of that stack alone."""
+    """Builder of the description of a stack and of everything nested in it."""
 
     def __init__(self, tx: Connection, kept: Kept, size: int) -> None:
+        """Begin a description.
+
+        Args:
+            tx: A consistent read.
+            kept: The clouds' snapshots of the resources.
+            size: Number of resources of the outermost stack, without nested ones.
+        """
         self._tx = tx
         self._kept = kept
         self._left = RESOURCES_TOLD - size
 
     def resources(self, stack: Row[Any], place: Sequence[str]) -> dict[str, Any]:
-        """Name -> how it is, with what is nested in it."""
+        """Return the entries of the resources of a stack at this place, by name, nested ones inside them."""
         by_name: dict[str, list[Resource]] = defaultdict(list)
         for row in views.resources(self._tx, stack.id)[0].values():
             by_name[row.name].append(row)

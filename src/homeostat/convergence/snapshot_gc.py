@@ -1,6 +1,6 @@
-"""Snapshots of stacks that are to go: what the clouds keep for them goes first, then they are forgotten.
+"""Deletion of snapshots of stacks: first what the clouds keep for them, then their rows.
 
-Whoever dies in the middle is followed by another: what is still there is found by its token.
+A worker may die in the middle: another one goes on, and finds what is still there by its token.
 """
 
 import logging
@@ -19,18 +19,19 @@ from homeostat.store.stacks import snapshots
 
 LOG = logging.getLogger(__name__)
 SNAPSHOTS_MAX = 20
-"""Deleted in one round."""
+"""Snapshots deleted in one round."""
 
 
 class SnapshotCollector:
-    """Deletes snapshots that somebody has asked to be deleted."""
+    """Collector of snapshots whose deletion was requested."""
 
     def __init__(self, db: Database, clouds: Clouds) -> None:
         self._db = db
         self._clouds = clouds
 
     def round(self) -> int:
-        """Go on with all that are due. Gives how many are gone."""
+        """Continue the deletion of all snapshots that are due; return how many are gone."""
+        # A read is cheap and takes no turn of the writers; mostly there is nothing to do.
         with self._db.read() as tx:
             if not snapshots.any_due(tx, self._db.now_of(tx)):
                 return 0
@@ -40,6 +41,11 @@ class SnapshotCollector:
         return sum(self._dispose(id, project, kept[id]) for id, project in due)
 
     def _dispose(self, id: str, project: str, parts: Sequence[Row[Any]]) -> bool:
+        """Delete one snapshot as far as possible now; return whether it is gone.
+
+        Where time may help (a `HomeostatError` that is neither of the two below, or a broken adapter), the next round
+        tries again: `take_due` has set its time.
+        """
         by_kind: dict[str, list[str]] = defaultdict(list)
         for each in parts:
             by_kind[snapshots_of(each.kind)].append(each.token)
@@ -56,7 +62,11 @@ class SnapshotCollector:
         return all(gone) and self._ended(id, project)
 
     def _delete(self, project: str, kind: str, tokens: list[str]) -> bool:
-        """Is nothing left that carries these tokens? Fails: what the cloud says against deleting one."""
+        """Ask the cloud to delete what carries these tokens; return whether nothing is left of it.
+
+        Raises:
+            HomeostatError: The cloud's answer about one that it cannot delete.
+        """
         cloud = self._clouds(project)
         looks = cloud.find(kind, tokens)
         if any(look.presence is Presence.UNKNOWN for look in looks):
@@ -68,6 +78,7 @@ class SnapshotCollector:
         return all(isinstance(answer, Observation) and answer.presence is Presence.ABSENT for answer in answers)
 
     def _ended(self, id: str, project: str, failure: str = "") -> bool:
+        """Remove the row of a snapshot, or FAIL it; return whether it is gone."""
         with self._db.write() as tx:
             if snapshots.for_update(self._db, tx, id) is None:
                 return False
