@@ -1,4 +1,4 @@
-"""The reconciliation loop, and the only package with threads of its own.
+"""The reconciliation loop, and the only package with threads of its own. Read `reconciler` first.
 
 - `reconciler`: one pass over a shard: load, decide, store intents, act, record; `loader` reads its state
 - `executor`: turns steps into calls of a cloud
@@ -14,5 +14,5 @@
 
 import warnings
 
-# TaskFlow imports it when it is loaded itself; nobody here can do anything about that.
+# TaskFlow imports the deprecated module itself; nothing can be done about that here.
 warnings.filterwarnings("ignore", "eventletutils module is deprecated", DeprecationWarning)

@@ -1,7 +1,7 @@
-"""Asking the planner about stored stacks, without owning or storing anything (CV19).
+"""Explaining why stored stacks do not move, by asking the planner; nothing is owned or stored (CV19).
 
-What a worker knows and nobody else (the cloud) is taken from the rows. The cost of one answer is bounded: so many
-rows are read and hardly more, and the answer says where to go on.
+A worker would ask the cloud; here the stored observations must do. The cost of one answer is bounded: hardly more than
+`ROWS_MAX` rows are read, and the answer says where the next page begins.
 """
 
 import math
@@ -26,20 +26,26 @@ from homeostat.store.stacks import progress, stacks
 from homeostat.store.stacks.progress import Unseen
 
 ROWS_MAX = 1500
-"""Resources looked at for one answer, plus those of the shard at which it is reached."""
+"""Resources read for one answer; the shard at which this is exceeded is still read to its end."""
 SHARDS_MAX = 50
-"""Shards with nothing to tell that are passed over for one answer."""
+"""Shards visited for one answer, even where they have nothing to explain."""
 DEPTH_MAX = 50
-"""Levels of nested stacks that are followed to what is waited for: more than any service allows."""
+"""Levels of nested stacks that are followed to the cause of waiting: more than any service allows."""
 
 Place = tuple[int, int, str]
-"""Of an explanation among those of its stack: shard, rank, node."""
+"""Place of an explanation among those of its stack: shard, rank, node. Pages continue after one."""
 BEFORE_ALL = -1
+"""Rank that comes before every explanation of a shard."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Where the waiting ends, perhaps in a nested stack. path — names from the top to it."""
+    """The end of a chain of waiting, perhaps in a nested stack.
+
+    Attributes:
+        path: Names of the resources from the outermost stack down to it.
+        explanation: Why it is not at rest itself.
+    """
 
     path: tuple[str, ...]
     explanation: Explanation
@@ -47,7 +53,15 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class ExplainedResource:
-    """One explanation. path — names from the top to it; stack — the row of its stack; child — of its nested stack."""
+    """A resource that is not at rest, and why.
+
+    Attributes:
+        path: Names of the resources from the outermost stack down to it.
+        stack: Row of its stack.
+        explanation: Why it is not at rest.
+        child: Row of the nested stack that is its thing, if there is one.
+        cause: What it waits for in the end; None where that is itself.
+    """
 
     path: tuple[str, ...]
     stack: Row[Any]
@@ -58,8 +72,13 @@ class ExplainedResource:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """after — place of the last one that was looked at, when there may be more; waiting — what the stack itself waits
-    for, apart from its resources."""
+    """One page of explanations.
+
+    Attributes:
+        told: The explanations.
+        after: Place of the last one that was looked at; None where there are no more.
+        waiting: What the stack itself waits for, apart from its resources.
+    """
 
     told: Sequence[ExplainedResource]
     after: Place | None
@@ -70,8 +89,14 @@ class Page:
 class Outlook:
     """How far a stack has come, and how long it will take.
 
-    planned, done — resources, those of nested stacks too where `stacks` is more than 1 (None: those are too many to be
-    counted); rate — resources a second that came to rest lately; unseen — why nobody knows how things are just now.
+    Attributes:
+        planned: Resources and leftovers to bring to rest, those of the counted nested stacks included.
+        done: How many of them are at rest.
+        stacks: Number of stacks counted, with this one; None where there are too many nested ones to be counted.
+        rate: Resources a second that came to rest lately; None where none did.
+        chain: The resources that take longest one after the other.
+        estimate: Time left, while an action is in progress and where anything is known of it.
+        unseen: Why the clouds could not be looked at; None where they could.
     """
 
     planned: int
@@ -84,7 +109,7 @@ class Outlook:
 
 
 class Explainer:
-    """One answer. Reads in the transaction given, each shard once. share, timeout_s — see `loader.load`."""
+    """Builder of one answer about a stack. Reads in one transaction, and loads each shard at most once."""
 
     def __init__(
         self,
@@ -94,6 +119,15 @@ class Explainer:
         share: float = HEAL_SHARE,
         timeout_s: float = math.inf,
     ) -> None:
+        """Begin an answer.
+
+        Args:
+            tx: A consistent read.
+            definitions: Cache of compiled graphs.
+            now: The time.
+            share: As in `loader.load`.
+            timeout_s: As in `loader.load`.
+        """
         self._share = share
         self._timeout_s = timeout_s
         self._tx = tx
@@ -104,9 +138,17 @@ class Explainer:
         self._children: dict[str, Row[Any] | None] = {}
 
     def page(self, stack: Row[Any], limit: int, after: Place | None = None, depth: int = 0) -> Page:
-        """At most `limit` explanations in the order of shards, causes first; each before those of its nested stack, of
-        which the first are told, down to `depth` levels. Last come those of nested stacks that are well as seen from
-        above, where healing waits."""
+        """Return at most `limit` explanations in the order of shards, causes before what follows from them.
+
+        Each is followed by the first ones of its nested stack, down to `depth` levels. Last come those of nested
+        stacks whose resource is at rest as seen from above, while something in them waits (healing, for example).
+
+        Args:
+            stack: Row of the stack.
+            limit: Number of explanations.
+            after: Place at which the page before ended; None for the first page.
+            depth: Levels of nested stacks.
+        """
         found: list[ExplainedResource] = []
         place = self._pages(stack, found, (), limit, after, depth)
         if place is None and after is None:
@@ -115,7 +157,7 @@ class Explainer:
         return Page(found, place, explain_stack(stacks.facts(stack), busy))
 
     def of_resource(self, stack: Row[Any], name: str, depth: int = 0) -> list[ExplainedResource]:
-        """Of the resource and leftovers of this name; none when they are at rest."""
+        """Return the explanations of the resource and the leftovers of this name; none when they are at rest."""
         number = shard_of(name, stack.shards)
         found = []
         for each in self._shard(stack, number):
@@ -125,9 +167,16 @@ class Explainer:
         return found
 
     def outlook(self, stack: Row[Any], wanted: int, depth: int = 0) -> Outlook:
-        """wanted — how many resources should exist by the newest revision."""
+        """Return how far a stack has come, and how long it will take.
+
+        Args:
+            stack: Row of the stack.
+            wanted: Number of resources that should exist by the newest revision.
+            depth: Levels of nested stacks to count.
+        """
         below = progress.below(self._tx, stack.id, depth)
         mine = progress.counted(self._tx, [stack.id])
+        # Before the first pass over a new revision the shards do not know yet how many more it has.
         planned = max(mine.planned, wanted)
         left = mine.planned - mine.done + (planned - mine.planned if mine.unsettled else 0)
         if below:
@@ -156,6 +205,7 @@ class Explainer:
         return self._known[key]
 
     def _standing(self, stack: Row[Any], shard: Row[Any]) -> ShardStatus:
+        # Whether any worker is alive is asked only where that would explain something: a shard is long overdue.
         late = shard.wake_at is not None and shard.wake_at < self._now - PATIENCE_S
         return ShardStatus(
             stack.updated_at or stack.created_at,
@@ -177,8 +227,13 @@ class Explainer:
         after: Place | None,
         depth: int,
     ) -> Place | None:
-        """Add explanations up to so many in all. Gives where to go on, None after the last one."""
+        """Add explanations to `found`, up to `limit` in all.
+
+        Returns:
+            The place after which the next page begins; None after the last explanation.
+        """
         begin = after or (0, BEFORE_ALL, "")
+        # One shard more than may be visited: its presence says that there is another page.
         for turn, shard in enumerate(progress.moving(self._tx, stack, self._now, begin[0], SHARDS_MAX + 1)):
             passed = max(begin, (shard.number, BEFORE_ALL, ""))
             if turn == SHARDS_MAX or self._left <= 0:
@@ -202,6 +257,7 @@ class Explainer:
             self._pages(child, found, path, limit, None, depth - 1)
 
     def _inside(self, stack: Row[Any], found: list[ExplainedResource], limit: int, depth: int) -> None:
+        """Add explanations of nested stacks that are not at rest though the resources above them are."""
         below = progress.below(self._tx, stack.id, depth) or []
         untold = progress.unrested(self._tx, [each.id for each in below]) - {each.stack.id for each in found}
         paths: dict[str, tuple[str, ...]] = {stack.id: ()}
@@ -217,7 +273,7 @@ class Explainer:
         return ExplainedResource((*path, each.name), stack, shown, child, self._cause(stack, number, path, each))
 
     def _child(self, each: Explanation) -> Row[Any] | None:
-        """The live stack that is its reality."""
+        """Return the row of the live nested stack that is the thing of a resource, None where it is no nested stack."""
         if kind_of(each.type) != STACK or not each.handle:
             return None
         if each.handle not in self._children:
@@ -242,7 +298,7 @@ class Explainer:
         return {each.node: each for each in self._known[stack.id, number]}
 
     def _first(self, stack: Row[Any]) -> Explanation | None:
-        """What a stack that is not at rest waits for before all else."""
+        """Return the first explanation of a stack: what it waits for before all else; None where it is at rest."""
         for shard in progress.moving(self._tx, stack, self._now, 0, 1):
             for each in self._shard(stack, shard.number):
                 return each
@@ -251,8 +307,14 @@ class Explainer:
     # -- groups that change in batches -------------------------------------------------------------------------------
 
     def _to_come(self, stack: Row[Any], below: set[str]) -> tuple[int, int]:
-        """Members that are still to be changed and still to be made, beside those that their shards tell of: of the
-        stack, and of those below it that were looked at."""
+        """Count the members that later batches of rolling updates will change and create.
+
+        These are in addition to what the counts of the shards say, which know only the batch under way. Counted are the
+        stack and those nested stacks in `below` that this answer has looked at.
+
+        Returns:
+            Members still to be changed, and members still to be created.
+        """
         known = (child for child in self._children.values() if child is not None and child.id in below)
         changed = made = 0
         for each in (stack, *known):
@@ -262,20 +324,23 @@ class Explainer:
             later, new = rolling_update.to_come(group)
             changed += later - self._counted_already(each.id, group)
             made += new
-            if each is not stack:  # of the stack itself it is known how many members there are to be
+            # Of the stack itself `outlook` knows from `wanted` how many members there should be.
+            if each is not stack:
                 made += max(0, group["count"] - progress.counted(self._tx, [each.id]).planned)
         return changed, made
 
     def _counted_already(self, stack_id: str, group: Group) -> int:
-        """Members of later batches of which their shards tell, too, that they are not done. So it is before the first
-        pass at a new revision, when nothing counts as done."""
+        """Count the members of later batches that the counts of their shards contain already.
+
+        That is so before the first pass over a new revision, when nothing counts as done.
+        """
         found = 0
         for shard in progress.unfinished(self._tx, stack_id):
             found += max(0, rolling_update.changed_later(group, *numbers_of(shard.number)) - shard.done)
         return found
 
     def _pauses_s(self, stack: Row[Any]) -> float:
-        """The pauses that are still to be made, at least."""
+        """Return the seconds that the remaining pauses between batches take at least."""
         group = self._group(stack)
         if not group.get("rollout"):
             return 0.0
@@ -286,7 +351,7 @@ class Explainer:
         return max(0.0, float(stack.step_at) - self._now) + max(0, batches - 1) * pause_s
 
     def _group(self, stack: Row[Any]) -> Group:
-        """What its newest revision says, of a group that is in progress; else {}."""
+        """Return what the newest revision of a group in progress says; {} for any other stack."""
         if stack.parent_id is None or stack.status != Status.IN_PROGRESS:
             return {}
         return stacks.group_of(self._tx, stack.id, stack.revision) or {}
@@ -294,7 +359,10 @@ class Explainer:
     # -- how long ----------------------------------------------------------------------------------------------------
 
     def _pace(self, stack: Row[Any], tree: set[str]) -> tuple[float | None, Took]:
-        """Resources a second that came to rest lately, and how long such things took: here, or else in the project."""
+        """Return the resources a second that came to rest lately, and how long actions on each type took.
+
+        The times are those of this stack, or else of the project; the rate is None where nothing came to rest.
+        """
         mine = progress.happened(self._tx, stack.id)
         around = progress.happened_in(self._tx, stack.project)
         took = {**medians(each for _, each in around), **medians(mine)}
@@ -303,12 +371,13 @@ class Explainer:
         done = [each.at for each in sample if each.status == Status.COMPLETE and each.at >= begun_at]
         if not done:
             return None, took
+        # Only the newest events are read. Where older ones are missing, the rate counts from the first one read.
         full = len(mine) >= progress.EVENTS_MAX if len(tree) == 1 else len(around) >= progress.PROJECT_EVENTS_MAX
         since = max(begun_at, done[0]) if full else begun_at
         return (len(done) / (self._now - since) if self._now > since else None), took
 
     def _chain(self, stack: Row[Any], took: Took, depth: int = DEPTH_MAX) -> Chain:
-        """The critical path through what was looked at of a stack."""
+        """Return the critical path through what this answer has looked at of a stack."""
         unfinished = [each for (stack_id, _), told in self._known.items() if stack_id == stack.id for each in told]
         inside = {}
         for each in unfinished:

@@ -1,4 +1,7 @@
-"""The facts that hold healing back: asked of the database only where a shard has something that may be healed."""
+"""The facts that hold healing back (ADR 0046), read only where a shard has something that may need healing.
+
+The planner decides with them (`planner.policies.healing`); here they are collected from the database.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -20,16 +23,24 @@ from homeostat.store.shards import brakes
 from homeostat.store.stacks import stacks
 
 COMPATIBLE = "AWS::EC2"
-"""Names of types that stand for those of several services."""
+"""Prefix of types that stand for things of several services, so it says nothing about which service that is."""
 
 
 def brake_of(tx: Connection, world: World, share: float) -> Brake:
-    """share — of the service."""
+    """Return what holds healing back in a shard.
+
+    Args:
+        tx: A consistent read.
+        world: World of the shard.
+        share: Share of a stack's things that is healed at a time, where the stack has no setting of its own.
+    """
     stack = world.stack
     share = float((stack.healing or {}).get("share") or share)
     calm = Brake(share, policy=(stack.healing or {}).get("policy"))
     if not any(_is_troubled(world, row) for row in world.rows.values()):
         return calm
+    # A creation under way is not healing: what breaks before it was ever complete is made again without a brake. Only
+    # the policy counts, for what vanished once it was there.
     if stack.complete_revision is None and stack.status == Status.IN_PROGRESS:
         gone = any(_is_absent(world.seen.get(row.key)) for row in world.rows.values())
         return replace(calm, policy=_policy(tx, stack)) if gone else calm
@@ -42,16 +53,18 @@ def brake_of(tx: Connection, world: World, share: float) -> Brake:
 
 
 def _policy(tx: Connection, stack: StackFacts) -> str | None:
-    """What healing does in a stack about what would have to be made anew; None for the default.
+    """Return what healing does in a stack about a thing that would have to be replaced; None for the default.
 
-    What somebody has switched stands in the rows of all nested stacks, too. What a template says of a resource that is
-    a nested stack stands in its row alone: it comes before what was switched for the stack around as a whole, and after
-    what was switched for that resource, or for the nested stack itself.
+    A switch that a user set by command is copied into the rows of all nested stacks. What a template says of a resource
+    that is a nested stack (ADR 0052) is only in the row of that resource. It goes before a switch of the stack above as
+    a whole, and after a switch for that resource, or for the nested stack itself.
     """
     policy, key = (stack.healing or {}).get("policy"), stack.parent_key
+    # From the innermost stack outwards: the nearest word counts.
     while key is not None and (outer := brakes.around(tx, key)) is not None:
         above = (outer.healing or {}).get("policy")
         switched = (outer.exceptions or {}).get(outer.name, {}).get("healing")
+        # A policy that differs from the one above was set for this stack, not copied.
         if switched or policy != above:
             return policy
         said = healing_policy.said_in(outer.metadata)
@@ -62,6 +75,7 @@ def _policy(tx: Connection, stack: StackFacts) -> str | None:
 
 
 def _is_troubled(world: World, row: Resource) -> bool:
+    """Whether a row may need healing: failed, marked, absent, or with an observation that was not judged yet."""
     seen = world.seen.get(row.key)
     return row.failed or row.marks is not None or (seen is not None and (seen.number != row.judged or _is_absent(seen)))
 
@@ -71,7 +85,7 @@ def _is_absent(seen: Seen | None) -> bool:
 
 
 def _in_service_min(tx: Connection, stack: StackFacts) -> int:
-    """How many members the group whose stack this is keeps in service, as its update policy says."""
+    """Return how many members a group's stack keeps in service, by its update policy; 0 where it says nothing."""
     row = brakes.owner_of(tx, stack.parent_key) if stack.parent_key is not None else None
     kind = type_of(row.type) if row is not None else None
     if row is None or not isinstance(kind, NestedStack) or not isinstance(row.properties, Mapping):
@@ -82,7 +96,7 @@ def _in_service_min(tx: Connection, stack: StackFacts) -> int:
 
 
 def _blind(tx: Connection, world: World) -> frozenset[str]:
-    """Kinds of which nothing is seen any more in the project."""
+    """Return the kinds of which everything in the project seems to be absent, so that the look is doubted."""
     missed: dict[str, float] = defaultdict(float)
     for row in world.rows.values():
         seen = world.seen.get(row.key)
@@ -98,7 +112,10 @@ def _blind(tx: Connection, world: World) -> frozenset[str]:
 
 
 def _kinds(names: Iterable[str]) -> dict[str, brakes.Kind]:
-    """With the types of each kind, and those of other kinds of its service, by their names: `OS::Cinder::…`."""
+    """Return kinds by name, each with its types and the types of other kinds of its service.
+
+    Types are of one service when their names begin alike: `OS::Cinder::…`.
+    """
     of_service: dict[str, list[str]] = defaultdict(list)
     for name in types():
         if is_outside(name):
@@ -116,6 +133,6 @@ def _service(type_name: str) -> str:
 
 
 def doubts(tx: Connection) -> list[brakes.Doubted]:
-    """What waits in all projects since nothing of its kind is seen any more."""
+    """Return what waits in all projects because everything of its kind seems to be absent."""
     kinds = {each.kind for name, each in types().items() if is_outside(name)} - builtin_kinds.KINDS
     return brakes.doubted(tx, _kinds(kinds))

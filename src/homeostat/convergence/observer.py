@@ -1,6 +1,7 @@
-"""Looking at the world: in bulk at intervals, and at once where a cloud tells of a change (CV7).
+"""Observing the clouds: in bulk at intervals, and at once where a cloud sends a notice of a change (CV7).
 
-Observers decide nothing. A look that differs from the one before is stored, and wakes the shard that will judge it.
+Observers decide nothing, and own nothing. An observation that differs from the one before is stored, and wakes the
+shard, whose owner judges it.
 """
 
 import logging
@@ -24,24 +25,27 @@ from homeostat.store.sql import lock_order
 
 LOG = logging.getLogger(__name__)
 Shard = tuple[str, int]
-"""Stack and number."""
+"""Id of a stack and number of one of its shards."""
 SHARDS_MAX = 50
-"""Shards looked at in one round: at most about 50,000 things."""
+"""Shards observed in one round: at most about 50,000 things."""
 TOKENS_MAX = 500
+"""Tokens of orphans looked for in one round."""
 GRID = 6
-"""Parts of an interval at whose ends looks are made together,"""
+"""Looks are aligned to this fraction of their interval, so that many are made together."""
 GRID_S_MIN = 1.0
-"""where such a part is no shorter than this."""
+"""Seconds; where the fraction would be shorter, looks are not aligned."""
 IDLE_S = 0.2
-"""Pause after a round in which somebody else was faster."""
+"""Pause after a round that found nothing due, since another worker was faster."""
 AGAIN_S = 1.0
+"""Time until a broken stream of notices is opened again."""
 SWEEP_S = 1.0
+"""Pause after a sweep that found nothing."""
 STOP_S = 5.0
+"""How long stopping waits for the thread; a call of a cloud may not return."""
 
 
 class Observer:
-    """Looks at the things of all shards. steady_s, busy_s — when a shard is looked at again: where all is at rest, and
-    where something is in progress; nudge — is called when shards may have been woken."""
+    """Observer of the things of all shards, and sweeper of orphans. Several may work on one database."""
 
     def __init__(
         self,
@@ -52,6 +56,16 @@ class Observer:
         busy_s: float,
         nudge: Callable[[], None] = lambda: None,
     ) -> None:
+        """Remember where to look.
+
+        Args:
+            db: The database.
+            clouds: The cloud as each project sees it.
+            clock: Clock that measures how long calls take.
+            steady_s: Seconds until the next look at a shard at rest, where its stack has no interval of its own.
+            busy_s: Seconds until the next look at a shard in which something is in progress.
+            nudge: Called when shards may have been woken.
+        """
         self._db = db
         self._clouds = clouds
         self._clock = clock
@@ -61,7 +75,7 @@ class Observer:
         self._types = sorted(name for name, each in types().items() if each.kind not in ("", "stack"))
 
     def round(self) -> int:
-        """Look at everything that is due; what cannot be reached stays as it is. Gives the number of shards."""
+        """Observe all shards that are due; return how many. What cannot be reached keeps its last observation."""
         with self._db.write() as tx:
             now = self._db.now_of(tx)
             taken = look_schedule.take_for_observation(tx, now, SHARDS_MAX, self._steady_s)
@@ -79,8 +93,13 @@ class Observer:
         self._nudge()
 
     def _looked(self, taken: Mapping[Shard, float | None], blind: Mapping[Shard, str], taken_at: float) -> None:
-        """Keep which shards were seen whole, by a round that began at this time, and why others were not; and when each
-        is looked at again: what is being built soon, even when this look brought no news."""
+        """Store which shards were seen whole, why others were not, and when each is looked at next.
+
+        Args:
+            taken: Shards of the round, each with the seconds until its next look; None for never.
+            blind: Shards with things that could not be looked at, and why.
+            taken_at: When the round began: everything was seen at this time or later.
+        """
         reasons: dict[str, list[Shard]] = defaultdict(list)
         for shard, reason in blind.items():
             reasons[reason].append(shard)
@@ -89,6 +108,7 @@ class Observer:
             intervals[interval].append(shard)
         with self._db.write() as tx:
             now = self._db.now_of(tx)
+            # All at once and in order, since the calls below lock shards of many stacks one after the other.
             lock_order.take(tx, sorted(taken))
             look_schedule.looked(tx, {shard for shard in taken if shard not in blind}, taken_at)
             for reason, unseen in reasons.items():
@@ -97,7 +117,7 @@ class Observer:
                 look_schedule.look_again(tx, alike, taken_at, None if interval is None else _together(now, interval))
 
     def sweep(self) -> int:
-        """Remove what requests that were given up have made after all (CV18). Gives the number of things removed."""
+        """Remove what requests that were given up have made after all (CV18, ADR 0012); return how many things."""
         with self._db.read() as tx:
             if not orphans.any_due(tx, self._db.now_of(tx)):
                 return 0
@@ -105,7 +125,9 @@ class Observer:
             taken_at = self._db.now_of(tx)
             due = orphans.take_due(tx, taken_at, TOKENS_MAX)
             kept = orphans.owned(tx, [each.token for each in due])
-            orphans.drop(tx, sorted(kept))  # not later: a token that is given up meanwhile is to be watched
+            # A row has these tokens after all. They are forgotten in the transaction that finds this out: a token that
+            # is given up once more after it has to be watched.
+            orphans.drop(tx, sorted(kept))
         groups: dict[tuple[str, str], list[str]] = defaultdict(list)
         for each in due:
             if each.token not in kept:
@@ -115,15 +137,22 @@ class Observer:
         return removed
 
     def _remove(self, project: str, kind: str, tokens: list[str], taken_at: float) -> int:
-        """Remove what carries the tokens. They are watched on until nothing has been there for some time.
+        """Remove the things that carry these tokens; return how many.
 
-        taken_at — this look began after it.
+        The tokens are watched until nothing has been found under them for `orphans.PATIENCE_S`.
+
+        Args:
+            project: Project of the tokens.
+            kind: Kind of the things.
+            tokens: Tokens of orphans.
+            taken_at: When the tokens were read; this look begins later.
         """
         cloud = self._clouds(project)
         try:
             looks = cloud.find(kind, tokens)
             there = {token: look.handle for token, look in zip(tokens, looks, strict=True) if look.present}
-            with self._db.read() as tx:  # somebody may have taken it over since the tokens were read
+            # Asked right before the deletion: a stack may have adopted the thing since the tokens were read.
+            with self._db.read() as tx:
                 nobodys = orphans.removable(tx, project, there) if there else set()
             found = [handle for token, handle in there.items() if token in nobodys]
             if found:
@@ -143,13 +172,13 @@ class Observer:
         return len(found)
 
     def _watch_on(self, tokens: list[str]) -> int:
-        """As long as a cloud does not answer, nobody knows what is there."""
+        """Keep watching these tokens for the full time: a cloud that does not answer proves nothing. Return 0."""
         with self._db.write() as tx:
             orphans.watch_on(tx, tokens, self._db.now_of(tx))
         return 0
 
     def notice(self, seen: Iterable[ChangeNotice]) -> None:
-        """Look at what a cloud said has changed."""
+        """Look at the things of change notices."""
         by_kind: dict[str, set[str]] = defaultdict(set)
         for sighting in seen:
             by_kind[sighting.kind].add(sighting.handle)
@@ -159,9 +188,10 @@ class Observer:
             self.look(watched)
 
     def look(self, watched: Sequence[WatchedThing]) -> dict[Shard, str]:
-        """One call a project and kind; store what is news and wake whom it concerns.
+        """Look at things, with one call for each project and kind; store what is news, and wake the shards concerned.
 
-        Gives the shards with things that could not be looked at, and why.
+        Returns:
+            The shards with things that could not be looked at, and why.
         """
         blind: dict[Shard, str] = {}
         groups: dict[tuple[str, str], list[WatchedThing]] = defaultdict(list)
@@ -211,15 +241,22 @@ class Observer:
 
 
 def _together(now: float, interval_s: float) -> float:
-    """When to look again after an interval; long ones end a little earlier, at times at which others end, too: one look
-    at many things costs little more than one at a single thing."""
+    """Return when to look again after an interval.
+
+    Long intervals end a little early, at a time at which others end, too: one look at many things costs little more
+    than one at a single thing.
+    """
     grid_s = interval_s / GRID
     at = now + interval_s
     return at if grid_s < GRID_S_MIN else at // grid_s * grid_s
 
 
 def _urgency(thing: WatchedThing, look: Observation) -> Priority:
-    """Somebody waits for what is in progress; what is gone or in another state is healed; else a property differs."""
+    """Return how urgent an observation is.
+
+    A user waits for what is in progress. A thing that is missing or in another state needs healing. Otherwise a
+    property has drifted.
+    """
     if thing.busy:
         return Priority.USER
     ill = not look.present or look.properties.get("status") != (thing.seen or {}).get("status")
@@ -231,12 +268,15 @@ def _shards(things: Sequence[WatchedThing]) -> set[Shard]:
 
 
 def _about(things: Sequence[WatchedThing]) -> AbstractContextManager[None]:
-    """What is logged is about the stacks of these things."""
+    """Give log lines inside the stacks and resources of these things as their subject."""
     return about(stack=named(thing.stack_id for thing in things), resource=named(thing.name for thing in things))
 
 
 def _news(thing: WatchedThing, look: Observation, cloud: Cloud) -> bool:
-    """A cloud that lists late may not show yet what was just made: that is no news."""
+    """Whether an observation has to be stored and judged.
+
+    A cloud that lists late may not show yet what was just made: its absence is no news.
+    """
     early = thing.acted_at is not None and look.seen_at < thing.acted_at + cloud.listing_lag_s
     if look.presence is Presence.ABSENT and early:
         return False
@@ -244,7 +284,7 @@ def _news(thing: WatchedThing, look: Observation, cloud: Cloud) -> bool:
 
 
 class CloudNotices:
-    """Looks in a thread of its own at what the cloud says has changed."""
+    """Thread that follows a cloud's stream of change notices, and has the observer look at each thing at once."""
 
     def __init__(self, observer: Observer, cloud: Cloud) -> None:
         self._observer = observer

@@ -1,5 +1,8 @@
-"""Threads for what a worker does beside the passes. One asks the database for all of them whether there is something to
-do, so that the others cost nothing while there is not."""
+"""Threads for a worker's periodic tasks: observing, sweeping, collecting snapshots, delivering events.
+
+One thread asks the database for all of them what is due, so that the others cost nothing while there is nothing to do
+(ADR 0053).
+"""
 
 import logging
 import threading
@@ -11,25 +14,32 @@ from homeostat.store.operation import periodic
 
 LOG = logging.getLogger(__name__)
 AGAIN_S = 1.0
+"""Pause after a failure."""
 BREATH_S = 0.02
-"""Between two questions, however many notices come in."""
+"""Least time between two queries, however many notices come in."""
 STOP_S = 5.0
+"""How long stopping waits for each thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class PeriodicTask:
-    """name — see `store.operation.periodic`; run — gives how much it did; idle_s — pause after a run that found nothing
-    to do, as when somebody else was faster."""
+    """Work that is done whenever the database says that some of it is due.
+
+    Attributes:
+        name: One of the names in `store.operation.periodic`.
+        run: Does what is due, and returns how much that was.
+        idle_s: Pause after a run that found nothing to do, for example since another worker was faster.
+    """
 
     name: str
     run: Callable[[], int]
     idle_s: float
     wanted: threading.Event = field(default_factory=threading.Event)
-    """Set while there is something to do, until it is done."""
+    """Set from when something is due until it is done."""
 
 
 class PeriodicTasks:
-    """A thread for each chore, and one that looks out for all."""
+    """One thread for each task, and one that asks for all of them what is due."""
 
     def __init__(self, db: Database, chores: Sequence[PeriodicTask]) -> None:
         self._db = db
@@ -37,7 +47,7 @@ class PeriodicTasks:
         self._stop = threading.Event()
         self._news = threading.Event()
         self.nudge: Callable[[], None] = self._news.set
-        """There may be something to do."""
+        """Say that something may be due."""
         self._threads = [
             threading.Thread(target=self._look_out, name="chores", daemon=True),
             *(
@@ -51,8 +61,9 @@ class PeriodicTasks:
             thread.start()
 
     def stop(self) -> None:
-        """What is being done is finished, if that does not take long."""
+        """Stop; tasks that are running are finished, if that does not take long."""
         self._stop.set()
+        # Wakes the threads that wait: they see `_stop`, and end.
         self._news.set()
         for each in self._chores:
             each.wanted.set()
@@ -61,6 +72,7 @@ class PeriodicTasks:
 
     def _look_out(self) -> None:
         while not self._stop.wait(BREATH_S):
+            # Cleared before the query: a notice that comes in during it leads to another one.
             self._news.clear()
             try:
                 pause_s = self.begin_due()
@@ -70,10 +82,11 @@ class PeriodicTasks:
             self._news.wait(pause_s)
 
     def begin_due(self) -> float:
-        """Have everything done that is due. Gives seconds until the next question."""
+        """Start every task that has something due; return the seconds until the next query."""
         within_s = self._db.notices.longest_wait_s()
         with self._db.glance() as tx:
             waits = periodic.due_in(tx, self._db.agreed_now(), within_s)
+        # A task that runs needs no wake-up: it has the database asked again once it is done (see `_do`).
         resting = [each for each in self._chores if not each.wanted.is_set()]
         for each in resting:
             if waits[each.name] <= 0.0:

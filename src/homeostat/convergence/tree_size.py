@@ -1,4 +1,8 @@
-"""How large the tree of a root stack becomes while it lives, and what happens to one that grows too large."""
+"""The limit on the resources of a root stack with everything nested in it, while it lives (ADR 0039).
+
+The API checks the same limit as far as the templates tell. What only shows at run time, such as the size of a group
+that depends on an attribute, is counted here whenever a nested stack is created or grows.
+"""
 
 import threading
 from collections.abc import Mapping
@@ -26,15 +30,17 @@ from homeostat.templates.environments import nested_environment
 from homeostat.templates.tree import Allowance
 
 RESOURCES_MAX = 1_000_000
-"""Resources of a stack with all that is nested in it, where nobody says otherwise."""
+"""Default of the resources of a root stack, with everything nested in it."""
 SIZES_KEPT_MAX, SIZES_KEPT_S = 1000, 2.0
+"""Trees whose counts are kept in memory, and for how many seconds."""
 UNSEEN_SHARE = 0.02
-"""Of what a tree may have: so much may be added to it by each worker before the others see it."""
+"""Share of the limit that a worker may add to a tree before it has to count the tree anew, with what others added."""
 FORECAST_LEVELS = 5
+"""Levels of nested stacks that one forecast looks into."""
 FORECAST_MIN = 10
-"""Members of a group that is looked into before it is made: one look costs as much as to make one of them."""
+"""Members from which on a group is looked into before it is made: a look costs as much as making one member."""
 FORECAST_MAX = 100
-"""Nested templates that one forecast looks into."""
+"""Nested templates that one forecast compiles."""
 
 
 class TooLarge(Terminal):
@@ -42,15 +48,26 @@ class TooLarge(Terminal):
 
 
 class TreeSizes:
-    """Counts resources by root stack; threads share one. resources_max — of a stack with all that is nested in it."""
+    """Counts of resources by root stack, as this worker knows them. Safe to share between threads."""
 
     def __init__(self, clock: Clock, resources_max: int) -> None:
+        """Begin without any count; `resources_max` is the limit of a root stack with everything nested in it."""
         self.resources_max = resources_max
         self._sizes: TTLCache[str, _Size] = TTLCache(SIZES_KEPT_MAX, SIZES_KEPT_S, clock.monotonic)
         self._counting = threading.Lock()
 
     def begin(self, db: Database, tx: Connection, parent: StackFacts, least: int) -> None:
-        """Before `counted`, and before any row is locked: what makes much at once is counted one by one, and anew."""
+        """Make large additions to a tree take turns; called before `counted`, and before any row is locked.
+
+        What adds more than `UNSEEN_SHARE` at once is counted exactly: alone, and with a new count of the tree. It has
+        to wait for its turn before it locks rows, since whoever has the turn may need those.
+
+        Args:
+            db: The database.
+            tx: The transaction that makes or changes a nested stack.
+            parent: Stack in which that is nested.
+            least: Number of resources that it will have at least.
+        """
         root_id = parent.root_id or parent.id
         if least > self._unseen_max:
             db.one_by_one(tx, f"tree {root_id}")
@@ -64,11 +81,20 @@ class TreeSizes:
     def counted(
         self, tx: Connection, parent: StackFacts, desired: stacks.Desired, least: int, before: int
     ) -> stacks.Desired:
-        """The same revision of a child stack, with how many resources it has. least — see `least_size`; before — how
-        many it had.
+        """Return the same revision of a child stack with its number of resources, if the tree has room for it.
 
-        The tree is counted anew only every few seconds, and when much was made: as many nested stacks are made in
-        between as there are, and to count them for each one would take longer than to make them. Fails: TooLarge.
+        The tree is counted anew only every few seconds, and when this worker has added much to it: counting it for each
+        nested stack would take longer than making them.
+
+        Args:
+            tx: The transaction that stores the revision.
+            parent: Stack in which the child is nested.
+            desired: The revision.
+            least: Number of resources that it will have at least, see `least_size`.
+            before: Number of resources that the child had.
+
+        Raises:
+            TooLarge: The tree would have more resources than allowed.
         """
         root_id, size = parent.root_id or parent.id, size_of(desired)
         if size <= before:
@@ -90,28 +116,30 @@ class TreeSizes:
 
 @dataclass(slots=True)
 class _Size:
-    """Of a tree: as it was counted, and what this worker has added since."""
+    """Size of a tree: as it was counted, and what this worker has added since."""
 
     counted: int
     added: int = 0
 
 
 def least_size(desired: stacks.Desired) -> int:
-    """How many resources a new revision will have at the least, with what is nested in the members of a large group."""
+    """Return how many resources a revision will have at least, with what is nested in the members of a large group."""
     size = size_of(desired)
     return GroupSize().size(desired) if desired.kind == "group" and size >= FORECAST_MIN else size
 
 
 class GroupSize:
-    """Counts what a group will have with all that is nested in its members, before anything of it is made, as far as
-    templates and what they are given tell. What cannot be known yet counts as nothing."""
+    """Forecast of the resources of a group, with everything nested in its members, before any of it is made.
+
+    It follows from the templates and their parameters. What cannot be known before a resource exists counts as nothing.
+    """
 
     def __init__(self) -> None:
         self._allowance = Allowance()
         self._known: dict[str, int] = {}
 
     def size(self, desired: stacks.Desired, levels: int = FORECAST_LEVELS) -> int:
-        """At the least, with those of the stack itself. levels — of nested stacks that are looked into."""
+        """Return how many resources a stack will have at least, nested ones included, down to `levels` levels."""
         if desired.kind == "group":
             return size_of(desired) * (1 + self._member(desired, levels))
         identity = Identity("None", "nested", "None")
@@ -119,7 +147,7 @@ class GroupSize:
         return sum(1 + self._within(each, desired, levels) for each in compiled.definitions.values())
 
     def _member(self, desired: stacks.Desired, levels: int) -> int:
-        """Inside of each member; 0 where they differ by their names."""
+        """Return how many resources are nested in each member; 0 where members differ by the index in their text."""
         one, index_var = desired.template["resource_def"], desired.template["index_var"]
         member = groups.member_definition(one, "0", None)
         if member != groups.member_definition(one, "0", index_var):
@@ -128,7 +156,7 @@ class GroupSize:
         return self._within(registry_of(desired.environment).applied(definition), desired, levels)
 
     def _within(self, each: Definition, around: stacks.Desired, levels: int) -> int:
-        """Inside of one resource. around — the stack that it belongs to."""
+        """Return how many resources are nested in one resource; `around` is the stack that it belongs to."""
         kind = type_of(each.type)
         if not levels or not isinstance(kind, FromTemplate | ResourceGroup):
             return 0
@@ -150,7 +178,10 @@ class GroupSize:
         files: Mapping[str, str],
         levels: int,
     ) -> int:
-        """Of a nested template; equal ones are looked into once. One that is wrong says so when it is made."""
+        """Return the size of a nested template; equal ones with equal parameters are compiled once.
+
+        A template that is wrong counts as nothing: its error is reported when the nested stack is made.
+        """
         source, given = kind.source(each.properties), kind.given(each.properties)
         key = repr((source, given, environment, levels))
         if key not in self._known and len(self._known) < FORECAST_MAX:
@@ -165,20 +196,33 @@ class GroupSize:
 
 
 def give_up(db: Database, world: World, reason: str, now: float, timeout_s: float) -> None:
-    """A tree has grown too large: FAIL what is being made of it at once, instead of stack by stack from below, so
-    that nothing more is made. timeout_s — for going back to what the root stack was before."""
+    """FAIL everything of a tree that is being made, since the tree has grown too large.
+
+    That happens in one transaction, from the outermost stack that the same request makes. Failing stack by stack from
+    below would wait in line with everything that the tree may still make (ADR 0039).
+
+    Args:
+        db: The database.
+        world: World of the shard in which the tree was found to be too large.
+        reason: Reason of the failure.
+        now: The time.
+        timeout_s: Time limit for rolling the outermost stack back, where that is wanted.
+    """
     with db.write() as tx:
         highest = _highest_busy(tx, world.stack)
         top = stacks.for_update(db, tx, highest) if highest else None
         if top is None or _highest_busy(tx, world.stack) != highest:
-            return  # something else is wanted by now
+            return  # a newer request has changed the tree before the stack was locked
         cancellation.cancel(db, tx, top, now, reason, cancellation.MAKING)
         if not top.disable_rollback and top.action in ROLLED_BACK_ON_FAILURE:
             stacks.roll_back(db, tx, top, now, timeout_s)
 
 
 def _highest_busy(tx: Connection, stack: StackFacts) -> str:
-    """The outermost stack around this one that is being made by the same request; "" where not even this one is."""
+    """Return the id of the outermost stack that the same request is making; "" where not even this one is being made.
+
+    A parent is being made by the same request when it is at the revision at which it last acted on the child's row.
+    """
     found, stack_id = "", stack.id
     revision: int | None = stack.revision
     rows = schema.resource.c
@@ -196,7 +240,7 @@ def _highest_busy(tx: Connection, stack: StackFacts) -> str:
 
 
 def ended(tx: Connection, stack: StackFacts) -> str:
-    """Why nothing new is made for a stack any more, where it has failed since it was loaded; else ""."""
+    """Return why a stack has failed since it was loaded, so that nothing new may be made for it; "" if it has not."""
     row = None if stack.halted else stacks.get(tx, stack.id)
     if row is None or row.revision != stack.revision or not stacks.facts(row).halted:
         return ""

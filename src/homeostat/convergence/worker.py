@@ -1,4 +1,7 @@
-"""One worker process: conductor, observers and heartbeat. Any number of them may run on one database (CV5)."""
+"""One worker process: conductor, observer, periodic tasks and heartbeat.
+
+Any number of workers may run on one database (CV5).
+"""
 
 import contextlib
 import logging
@@ -34,26 +37,22 @@ from homeostat.store.shards import shards
 LOG = logging.getLogger(__name__)
 SQL_BOARD = "homeostat"
 REDIS_BOARD = "homeostat-redis"
-"""Names of the job boards in the register of plug-ins."""
+"""Names of the job boards among TaskFlow's plug-ins (entry points, see `pyproject.toml`)."""
 TIDYING_S = 1.0
+"""Pause between two rounds of tidying up."""
 TIDYING_END_S = 5.0
-"""So long an end waits for what is being tidied up, which may be with a service that does not answer."""
+"""How long stopping waits for a round of tidying up, which may be waiting for a service that does not answer."""
 
 
 def fetch_board(db: Database, lease_s: float, redis_url: str = "", lost: LostShards | None = None) -> Any:
-    """The job board, through TaskFlow's register of plug-ins."""
+    """Return the job board, by way of TaskFlow's plug-ins: on Redis if there is a URL, else on the database."""
     name = REDIS_BOARD if redis_url else SQL_BOARD
     conf = {"board": name, "database": db, "lease_s": lease_s, "url": redis_url, "lost": lost}
     return backends.fetch(name, conf, namespace="taskflow.jobboards")
 
 
 class Worker:
-    """Starts and stops the threads of a worker.
-
-    Takes: cloud — tells of changes, and serves every project unless `clouds` says what each sees; passes_max — passes
-    side by side; redis_url — where the job board is, empty for the board that is a view of the database; sinks — kinds
-    of event sinks, None for those of the service; tidying — what is to be done again and again beside all that.
-    """
+    """The threads of a worker: they are made with it, and run from `start` to `stop`."""
 
     def __init__(
         self,
@@ -68,6 +67,20 @@ class Worker:
         sinks: Sinks | None = None,
         tidying: Sequence[Callable[[], int]] = (),
     ) -> None:
+        """Put the parts of a worker together.
+
+        Args:
+            db: The database.
+            cloud: Cloud whose change notices are followed. It serves every project unless `clouds` is given.
+            clock: Clock of decisions and deadlines.
+            entropy: Randomness for row keys, ids and generated values.
+            limits: Time limits and sizes.
+            passes_max: Passes that run side by side.
+            redis_url: Where the job board is; "" for the board that is a view of the database.
+            clouds: The cloud as each project sees it.
+            sinks: Kinds of event sinks; None for the built-in ones.
+            tidying: Functions called about once a second, each in a thread of its own.
+        """
         self._host = socket.gethostname()
         self.name = f"{self._host}:{os.getpid()}:{entropy.read(3).hex()}"
         self._db = db
@@ -103,7 +116,11 @@ class Worker:
         ]
 
     def start(self) -> None:
-        """Fails: Transient when the job board does not answer."""
+        """Start all threads.
+
+        Raises:
+            Transient: The job board does not answer.
+        """
         try:
             self._conductor.connect()
         except JobFailure as error:
@@ -120,6 +137,8 @@ class Worker:
         self._conductor.stop()
         self._chores.stop()
         self._cloud_notices.stop()
+        # The conductor's thread ends with the last pass. Only then may the heartbeat stop (`_stop`): until the end of a
+        # pass its lease has to be renewed.
         self._threads[0].join()
         self._conductor.close()
         self._stop.set()
@@ -151,10 +170,12 @@ class Worker:
                 LOG.exception("tidying up failed; it is tried again")
 
     def _heartbeat(self) -> None:
-        """Keep the leases of passes that run. One that ended without giving its shard back is not kept.
+        """Renew the leases of the passes that run, and report this worker as alive.
 
-        A pass that begins between two beats is kept by the next one, with half of its lease left.
+        The lease of a pass that has ended without giving its shard back is left to run out.
         """
+        # Idle, a worker beats twice a lease: a pass that begins between two beats has half of its lease left at the
+        # next one. With passes to keep, it beats four times a lease, so that a late beat does no harm.
         pause_s = 0.0
         while not self._stop.wait(pause_s):
             pause_s = self._limits.lease_s / (4 if self._passes.leases else 2)
@@ -169,6 +190,8 @@ class Worker:
             LOG.warning("%s stays in the register of workers: %s", self.name, error)
 
     def _beat(self) -> None:
+        # In transactions of their own: leases first, since they are urgent. `_end_frozen` belongs to the first one, as
+        # a frozen session may hold the very rows that are to be renewed.
         leases = self._passes.leases
         if leases:
             with self._db.write() as tx:
@@ -185,6 +208,7 @@ class Worker:
             workers.report(self._db, tx, me, self._limits.forget_workers_s)
 
     def _end_frozen(self, tx: Connection) -> None:
+        """End database sessions of workers that froze in a transaction: their locks would keep others from shards."""
         ended = self._db.end_frozen(tx, self._limits.lease_s)
         if ended:
             LOG.warning("ended %d database sessions of workers that are frozen", ended)

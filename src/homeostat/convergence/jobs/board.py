@@ -1,7 +1,7 @@
-"""TaskFlow's job board as a view over the `shard` table (design section 6).
+"""TaskFlow's job board as a view of the table `shard` (ADR 0006).
 
-A job says only which shard. Posting is a wake-up, claiming is a lease with a new epoch, consuming gives the shard back;
-whatever a dead worker held is claimable again when its lease runs out.
+A job names a shard and carries nothing else. Posting it is a wake-up, claiming it is a lease with a new epoch, and the
+pass itself gives the shard back. What a dead worker held can be claimed again when its lease runs out.
 """
 
 import contextlib
@@ -28,15 +28,16 @@ PRIORITIES = (
     base.JobPriority.VERY_LOW,
 )
 LISTED_MAX = 20
+"""Jobs listed at once."""
 
 
 AGAIN_S = 1.0
-"""A pass that could not be finished is tried again after this time."""
+"""Seconds after which a pass that could not be finished is tried again."""
 
 
 @contextlib.contextmanager
 def unreachable() -> Iterator[None]:
-    """A database that does not answer is to TaskFlow a failure of the job board, which it waits out."""
+    """Translate a database that does not answer into a failure of the job board, which TaskFlow waits out."""
     try:
         yield
     except Transient as error:
@@ -44,8 +45,11 @@ def unreachable() -> Iterator[None]:
 
 
 def claim_shard(db: Database, stack_id: str, number: int, who: str, lease_s: float, lost: LostShards) -> Lease | None:
-    """Own the shard; None when there is nothing to do or another one was faster. Fails: Transient; then the claim may
-    have been stored all the same, and `lost` holds it."""
+    """Claim a shard for a worker; return None when there is nothing to do or another worker was faster.
+
+    Raises:
+        Transient: The database does not answer. The claim may have been stored all the same: `lost` remembers that.
+    """
     try:
         with db.write() as tx:
             return shards.claim(tx, stack_id, number, who, db.now_of(tx), lease_s)
@@ -55,8 +59,11 @@ def claim_shard(db: Database, stack_id: str, number: int, who: str, lease_s: flo
 
 
 def give_back(db: Database, lease: Lease) -> None:
-    """A pass that could not be finished: let anybody claim the shard again. Where a newer owner has it, that one may
-    have counted a crash; there was none."""
+    """Give back the shard of a pass that could not be finished, to be claimed again by any worker.
+
+    Where a newer owner has the shard already, it may have counted a crash when it claimed it. There was none, so that
+    is taken back.
+    """
     with db.write() as tx:
         now = db.now_of(tx)
         if not shards.release(tx, lease, lease.wakes, now + AGAIN_S):
@@ -64,7 +71,16 @@ def give_back(db: Database, lease: Lease) -> None:
 
 
 def wake_shard(db: Database, details: Mapping[str, Any] | None, priority: Any) -> Row[Any]:
-    """What posting a job means to its shard. Gives its row. Fails: ValueError when details do not name a shard."""
+    """Wake the shard of a job that is posted; return the shard's row.
+
+    Args:
+        db: The database.
+        details: `{"stack_id", "shard"}`.
+        priority: Priority of the job, in TaskFlow's terms.
+
+    Raises:
+        ValueError: The details do not name a shard.
+    """
     if not details:
         raise ValueError("a job on this board is a shard: details must name its stack_id and shard")
     urgency = PRIORITIES.index(base.JobPriority.convert(priority))
@@ -77,9 +93,10 @@ def wake_shard(db: Database, details: Mapping[str, Any] | None, priority: Any) -
 
 
 class ShardJob(base.Job):  # type: ignore[misc]
-    """A shard with work to do. lease — set by the claim."""
+    """A shard with work to do. `lease` is set once it is claimed."""
 
     def __init__(self, board: "ShardBoard", stack_id: str, number: int, wake_at: float, priority: int) -> None:
+        """Describe a shard; `wake_at` is in seconds since the epoch, `priority` an index of `PRIORITIES`."""
         super().__init__(board, f"{stack_id}/{number}", details={"stack_id": stack_id, "shard": number})
         self.stack_id = stack_id
         self.number = number
@@ -105,10 +122,17 @@ class ShardJob(base.Job):  # type: ignore[misc]
 
 
 class ShardBoard(base.JobBoard):  # type: ignore[misc]
-    """Job board over one database. conf — `{"database": Database, "lease_s": seconds, "lost": LostShards}`; without
-    `lost`, claims whose answer got lost are not told of."""
+    """Job board on one database."""
 
     def __init__(self, name: str, conf: dict[str, Any], persistence: Any = None) -> None:
+        """Open the board.
+
+        Args:
+            name: Name of the board.
+            conf: `{"database": Database, "lease_s": seconds, "lost": LostShards}`. Without `lost`, claims whose answer
+                got lost are not remembered.
+            persistence: Not used: there is no log book.
+        """
         super().__init__(name, conf)
         self._db: Database = conf["database"]
         self._lease_s: float = conf["lease_s"]
@@ -116,13 +140,16 @@ class ShardBoard(base.JobBoard):  # type: ignore[misc]
         self._connected = False
 
     def iterjobs(self, only_unclaimed: bool = False, ensure_fresh: bool = False) -> Iterator[ShardJob]:
-        """Claimable jobs, in fair order; claimed ones are not listed, since they are nobody else's business."""
+        """Return the claimable jobs, in fair order; claimed ones are never listed."""
         with unreachable(), self._db.read() as tx:
             rows = shards.due(tx, self._db.now_of(tx), LISTED_MAX)
         return iter([ShardJob(self, row.stack_id, row.number, row.wake_at, row.priority) for row in rows])
 
     def due_in(self, within_s: float) -> float:
-        """Seconds until a job can be claimed: 0 where one can be now, at most `within_s`. A short indexed query."""
+        """Return the seconds until a job can be claimed: 0 where one can be now, at most `within_s`.
+
+        It costs one short indexed query.
+        """
         with self._db.glance() as tx:
             return shards.due_in(tx, self._db.agreed_now(), within_s)
 
@@ -136,7 +163,12 @@ class ShardBoard(base.JobBoard):  # type: ignore[misc]
         return None if row is None else row.owner
 
     def claim(self, job: ShardJob, who: str) -> None:
-        """Fails: UnclaimableJob when somebody else was faster."""
+        """Claim a job.
+
+        Raises:
+            UnclaimableJob: Another worker was faster.
+            JobFailure: The database does not answer.
+        """
         with unreachable():
             job.lease = claim_shard(self._db, job.stack_id, job.number, who, self._lease_s, self._lost)
         if job.lease is None:
@@ -144,15 +176,15 @@ class ShardBoard(base.JobBoard):  # type: ignore[misc]
         metrics.claimed()
 
     def consume(self, job: ShardJob, who: str) -> None:
-        """The pass has given the shard back itself, in its last transaction."""
+        """Do nothing: the pass has given the shard back itself, in its last transaction."""
 
     def abandon(self, job: ShardJob, who: str) -> None:
-        """The pass could not be finished: let anybody claim it again."""
+        """Give back the shard of a pass that could not be finished."""
         if job.lease is not None:
             give_back(self._db, job.lease)
 
     def trash(self, job: ShardJob, who: str) -> None:
-        """A job that broke its conductor is not lost: rows are the truth, it is tried again later."""
+        """Give back the shard of a job that broke the conductor; nothing is discarded, it is tried again later."""
         self.abandon(job, who)
 
     def post(
@@ -162,16 +194,16 @@ class ShardBoard(base.JobBoard):  # type: ignore[misc]
         details: dict[str, Any] | None = None,
         priority: Any = base.JobPriority.NORMAL,
     ) -> ShardJob:
-        """Wake a shard. details — `{"stack_id", "shard"}`."""
+        """Wake a shard; `details` is `{"stack_id", "shard"}`."""
         row = wake_shard(self._db, details, priority)
         return ShardJob(self, row.stack_id, row.number, row.wake_at, row.priority)
 
     def wait(self, timeout: float | None = None) -> Iterator[ShardJob]:
-        """Jobs there are; the conductor does the waiting (see `conductor.Alarm`)."""
+        """Return the jobs there are, without waiting: the conductor waits itself (see `conductor.Alarm`)."""
         return self.iterjobs()
 
     def register_entity(self, entity: Any) -> None:
-        """Workers are known by their leases; there is no register to keep."""
+        """Do nothing: the board keeps no register of its workers."""
 
     @property
     def connected(self) -> bool:

@@ -1,6 +1,6 @@
-"""TaskFlow's conductor for shards: claims jobs from the board and runs one pass for each as a TaskFlow task.
+"""TaskFlow's conductor for shards: it claims jobs from the board and runs one pass for each, as a TaskFlow task.
 
-No log book is kept: what a job has done is in the rows, and a job that is lost is claimed again from them.
+There is no log book: the rows say what a job has done, and a job that is lost is found in them again (ADR 0006).
 """
 
 import logging
@@ -26,11 +26,15 @@ from homeostat.store.stacks import stacks
 
 LOG = logging.getLogger(__name__)
 REFRESH_S = 10.0
-"""After so long the jobs themselves are looked at, whatever the board says of when the next one is due."""
+"""Seconds after which the jobs are listed whatever the board says about the next one's due time."""
 SET_ASIDE_S, SET_ASIDE_S_MAX = 30.0, 3600.0
+"""How long a shard is set aside after an internal error, and how long at most whatever the reason."""
 DEADLY_S = 10.0
-"""The first time that passes have ended their workers. Doubled with each crash, it is hardly longer than they went on
-for: after a storm of kills all goes on."""
+"""How long a shard is set aside when its passes have killed their workers for the first time.
+
+Doubled with each further crash, the time is hardly longer than the crashes went on for: after a storm of kills from
+outside, work soon goes on.
+"""
 DEADLY = (
     "two workers in a row ended in the middle of a pass over it, killed or out of memory: it is tried again later; "
     "update, converge or delete the stack to have it tried at once"
@@ -38,9 +42,10 @@ DEADLY = (
 
 
 class PassTask(task.Task):  # type: ignore[misc]
-    """One pass over the shard of a job. done — is called at its end: it may have woken other shards."""
+    """One pass over the shard of a job, as TaskFlow runs it."""
 
     def __init__(self, passes: Reconciler, job: ShardJob, done: Callable[[], None]) -> None:
+        """Prepare a pass; `done` is called at its end, since it may have woken other shards."""
         super().__init__(name="pass")
         self._passes = passes
         self._job = job
@@ -54,7 +59,13 @@ class PassTask(task.Task):  # type: ignore[misc]
 
 
 def run_pass(passes: Reconciler, job: ShardJob) -> None:
-    """Run it, and sort what went wrong by who must act. Only bugs of ours set the shard aside."""
+    """Run a pass over the shard of a claimed job, and handle its errors by who must act.
+
+    Only an internal error, or a pass that kills its workers, sets the shard aside. Everything else is tried again soon.
+
+    Raises:
+        Transient: The shard could not be given back.
+    """
     lease = job.lease
     if lease is None:
         raise ValueError(f"job {job.name} was not claimed")
@@ -62,17 +73,20 @@ def run_pass(passes: Reconciler, job: ShardJob) -> None:
     with about(stack=lease.stack_id, shard=lease.number), where:
         try:
             _run(passes, job, lease)
-        except Transient:  # of giving the shard back
+        except Transient:
+            # Only giving the shard back raises it here. The lease may stand, and the next owner would count a crash.
             passes.lost.add(lease.stack_id, lease.number)
             raise
 
 
 def _ended(outcome: str) -> None:
+    """Count a pass by its outcome."""
     metrics.passed(outcome)
     tracing.note(outcome=outcome)
 
 
 def _run(passes: Reconciler, job: ShardJob, lease: Lease) -> None:
+    # Before anything is loaded: loading may be what ends the worker.
     if lease.is_deadly:
         _ended("deadly")
         LOG.error("passes over %s ended their workers; the shard is set aside", job.name)
@@ -96,51 +110,66 @@ def _run(passes: Reconciler, job: ShardJob, lease: Lease) -> None:
 
 
 def set_aside(db: Database, lease: Lease, error: Exception) -> None:
-    """A bug of ours stops one shard for a while, not its stack's deadline: no stack is in progress for ever."""
+    """Set a shard aside for a while after an internal error; the deadline of its stack still holds."""
     _set_aside(db, lease, repr(error), f"Timed out; a pass over it fails: {error!r}", SET_ASIDE_S)
 
 
 def set_aside_deadly(db: Database, lease: Lease) -> None:
-    """What ends its workers, by what it takes of memory say, is tried again later and later; a new revision, the
-    deletion of the stack for one, is tried at once."""
+    """Set a shard aside whose passes kill their workers, for example by taking too much memory.
+
+    It is tried again later and later. A new revision is tried at once, so the stack can always be deleted.
+    """
     times = (lease.crashes - shards.CRASHES_MAX) // shards.CRASH
     _set_aside(db, lease, DEADLY, f"Timed out: {DEADLY}", min(DEADLY_S * 2.0**times, SET_ASIDE_S_MAX))
 
 
 def _set_aside(db: Database, lease: Lease, reason: str, late: str, for_s: float) -> None:
-    """late — why the stack fails when its time is over."""
+    """Set a shard aside, and FAIL its stack if its deadline has passed.
+
+    The deadline is checked here because no pass does it: otherwise the stack would be in progress for ever.
+
+    Args:
+        db: The database.
+        lease: Lease of the shard.
+        reason: Why, as `explain` shows it.
+        late: Reason with which the stack fails.
+        for_s: Seconds until it is tried again.
+    """
     with db.write() as tx:
         now = db.now_of(tx)
-        stack = stacks.for_update(db, tx, lease.stack_id)
+        stack = stacks.for_update(db, tx, lease.stack_id)  # before the shard (invariant 5)
         shards.set_aside(tx, lease, reason, now + for_s)
         if stack is not None and stack.deadline is not None and stack.deadline <= now:
             stacks.fail(db, tx, stack.id, stack.revision, late, now)
 
 
 class Alarm(Timeout):  # type: ignore[misc]
-    """Wakes the conductor as soon as there is a job: at once when somebody says that there may be one, when one becomes
-    due, and from time to time, since what is said may be lost.
+    """The conductor's pause between two listings of jobs, which ends as soon as there may be a job.
 
-    Takes: longest_s — gives the seconds after which the board is looked at whatever was said.
+    It ends at a nudge, when a job becomes due, and after some time anyway, since notices may be lost.
     """
 
     def __init__(self, board: ShardBoard, longest_s: Callable[[], float]) -> None:
+        """Prepare pauses; `longest_s` returns the seconds after which the board is asked even without a notice."""
         super().__init__(REFRESH_S)
         self._board = board
         self._longest_s = longest_s
         self._news = threading.Event()
 
     def nudge(self) -> None:
-        """There may be a job."""
+        """Say that there may be a job."""
         self._news.set()
 
     def interrupt(self) -> None:
+        """End the pause for good: the conductor stops."""
         super().interrupt()
         self._news.set()
 
     def wait(self) -> None:
+        """Return when a job can be claimed, when the conductor stops, or after `REFRESH_S`."""
         until = time.monotonic() + REFRESH_S
         while not self.is_stopped() and time.monotonic() < until:
+            # Cleared before the board is asked: a nudge that comes in meanwhile is not lost.
             self._news.clear()
             pause_s = self._due_in()
             if pause_s <= 0.0:
@@ -157,11 +186,20 @@ class Alarm(Timeout):  # type: ignore[misc]
 
 
 class ShardConductor(impl_nonblocking.NonBlockingConductor):  # type: ignore[misc]
-    """Runs up to `passes_max` passes side by side. done — is called at the end of each."""
+    """TaskFlow's non-blocking conductor, with passes as its jobs."""
 
     def __init__(
         self, name: str, board: ShardBoard, passes: Reconciler, passes_max: int, done: Callable[[], None] = lambda: None
     ) -> None:
+        """Prepare a conductor.
+
+        Args:
+            name: Name of the worker, as owner of shards.
+            board: Where jobs are.
+            passes: Runs the passes.
+            passes_max: Passes that run side by side.
+            done: Called at the end of each.
+        """
         alarm = Alarm(board, passes.db.notices.longest_wait_s)
         super().__init__(name, board, engine="serial", wait_timeout=alarm, max_simultaneous_jobs=passes_max)
         self._passes = passes
@@ -177,4 +215,5 @@ class ShardConductor(impl_nonblocking.NonBlockingConductor):  # type: ignore[mis
         self._done()
 
     def _listeners_from_job(self, job: ShardJob, engine: Any) -> list[Any]:
+        """Return no listeners: TaskFlow's own only logs, and passes log what matters themselves."""
         return []

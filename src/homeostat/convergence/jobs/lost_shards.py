@@ -1,4 +1,4 @@
-"""Shards that a worker lost sight of while the database did not answer."""
+"""Shards about whose lease a worker is not sure, since the database did not answer."""
 
 import threading
 from collections.abc import Iterable
@@ -11,8 +11,8 @@ from homeostat.store.shards.shards import Lease
 class LostShards:
     """Shards of one worker whose claim was never confirmed, or that it could not give back.
 
-    Another worker that takes one over counts a crash of this one (`shards.CRASHES_MAX`). This one has not crashed: it
-    says so as soon as the database answers, so that an outage sets no healthy shard aside.
+    Another worker that takes such a shard over counts a crash of this one (`shards.CRASHES_MAX`). There was none, so
+    this worker takes the crash back as soon as the database answers: an outage sets no healthy shard aside.
     """
 
     def __init__(self) -> None:
@@ -20,14 +20,20 @@ class LostShards:
         self._shards: set[tuple[str, int]] = set()
 
     def add(self, stack_id: str, number: int) -> None:
+        """Remember a shard."""
         with self._lock:
             self._shards.add((stack_id, number))
 
     def acquit(self, db: Database, owner: str, running: Iterable[Lease]) -> None:
-        """Give back what `owner` still holds of them, and take back the crash where another worker has it by now.
+        """Give back the shards that `owner` still holds, and take back the crash where another worker has one by now.
 
-        Takes: running — leases of passes that run: those shards were found again. Fails: Transient; then nothing is
-        forgotten.
+        Args:
+            db: The database.
+            owner: Name of this worker.
+            running: Leases of the passes that run: these shards were claimed again, and are not lost.
+
+        Raises:
+            Transient: The database does not answer; nothing is forgotten, and the next call tries again.
         """
         with self._lock:
             lost = set(self._shards)

@@ -1,8 +1,8 @@
-"""TaskFlow's Redis job board for shards (design section 6): claims are made in Redis, ownership stays in SQL.
+"""TaskFlow's Redis job board for shards (ADR 0013): claims are made in Redis, ownership stays in SQL.
 
-Rows are the truth: one sweeper among the workers posts what is due in the table `shard` and has no job. A claim in
-Redis is followed by the lease in SQL, whose epoch guards every write; a job whose shard is not due any more is removed
-quietly. So whatever Redis forgets costs time only: it is posted again.
+Rows are the truth. One worker at a time is the sweeper: it posts shards that are due in the table `shard` and have no
+job. A claim in Redis is followed by the lease in SQL, whose epoch guards every write; a job whose shard is not due any
+more is removed. So whatever Redis forgets costs only time: it is posted again.
 """
 
 import contextlib
@@ -32,17 +32,17 @@ from homeostat.store.sql.notices import Notices
 LOG = logging.getLogger(__name__)
 NAMESPACE = "homeostat"
 POSTED_MAX = 50
-"""So many of the shards that come first are on the board at least; who comes later is posted when these are claimed."""
+"""So many of the shards that come first are on the board; later ones are posted as these are claimed."""
 LOOK_S = 0.02
-"""How often the sweeper looks where there is more to do than there are jobs on the board."""
+"""How often the sweeper looks while shards are due."""
 TERM_S = 1.0
 """A sweeper that is silent for so long is replaced."""
 ANSWER_S = 1.0
-"""Redis is local, or it is not there."""
+"""How long Redis may take to connect and to answer: it is local, or counts as unreachable."""
 
 
 def connect(url: str) -> "redis.Redis":
-    """A client that tries a broken connection once more, and then says so. url — redis://, rediss:// or unix://."""
+    """Return a client that retries a broken connection once; `url` is redis://…, rediss://… or unix://…."""
     return redis.Redis.from_url(
         url,
         socket_timeout=ANSWER_S,
@@ -53,7 +53,11 @@ def connect(url: str) -> "redis.Redis":
 
 
 def check(url: str) -> None:
-    """Fails: Transient when Redis does not answer, or the URL is wrong."""
+    """Make sure that Redis can be reached.
+
+    Raises:
+        Transient: Redis does not answer, or the URL is wrong.
+    """
     try:
         with contextlib.closing(connect(url)) as client:
             client.ping()
@@ -62,13 +66,21 @@ def check(url: str) -> None:
 
 
 def name_of(stack_id: str, number: int) -> str:
+    """Return the name of a shard's job."""
     return f"{stack_id}/{number}"
 
 
 class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
-    """conf — as of `ShardBoard`, and `{"url": Redis database that one service has to itself}`."""
+    """Job board on a database and on Redis, where the claims are."""
 
     def __init__(self, name: str, conf: dict[str, Any], persistence: Any = None) -> None:
+        """Open the board.
+
+        Args:
+            name: Name of the board.
+            conf: As of `ShardBoard`, and `{"url": …}`: a Redis database that no other service uses.
+            persistence: Not used: there is no log book.
+        """
         self._redis = connect(conf["url"])
         super().__init__(name, {**conf, "namespace": NAMESPACE}, client=self._redis)
         self._db: Database = conf["database"]
@@ -81,11 +93,14 @@ class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
     # -- listing -----------------------------------------------------------------------------------------------------
 
     def iterjobs(self, only_unclaimed: bool = False, ensure_fresh: bool = False) -> Iterator[Any]:
-        """Claimable jobs in fair order: priority, then the project with the fewest claimed jobs, then the oldest.
-        (TaskFlow's own order gives the newest first.) None while Redis does not answer."""
+        """Return the claimable jobs in fair order; none while Redis does not answer.
+
+        The order is priority, then the project with the fewest claimed jobs, then the oldest. (TaskFlow's own order
+        has the newest first.)
+        """
         with self._outage():
             return iter(self._claimable(self._fetch_jobs()))
-        return iter(())
+        return iter(())  # `_outage` has swallowed the error
 
     def _claimable(self, jobs: list[Any]) -> list[Any]:
         with self._redis.pipeline(transaction=False) as asked:
@@ -99,7 +114,7 @@ class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
         return sorted(free, key=lambda job: _place(job, busy))
 
     def due_in(self, within_s: float) -> float:
-        """0 where there is a job that nobody has claimed, otherwise `within_s`: who posts one tells of it."""
+        """Return 0 where there is an unclaimed job, otherwise `within_s`: posting a job sends a notice."""
         with self._outage():
             keys = self._redis.hkeys(self.listings_key)
             owners = [self.join(key + self.OWNED_POSTFIX) for key in keys]
@@ -116,19 +131,25 @@ class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
         details: dict[str, Any] | None = None,
         priority: Any = base.JobPriority.NORMAL,
     ) -> Any:
-        """Wake a shard. details — `{"stack_id", "shard"}`. The row is written first: it is what counts."""
+        """Wake a shard, and post its job; `details` is `{"stack_id", "shard"}`."""
+        # The row is written first: should Redis fail after it, the sweeper posts the job later.
         row = wake_shard(self._db, details, priority)
         return self._put(row.stack_id, row.number, row.project, priority)
 
     def _put(self, stack_id: str, number: int, project: str, priority: Any) -> Any:
+        """Post a job to Redis."""
         details = {"stack_id": stack_id, "shard": number, "project": project}
         job = super().post(name_of(stack_id, number), details=details, priority=priority)
         job.lease = None
         return job
 
     def claim(self, job: Any, who: str, expiry: float | None = None) -> None:
-        """In Redis for the length of a lease, then in SQL. Fails: UnclaimableJob when another one was faster, or
-        nothing is to be done any more."""
+        """Claim a job in Redis for the length of a lease, and then its shard in SQL; only that makes an owner.
+
+        Raises:
+            UnclaimableJob: Another worker was faster, or the shard is not due any more.
+            JobFailure: The database or Redis does not answer.
+        """
         super().claim(job, who, expiry=expiry or self._lease_s)
         try:
             with unreachable():
@@ -144,12 +165,12 @@ class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
         metrics.claimed()
 
     def consume(self, job: Any, who: str) -> None:
-        """The pass has given the shard back itself; if it is due again, it is posted again."""
+        """Remove a job; the pass has given the shard back itself, and the sweeper posts it again when it is due."""
         self._in_hand.pop(job.key, None)
         self._remove(job, who)
 
     def abandon(self, job: Any, who: str) -> None:
-        """The pass could not be finished: the shard is due again in a moment, and is posted then."""
+        """Give back the shard of a pass that could not be finished; it is due, and posted, again in a moment."""
         try:
             if job.lease is not None:
                 give_back(self._db, job.lease)
@@ -157,11 +178,11 @@ class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
             self.consume(job, who)
 
     def trash(self, job: Any, who: str) -> None:
-        """A job that broke its conductor is not lost: rows are the truth, it is tried again later."""
+        """Give back the shard of a job that broke the conductor; nothing is discarded, it is tried again later."""
         self.abandon(job, who)
 
     def _remove(self, job: Any, who: str) -> None:
-        """Whatever of it is left: Redis may have forgotten it, or given it to somebody else."""
+        """Remove what is left of a job in Redis, which may have forgotten it, or given it to another worker."""
         try:
             super().consume(job, who)
         except (exceptions.NotFound, exceptions.JobFailure) as error:
@@ -174,7 +195,7 @@ class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
         return self._db.notices
 
     def sweep(self) -> float:
-        """Post what is due and has no job. Gives the seconds until something is due that was not."""
+        """Post shards that are due and have no job; return the seconds until the next look."""
         within_s = self._db.notices.longest_wait_s()
         with self._db.read() as tx:
             now = self._db.now_of(tx)
@@ -191,7 +212,7 @@ class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
         return LOOK_S
 
     def keep_claims(self) -> None:
-        """Lengthen the claims of the jobs in hand whose leases stand: a pass that hangs loses both."""
+        """Extend the claims of jobs in hand whose leases stand; a pass that hangs loses both."""
         jobs = list(self._in_hand.values())
         if not jobs:
             return
@@ -204,7 +225,9 @@ class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
                 self._in_hand.pop(job.key, None)
 
     def be_sweeper(self, who: str) -> bool:
-        """Is it this one, for TERM_S seconds from now? Two for a moment do no harm: they may post a job twice."""
+        """Become or stay the sweeper, for TERM_S seconds from now; return whether that worked."""
+        # Reading the key and extending its life are two steps, so for a moment there may be two sweepers. That does no
+        # harm: a job may be posted twice.
         key, term_ms = self.join("sweeper"), int(TERM_S * 1000)
         if self._redis.set(key, who, nx=True, px=term_ms):
             return True
@@ -213,18 +236,23 @@ class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
         return bool(self._redis.pexpire(key, term_ms))
 
     def be_no_sweeper(self, who: str) -> None:
+        """Resign as the sweeper, so that another worker need not wait for the end of the term."""
         if self._redis.get(self.join("sweeper")) == who.encode():
             self._redis.delete(self.join("sweeper"))
 
     # -- the connection ----------------------------------------------------------------------------------------------
 
     def connect(self) -> None:
-        """Fails: JobFailure when Redis does not answer."""
+        """Connect, and start the sweeper's thread.
+
+        Raises:
+            JobFailure: Redis does not answer.
+        """
         super().connect()
         self._sweeper.start()
 
     def close(self) -> None:
-        """Jobs in hand become claimable when their time runs out."""
+        """Disconnect; jobs still in hand become claimable when their claims run out."""
         if self.connected:
             self._sweeper.stop()
             self._redis.close()
@@ -232,7 +260,7 @@ class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
 
     @contextlib.contextmanager
     def _outage(self) -> Iterator[None]:
-        """Told of once, when it begins and when it ends."""
+        """Swallow errors of Redis, and log an outage only when it begins and when it ends."""
         try:
             yield
         except (exceptions.JobFailure, redis.RedisError) as error:
@@ -246,7 +274,7 @@ class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
 
 
 class Sweeper:
-    """A thread that keeps the claims of this worker, and posts what is due as long as it is the one that does."""
+    """Thread that keeps the claims of this worker, and posts due shards while this worker is the sweeper."""
 
     def __init__(self, board: RedisShardBoard) -> None:
         self._board = board
@@ -275,7 +303,7 @@ class Sweeper:
             self._rounds()
 
     def _rounds(self) -> None:
-        """Each round is left a pause twice as long as it took: a slow database is not asked all the time."""
+        """Run rounds; each is followed by a pause of at least twice its time, so a slow database gets room."""
         round_ = Rounds(self._board, self._who)
         while not self._stop.is_set():
             began = time.monotonic()
@@ -293,7 +321,7 @@ class Sweeper:
 
 
 class Rounds:
-    """What a sweeper remembers from one round to the next."""
+    """State of a sweeper from one round to the next."""
 
     def __init__(self, board: RedisShardBoard, who: str) -> None:
         self._board = board
@@ -302,8 +330,9 @@ class Rounds:
         self._ask_at = 0.0
 
     def run(self, now: float) -> float:
-        """Gives the seconds until the next round."""
+        """Run one round; return the seconds until the next. `now` is monotonic."""
         if now >= self._ask_at:
+            # Should `keep_claims` fail, this worker must not believe in its term until it has been confirmed.
             self._sweeping = False
             self._board.keep_claims()
             self._sweeping = self._board.be_sweeper(self._who)
@@ -314,4 +343,5 @@ class Rounds:
 
 
 def _place(job: Any, busy: Counter[str]) -> tuple[int, int, int]:
+    """Return a sort key for fair order; `busy` counts the claimed jobs by project."""
     return PRIORITIES.index(job.priority), busy[job.details.get("project")], job.sequence
