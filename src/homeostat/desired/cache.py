@@ -1,4 +1,4 @@
-"""What a process keeps in memory since it is dear to make, and what that asks of the garbage collector."""
+"""A cache of expensive values, and garbage collection tuned to processes that keep many of them."""
 
 import gc
 import threading
@@ -12,28 +12,35 @@ V = TypeVar("V")
 
 
 class Cache(Generic[K, V]):
-    """The values that were used last. Safe to share between threads, which may make one value twice.
-
-    Takes: size_max — of all values together, the newest stays in any case; size — of one value, 1 without.
-    """
+    """The values that were used last. Safe to share between threads, which may make one value twice."""
 
     def __init__(self, size_max: int, size: Callable[[V], int] = lambda _: 1) -> None:
+        """Begin empty.
+
+        Args:
+            size_max: Size of all values together. The newest value stays even where it alone is larger.
+            size: Returns the size of a value; by default each counts 1.
+        """
+        # A value larger than the cache counts as the whole of it, since LRUCache refuses such values.
         self._values: LRUCache[K, V] = LRUCache(size_max, lambda value: min(size(value), size_max))
         self._lock = threading.Lock()
 
     def get(self, key: K, make: Callable[[], V]) -> V:
-        """The value of a key; `make` is called only when it is not in memory."""
+        """Return the value of a key; `make` is called only when it is not in memory."""
         with self._lock:
             if key in self._values:
                 return self._values[key]
+        # Without the lock: making a value takes long, and other threads want other values meanwhile.
         value = make()
         with self._lock:
             return self._values.setdefault(key, value)  # another thread may have been quicker
 
 
 def spare_the_collector() -> None:
-    """Let Python look for cycles more rarely, and not among what is there already: ten thousand rows or definitions
-    have none, and walking them takes a tenth of a second, in which a process answers nobody. For a process of the
-    service, once all that stays is there."""
+    """Have the garbage collector run rarely, and skip what exists already.
+
+    Ten thousand rows or definitions hold no cycles, and walking them takes a tenth of a second, in which the process
+    answers no request. To be called in a process of the service once everything that stays has been loaded.
+    """
     gc.freeze()
     gc.set_threshold(100_000, 20, 100)

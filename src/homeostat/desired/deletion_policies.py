@@ -1,4 +1,8 @@
-"""Deletion policies of nested stacks, as the newest files of their root stack have them (ADR 0048)."""
+"""Deletion policies of nested stacks, by the newest files of their root stack (ADR 0048).
+
+A user may send new templates for a stack that is being deleted, to change how it is deleted. A nested stack reads its
+new policies from those files.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -18,13 +22,13 @@ from homeostat.store.stacks.stacks import Desired
 
 
 def policies_of(desired: Desired, identity: Identity) -> dict[str, str]:
-    """Name of a resource -> its deletion policy."""
+    """Return the deletion policy of each resource by its name."""
     compiled = compile_desired(desired, identity, strict=False)
     return {name: each.deletion_policy for name, each in compiled.definitions.items()}
 
 
 def inherited(tx: Connection, stack: StackFacts) -> Mapping[str, str]:
-    """Of a nested stack that is being deleted, where somebody has changed policies since its root stack is."""
+    """Return the changed policies of a nested stack that is being deleted; {} where none were changed since."""
     if stack.action != Action.DELETE or stack.parent_key is None:
         return {}
     number = deletion.newest_policies(tx, stack.root_id, stack.id)
@@ -34,10 +38,16 @@ def inherited(tx: Connection, stack: StackFacts) -> Mapping[str, str]:
 
 
 def inside(tx: Connection, stack: StackFacts, file: Callable[[str], str | None]) -> Mapping[str, str]:
-    """Of a nested stack by the text of its template among new files; empty where it is not made from one, or from the
-    same.
+    """Return the policies of a nested stack by the text of its template among new files.
 
-    file — gives the text of that name. What does not compile any more gives none.
+    Args:
+        tx: A consistent read.
+        stack: The nested stack.
+        file: Returns the text of a file by its name; None where it is missing.
+
+    Returns:
+        Policies by name of the resource; {} where the stack is not made from a file, where the file says the same as
+        before, and where it does not compile any more.
     """
     owner = brakes.owner_of(tx, stack.parent_key) if stack.parent_key is not None else None
     kind = type_of(owner.type) if owner is not None else None

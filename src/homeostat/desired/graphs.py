@@ -1,4 +1,4 @@
-"""From a stored revision to the desired graph of one shard. Revisions never change, so the results are kept."""
+"""Compiling a stored revision to the desired graph of one shard. Revisions never change, so the results are cached."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -33,47 +33,51 @@ from homeostat.templates.registry import ALIASES, Registry, is_template
 from homeostat.templates.tree import Allowance
 
 MEMBERS_PER_SHARD = 1000
+"""Members of a group in one shard: those whose numbers are in one range of so many."""
 
 
 def shard_of(name: str, shards: int) -> int:
-    """Number of the shard, of so many, in which a resource of this name is."""
+    """Return the number of the shard in which a resource of this name is, for a stack of `shards` shards."""
     return int(name) // MEMBERS_PER_SHARD if shards > 1 and name.isdecimal() else 0
 
 
 def numbers_of(shard: int) -> tuple[int, int]:
-    """Numbers of the members that one shard of a group has: from the first on, below the second."""
+    """Return the range of members that one shard of a group has: from the first number on, below the second."""
     return shard * MEMBERS_PER_SHARD, (shard + 1) * MEMBERS_PER_SHARD
 
 
 KEPT_MAX = 20_000
-"""Definitions kept in memory: what a worker needs follows its shards, not the stack."""
+"""Definitions kept in memory. A worker needs those of its shards, not of whole stacks."""
 
 PARSED_MAX = 4_000_000
-"""Characters of templates whose content is kept in memory."""
+"""Characters of the template files whose parsed content is kept in memory."""
 _PARSED: Cache[str, tuple[int, dict[str, Any]]] = Cache(PARSED_MAX, lambda parsed: parsed[0])
 
 REMOTE = "remote_stack"
-"""Kind of resources that are stacks of their own."""
+"""Kind of resources that are stacks in other regions or clouds."""
 Graph = Mapping[str, Definition]
+"""Name of a resource -> its definition."""
 
 
 class DesiredGraphs:
-    """Desired graphs by (stack, revision, shard). Safe to share between threads.
-
-    kept_max — definitions in memory at most, each graph counting as one more; the newest graph stays in any case.
-    """
+    """Cache of desired graphs by (stack, revision, shard). Safe to share between threads."""
 
     def __init__(self, kept_max: int = KEPT_MAX) -> None:
+        """Begin empty; `kept_max` is the number of definitions kept at most, where each graph counts as one more."""
         self._kept: Cache[tuple[str, int, int], Graph] = Cache(kept_max, lambda graph: 1 + len(graph))
 
     def get(self, identity: Identity, revision: int, shard: int, load: Callable[[], Desired]) -> Graph:
-        """The graph; `load` is called only when it is not in memory."""
+        """Return the graph of a shard; `load` reads the revision, and is called only when the graph is not cached."""
         key = (identity.stack_id, revision, shard)
         return self._kept.get(key, lambda: compile_graph(load(), identity, shard))
 
 
 def compile_graph(desired: Desired, identity: Identity, shard: int) -> Graph:
-    """Definitions of one shard. Fails: Rejected where the stored template does not compile any more."""
+    """Return the definitions of one shard.
+
+    Raises:
+        Rejected: The stored template does not compile any more.
+    """
     if desired.kind == "group":
         return group_members(desired.template, shard, registry_of(desired.environment), desired.files)
     if desired.kind == "empty" or shard > 0:
@@ -85,19 +89,22 @@ def compile_graph(desired: Desired, identity: Identity, shard: int) -> Graph:
 
 
 def graph_of(compiled: Compiled, desired: Desired) -> Graph:
-    """Definitions of a template's stack with everything that they imply. desired — what it was compiled from."""
+    """Return the definitions of a compiled template with everything they imply; `desired` is what it was compiled from.
+
+    Fingerprints, files and policies become properties, so that a change of one is a change of the resource.
+    """
     definitions = with_facades(with_content(compiled.definitions, desired), desired.files)
     return with_implied(with_policies(with_files(definitions, desired.files)))
 
 
 def registry_of(environment: Mapping[str, Any]) -> Registry:
-    """What a stored environment says of types."""
+    """Return the resource registry of a stored environment."""
     shared = {**ALIASES, **shared_of(environment, "resource_registry")}
     return Registry(environment.get("resource_registry") or {}, shared, is_known)
 
 
 def with_files(definitions: Graph, files: Mapping[str, str]) -> Graph:
-    """Give stacks in other regions the files that their templates name: nothing else of this stack is known there."""
+    """Add to stacks in other regions the files that their templates name: nothing else of this stack is known there."""
     remote = {name: each for name, each in definitions.items() if files and kind_of(each.type) == REMOTE}
     if not remote:
         return definitions
@@ -106,7 +113,11 @@ def with_files(definitions: Graph, files: Mapping[str, str]) -> Graph:
 
 
 def files_named(properties: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, str]:
-    """Files whose names stand in the template, and those that stand in these; all where the template is not known."""
+    """Return the files that a remote stack needs.
+
+    These are the files whose names occur in its template, and in turn in those files; all of them where the template is
+    not known yet.
+    """
     template = properties.get("template")
     if not isinstance(template, str):
         return dict(files)
@@ -121,7 +132,7 @@ def files_named(properties: Mapping[str, Any], files: Mapping[str, str]) -> dict
 
 
 def with_policies(definitions: Graph) -> Graph:
-    """Put the update policies of groups among their properties: a change of one is a change of the group."""
+    """Add the update policies of groups to their properties, so that a change of one is a change of the group."""
     policies = {name: each for name, each in definitions.items() if each.update_policy}
     if not policies:
         return definitions
@@ -136,9 +147,16 @@ def with_policies(definitions: Graph) -> Graph:
 def compile_desired(
     desired: Desired, identity: Identity, *, strict: bool = True, allowance: Allowance | None = None
 ) -> Compiled:
-    """The template of a revision, compiled, with the types that its environment names.
+    """Compile the template of a revision, with the types that its environment names.
 
-    allowance — see `compile_template`. Fails: Rejected naming the place.
+    Args:
+        desired: The revision, of kind `template`.
+        identity: Stack for which it is compiled; its names feed the pseudo parameters.
+        strict: As in `compile_template`.
+        allowance: As in `compile_template`.
+
+    Raises:
+        Rejected: The template or a parameter is wrong; the error names the place.
     """
     compiled = compile_template(
         desired.template,
@@ -158,7 +176,7 @@ def compile_desired(
 
 
 def _with_inherited(parameters: Mapping[str, Parameter], hidden: HiddenValues) -> Mapping[str, Parameter]:
-    """What holds a hidden value of a stack around this one is hidden, whatever the template says of it."""
+    """Hide parameters that hold a hidden value of a stack above this one, whatever the template says about them."""
     if not hidden.texts:
         return parameters
     return {
@@ -168,8 +186,11 @@ def _with_inherited(parameters: Mapping[str, Parameter], hidden: HiddenValues) -
 
 
 def template_of(type_name: str, files: Mapping[str, str]) -> dict[str, Any]:
-    """The template that a resource type names. Fails: Rejected when it is not among the files of the stack, or cannot
-    be read; the file is named."""
+    """Return the parsed template that a resource type names.
+
+    Raises:
+        Rejected: It is not among the files of the stack, or is no template; the error names the file.
+    """
     if type_name not in files:
         message = f'The template "{type_name}" is not among the files of the stack: send its text in "files"'
         raise Rejected("StackValidationFailed", message)
@@ -181,19 +202,28 @@ def template_of(type_name: str, files: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _parsed(text: str) -> dict[str, Any]:
-    """Nested stacks are made from the same texts again and again. Nobody changes what is parsed."""
+    """Parse a template, or return it from the cache; the result is shared and must not be changed."""
     return _PARSED.get(text, lambda: (len(text), parse_template(text)))[1]
 
 
 def attributes_of(type_name: str, files: Mapping[str, str]) -> "Attributes":
-    """Names of what can be asked of a stack made from a template. Fails: Rejected when there is no such template."""
+    """Return the names of the attributes of a stack made from a template.
+
+    Raises:
+        Rejected: There is no such template.
+    """
     template = template_of(type_name, files)
     return Attributes(frozenset(declared_in(template, "outputs")), frozenset(declared_in(template, "resources")))
 
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """outputs, resources — their names in the template."""
+    """Names of the attributes of a nested stack: its outputs, and `resource.NAME` for its resources.
+
+    Attributes:
+        outputs: Names of the outputs in the template.
+        resources: Names of the resources in the template.
+    """
 
     outputs: frozenset[str]
     resources: frozenset[str]
@@ -205,8 +235,10 @@ class Attributes:
 
 
 def with_content(definitions: Graph, desired: Desired) -> Graph:
-    """Give resources whose reality is a stack a fingerprint of what that is made from besides their properties, so that
-    an edit of a file, or of the environment, is a change of theirs."""
+    """Add a fingerprint to resources whose thing is a stack: of what that is made from besides their properties.
+
+    So an edit of a file, or of the environment, is a change of the resource, and reaches the nested stack.
+    """
     registry = registry_of(desired.environment)
     files = ""
     found = {}
@@ -227,13 +259,13 @@ def _inside(environment: Mapping[str, Any], registry: Registry, each: Definition
 
 
 def _tells(environment: Mapping[str, Any]) -> bool:
-    """Does it say anything that stacks are made from?"""
+    """Whether an environment says anything that stacks are made from; event sinks are not."""
     return any(content for name, content in environment.items() if name != environments.SINKS)
 
 
 @lru_cache(maxsize=16)
 def _fingerprint_of_files(files: tuple[tuple[str, str], ...]) -> str:
-    """All stacks that are nested in one another are made from the same files."""
+    """Return the fingerprint of a stack's files; cached, since all stacks of a tree have the same files."""
     return _fingerprint(list(files))
 
 
@@ -242,14 +274,17 @@ def _fingerprint(content: Any) -> str:
 
 
 def _of_templates(each: Definition, registry: Registry) -> bool:
-    """Is it a group or a chain with nested stacks among its members?"""
+    """Whether a resource is a group or a chain with nested stacks among its members."""
     one, types = _alike(each), each.properties.get("resources")
     named = [one.get("type")] if isinstance(one, Mapping) else types if isinstance(types, list) else []
     return any(isinstance(name, str) and is_template(registry.resolve(name, "0").type) for name in named)
 
 
 def _with_fingerprint(each: Definition, fingerprint: str, *, in_members: bool) -> Definition:
-    """Among the properties of the resource itself; for a group of nested stacks, in the definition of its members."""
+    """Return a definition with a fingerprint as one of its properties.
+
+    For a group of nested stacks it stands in the definition of the members, which are what has to be updated.
+    """
     one, place = _alike(each), member_property(each)
     if is_template(each.type) or not isinstance(one, Mapping) or not in_members:
         return replace(each, properties=_with(each.properties, CONTENT, fingerprint))
@@ -258,18 +293,21 @@ def _with_fingerprint(each: Definition, fingerprint: str, *, in_members: bool) -
 
 
 def _alike(each: Definition) -> Any:
-    """The definition of each member of a group, as far as it is known."""
+    """Return the definition of each member of a group, as far as it is known; None for other resources."""
     return each.properties.get(member_property(each))
 
 
 def member_property(each: Definition) -> str:
-    """The property that has the definition of each member of a group; "" where there is none."""
+    """Return the name of the property with the definition of each member of a group; "" where there is none."""
     kind = type_of(each.type)
     return kind.member_property if isinstance(kind, NestedStack) else ""
 
 
 def with_facades(definitions: Graph, files: Mapping[str, str]) -> Graph:
-    """Give nested stacks the sections of their own definition that their templates ask for: a change is a change."""
+    """Add to nested stacks the sections of their own definition that their templates read by `resource_facade`.
+
+    They become a property, so that a change of one is a change of the resource.
+    """
     asking = {name: each for name, each in definitions.items() if _asks_for_facade(each.type, files)}
     return {**definitions, **{name: _with_facade(each) for name, each in asking.items()}} if asking else definitions
 
@@ -291,13 +329,16 @@ def _with_facade(each: Definition) -> Definition:
 
 
 def _with(tree: Mapping[str, Any], key: str, value: Any) -> Mapping[str, Any]:
-    """A copy of a map with one more entry, dynamic if it was."""
+    """Return a copy of a map with one more entry, dynamic if it or the entry was."""
     kind = DynamicMap if isinstance(tree, DynamicMap) or isinstance(value, DynamicMap) else dict
     return kind({**tree, key: value})
 
 
 def with_implied(definitions: Graph) -> Graph:
-    """Add what types require without being told (a port its subnets, …), unless that would make a circle."""
+    """Add requirements that follow from the types (a port requires the subnets of its network, …).
+
+    One that would close a circle is left out: what the template says itself goes first.
+    """
     graph = Indexed({name: (each.type, each.properties) for name, each in definitions.items()})
     by_type: dict[str, Any] = {}
     found: dict[str, Definition] = {}
@@ -310,7 +351,7 @@ def with_implied(definitions: Graph) -> Graph:
 
 
 def _reaches(definitions: Graph, found: Graph, start: str, goal: str) -> bool:
-    """Does `start` require `goal`, directly or not?"""
+    """Whether `start` requires `goal`, directly or through others; `found` has definitions completed so far."""
     todo, done = [start], set()
     while todo:
         name = todo.pop()
@@ -327,14 +368,14 @@ def _with_requires(each: Definition, more: set[str]) -> Definition:
 
 
 def group_desired(group: groups.Group) -> Desired:
-    """The revision of a group's stack: one definition and a count, never N copies of text (CV15)."""
+    """Return the revision of a group's stack: one definition and a count, never N copies of text (CV15)."""
     shards = -(-groups.names_end(group["count"], group["skip"]) // MEMBERS_PER_SHARD)
     names = ("resource_def", "index_var", "count", "skip", "earlier", "rollout")
     return Desired("group", {name: group[name] for name in names if name in group}, shards=max(shards, 1))
 
 
 def group_members(template: groups.Group, shard: int, registry: Registry, files: Mapping[str, str]) -> Graph:
-    """Definitions of the members whose numbers fall into one shard; what the others are costs nothing."""
+    """Return the definitions of the members in one shard; only these are built."""
     low = shard * MEMBERS_PER_SHARD
     found = {}
     for name, one in groups.definitions_between(template, low, low + MEMBERS_PER_SHARD):
@@ -346,7 +387,7 @@ def group_members(template: groups.Group, shard: int, registry: Registry, files:
 
 
 def _member(each: Definition, files: Mapping[str, str]) -> Definition:
-    """What only nested stacks have to do with is given to them alone."""
+    """Return the definition of a member, with the properties that only nested stacks need for those alone."""
     if is_template(each.type):
         each = _without_zone(each, files)
         return _with_facade(each) if _asks_for_facade(each.type, files) else each
@@ -356,7 +397,7 @@ def _member(each: Definition, files: Mapping[str, str]) -> Definition:
 
 
 def _without_zone(each: Definition, files: Mapping[str, str]) -> Definition:
-    """A template in the place of servers of a group gets no zone where it has no parameter for it."""
+    """Drop the availability zone of a member of a scaling group whose template has no parameter for it."""
     if each.called != SCALED or ZONE not in each.properties or each.type not in files:
         return each
     if ZONE in declared_in(_parsed(files[each.type]), "parameters"):
@@ -365,7 +406,10 @@ def _without_zone(each: Definition, files: Mapping[str, str]) -> Definition:
 
 
 def size_of(desired: Desired) -> int:
-    """How many resources a revision has, those included that its conditions keep away, and those nested left out."""
+    """Return how many resources a revision declares.
+
+    Those whose condition is false are counted, those of nested stacks are not.
+    """
     if desired.kind == "group":
         return groups.size_of(desired.template)
     if desired.kind == "chain":
@@ -374,9 +418,11 @@ def size_of(desired: Desired) -> int:
 
 
 def template_text(desired: Desired, definitions: Graph) -> dict[str, Any]:
-    """The template of a revision as users gave it; that of a group or chain is written out, with all its members.
+    """Return the template of a revision as users gave it, or for a group or chain one that lists all its members.
 
-    definitions — of all its shards.
+    Args:
+        desired: The revision.
+        definitions: Its definitions, of all shards.
     """
     if desired.kind == "group":
         group = desired.template
@@ -398,17 +444,26 @@ def _member_text(definition: Definition) -> dict[str, Any]:
 
 
 def named_desired(kind: SoftwareDeploymentGroup, values: Mapping[str, Any], *, new: bool) -> Desired:
-    """The revision of the stack of a group of deployments. values — properties, with defaults."""
+    """Return the revision of the stack of a group of deployments.
+
+    Args:
+        kind: Type of the group.
+        values: Properties of the group, with defaults.
+        new: Whether the stack is yet to be made.
+    """
     return Desired("template", kind.child_template(values, new=new))
 
 
 def chain_desired(values: Mapping[str, Any]) -> Desired:
-    """The revision of a chain's stack. values — properties of the chain, with defaults."""
+    """Return the revision of a chain's stack; `values` are the properties of the chain, with defaults."""
     return Desired("chain", {name: values[name] for name in ("resources", "concurrent", "resource_properties")})
 
 
 def chain_members(template: Mapping[str, Any], registry: Registry) -> Graph:
-    """Definitions of the members of a chain: named by their places, each after the one before unless concurrent."""
+    """Return the definitions of the members of a chain, named by their places.
+
+    Each requires the one before it, unless the chain is concurrent.
+    """
     found = {}
     properties = {name: value for name, value in (template["resource_properties"] or {}).items() if value is not None}
     for place, type_name in enumerate(template["resources"]):
@@ -419,8 +474,10 @@ def chain_members(template: Mapping[str, Any], registry: Registry) -> Graph:
 
 
 def touched_shards(before: Desired, after: Desired) -> dict[int, ShardChange] | None:
-    """Shards of a group that differ between two revisions, by number; None when all may (anything but a change of
-    members)."""
+    """Return the shards of a group that differ between two revisions, by number.
+
+    None where any shard may differ: when more has changed than the members.
+    """
     if before.kind != "group" or after.kind != "group" or before.environment != after.environment:
         return None
     old, new = before.template, after.template
@@ -437,6 +494,6 @@ def touched_shards(before: Desired, after: Desired) -> dict[int, ShardChange] | 
 
 
 def _members_of(group: groups.Group, shard: int, low: int, high: int) -> int:
-    """How many members of one shard have numbers from `low` on, below `high`."""
+    """Count the members of one shard with numbers from `low` on, below `high`."""
     first, end = numbers_of(shard)
     return groups.members_in([(max(low, first), min(high, end), {})], group["skip"])

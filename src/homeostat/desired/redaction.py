@@ -1,4 +1,4 @@
-"""What must not be shown of properties and reasons: secrets, and values of parameters that are hidden."""
+"""Redaction of properties and reasons: secrets, and values of hidden parameters, are never shown."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -20,24 +20,34 @@ from homeostat.templates.environments import inherited
 from homeostat.templates.hidden_parameters import HiddenValues
 
 NOT_YET = "(not known yet)"
+"""Shown in place of a value that is known only once another resource exists."""
 KEPT_MAX = 256
+"""Redactions of revisions kept in memory."""
 _WHOLE, _ATTRIBUTE = ("get_param", "get_resource", "Ref"), ("get_attr", "Fn::GetAtt")
-"""Functions that read parameters and resources."""
+"""Names of functions, in either template language, that read a parameter or resource, and an attribute."""
 
 
 @dataclass(frozen=True, slots=True)
 class Redaction:
-    """hidden — values; derived — properties, as (resource, property), that are made from hidden parameters, or from
-    attributes that are secrets."""
+    """What has to be hidden when something of a stack is shown.
+
+    Attributes:
+        hidden: Values to hide wherever they occur.
+        derived: (resource, property) of properties that are made from hidden parameters or secret attributes. They are
+            hidden as a whole, since a function may have changed the value beyond recognition.
+    """
 
     hidden: HiddenValues = field(default_factory=HiddenValues)
     derived: frozenset[tuple[str, str]] = frozenset()
 
     @classmethod
     def over(cls, stack: Row[Any], desired: Desired, compiled: Compiled | None) -> "Redaction":
-        """What hides the secrets of a stack, by its own revision; nothing where it has none.
+        """Return what hides the secrets of one revision of a stack; nothing where the stack has no secrets.
 
-        compiled — the template of the revision, None for groups and chains.
+        Args:
+            stack: Row of the stack.
+            desired: The revision.
+            compiled: Its template, compiled; None for groups and chains.
         """
         if stack.secret is False:
             return cls()
@@ -45,7 +55,7 @@ class Redaction:
         return veil if compiled is None else veil.of(compiled)
 
     def of(self, compiled: Compiled) -> "Redaction":
-        """With the hidden parameters of one more template, and the secrets that its resources make."""
+        """Return this, extended by the hidden parameters of a template and the secrets that its resources make."""
         secret = {(name, "") for name, each in compiled.parameters.items() if each.schema.hidden}
         for name, each in compiled.definitions.items():
             secret.update((name, attribute) for attribute in secret_attributes(each.type))
@@ -61,13 +71,19 @@ class Redaction:
         return Redaction(self.hidden | other.hidden, self.derived | other.derived)
 
     def inside(self, resource: str, properties: Mapping[str, Any], *, by_name: bool) -> HiddenValues:
-        """What a stack must hide that is made from these properties of a resource. by_name — each of them becomes a
-        parameter there: then what is made from a hidden one is hidden as a whole."""
+        """Return what a nested stack that is made from the properties of a resource has to hide.
+
+        Args:
+            resource: Name of the resource.
+            properties: Its properties.
+            by_name: Whether each property becomes a parameter of the nested stack. Then values made from hidden ones
+                are hidden as a whole there, too.
+        """
         made = [value for name, value in properties.items() if by_name and (resource, name) in self.derived]
         return self.hidden.among(as_given(properties)) | HiddenValues.within(made)
 
     def shown(self, resource: str, name: str, value: Any) -> Any:
-        """A property as anybody may see it: plain data, hidden parts as `HIDDEN`, what is not known as `NOT_YET`."""
+        """Return a property redacted: plain data, hidden parts as `HIDDEN`, values not known yet as `NOT_YET`."""
         if value is UNKNOWN:
             return NOT_YET
         if value not in (None, "") and ((resource, name) in self.derived or is_secret(name)):
@@ -75,12 +91,16 @@ class Redaction:
         return self.plain(value)
 
     def text(self, text: str) -> str:
-        """A sentence without hidden values."""
+        """Return a sentence without hidden values."""
         return self.hidden.text(text)
 
     def plain(self, value: Any, *, by_name: bool = True) -> Any:
-        """Any value as anybody may see it, without properties of ours. by_name — what stands under the name of a secret
-        is one."""
+        """Return any value redacted, without the service's internal properties.
+
+        Args:
+            value: Plain data, perhaps with `UNKNOWN` in it.
+            by_name: Whether values under keys that sound like secrets (`password`, …) are hidden.
+        """
         if value is UNKNOWN:
             return NOT_YET
         if isinstance(value, Mapping):
@@ -94,15 +114,16 @@ class Redaction:
 
 
 Told = Callable[[str], str]
-"""A text -> the same without hidden values."""
+"""A function that removes hidden values from a text."""
 
 
 def veiled(error: Exception, told: Told) -> Exception:
-    """The same error, saying what may be told; itself where that is all."""
+    """Return an error of the same class with a redacted message; the error itself where nothing has to be hidden."""
     shown = told(str(error))
     if shown == str(error):
         return error
     other: Exception = RuntimeError(f"{type(error).__name__}: {shown}")
+    # Not by calling the class: each has other arguments. Its attributes (fault, path, retry_after_s) are copied.
     if isinstance(error, HomeostatError):
         other = error.__class__.__new__(error.__class__, shown)
         other.__dict__ |= error.__dict__
@@ -112,13 +133,16 @@ def veiled(error: Exception, told: Told) -> Exception:
 
 
 class Redactions:
-    """Veils over stored revisions, kept in memory: revisions never change. Safe to share between threads."""
+    """Cache of the redactions of stored revisions, which never change. Safe to share between threads."""
 
     def __init__(self) -> None:
         self._kept: Cache[tuple[str, int], Redaction] = Cache(KEPT_MAX)
 
     def over(self, tx: Connection, stack: StackFacts, more: Iterable[int | None] = ()) -> Redaction:
-        """What hides the secrets of a stack, those of its newest revision and of these. None is no revision."""
+        """Return what hides the secrets of a stack: those of its newest revision, and of the revisions in `more`.
+
+        None and 0 in `more` stand for no revision.
+        """
         veil = Redaction()
         if stack.secret is not False:
             for number in {stack.revision, *more} - {None, 0}:
@@ -132,19 +156,21 @@ class Redactions:
 def _made(tx: Connection, stack: StackFacts, number: int) -> Redaction:
     try:
         desired = stacks.desired_of(tx, stack.id, number)
-    except LookupError:  # an old one may be gone, and its values with it
+    except LookupError:  # an old revision may have been deleted, and its values with it
         return Redaction()
     veil = Redaction(inherited(desired.environment))
     if desired.kind != "template":
         return veil
     try:
         return veil.of(compile_desired(desired, Identity(stack.id, stack.name, stack.project), strict=False))
-    except Rejected:  # by a newer version of the service: then nothing of it was evaluated either
+    except Rejected:
+        # This version of the service rejects what an earlier one accepted. Which parameters are hidden is not known
+        # then, so all of them are; and since nothing of the template can be evaluated, it makes no other secrets.
         return replace(veil, hidden=veil.hidden | HiddenValues.within([desired.parameters]))
 
 
 def _properties(raw: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Name and properties of each resource of a template in either language."""
+    """Yield name and properties of each resource of a template in either language."""
     for name, entry in (raw.get("resources") or raw.get("Resources") or {}).items():
         properties = (entry.get("properties") or entry.get("Properties")) if isinstance(entry, Mapping) else None
         if isinstance(properties, Mapping):
@@ -152,7 +178,7 @@ def _properties(raw: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]
 
 
 def _reads(snippet: Any) -> Iterator[tuple[str, str]]:
-    """What a snippet of a template reads: parameters and resources as (name, ""), and (resource, attribute)."""
+    """Yield what a snippet of a template reads: parameters and resources as (name, ""), and (resource, attribute)."""
     if isinstance(snippet, Mapping):
         for key, value in snippet.items():
             parts = value if isinstance(value, list) else [value]
