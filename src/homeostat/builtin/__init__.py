@@ -1,4 +1,4 @@
-"""The service as a cloud of its own: resources that no other cloud has.
+"""The service as a cloud of its own: resources that no other cloud has (ADR 0029).
 
 - `cloud`: software configs, deployments, wait conditions and other records, behind the port of a cloud
 - `signals`: signals from servers and users

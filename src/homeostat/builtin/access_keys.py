@@ -1,6 +1,6 @@
-"""Access keys that the service has given out: whose they are, and what may be read with them (cfn-api.md section 4).
+"""Access keys that the service has issued: their holders, and the resources that a holder may read.
 
-A server's own key reads that server. The key of an `AWS::IAM::User` reads what the policies of the user allow, in the
+The key of a server reads that server. The key of an `AWS::IAM::User` reads what the policies of the user allow, in the
 stack of the key.
 """
 
@@ -17,12 +17,20 @@ from homeostat.store.builtin.stack_users import STACK_USER
 from homeostat.store.stacks import views
 
 KINDS = (AGENT, DEPLOYED, KEY)
+"""Kinds of records whose id serves as an access key."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyHolder:
-    """Who has a key. name — for people; owner — the resource that it was made for: a server, or an
-    `AWS::IAM::AccessKey`; user_id — of the record of the user, "" where there is none."""
+    """The holder of an access key.
+
+    Attributes:
+        name: Name to show: of the user, or of the server's resource.
+        owner: Resource that the key was made for: a server, or an `AWS::IAM::AccessKey`.
+        is_server: Whether the key belongs to a resource that reads only itself.
+        user_id: Id of the record of the `AWS::IAM::User`; "" where there is none.
+        secret: The secret key; "" where the holder was not found by an access key.
+    """
 
     name: str
     owner: Owner
@@ -32,7 +40,7 @@ class KeyHolder:
 
 
 def holder_of(tx: Connection, access_key: str) -> KeyHolder | None:
-    """None for a key that is none of ours, and for one whose resource is gone."""
+    """Return the holder of a key; None where the service did not issue it, or its resource is gone."""
     id = id_of(access_key)
     record = records.get(tx, id) if id else None
     if record is None or record.kind not in KINDS:
@@ -48,9 +56,10 @@ def holder_of(tx: Connection, access_key: str) -> KeyHolder | None:
 
 
 def holder_of_user(tx: Connection, user_id: str) -> KeyHolder | None:
-    """Whom the identity service's user of that id was made for; None when it was made for none of our resources.
+    """Return the resource for which the identity service's user of that id was made, as a holder.
 
-    The record of such a user has the kind `STACK_USER`, the user's id as its link, and a token of its resource's row.
+    None where the user was made for no resource of this service. The record of such a user has the kind `STACK_USER`,
+    the user's id as its link, and a token of its resource's row.
     """
     for record in records.linked(tx, [user_id], STACK_USER) if user_id else ():
         key = records.key_of(record.token)
@@ -62,7 +71,7 @@ def holder_of_user(tx: Connection, user_id: str) -> KeyHolder | None:
 
 
 def may_read(tx: Connection, holder: KeyHolder, stack_id: str, resource: str) -> bool:
-    """May the holder describe this resource?"""
+    """Whether the holder may describe this resource."""
     if stack_id != holder.owner.stack_id:
         return False
     if holder.is_server:
@@ -70,9 +79,10 @@ def may_read(tx: Connection, holder: KeyHolder, stack_id: str, resource: str) ->
     user = records.get(tx, holder.user_id, USER) if holder.user_id else None
     if user is None:
         return False
-    # A policy that is written out in its place is none of ours: as upstream, it limits nothing.
+    # Only names refer to access policies of the stack. As in Heat, a policy written out in place limits nothing.
     names = [each for each in user.object.get("policies") or () if isinstance(each, str)]
     rows, _ = views.resources(tx, stack_id, names)
     policies = {row.name: row.properties for row in rows.values() if row.type == AccessPolicy.name}
     among = allowed(policies)
+    # A named policy that does not exist (any more) must not widen access: then nothing may be read.
     return not set(names) - policies.keys() and (among is None or resource in among)

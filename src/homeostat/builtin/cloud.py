@@ -1,7 +1,7 @@
-"""The service as a cloud of its own: it keeps what waits for signals, software configs and deployments.
+"""The service as a cloud of its own: software configs, deployments, wait conditions and other records.
 
-Joined to the cloud of each project, so that these resources converge like all others: an intent is stored before a
-record is made, a record is found again by its token, and observers look at it.
+It is joined to the cloud of each project, so that these resources converge like all others: an intent is stored before
+a record is made, a record is found again by its token, and observers look at it (ADR 0029).
 """
 
 import base64
@@ -35,16 +35,20 @@ from homeostat.store.database import Database
 from homeostat.templates.weights import weight
 
 CHUNK = 500
-"""Records asked of the database at once."""
+"""Records read from the database at once."""
 LOAD_MAX = 256 * 1024
-"""Weight of records that are written out in one write turn, or a single one that weighs more."""
+"""Weight (`templates.weights`) of the records encoded in one write transaction; a heavier one has one to itself."""
 SECRET_BYTES = 24
+"""Random bytes of a key."""
 Fields = dict[str, Any]
 Item = TypeVar("Item")
 
 
 class WriteLoad:
-    """What is written out in one write turn: others wait meanwhile."""
+    """Weight of what one write transaction has encoded. On SQLite every other writer waits meanwhile, so it is bounded.
+
+    What is left over is done in another transaction.
+    """
 
     def __init__(self) -> None:
         self._weight = 0
@@ -54,6 +58,7 @@ class WriteLoad:
         return self._weight >= LOAD_MAX
 
     def put(self, written: Sequence[Record]) -> None:
+        """Count records that are encoded in this transaction."""
         try:
             self._weight += weight([each.object for each in written], LOAD_MAX)
         except ValueError:
@@ -62,8 +67,18 @@ class WriteLoad:
 
 @dataclass(frozen=True, slots=True)
 class RecordTransaction:
-    """One transaction on the records of a project. url — where servers reach the API, without version; load — what it
-    has written out."""
+    """One transaction on the records of a project.
+
+    Attributes:
+        db: The database.
+        tx: The transaction itself.
+        project: Project of the records.
+        now: Time of the transaction, seconds since the epoch.
+        url: Where servers reach the API, without its version.
+        entropy: Randomness for ids and keys.
+        users: Users of the identity service for servers; None where there can be none.
+        load: What the transaction has encoded.
+    """
 
     db: Database
     tx: Connection
@@ -75,24 +90,26 @@ class RecordTransaction:
     load: WriteLoad = field(default_factory=WriteLoad)
 
     def add(self, made: Sequence[Record]) -> None:
-        """Store new records; one that is there already is left out."""
+        """Store new records; one whose kind and token exist already is left out."""
         records.add(self.db, self.tx, made)
         self.load.put(made)
 
     def keep(self, changed: Record) -> None:
-        """Store what a record, which is locked, has become."""
+        """Store the new content of a record, which is locked."""
         records.keep(self.tx, changed, self.now)
         self.load.put([changed])
 
     def id(self) -> str:
+        """Return a new id."""
         return self.entropy.stack_id()
 
     def secret(self) -> Fields:
-        """What signs the addresses of a record, and for which host they are made."""
+        """Return `{"key", "host"}`: a new key that signs the addresses of a record, and the host that they are for."""
         key = base64.urlsafe_b64encode(self.entropy.read(SECRET_BYTES)).decode()
         return {"key": key, "host": urlsplit(self.url).netloc}
 
     def record(self, kind: str, token: str, object: Fields, **options: Any) -> Record:
+        """Return a new record, not stored yet; `options` are further fields of it."""
         return Record(
             options.pop("id", None) or self.id(), kind, self.project, token, object, created_at=self.now, **options
         )
@@ -101,12 +118,27 @@ class RecordTransaction:
         return observed(self.tx, self.project, kind, ids, self.now)
 
     def signed(self, record_id: str, secret: Fields, verb: str, owner: Owner, part: str = "") -> str:
-        """Address that takes signals for a resource."""
+        """Return a signed address of a resource.
+
+        Args:
+            record_id: Record whose key signs the address.
+            secret: Secret of that record.
+            verb: HTTP method for which it is signed, a key of `VERBS`.
+            owner: The resource.
+            part: Access key form of a derived config: signals for an earlier one are recognised as late by it.
+        """
         path = f"/v1/{VERBS[verb]}/{arn(owner)}"
         return signing.signed_url(self.url, path, verb, access_key(record_id), secret["key"], part)
 
     def collect_config(self, agent: Record, owner: Owner, transport: str, *, in_cloud: bool) -> Fields:
-        """The settings of the agent of a server, whose record this is."""
+        """Return the settings of a server's agent (os-collect-config).
+
+        Args:
+            agent: Record with the key of the server.
+            owner: Resource of the server.
+            transport: Way in which the agent gets its configs.
+            in_cloud: Whether the server is one of a cloud, which gets its settings at first boot.
+        """
         secret = agent.secret or {}
         here = {
             "metadata_url": self.signed(agent.id, secret, "GET", owner),
@@ -121,37 +153,46 @@ class RecordTransaction:
         return user_data.collect_config(transport, here, in_cloud=in_cloud)
 
     def login(self, token: str) -> dict[str, str]:
-        """Of the user of a resource. Fails: Terminal where there are none."""
+        """Return what a server needs to log in as the user of its resource, found by the resource's token.
+
+        Raises:
+            Terminal: There can be no users, or there is none for this resource.
+        """
         if self.users is None:
             raise Terminal(NEEDED)
         return self.users.login(self.tx, token)
 
     def endpoint(self, owner: Owner, project: str = "") -> str:
-        """Address that takes signals of whoever shows who it is. project — of users that are in another one."""
+        """Return the address that takes authenticated signals for a resource.
+
+        `project` is the project of the users that signal, where that is not the stack's.
+        """
         stack = (project or owner.project, "stacks", owner.stack_name, owner.stack_id)
         parts = (*stack, "resources", owner.name, "signal")
         return "/".join([f"{self.url}/v1", *(quote(part, safe="") for part in parts)])
 
 
 VERBS = {"PUT": "waitcondition", "POST": "signal", "GET": "metadata"}
-"""Method of a signed address -> the beginning of its path."""
+"""HTTP method of a signed address -> the beginning of its path."""
 
 
 def arn(owner: Owner) -> str:
+    """Return the ARN of a resource."""
     return f"{stack_arn(owner.project, owner.stack_name, owner.stack_id)}/resources/{owner.name}"
 
 
 def stack_arn(project: str, name: str, stack_id: str) -> str:
+    """Return the ARN of a stack."""
     return f"arn:openstack:heat::{project}:stacks/{name}/{stack_id}"
 
 
 def access_key(record_id: str) -> str:
-    """The id as the name of a key."""
+    """Return the access key of a record: its id without dashes."""
     return record_id.replace("-", "")
 
 
 def id_of(access_key: str) -> str:
-    """The record that a key is of; "" for what is no key."""
+    """Return the id of the record that an access key belongs to; "" for a text that is no such key."""
     if len(access_key) != 32 or not access_key.isalnum():
         return ""
     places = (0, 8, 12, 16, 20, 32)
@@ -160,8 +201,11 @@ def id_of(access_key: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AdoptingTransaction(RecordTransaction):
-    """One that gives the first record its old id and key, so that what was handed out before still fits. old — what is
-    left of `{"id", "key"}`."""
+    """A transaction that gives the first new record its old id and key, so that addresses handed out before still fit.
+
+    Attributes:
+        old: `{"id", "key"}`, as far as they are known and not used yet.
+    """
 
     old: dict[str, str] = field(default_factory=dict)
 
@@ -175,45 +219,73 @@ class AdoptingTransaction(RecordTransaction):
 
 
 class RecordKind:
-    """What is done with the records of one kind. needs_owner — it cannot be made for a resource that is not there."""
+    """Handling of the records of one kind. The transaction that every method is given is called its desk.
+
+    Attributes:
+        kind: Kind of the records, in the words of the cloud port.
+        needs_owner: Whether a record can only be made while its resource exists.
+    """
 
     kind: ClassVar[str]
     needs_owner: ClassVar[bool] = True
 
     def make(self, desk: RecordTransaction, intent: Creation, owner: Owner) -> list[Record]:
-        """The new record, and then others that go with it. Fails: Terminal."""
+        """Return the new record, followed by others that belong to it; the caller stores them.
+
+        Raises:
+            Terminal: It cannot be made as asked for.
+        """
         return [desk.record(self.kind, intent.token, dict(intent.spec))]
 
     def restore(self, desk: RecordTransaction, intent: Creation, owner: Owner, told: Fields) -> list[Record]:
-        """The same for what was kept elsewhere before. told — `{id, status, metadata, data}`, see
-        `planner.lifecycle.adoption_data`; the desk gives its old id and key, where they are known. Fails: Terminal."""
+        """Return the records for something that another service kept before; by default made like new ones.
+
+        Args:
+            desk: The transaction, which gives the record its old id and key where they are known.
+            intent: The creation.
+            owner: The resource.
+            told: `{id, status, metadata, data}` of the document, see `planner.lifecycle.adoption_data`.
+
+        Raises:
+            Terminal: It cannot be made as asked for.
+        """
         return self.make(desk, intent, owner)
 
     def recall(self, desk: RecordTransaction, record: Record, told: Fields) -> None:
-        """Tell a restored record, now stored, what it was told before."""
+        """Give a restored record, now stored, the signals that it had received before."""
 
     def change(self, desk: RecordTransaction, record: Record, spec: Mapping[str, Any]) -> None:
-        """Bring a record, which is locked, to a new spec. Fails: Terminal."""
+        """Bring a record, which is locked, to a new spec.
+
+        Raises:
+            Terminal: It cannot be changed like that.
+        """
         record.object = {**record.object, **spec}
         desk.keep(record)
 
     def operate(self, desk: RecordTransaction, record: Record, verb: str) -> None:
-        """Carry out an operation on a record, which is locked. Fails: Terminal."""
+        """Carry out an operation on a record, which is locked.
+
+        Raises:
+            Terminal: There is no such operation, or it fails.
+        """
         raise Terminal(f"A {self.kind} knows no operation {verb!r}")
 
     def end(self, desk: RecordTransaction, record: Record) -> bool:
-        """Remove a record, which is locked. Gives whether it is gone; otherwise that takes time."""
+        """Remove a record, which is locked; return whether it is gone, or else being removed."""
         records.remove(desk.tx, [record.id])
         if self.kind == USER or needed(record.object):
             stack_users.leave(desk.tx, record.token)
         return True
 
     def show(self, tx: Connection, found: Sequence[Record]) -> Mapping[str, Fields]:
-        """Objects of records, by id."""
+        """Return the objects of records by their ids, as observations show them."""
         return {each.id: {**each.object, "id": each.id} for each in found}
 
 
 class Configs(RecordKind):
+    """Software configs, including those that are assembled from others (`OS::Heat::MultipartMime`, …)."""
+
     kind = CONFIG
     needs_owner = False
 
@@ -229,6 +301,8 @@ class Configs(RecordKind):
 
 
 class Handles(RecordKind):
+    """Handles of wait conditions: they take signals, by the address or login of their transport."""
+
     kind = HANDLE
 
     def make(self, desk: RecordTransaction, intent: Creation, owner: Owner) -> list[Record]:
@@ -245,7 +319,7 @@ class Handles(RecordKind):
         return [made]
 
     def recall(self, desk: RecordTransaction, record: Record, told: Fields) -> None:
-        """Its signals; of a document from elsewhere, those that its metadata tell of."""
+        """Restore its signals: those in the document's data, or those that Heat shows as the handle's metadata."""
         kept = told["data"].get(SIGNALS) or signals.of_metadata(record.object["form"], told["metadata"])
         for each in kept:
             signal = {name: each.get(name) for name in ("id", "status", "reason", "data")}
@@ -253,6 +327,8 @@ class Handles(RecordKind):
 
 
 class Policies(RecordKind):
+    """Scaling policies: so far only their addresses."""
+
     kind = POLICY_KIND
 
     def make(self, desk: RecordTransaction, intent: Creation, owner: Owner) -> list[Record]:
@@ -264,10 +340,12 @@ class Policies(RecordKind):
 
 
 SIGNED_BY = {Transport.CFN: "POST", Transport.TEMP_URL: "PUT"}
-"""Method by which a transport tells at a signed address."""
+"""Transport -> HTTP method of its signed address."""
 
 
 class Conditions(RecordKind):
+    """Wait conditions. Their link is the handle whose signals they wait for."""
+
     kind = CONDITION
 
     def make(self, desk: RecordTransaction, intent: Creation, owner: Owner) -> list[Record]:
@@ -278,14 +356,14 @@ class Conditions(RecordKind):
         return [desk.record(self.kind, intent.token, dict(intent.spec), link=handle_id)]
 
     def restore(self, desk: RecordTransaction, intent: Creation, owner: Owner, told: Fields) -> list[Record]:
-        """What was met stays met: nobody will signal for it once more."""
+        """Keep a condition that was met as met: no server will signal again."""
         made = self.make(desk, intent, owner)
         if told["status"] == COMPLETE:
             made[0].object["met"] = True
         return made
 
     def end(self, desk: RecordTransaction, record: Record) -> bool:
-        """The handle forgets what it was told, unless another condition waits for the same."""
+        """Remove a condition, and the signals of its handle unless another condition waits for them."""
         if len(records.linked(desk.tx, [record.link], CONDITION)) == 1:
             records.forget(desk.tx, record.link)
         return super().end(desk, record)
@@ -301,7 +379,11 @@ class Conditions(RecordKind):
 
 
 class Deployments(RecordKind):
-    """object — as the API shows it, and `spec`: what was last asked for; `server_known`: it was a server of a stack."""
+    """Software deployments. Their link is the server.
+
+    The object of a record is what the API shows, and `spec`, what was last asked for, and `server_known`, whether the
+    server was a resource of a stack when the deployment was made.
+    """
 
     kind = DEPLOYMENT
 
@@ -313,7 +395,7 @@ class Deployments(RecordKind):
         return [made, *self._deploy(desk, made, spec, "CREATE", owner)]
 
     def restore(self, desk: RecordTransaction, intent: Creation, owner: Owner, told: Fields) -> list[Record]:
-        """What was applied stays applied, with the outputs as far as they are known."""
+        """Keep a deployment that was applied as applied, with its outputs as far as they are known."""
         if told["status"] != COMPLETE:
             return self.make(desk, intent, owner)
         spec = dict(intent.spec)
@@ -325,7 +407,7 @@ class Deployments(RecordKind):
         return [desk.record(self.kind, intent.token, object, link=spec["server_id"], secret=desk.secret())]
 
     def change(self, desk: RecordTransaction, record: Record, spec: Mapping[str, Any]) -> None:
-        """What was asked for already is not deployed once more: a server must not apply it twice."""
+        """Deploy a new spec; the same spec is not deployed again, since a server must not apply it twice."""
         if record.object.get("spec") == spec:
             return
         owner = self._owner(desk, record)
@@ -334,7 +416,7 @@ class Deployments(RecordKind):
         self._redeploy(desk, record, dict(spec), "UPDATE", owner)
 
     def end(self, desk: RecordTransaction, record: Record) -> bool:
-        """It is gone once the server has told the outputs of its config for DELETE, if it has one."""
+        """Remove a deployment; one with a config for DELETE is gone once the server has signalled its outputs."""
         owner = self._owner(desk, record)
         if owner is not None and not self._without_server(desk, record):
             if not _waits_to_go(record):
@@ -345,7 +427,10 @@ class Deployments(RecordKind):
         return True
 
     def operate(self, desk: RecordTransaction, record: Record, verb: str) -> None:
-        """Suspend or resume it, by the config that it has for that, if any. Once for each time."""
+        """Suspend or resume a deployment, by deploying its config for that, if it has one.
+
+        An operation that is under way or done is not repeated; one that failed is.
+        """
         action = verb.upper()
         owner = self._owner(desk, record)
         if action not in (Action.SUSPEND, Action.RESUME):
@@ -354,7 +439,8 @@ class Deployments(RecordKind):
             return
         if owner is not None and not self._without_server(desk, record):
             self._redeploy(desk, record, record.object["spec"], action, owner)
-        if record.object.get("action") != action:  # nothing is to be applied then
+        # `_redeploy` has set the action where there is a config for it. Without one, the operation is done at once.
+        if record.object.get("action") != action:
             record.object |= {"action": action, "status": COMPLETE}
             desk.keep(record)
 
@@ -369,10 +455,11 @@ class Deployments(RecordKind):
         }
 
     def _without_server(self, desk: RecordTransaction, record: Record) -> bool:
-        """Nobody is left that could tell the outputs."""
+        """Whether the server is gone, so that nothing can signal the outputs. Unknown servers count as there."""
         return bool(record.object.get("server_known")) and not records.owners_of(desk.tx, [record.link])
 
     def _redeploy(self, desk: RecordTransaction, record: Record, spec: Fields, action: str, owner: Owner) -> None:
+        """Deploy for another action, and store that; the config derived before is removed."""
         before = _derived_of(record)
         made = self._deploy(desk, record, spec, action, owner)
         desk.add(made)
@@ -381,7 +468,7 @@ class Deployments(RecordKind):
             records.remove(desk.tx, before)
 
     def _deploy(self, desk: RecordTransaction, record: Record, spec: Fields, action: str, owner: Owner) -> list[Record]:
-        """Change the record's object to this action; gives the derived config, if there is anything to do."""
+        """Change the record's object to this action; return the derived config to be stored, if there is one."""
         source = self._source(desk, spec, must_exist=action != "DELETE")
         record.object |= {"spec": spec, "name": spec["name"], "server_id": spec["server_id"]}
         record.object["input_values"] = spec["input_values"]
@@ -416,12 +503,14 @@ class Deployments(RecordKind):
 
 
 class Users(RecordKind):
+    """Users of type `AWS::IAM::User`."""
+
     kind = USER
     needs_owner = False
 
 
 class AccessKeys(RecordKind):
-    """link — the user, where it is one of the same stack."""
+    """Access keys of users. Their link is the user, where that is one of the same stack."""
 
     kind = KEY
     needs_owner = False
@@ -436,7 +525,7 @@ class AccessKeys(RecordKind):
 
 
 class DeployedServers(RecordKind):
-    """Each is its own agent."""
+    """Servers that exist already (`OS::Heat::DeployedServer`); each record is its own agent."""
 
     kind = DEPLOYED
 
@@ -465,16 +554,17 @@ class DeployedServers(RecordKind):
 
 
 RECORD, SIGNALS = "record", "signals"
-"""Keys of a record's data in a document: what is kept of it, and what was told to it."""
+"""Keys of a record's data in an exported document: the record itself, and the signals that it has received."""
 
 
 def _kept(told: Fields) -> Fields:
-    """`{object, secret, link}` of a record that another service of this sort has kept; {} where it was none."""
+    """Return `{object, secret, link}` of a record that another Homeostat has exported; {} where Heat has."""
     kept = told["data"].get(RECORD)
     return kept if isinstance(kept, dict) else {}
 
 
 def _derived_of(record: Record) -> list[str]:
+    """Return the ids of the configs derived for a deployment: one, or none."""
     return [record.object["config_id"]] if record.object.get("config_id") else []
 
 
@@ -489,12 +579,14 @@ def end_deployment(tx: Connection, record: Record) -> None:
         stack_users.leave(tx, record.token)
 
 
+# -- the port ----------------------------------------------------------------------------------------------------------
+
 ALL = (Configs(), Handles(), Conditions(), Deployments(), Users(), AccessKeys(), DeployedServers(), Policies())
 KEEPERS: Mapping[str, RecordKind] = {each.kind: each for each in ALL}
 
 
 class RecordCloud:
-    """The port on the records of one project."""
+    """The records of one project, behind the port of a cloud (`clouds.port.Cloud`)."""
 
     name = "own"
     kinds = frozenset(KEEPERS)
@@ -518,7 +610,7 @@ class RecordCloud:
         return [found.get(token) or Observation(Presence.ABSENT, seen_at=desk.now) for token in tokens]
 
     def resolve(self, kind: str, names: Sequence[str]) -> list[str | None]:
-        """A record is known by its id."""
+        """Return the names that are ids of records in this project; None in place of others."""
         with self._db.read() as tx:
             found = {id: each for chunk in _chunks(names) for id, each in records.of_ids(tx, kind, chunk).items()}
         return [name if name in found and found[name].project == self._project else None for name in names]
@@ -532,12 +624,12 @@ class RecordCloud:
         return answers
 
     def _give_keys(self, kind: str, tokens: Sequence[str]) -> None:
-        """Keys are in the identity service, too, as soon as anybody learns of them."""
+        """Store access keys in the identity service, too, before their creation is answered."""
         if kind == KEY and self._own.users is not None:
             self._own.users.give_keys(tokens)
 
     def _create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:
-        """As many of them as one write turn is to be held for."""
+        """Create as many of these records as fit into one write transaction; return their answers."""
         keeper = KEEPERS[kind]
         refused: dict[str, HomeostatError] = {}
         made: list[Record] = []
@@ -550,7 +642,7 @@ class RecordCloud:
                 owner = owners.get(records.key_of(intent.token))
                 if intent.token in there:
                     continue
-                if desk.load.full:
+                if desk.load.full:  # the rest is left to the next call
                     tokens = tokens[:number]
                     break
                 try:
@@ -593,7 +685,15 @@ class RecordCloud:
     def _each(
         self, kind: str, items: Sequence[tuple[str, Any]], act: Callable[[RecordTransaction, Record, Any], bool]
     ) -> list[Answer]:
-        """Act on records in one order of locks. act — gives whether the record is gone."""
+        """Act on records, each locked, and return an answer for each.
+
+        They are locked in the order of their handles, so that two batches do not wait for each other in a circle.
+
+        Args:
+            kind: Kind of the records.
+            items: Handles, each with what `act` needs.
+            act: Acts on a record; returns whether it is gone.
+        """
         answers: dict[str, Answer] = {}
         waiting = deque(sorted(items, key=lambda each: each[0]))
         while waiting:
@@ -607,7 +707,7 @@ class RecordCloud:
         act: Callable[[RecordTransaction, Record, Any], bool],
         answers: dict[str, Answer],
     ) -> None:
-        """On as many of them as one write turn is to be held for."""
+        """Act on as many of the waiting records as fit into one write transaction."""
         with self._db.write() as tx:
             desk = self._desk(tx)
             while waiting and not desk.load.full:
@@ -641,7 +741,7 @@ class RecordCloud:
         return self._each(kind, [(operation.handle, operation)], act)[0]
 
     def _adopt(self, kind: str, told: Mapping[str, Any]) -> Answer:
-        """Take over the record of that id, or make it anew from what is told of it; once, however often it is asked."""
+        """Adopt the record of that id, or make it anew from the document; idempotent by the token."""
         token = told["token"]
         with self._db.write() as tx:
             desk = self._desk(tx)
@@ -653,7 +753,11 @@ class RecordCloud:
             return dict(_carrying(desk, kind, [token]))[token]
 
     def _take(self, desk: RecordTransaction, kind: str, told: Fields) -> None:
-        """Fails: Terminal when a resource has it."""
+        """Adopt a record, or make it anew.
+
+        Raises:
+            Terminal: A resource has the record already, or it cannot be made.
+        """
         id = str(told["id"] or "")
         there = records.for_update(self._db, desk.tx, id) if id else None
         if there is not None and (there.kind, there.project) == (kind, self._project):
@@ -665,6 +769,7 @@ class RecordCloud:
             return
         keeper, kept = KEEPERS[kind], _kept(told)
         old = {"key": (kept.get("secret") or {}).get("key", "")}
+        # The old id is kept only where it is free here, and where it could have been given by such a service.
         if kept and there is None and id_of(access_key(id)) == id:
             old["id"] = id
         same = {each.name: getattr(desk, each.name) for each in fields(desk)}
@@ -675,11 +780,11 @@ class RecordCloud:
         keeper.recall(desk, made[0], told)
 
     def watch(self, stop: Callable[[], bool]) -> Iterator[ChangeNotice]:
-        """Signals wake whom they concern in the transaction that stores them."""
+        """Return no notices: a signal wakes the shards concerned in the transaction that stores it."""
         return iter(())
 
     def close(self) -> None:
-        """The database is somebody else's."""
+        """Do nothing: the database is closed by its owner."""
 
     def _desk(self, tx: Connection) -> RecordTransaction:
         return self._own.desk(tx, self._project)
@@ -690,14 +795,18 @@ def _chunks(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
 
 
 def _owned(keeper: RecordKind, owner: Owner | None) -> Owner:
-    """Fails: Terminal when the resource is gone: its creation was given up."""
+    """Return the resource of a new record, or an empty one where the kind needs none.
+
+    Raises:
+        Terminal: The resource is gone: its creation was given up.
+    """
     if owner is None and keeper.needs_owner:
         raise Terminal("the resource that this was asked for is not there any more")
     return owner or Owner("", "", "", "", "", "", "", None, 0, "", "", "")
 
 
 def observed(tx: Connection, project: str, kind: str, ids: Sequence[str], now: float) -> list[Observation]:
-    """What there is under each of these ids."""
+    """Return an observation of the record of each id, in order."""
     found = {id: each for id, each in records.of_ids(tx, kind, ids).items() if each.project == project}
     shown = KEEPERS[kind].show(tx, list(found.values()))
     return [
@@ -709,6 +818,7 @@ def observed(tx: Connection, project: str, kind: str, ids: Sequence[str], now: f
 
 
 def _carrying(desk: RecordTransaction, kind: str, tokens: Sequence[str]) -> list[tuple[str, Observation]]:
+    """Return the tokens that records carry, each with an observation of its record."""
     found = {
         token: each.id
         for token, each in records.of_tokens(desk.tx, kind, tokens).items()
@@ -719,28 +829,42 @@ def _carrying(desk: RecordTransaction, kind: str, tokens: Sequence[str]) -> list
 
 
 def deployed(tx: Connection, project: str, server_id: str) -> list[Record]:
-    """The configs that a server is to apply, by their names."""
+    """Return the configs that a server has to apply, in the order of their names."""
     found = [each for each in records.linked(tx, [server_id], DEPLOYMENT) if each.project == project]
     ids = {each.object["config_id"] for each in found if each.object.get("config_id")}
     return sorted(records.of_ids(tx, CONFIG, ids).values(), key=lambda each: (each.object["name"], each.id))
 
 
 class Records:
-    """The records of all projects. url — where servers reach the API, without version, like `http://10.0.0.1:8004`."""
+    """The records of all projects."""
 
     def __init__(self, db: Database, entropy: Entropy, url: str, users: StackUsers | None = None) -> None:
+        """Remember where records are kept.
+
+        Args:
+            db: The database.
+            entropy: Randomness for ids and keys.
+            url: Where servers reach the API, without its version, like `http://10.0.0.1:8004`.
+            users: Users of the identity service for servers; None where there can be none.
+        """
         self._db = db
         self._entropy = entropy
         self.users = users
         self._url = url.rstrip("/")
 
     def of(self, project: str) -> RecordCloud:
+        """Return the records of one project as a cloud."""
         return RecordCloud(self, self._db, project)
 
     def desk(self, tx: Connection, project: str) -> RecordTransaction:
+        """Return a transaction on the records of one project."""
         return RecordTransaction(self._db, tx, project, self._db.now_of(tx), self._url, self._entropy, self.users)
 
     def ensure_users(self, tokens: Sequence[str]) -> None:
-        """Have users for these resources, where there can be any. Fails: see `StackUsers.ensure`."""
+        """Make sure that the resources of these tokens have users, where there can be any.
+
+        Raises:
+            HomeostatError: As `StackUsers.ensure`.
+        """
         if self.users is not None:
             self.users.ensure(tokens)

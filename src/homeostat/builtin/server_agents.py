@@ -1,7 +1,8 @@
-"""Servers with what they need to be configured: user data by its format, and access to their metadata.
+"""User data and metadata access for servers, added in front of the cloud that makes them.
 
-A cloud as convergence sees it: what is asked for a server is completed here before the cloud itself hears of it. The
-key with which a server reads its metadata is kept before the server is made (law 3), and goes with it.
+Convergence sees a cloud. The spec of a server is completed here before the cloud itself gets it: with user data in its
+format, and with a key by which the server reads its metadata. The key is stored before the server is created
+(invariant 3, CONTRIBUTING.md), and deleted with it.
 """
 
 import re
@@ -25,10 +26,10 @@ from homeostat.store.database import Database
 
 SERVER = "server"
 AGENT = "server_agent"
-"""Kind of the record with the key of a server."""
+"""Kind of the record with the key of a server. The server that carries its token is its link."""
 FORM, TRANSPORT = "user_data_format", "software_config_transport"
 OWN = (FORM, TRANSPORT)
-"""Fields of a server's spec that no cloud hears of."""
+"""Fields of a server's spec that are for this module, and are not passed on to the cloud."""
 CONFIGURING = {TRANSPORT, "user_data"}
 """Fields that say how a server is configured."""
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
@@ -36,7 +37,7 @@ Fields = dict[str, Any]
 
 
 class ServerAgents:
-    """A cloud whose servers can be configured; all other kinds pass through."""
+    """A cloud whose servers can be configured; things of other kinds pass through unchanged."""
 
     def __init__(self, cloud: Cloud, own: Records, db: Database, project: str) -> None:
         self._cloud = cloud
@@ -54,6 +55,7 @@ class ServerAgents:
             return self._cloud.create(kind, intents)
         self._own.ensure_users([intent.token for intent in intents if needed(intent.spec)])
         keys = {intent.token: records.key_of(intent.token) for intent in intents}
+        # Only servers that read their metadata need a record with a key, and so a write transaction.
         read = any(intent.spec.get(FORM) == SOFTWARE_CONFIG for intent in intents)
         with self._db.write() if read else self._db.read() as tx:
             desk = self._own.desk(tx, self._project)
@@ -69,6 +71,7 @@ class ServerAgents:
         if kind != SERVER:
             return self._cloud.update(kind, changes)
         asked = self._changes(changes)
+        # Where only fields of this module have changed, the cloud has nothing to do: the server is merely observed.
         told = [each for each in asked if each.changed]
         answers = dict(zip([each.handle for each in told], self._cloud.update(kind, told) if told else [], strict=True))
         quiet = [each.handle for each in asked if not each.changed]
@@ -109,12 +112,12 @@ class ServerAgents:
         return self._cloud.watch(stop)
 
     def close(self) -> None:
-        """Whoever made the cloud closes it."""
+        """Do nothing: the cloud behind is closed by its owner."""
 
     # -- user data ---------------------------------------------------------------------------------------------------
 
     def _spec(self, desk: RecordTransaction, wanted: Mapping[str, Any], token: str, owner: Owner | None) -> Fields:
-        """A spec as the cloud gets it."""
+        """Return a spec as the cloud gets it."""
         form = wanted.get(FORM, RAW)
         spec = _without_own(wanted)
         metadata = dict((owner.metadata if owner is not None else None) or {})
@@ -128,7 +131,7 @@ class ServerAgents:
         return spec
 
     def _changes(self, changes: Sequence[Change]) -> list[Change]:
-        """As the cloud gets them."""
+        """Return changes as the cloud gets them."""
         if not any(CONFIGURING & set(each.changed) for each in changes):
             return [replace(each, spec=_without_own(each.spec)) for each in changes]
         with self._db.read() as tx:
@@ -139,6 +142,7 @@ class ServerAgents:
             return [self._change(desk, each) for each in changes]
 
     def _change(self, desk: RecordTransaction, change: Change) -> Change:
+        """Return one change as the cloud gets it, and store a new transport with the server's key."""
         agents = records.linked(desk.tx, [change.handle], AGENT)
         owner = next(iter(records.owners_of(desk.tx, [change.handle])), None)
         transport = change.spec.get(TRANSPORT)
@@ -156,7 +160,11 @@ class ServerAgents:
     # -- agents ------------------------------------------------------------------------------------------------------
 
     def _link(self, answers: Mapping[str, Answer]) -> None:
-        """A key belongs to the server that carries its token; what was never made needs none."""
+        """Link keys to the servers that carry their tokens; remove keys of servers that were never made.
+
+        Args:
+            answers: Token -> answer to a creation, or observation.
+        """
         there = {token: answer.handle for token, answer in answers.items() if not isinstance(answer, HomeostatError)}
         if not there:
             return
@@ -174,6 +182,7 @@ class ServerAgents:
                     records.keep(tx, agent, now)
 
     def _forget(self, handles: Sequence[str]) -> None:
+        """Remove the keys of servers that are gone."""
         if not handles:
             return
         with self._db.read() as tx:
@@ -183,11 +192,12 @@ class ServerAgents:
                 _remove(tx, agents)
 
     def _shown(self, answers: Sequence[Answer]) -> list[Answer]:
+        """Return answers with their observations completed; errors stay as they are."""
         looks = iter(self._decorated([each for each in answers if isinstance(each, Observation)]))
         return [next(looks) if isinstance(each, Observation) else each for each in answers]
 
     def _decorated(self, looks: Sequence[Observation]) -> list[Observation]:
-        """With the settings of the agent, and without user data that holds a key."""
+        """Return observations with the settings of the agent, and without user data that holds a key."""
         if not looks:
             return []
         with self._db.read() as tx:
@@ -196,7 +206,7 @@ class ServerAgents:
 
 
 def _remove(tx: Connection, agents: Sequence[Record]) -> None:
-    """Keys go, and the users that their servers were."""
+    """Remove keys, and have the users of their servers deleted in the identity service."""
     records.remove(tx, [each.id for each in agents])
     for each in agents:
         if needed(each.object):
@@ -204,7 +214,7 @@ def _remove(tx: Connection, agents: Sequence[Record]) -> None:
 
 
 def _has_more_to_get(spec: Mapping[str, Any]) -> bool:
-    """Than what stands there?"""
+    """Whether a server's spec has to be completed: by a format of its user data, or a config that it names."""
     return FORM in spec or UUID.match(str(spec.get("user_data") or "")) is not None
 
 
@@ -222,7 +232,7 @@ def _decorated(look: Observation, agent: Record | None) -> Observation:
 
 
 def agents_of(tx: Connection, handles: Sequence[str]) -> dict[str, Record]:
-    """Server -> the record with its key, for those that have one."""
+    """Return the records with the keys of these servers by handle, for those that have one."""
     found: dict[str, Record] = {}
     for start in range(0, len(handles), 500):
         found.update({each.link: each for each in records.linked(tx, handles[start : start + 500], AGENT)})
@@ -230,7 +240,7 @@ def agents_of(tx: Connection, handles: Sequence[str]) -> dict[str, Record]:
 
 
 def _agent(desk: RecordTransaction, token: str, owner: Owner, transport: str) -> Record:
-    """The key of the server that is to carry this token, made once."""
+    """Return the record with the key of the server that will carry this token; it is made on the first call."""
     there = records.of_tokens(desk.tx, AGENT, [token]).get(token)
     if there is not None:
         return there
@@ -245,7 +255,7 @@ def _agent_object(desk: RecordTransaction, agent: Record, owner: Owner, transpor
 
 
 def _content(desk: RecordTransaction, form: str, given: str) -> str:
-    """User data that is the id of a config stands for its content."""
+    """Return user data; the id of a software config is replaced by the content of that."""
     if form not in (RAW, SOFTWARE_CONFIG) or not UUID.match(given):
         return given
     found = records.get(desk.tx, given, CONFIG, desk.project)

@@ -1,6 +1,7 @@
-"""What is told from outside to wait conditions and deployments: stored, looked at and passed on in one transaction.
+"""Signals from servers and users to wait conditions, deployments and handlers.
 
-A signal is a fact like any other: the shard that waits for it is woken with what is seen now (law 1).
+One transaction stores a signal, the observation of what it has changed, and the wake-up of the shard that waits for it.
+The wake-up itself carries nothing: the shard reads the observation (invariant 1, CONTRIBUTING.md).
 """
 
 import datetime
@@ -35,26 +36,41 @@ from homeostat.store.stacks import locks
 SIGNALS_MAX = 10_000
 """Signals that one handle keeps."""
 SIGNAL = "SIGNAL"
-"""Action of an event that tells of one."""
+"""Action of the event about a signal."""
 Body = Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)
 class SignalOutcome:
-    """What became of a signal. name — of the resource; metadata — of it, as it is now."""
+    """The result of a signal.
+
+    Attributes:
+        name: Name of the resource; "" where it is gone.
+        metadata: Metadata of the resource as they are now.
+    """
 
     name: str
     metadata: Mapping[str, Any]
 
 
 class Signals:
-    """Takes signals for the resources of all projects."""
+    """Receiver of signals for the resources of all projects."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
 
     def signed(self, method: str, path: str, query: Mapping[str, str], body: Body) -> SignalOutcome:
-        """At a signed address. path — plain. Fails: Rejected (Forbidden) unless it is signed with a key of ours."""
+        """Take a signal at a signed address.
+
+        Args:
+            method: HTTP method.
+            path: Path of the address, not percent-encoded.
+            query: Query parameters.
+            body: Body of the request.
+
+        Raises:
+            Rejected: Forbidden, unless the address is signed with the key of a record.
+        """
         with self._db.write() as tx:
             record = self._signer(tx, method, path, query)
             return self._tell(tx, record, body, query.get(signing.PART, ""))
@@ -64,9 +80,17 @@ class Signals:
         return _checked(records.for_update(self._db, tx, id) if id else None, method, path, query)
 
     def native(self, project: str, kind: str, handle: str, body: Body) -> SignalOutcome:
-        """For a resource, by whoever may act in the project. handle — of its thing.
+        """Take a signal from an authorised user.
 
-        Fails: Rejected — ResourceActionNotSupported for one that takes no signals; ResourceNotAvailable.
+        Args:
+            project: Project of the stack.
+            kind: Kind of the resource's thing.
+            handle: Handle of the thing.
+            body: Body of the request.
+
+        Raises:
+            Rejected: ResourceActionNotSupported for a resource that takes no signals; ResourceNotAvailable for one
+                that does not exist yet; NotSupported for scaling policies, and in suspended stacks.
         """
         if kind == POLICY_KIND:
             raise _not_yet()
@@ -81,7 +105,7 @@ class Signals:
             return self._tell(tx, record, body)
 
     def _for_handler(self, project: str, kind: str, handle: str, body: Body) -> SignalOutcome:
-        """Keep it for the next look at the thing, which is made at once."""
+        """Store a signal for a type with handlers, and have the thing looked at soon: its handler gets the signal."""
         if not takes_signals(kind.removeprefix(HANDLED)):
             raise Rejected("ResourceActionNotSupported", "Signal resource is not supported for this type of resource.")
         with self._db.write() as tx:
@@ -98,7 +122,11 @@ class Signals:
         return SignalOutcome(mine.name, {})
 
     def _ignored(self, tx: Connection, owner: Owner, now: float) -> bool:
-        """What might change a locked stack is told, and nothing becomes of it (LK2). Fails: like `_check_awake`."""
+        """Record a signal that a lock of the stack suppresses (LK2); return whether it is suppressed.
+
+        Raises:
+            Rejected: NotSupported, in a suspended stack.
+        """
         _check_awake(owner)
         if owner.lock is None:
             return False
@@ -108,7 +136,7 @@ class Signals:
         return True
 
     def token(self, token: str, project: str, path: Sequence[str]) -> bool:
-        """Is this the token of a handle, for just this address? path — its parts after the version."""
+        """Whether a token is that of a handle, used for exactly its address; `path` has the parts after the version."""
         key, _, secret = token.partition(".")
         with self._db.read() as tx:
             record = records.get(tx, id_of(key), HANDLE, project) if id_of(key) else None
@@ -117,7 +145,11 @@ class Signals:
         return str(record.object.get("endpoint", "")).split("/v1/", 1)[-1] == "/".join(path)
 
     def metadata(self, method: str, path: str, query: Mapping[str, str]) -> Mapping[str, Any]:
-        """Of the server whose key has signed this address. Fails: Rejected (Forbidden, EntityNotFound)."""
+        """Return the metadata of the server whose key has signed this address.
+
+        Raises:
+            Rejected: Forbidden, where the signature does not fit; EntityNotFound, where the server is gone.
+        """
         with self._db.read() as tx:
             id = id_of(query.get(signing.ACCESS_KEY, ""))
             record = _checked(records.get(tx, id) if id else None, method, path, query)
@@ -130,6 +162,7 @@ class Signals:
     # -- telling -----------------------------------------------------------------------------------------------------
 
     def _tell(self, tx: Connection, record: Record, body: Body, part: str = "") -> SignalOutcome:
+        """Apply a signal to a record, which is locked, with its event and the observation of what has changed."""
         if record.kind == POLICY_KIND:
             raise _not_yet()
         now = self._db.now_of(tx)
@@ -149,7 +182,7 @@ class Signals:
         return SignalOutcome(owner.name if owner is not None else "", handle_metadata(tx, record))
 
     def _signal(self, tx: Connection, record: Record, body: Body, now: float) -> str:
-        """Keep it. Gives what happened, for people; "" when nothing did."""
+        """Store a signal for a handle; return what happened in words, "" when nothing did."""
         before = records.told(tx, [record.id]).get(record.id, [])
         if len(before) >= SIGNALS_MAX:
             message = f"Request limit exceeded: a handle takes at most {SIGNALS_MAX} signals"
@@ -161,10 +194,11 @@ class Signals:
         return f"status:{signal['status']} reason:{signal['reason']}"
 
     def _outputs(self, tx: Connection, record: Record, body: Body, part: str, now: float) -> str:
-        """A deployment that waits for its outputs has them; what is late, or told twice, changes nothing."""
-        if record.object.get("status") != deployments.IN_PROGRESS:
+        """Store the outputs of a deployment that waits for them; return what happened in words, "" when nothing did."""
+        if record.object.get("status") != deployments.IN_PROGRESS:  # a second signal
             return ""
         config_id = record.object["config_id"]
+        # A late signal for a config that was derived earlier.
         if part and part != config_id.replace("-", ""):
             return ""
         config = records.get(tx, config_id, CONFIG)
@@ -177,17 +211,18 @@ class Signals:
         return came.event
 
     def _spread(self, tx: Connection, record: Record, now: float) -> None:
-        """Look at what has changed, and wake whoever waits for it."""
+        """Observe what a signal has changed, and wake the shards that wait for it."""
         changed = records.linked(tx, [record.id], CONDITION) if record.kind == HANDLE else [record]
         self.look(tx, changed, now)
 
     def look(self, tx: Connection, changed: Sequence[Record], now: float) -> None:
-        """Store how records are now with the resources that they are things of, and wake their shards."""
+        """Store new observations of records with their resources, and wake the shards of those."""
         for each in changed:
             key = records.key_of(each.token)
             owner = records.owners(tx, [key]).get(key)
             if owner is None:
                 continue
+            # The shard is locked before its rows (invariant 5).
             shards.wake(tx, owner.stack_id, now, Priority.USER, [owner.shard])
             watched = [
                 thing
@@ -199,18 +234,27 @@ class Signals:
 
 
 def _check_awake(owner: Owner) -> None:
-    """Fails: Rejected (NotSupported) in a suspended stack. (Deployments tell how they were suspended.)"""
+    """Refuse signals in a suspended stack; not asked for deployments, which signal how their suspension went.
+
+    Raises:
+        Rejected: NotSupported, in a suspended stack.
+    """
     if owner.suspended:
         raise Rejected("NotSupported", "Signal resource during SUSPEND is not supported.")
 
 
 def _not_yet() -> Rejected:
+    """Return the error for a signal to a scaling policy."""
     message = "Scaling by signal is not supported yet: change the size in the template, or by a parameter of it"
     return Rejected("NotSupported", message)
 
 
 def _checked(record: Record | None, method: str, path: str, query: Mapping[str, str]) -> Record:
-    """The record, if the address is signed with its key. Fails: Rejected (Forbidden)."""
+    """Return the record, if the address is signed with its key.
+
+    Raises:
+        Rejected: Forbidden, if it is not.
+    """
     secret = (record.secret if record is not None else None) or {}
     if record is None or not signing.fits(secret.get("key", ""), method, secret.get("host", ""), path, query):
         raise Rejected("Forbidden", "You are not authorized to use this address: its signature does not fit.")
@@ -218,14 +262,14 @@ def _checked(record: Record | None, method: str, path: str, query: Mapping[str, 
 
 
 def wire_config(record: Record) -> dict[str, Any]:
-    """A config as servers read it."""
+    """Return a config as servers read it."""
     names = ("name", "group", "config", "inputs", "outputs", "options")
     made_at = datetime.datetime.fromtimestamp(record.created_at, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {"id": record.id, "creation_time": made_at, **{name: record.object[name] for name in names}}
 
 
 def handle_metadata(tx: Connection, record: Record) -> dict[str, Any]:
-    """What a handle was told, as its metadata."""
+    """Return the signals of a handle as its metadata; {} for a record of another kind."""
     if record.kind != HANDLE:
         return {}
     told = records.told(tx, [record.id]).get(record.id, [])
@@ -233,9 +277,9 @@ def handle_metadata(tx: Connection, record: Record) -> dict[str, Any]:
 
 
 def metadata_of(tx: Connection, project: str, row: Resource | Owner) -> dict[str, Any]:
-    """Metadata of a resource: what the template says, and what the service adds for those who read it.
+    """Return the metadata of a resource: what the template says, and what the service adds.
 
-    A handle has its signals; a server that reads configs has those that it is to apply, and where its agent looks.
+    A handle has its signals; a server that reads configs has those that it has to apply, and the settings of its agent.
     """
     given = dict(row.metadata or {})
     kind = kind_of(row.type)
