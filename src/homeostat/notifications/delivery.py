@@ -1,7 +1,7 @@
-"""Telling event sinks what has happened: at least once, in order, beside convergence and never in its way.
+"""Delivery of events to event sinks: at least once, in order, and never in the way of convergence (ADR 0030).
 
-What to tell and how far it has come are rows. A sink is told by one worker at a time; its cursor moves after it was
-told, so a crash in between tells the same again. One that fails is tried again at growing intervals.
+The events and each sink's cursor are rows. One worker at a time delivers to a sink, and moves its cursor after the
+delivery, so a crash in between delivers the same event again. A sink that fails is tried again at growing intervals.
 """
 
 import logging
@@ -27,19 +27,27 @@ from homeostat.store.stacks import stacks
 
 LOG = logging.getLogger(__name__)
 IDLE_S = 1.0
-"""Pause after a round that found nothing to tell."""
+"""Pause after a round that found nothing to deliver."""
 SINKS_MAX = 8
-"""Sinks told side by side."""
+"""Sinks served side by side."""
 EVENTS_MAX = 100
-"""Events told of at most, before it is kept how far a sink has come."""
+"""Events delivered to a sink before its cursor is stored."""
 GIVEN_UP_S = 86_400.0
-"""An event that a sink could not be told of for so long is given up."""
+"""Age at which an event is given up that could not be delivered."""
 
 
 class Deliverer:
-    """Takes: executor — for several sinks at once; without one they are told one after the other."""
+    """Deliverer of events to the sinks that this worker takes. Several workers may deliver on one database."""
 
     def __init__(self, db: Database, to: Sinks, clock: Clock, executor: Executor | None = None) -> None:
+        """Remember where events go.
+
+        Args:
+            db: The database.
+            to: Kinds of sinks.
+            clock: Clock of due times, and of how long a round lasts.
+            executor: Serves several sinks side by side; None serves them one after the other.
+        """
         self._db = db
         self._to = to
         self._clock = clock
@@ -48,7 +56,7 @@ class Deliverer:
         self._veils = Redactions()
 
     def round(self) -> int:
-        """Tell all sinks that are due, as far as one round goes. Gives how many there were."""
+        """Deliver to sinks that are due; return how many this worker served."""
         with self._db.read() as tx:
             if not event_sinks.any_due(tx, self._clock.now()):
                 return 0
@@ -58,6 +66,7 @@ class Deliverer:
             return 0
         with self._db.write() as tx:
             taken = event_sinks.take(tx, due, self._db.now_of(tx))
+        # The loop merely waits for all of them: `map` is lazy, and errors are handled by `_serve`.
         side_by_side = map if self._executor is None else self._executor.map
         for _ in side_by_side(lambda sink: self._serve(sink, horizon), taken):
             pass
@@ -71,11 +80,20 @@ class Deliverer:
                 LOG.exception("the sink %s is told again in %.0f s", sink.settings["type"], TAKEN_S)
 
     def _tell(self, sink: Sink, horizon: int) -> tuple[Sink, str]:
-        """Tell it some events. Gives how far it has come, and why no further: empty where nothing went wrong."""
+        """Deliver some events to a sink.
+
+        Args:
+            sink: A sink that this worker has taken.
+            horizon: `seq` up to which all events are visible, see `EventHorizon`.
+
+        Returns:
+            The sink with its new cursor, and why it came no further; "" where nothing went wrong.
+        """
         kind = sink.settings["type"]
         with self._db.read() as tx:
             events = event_sinks.untold(tx, sink, horizon, EVENTS_MAX)
             veils = self._veils_over(tx, events)
+        # Half of the time for which the sink is taken: the cursor has to be stored before another worker takes it.
         until = self._clock.monotonic() + TAKEN_S / 2
         cursor, count, reason = sink.cursor, 0, ""
         for event in events:
@@ -98,7 +116,10 @@ class Deliverer:
         return replace(sink, cursor=cursor), reason
 
     def _veils_over(self, tx: Connection, events: Sequence[Row[Any]]) -> dict[str, Redaction]:
-        """By stack. The properties that a resource has now may be of an older revision."""
+        """Return what redacts these events, by stack.
+
+        An event carries the properties that its resource has now, which may be those of an older revision.
+        """
         revisions = defaultdict(set)
         for each in events:
             revisions[each.stack_id].add(each.revision)
@@ -106,6 +127,7 @@ class Deliverer:
         return {row.id: self._veils.over(tx, stacks.facts(row), numbers) for row, numbers in owners if row is not None}
 
     def _keep(self, sink: Sink, reason: str, horizon: int) -> None:
+        """Store the cursor of a sink, and after a failure when it is tried again; give it back."""
         with self._db.write() as tx:
             now = self._db.now_of(tx)
             after = replace(sink, due_at=now, failures=0, failing_since=None, reason="")

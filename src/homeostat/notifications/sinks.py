@@ -1,7 +1,7 @@
-"""Kinds of event sinks: where the events of a stack are posted to (environment.md section 4).
+"""Kinds of event sinks: the places to which the events of a stack are posted.
 
-A package adds kinds under the entry point group `homeostat.event_sinks`: classes like `SinkKind`, with a `name`, made
-without arguments.
+A package adds kinds under the entry point group `homeostat.event_sinks`: classes like `SinkKind`, with a `name`, that
+can be instantiated without arguments.
 """
 
 import hashlib
@@ -27,32 +27,42 @@ from homeostat.templates.parameters import HIDDEN
 
 LOG = logging.getLogger(__name__)
 GROUP = "homeostat.event_sinks"
+"""Entry point group of further kinds."""
 SINKS_MAX = 10
-"""Of one stack."""
+"""Sinks of one stack."""
 TTL_S = 3600
-"""Seconds that a queue keeps a message, unless the sink says otherwise."""
+"""Default of the seconds that a queue keeps a message."""
 TTL_MIN_S = 60
 POST_S = 5.0
-"""Time for a web hook to answer."""
+"""How long a web hook may take to answer."""
 SIGNATURE = "X-Homeostat-Signature"
+"""Header with `sha256=` and the HMAC of the body, under the sink's secret."""
 Settings = Mapping[str, Any]
 
 
 class SinkKind(Protocol):
-    """One kind of sink; its methods are called by several threads. Settings have the `type`; what stands in them under
-    `secret` is not shown to anybody."""
+    """One kind of event sink. Its methods are called by several threads.
+
+    The settings of a sink are those of its entry in the environment. They contain the `type`; the value under `secret`
+    is never shown.
+    """
 
     name: str
 
     def check(self, project: str, settings: Settings) -> None:
-        """Fails: ValueError saying what is wrong with the settings; Rejected."""
+        """Check the settings of a sink.
+
+        Raises:
+            ValueError: Settings are wrong; the error says which.
+            Rejected: The sink cannot be used here.
+        """
 
     def post(self, project: str, settings: Settings, body: Mapping[str, Any]) -> None:
-        """Tell of one event. Whatever this raises, it is called again later with the same event."""
+        """Deliver one event. Whatever this raises, it is called again later with the same event."""
 
 
 class QueueSink:
-    """Posts to a queue of the project's message service."""
+    """Sink that posts to a queue of the project's message service."""
 
     name = "zaqar-queue"
 
@@ -72,7 +82,11 @@ class QueueSink:
             raise Rejected("ResourceTypeUnavailable", message)
 
     def post(self, project: str, settings: Settings, body: Mapping[str, Any]) -> None:
-        """Fails: HomeostatError."""
+        """Post one event.
+
+        Raises:
+            HomeostatError: The cloud cannot be reached, or refuses the message.
+        """
         if self._clouds is None:
             raise Transient("there is no cloud with queues")
         message = {"body": body, "ttl": settings.get("ttl", TTL_S)}
@@ -85,7 +99,7 @@ class QueueSink:
 
 
 class WebHook:
-    """Posts to a URL; with a secret, a header tells that it was us."""
+    """Sink that posts to a URL; with a secret, a header proves that the service has sent it."""
 
     name = "webhook"
 
@@ -103,7 +117,11 @@ class WebHook:
             raise ValueError("secret: what is shown stands for the secret; give the secret itself")
 
     def post(self, project: str, settings: Settings, body: Mapping[str, Any]) -> None:
-        """Fails: Transient."""
+        """Post one event.
+
+        Raises:
+            Transient: The URL cannot be reached, or does not accept the event.
+        """
         content = orjson.dumps(body)
         headers = {"Content-Type": "application/json"}
         if settings.get("secret"):
@@ -113,19 +131,29 @@ class WebHook:
 
 
 class Sinks:
-    """All kinds there are. Safe to share between threads.
-
-    Takes: clouds — None: any queue can be named; installed — further kinds, see `installed_sinks`.
-    """
+    """All kinds of sinks, by name. Safe to share between threads."""
 
     def __init__(
         self, clouds: Clouds | None = None, outbound: Outbound = Outbound(), installed: Sequence[SinkKind] = ()
     ) -> None:
+        """Collect the kinds.
+
+        Args:
+            clouds: The cloud as each project sees it. Without it, settings may name any queue, and posting to one
+                fails.
+            outbound: The way out to URLs that users name.
+            installed: Further kinds, see `installed_sinks`.
+        """
+        # The built-in kinds come last, so that no package can replace them.
         own: list[SinkKind] = [QueueSink(clouds), WebHook(outbound)]
         self._kinds = {each.name: each for each in [*installed, *own]}
 
     def check(self, project: str, sinks: Sequence[Any]) -> None:
-        """Check the section `event_sinks` of an environment. Fails: Rejected naming the place."""
+        """Check the section `event_sinks` of an environment.
+
+        Raises:
+            Rejected: A sink is wrong, or there are too many; the error names the place.
+        """
         if len(sinks) > SINKS_MAX:
             message = f"a stack has at most {SINKS_MAX} event sinks"
             raise Rejected("HTTPBadRequest", message, path=("environment", "event_sinks"))
@@ -138,7 +166,11 @@ class Sinks:
                 raise error.at("environment", "event_sinks", place) from error
 
     def _check_one(self, project: str, settings: Any) -> None:
-        """Fails: ValueError, Rejected."""
+        """Check one sink.
+
+        Raises:
+            ValueError, Rejected: It is wrong, or cannot be used here.
+        """
         name = settings.get("type") if isinstance(settings, Mapping) else None
         if not isinstance(name, str):
             raise ValueError("a map with a type is needed")
@@ -147,7 +179,12 @@ class Sinks:
         self._kinds[name].check(project, settings)
 
     def post(self, project: str, settings: Settings, body: Mapping[str, Any]) -> None:
-        """Tell of one event. Fails: Transient for a kind that is not here (any more), and whatever the kind raises."""
+        """Deliver one event.
+
+        Raises:
+            Transient: The kind is not installed (any more).
+            Exception: Whatever the kind raises.
+        """
         kind = self._kinds.get(settings["type"])
         if kind is None:
             raise Transient(f"no package here has event sinks of type {settings['type']}")
@@ -155,8 +192,12 @@ class Sinks:
 
 
 def body_of(event: Row[Any], veil: Redaction) -> dict[str, Any]:
-    """What a sink is told. event — row of table `event`, with `properties` of the resource as they are now; veil — over
-    its stack."""
+    """Return the body that a sink gets, in the form of Heat's.
+
+    Args:
+        event: Row of table `event`, with the `properties` of the resource as they are now.
+        veil: What has to be redacted for its stack.
+    """
     return {
         "timestamp": datetime.fromtimestamp(int(event.at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "version": "0.1",
@@ -180,14 +221,19 @@ def body_of(event: Row[Any], veil: Redaction) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class InstalledSinks:
-    """kinds — those of packages; problems — what was left out."""
+    """Kinds of sinks that packages bring.
+
+    Attributes:
+        kinds: The usable ones.
+        problems: What was left out, and why.
+    """
 
     kinds: Sequence[SinkKind]
     problems: Sequence[PluginProblem]
 
 
 def installed_sinks() -> InstalledSinks:
-    """What the installed packages bring."""
+    """Return the kinds of sinks that installed packages bring."""
     found = loaded(GROUP)
     kinds: dict[str, SinkKind] = {}
     problems = list(found.problems)
@@ -206,7 +252,12 @@ def installed_sinks() -> InstalledSinks:
 
 
 def _made(each: Any) -> SinkKind:
-    """Fails: TypeError, and whatever making it raises."""
+    """Instantiate a kind of sink.
+
+    Raises:
+        TypeError: A part of the protocol is missing.
+        Exception: Whatever its constructor raises.
+    """
     kind = each()
     if not (isinstance(kind.name, str) and callable(kind.check) and callable(kind.post)):
         raise TypeError("a name, check and post are needed")
@@ -215,12 +266,14 @@ def _made(each: Any) -> SinkKind:
 
 
 def _only(settings: Settings, *known: str) -> None:
+    """Refuse settings with other keys than these."""
     others = sorted(str(each) for each in settings.keys() - {"type", *known})
     if others:
         raise ValueError(f"there is no setting {others[0]!r}; there are: {', '.join(known)}")
 
 
 def _text(settings: Settings, name: str) -> str:
+    """Return a setting that has to be a text and not empty."""
     value = settings.get(name)
     if not isinstance(value, str) or not value:
         raise ValueError(f"{name}: a text is needed")

@@ -1,7 +1,7 @@
-"""Rows for what a stack is given: each thing that its document names, to be taken over in its turn.
+"""Rows for the things that an adopted stack is given by its document, each to be taken over in its turn.
 
-Nobody asks a cloud here. A row with a handle keeps everybody else from that thing from now on; the pass that comes to
-it looks at it first (see `planner.lifecycle.adoption`).
+No cloud is asked here. From now on a row with a handle keeps other stacks from adopting that thing; the pass that comes
+to the row looks at the thing first (see `planner.lifecycle.adoption`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,16 +25,17 @@ from homeostat.store.sql import bulk
 from homeostat.store.stacks.stacks import Desired
 
 NAMED = frozenset({"keypair", "container", "workflow", "cron_trigger", "queue"})
-"""Kinds of things whose handles are names: every project may have one of a name."""
+"""Kinds of things whose handles are names, which are unique only within a project."""
 HANDLES_MAX = 500
-"""Handles that one query asks for."""
+"""Handles in one query."""
 Document = Mapping[str, Any]
+"""An exported stack, or the entry of one resource in it; the entry of a nested stack is a document itself."""
 Entries = Mapping[str, Document]
 """Name of a resource -> its entry in a document."""
 
 
 def entries_of(document: Document) -> Entries:
-    """Resources of a document that have anything to take over."""
+    """Return the entries of a document that have anything to take over."""
     return {name: each for name, each in (document.get("resources") or {}).items() if _has_something(each)}
 
 
@@ -45,16 +46,22 @@ def _has_something(entry: Document) -> bool:
 
 
 def is_document(entry: Document) -> bool:
-    """Is it that of a stack?"""
+    """Whether the entry is that of a nested stack."""
     return "resources" in entry
 
 
 def arranged(desired: Desired, document: Document, *, sized: bool) -> tuple[Desired, Entries]:
-    """The first revision of a nested stack, with the members of a group as the document has them, and the entries under
-    the names of ours.
+    """Fit the first revision of a nested stack and the entries of its document to each other.
 
-    sized — a group that keeps its size, whatever its definition says. Fails: Terminal for a member that the group would
-    not have.
+    A group gets the members that the document has, and entries of members get the names that they have here: numbers.
+
+    Args:
+        desired: The revision as the resource describes it.
+        document: Document of the nested stack.
+        sized: Whether the group keeps the size of the document, whatever its definition says.
+
+    Returns:
+        The revision, and the entries by name of the resource here.
     """
     entries = entries_of(document)
     if desired.kind != "group":
@@ -67,7 +74,18 @@ def arranged(desired: Desired, document: Document, *, sized: bool) -> tuple[Desi
 
 
 def rows_of(desired: Desired, new: Identity, entries: Entries, keys: Iterator[str], now: float) -> list[Resource]:
-    """For a nested stack. Fails: Terminal naming what is wrong."""
+    """Return the rows of a nested stack that takes over these entries.
+
+    Args:
+        desired: Its first revision.
+        new: Id, name and project of the stack.
+        entries: Entries by name of the resource.
+        keys: Supply of row keys.
+        now: The time.
+
+    Raises:
+        Terminal: The document does not fit the stack; the error says what is wrong.
+    """
     rows: list[Resource] = []
     names: set[str] = set()
     for shard in range(desired.shards):
@@ -95,7 +113,20 @@ def rows_among(
     now: float,
     born: int = 0,
 ) -> list[Resource]:
-    """Rows for the entries of resources that should exist. Fails: Rejected naming the place."""
+    """Return rows for those resources of a shard that have an entry to take over.
+
+    Args:
+        graph: Definitions of the shard.
+        entries: Entries by name of the resource.
+        stack_id: The stack.
+        shard: Number of the shard.
+        keys: Supply of row keys.
+        now: The time.
+        born: Number of rows of the stack made before; the stamps of these follow.
+
+    Raises:
+        Rejected: An entry does not fit its definition; the error names the place.
+    """
     rows: list[Resource] = []
     for name, definition in graph.items():
         entry = entries.get(name)
@@ -105,6 +136,7 @@ def rows_among(
         row = Resource(next(keys), stack_id, shard, name, definition.type, revision=1, born=born + len(rows) + 1)
         row.called, row.deletion_policy = definition.called or None, definition.deletion_policy
         row.created_at = row.updated_at = now
+        # Only things of a cloud have their handle already. What the service keeps itself is made anew from the entry.
         if is_outside(row.type) and kind_of(row.type) not in builtin_kinds.KINDS:
             row.handle = entry["resource_id"]
         adoption_data.keep(row, _given(entry))
@@ -113,6 +145,7 @@ def rows_among(
 
 
 def _given(entry: Document) -> adoption_data.Given:
+    """Return what a row remembers of its entry until it is adopted."""
     if is_document(entry):
         return {"document": entry}
     names = {"id": "resource_id", "action": "action", "status": "status"}
@@ -121,7 +154,11 @@ def _given(entry: Document) -> adoption_data.Given:
 
 
 def _check(definition: Definition, entry: Document) -> None:
-    """Fails: Rejected naming the place."""
+    """Check that an entry fits its definition: the type, and whether it is a stack.
+
+    Raises:
+        Rejected: It does not; the error names the place.
+    """
     path = ("resources", definition.name)
     called, told = definition.called or definition.type, entry.get("type")
     if told is not None and told not in (called, definition.type):
@@ -139,21 +176,31 @@ def _check(definition: Definition, entry: Document) -> None:
 
 @dataclass(frozen=True, slots=True)
 class AdoptedRows:
-    """Rows of a new stack. written — the same, written out: no time of a transaction goes into that."""
+    """Rows of a new stack.
+
+    Attributes:
+        rows: The rows.
+        written: The same, encoded for the database before the transaction that stores them.
+    """
 
     rows: Sequence[Resource]
     written: bulk.EncodedRows
 
 
 def write_out(db: Database, rows: Sequence[Resource], *, secret: bool) -> AdoptedRows:
-    """secret — they may hold secrets."""
+    """Encode the rows of a new stack; `secret` says whether they may hold secrets, which are sealed then."""
     return AdoptedRows(rows, shard_state.encode_new(db, rows, secret=secret))
 
 
 def add(db: Database, tx: Connection, project: str, adopted: AdoptedRows) -> None:
-    """Store the rows of a new stack. Fails: Terminal when another resource has one of their things already."""
+    """Store the rows of a new stack.
+
+    Raises:
+        Terminal: Another resource has one of their things already.
+    """
     if not adopted.rows:
         return
+    # Two adoptions at the same time would not see each other's rows, and both take the same thing.
     db.one_by_one(tx, "adopt")
     mine: dict[tuple[str, str], str] = {}
     for row in adopted.rows:
@@ -170,7 +217,7 @@ def add(db: Database, tx: Connection, project: str, adopted: AdoptedRows) -> Non
 
 
 def _taken(holder: Row[Any], project: str) -> str:
-    """Who has the thing; of other projects nothing is told."""
+    """Return why a thing cannot be adopted; nothing is disclosed about stacks of other projects."""
     if holder.project != project:
         return f"{holder.handle} is not yours to adopt"
     place = f"{holder.handle} is {holder.name} of stack {holder.stack_name} already"

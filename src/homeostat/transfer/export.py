@@ -1,6 +1,6 @@
-"""A stack as one document, from which another service can adopt it (reference/heat/rest-api.md section 2.3).
+"""Export of a stack as one document, as in Heat, from which another service can adopt it.
 
-It holds everything in plain words, secrets too: who may read it may have what the stack has.
+The document is not redacted: it contains the secrets of the stack.
 """
 
 from collections import defaultdict
@@ -28,7 +28,13 @@ Document = dict[str, Any]
 
 
 def document(tx: Connection, stack: Row[Any], graphs: DesiredGraphs) -> Document:
-    """The stack as it is, with all that is nested in it. stack — its row; graphs — that are known already."""
+    """Return the document of a stack as it is, with everything nested in it.
+
+    Args:
+        tx: A consistent read.
+        stack: Row of the stack.
+        graphs: Cache of compiled graphs.
+    """
     said = views.described_revision(tx, stack.id) or stack.revision
     desired = stacks.desired_of(tx, stack.id, said)
     identity = Identity(stack.id, stack.name, stack.project)
@@ -69,8 +75,10 @@ def _resources(
 
 
 def _row_of(rows: Sequence[Resource], stack: StackFacts) -> Resource | None:
-    """The row that stands for a name. Where that has no thing (yet), one whose thing is still being deleted: it may
-    never go."""
+    """Return the row of a resource that is exported: the current one.
+
+    Where that has no thing (yet), it is one whose thing is still being deleted, since the deletion may never succeed.
+    """
     current = current_row(rows, stack)
     if current is not None and (
         current.handle or current.action != Action.INIT or adoption_data.of(current) is not None
@@ -81,12 +89,14 @@ def _row_of(rows: Sequence[Resource], stack: StackFacts) -> Resource | None:
 
 
 def _unmade(definition: Definition) -> Document:
+    """Return the entry of a resource that has not been made."""
     state = {"action": Action.INIT, "status": Status.COMPLETE}
     called = definition.called or definition.type
     return {"name": definition.name, "resource_id": None, "type": called, **state, "metadata": {}, "resource_data": {}}
 
 
 def _entry(tx: Connection, project: str, row: Resource, seen: Seen | None, graphs: DesiredGraphs) -> Document:
+    # What is still to be adopted is exported as it was given.
     told = adoption_data.of(row) if row.action == Action.INIT else None
     if told is not None and "document" in told:
         return dict(told["document"])
@@ -105,13 +115,13 @@ def _entry(tx: Connection, project: str, row: Resource, seen: Seen | None, graph
 
 
 def _metadata(tx: Connection, project: str, row: Resource) -> Document:
-    """What the template says, and of a handle what it was told."""
+    """Return the metadata that the template says, and the signals of a handle."""
     record = records.get(tx, row.handle, project=project) if kind_of(row.type) in builtin_kinds.KINDS else None
     return {**(row.metadata or {}), **(handle_metadata(tx, record) if record is not None else {})}
 
 
 def _data(tx: Connection, project: str, row: Resource, seen: Seen | None) -> Document:
-    """What nobody could know of the thing but this service."""
+    """Return what only this service knows about the thing, so that the adopting one cannot read it from a cloud."""
     kind = type_of(row.type)
     if kind.kind in builtin_kinds.KINDS:
         record = records.get(tx, row.handle, kind.kind, project)
