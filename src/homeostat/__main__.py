@@ -1,4 +1,4 @@
-"""`python -m homeostat`."""
+"""Entry point of `python -m homeostat`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Time and randomness, as things that are handed in (so that a seed can replay everything)."""
+"""Time and randomness, passed in as objects, so that a simulation can replay everything from a seed."""
 
 import os
 import threading
@@ -10,18 +10,22 @@ from typing import Protocol
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 PAIRS = [first + second for first in ALPHABET for second in ALPHABET]
-"""Two characters for ten bits."""
+"""The pair of characters for each value of ten bits."""
 
 
 class Clock(Protocol):
+    """A source of time."""
+
     def now(self) -> float:
-        """Seconds since the epoch, UTC."""
+        """Return the seconds since the epoch, UTC."""
 
     def monotonic(self) -> float:
-        """Seconds that never go back."""
+        """Return seconds that never go back, for measuring how long something takes."""
 
 
 class SystemClock:
+    """The clock of this machine."""
+
     def now(self) -> float:
         return time.time()
 
@@ -30,10 +34,14 @@ class SystemClock:
 
 
 class AgreedClock(SystemClock):
-    """The time that all workers agree on, so that one with a wrong clock does no harm: no stack times out early, and no
-    look of its own passes for the newest. Takes: agreed_now — see `store.database.Database`."""
+    """The time that all workers agree on.
+
+    So a worker whose own clock is wrong does no harm: no stack times out early because of it, and none of its
+    observations passes for a newer one than it is.
+    """
 
     def __init__(self, agreed_now: Callable[[], float]) -> None:
+        """Read the time from `agreed_now`, see `store.database.Database.agreed_now`."""
         self._agreed_now = agreed_now
 
     def now(self) -> float:
@@ -41,10 +49,11 @@ class AgreedClock(SystemClock):
 
 
 class Keys:
-    """Endless supply of row keys, 12 characters each. Safe to share between threads.
+    """Endless supply of row keys of 12 characters. Safe to share between threads.
 
-    50 random bits begin a run of keys that differ in their last two characters: rows that are made together are
-    neighbours in every index, which keeps writing a million of them as cheap as writing the first thousand.
+    Keys come in runs: 10 characters from 50 random bits begin a run, and its keys differ in their last two characters.
+    Rows that are made together are then neighbours in every index, so writing a million of them stays as cheap as
+    writing the first thousand.
     """
 
     def __init__(self, read: Callable[[int], bytes]) -> None:
@@ -64,6 +73,7 @@ class Keys:
             return key
 
     def _begin(self) -> Iterator[str]:
+        """Return the keys of a new run."""
         number = int.from_bytes(self._read(7), "big")
         beginning = "".join(PAIRS[(number >> place) & 1023] for place in range(0, 50, 10))
         return (beginning + end for end in PAIRS)
@@ -71,12 +81,14 @@ class Keys:
 
 @dataclass(frozen=True, slots=True)
 class Entropy:
-    """A source of randomness; `read(n)` gives n bytes."""
+    """A source of randomness; `read(n)` returns n bytes."""
 
     read: Callable[[int], bytes] = os.urandom
 
     def keys(self) -> Keys:
+        """Return a supply of row keys."""
         return Keys(self.read)
 
     def stack_id(self) -> str:
+        """Return a new UUID, for a stack or a record."""
         return str(uuid.UUID(bytes=self.read(16), version=4))

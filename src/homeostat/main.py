@@ -1,6 +1,7 @@
-"""Composition root: the only place where ports meet adapters.
+"""The entry point, which puts the parts together: the only place that knows which adapter serves which port.
 
-What a process needs is imported when its command runs: a client command starts without loading the engine.
+Imports are inside the functions on purpose: a process loads what its command needs, so that a client command starts
+without loading the engine.
 """
 
 import contextlib
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 ROOT = 0
-"""Who may do everything anyway."""
+"""User id of the superuser, who may use the service in any case."""
 SERVICE = (
     "homeostat.api.http.server",
     "homeostat.clouds.installed",
@@ -54,11 +55,11 @@ SERVICE = (
     "homeostat.convergence.worker",
     "homeostat.plugins.cloud",
 )
-"""What the processes of a service consist of."""
+"""Modules that the processes of a service need."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command. Gives the exit code (see `cli.errors`)."""
+    """Run one command; return its exit code (see `cli.errors`)."""
     arguments = parse(argv)
     try:
         return COMMANDS[arguments.command](arguments)
@@ -71,11 +72,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def serve(arguments: Namespace) -> int:
+    """Run a service, whose API processes and workers are restarted when they die; `--detach` starts it and returns."""
     settings = ServiceSettings.of(arguments)
     state = State(settings.state)
     with state.claim():
         if not arguments.detach:
             start_logging(settings.log_level, settings.log_json)
+            # These are made only to report wrong settings here, once, instead of in processes that die and are
+            # restarted again and again.
             access(settings)
             check_identity(settings)
             policy(settings)
@@ -91,10 +95,10 @@ def serve(arguments: Namespace) -> int:
 
 
 def load_service() -> None:
-    """Load what API and workers need, once for all that are forked off.
+    """Load what API and workers need once, before they are forked, so that they share the memory.
 
-    Only what is ours: a package of others may start threads, open connections or take locks when it is imported, of
-    which a copy of the process has nothing but the traces. Each process imports those itself.
+    Plug-ins are left out. A third-party package may start threads, open connections or take locks when it is imported,
+    and these do not survive a fork. Each process imports plug-ins itself.
     """
     for name in SERVICE:
         import_module(name)
@@ -104,7 +108,7 @@ def load_service() -> None:
 
 
 def api(arguments: Namespace) -> int:
-    """One API process, until SIGTERM or SIGINT."""
+    """Run one API process until SIGTERM or SIGINT."""
     from homeostat.api.http.app import Limits
     from homeostat.api.http.server import ApiSettings, run_api
     from homeostat.api.services.stacks import Quotas
@@ -155,7 +159,7 @@ def api(arguments: Namespace) -> int:
 
 
 def worker(arguments: Namespace) -> int:
-    """One worker, until SIGTERM or SIGINT; what it has begun it finishes, and gives its shards back."""
+    """Run one worker until SIGTERM or SIGINT; it finishes its passes then, and gives its shards back."""
     from homeostat.clock import AgreedClock, Entropy
     from homeostat.clouds.outbound import Outbound
     from homeostat.convergence.reconciler import Limits
@@ -171,7 +175,7 @@ def worker(arguments: Namespace) -> int:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    regions(settings, None).close()  # what is wrong with the settings is told before anything is begun
+    regions(settings, None).close()  # reports wrong settings before anything is begun
     with (
         ready_database(settings) as db,
         clouds(settings, db) as (there, of_project),
@@ -208,7 +212,7 @@ def worker(arguments: Namespace) -> int:
 
 @contextlib.contextmanager
 def traced(settings: ServiceSettings, process: str) -> Iterator[None]:
-    """With traces where they are wanted; what was not sent yet is sent at the end."""
+    """Make traces while the block runs, where the settings ask for them; send what is left at its end."""
     if not settings.traces:
         yield
         return
@@ -222,7 +226,11 @@ def traced(settings: ServiceSettings, process: str) -> Iterator[None]:
 
 
 def serve_metrics(db: "Database", host: str, port: int) -> None:
-    """Fails: Problem when the port cannot be had."""
+    """Serve metrics on a port of its own.
+
+    Raises:
+        Problem: The port cannot be used.
+    """
     from homeostat.observability import prometheus
 
     try:
@@ -232,7 +240,7 @@ def serve_metrics(db: "Database", host: str, port: int) -> None:
 
 
 def doctor(arguments: Namespace) -> int:
-    """Fails when a check does; warnings do not."""
+    """Check the service; the exit code says whether a check failed (warnings do not count)."""
     from homeostat.cli import operator_commands
 
     plugins(arguments)
@@ -243,7 +251,7 @@ def doctor(arguments: Namespace) -> int:
 
 
 def plugins(arguments: Namespace) -> None:
-    """Let the register have the types of plug-ins, before anything asks for types."""
+    """Register the resource types of plug-ins; to be called before the first use of a type."""
     from homeostat.plugins import loading
 
     directories = [each.expanduser().absolute() for each in arguments.plugins]
@@ -251,6 +259,7 @@ def plugins(arguments: Namespace) -> None:
 
 
 def types(arguments: Namespace) -> int:
+    """List the resource types, or show one."""
     from homeostat.cli import operator_commands
     from homeostat.model.errors import Rejected
 
@@ -262,6 +271,7 @@ def types(arguments: Namespace) -> int:
 
 
 def policies(arguments: Namespace) -> int:
+    """Show the access rules, check a policy file, or print a sample of one."""
     from homeostat.api.access import policy_text
     from homeostat.api.access.enforcer import read_policy
     from homeostat.cli import operator_commands
@@ -281,6 +291,7 @@ def policies(arguments: Namespace) -> int:
 
 
 def purge(arguments: Namespace) -> int:
+    """Delete old rows from the database."""
     from homeostat.cli import operator_commands
     from homeostat.store.operation.purge import Rules
 
@@ -290,6 +301,7 @@ def purge(arguments: Namespace) -> int:
 
 
 def register(arguments: Namespace) -> int:
+    """Register the service in Keystone, and write the file by which it reaches Keystone."""
     if find_spec("keystonemiddleware") is None:
         raise Usage("this needs packages that are not installed: pip install 'homeostat[keystone]'")
     from homeostat.cli import registration
@@ -298,6 +310,7 @@ def register(arguments: Namespace) -> int:
 
 
 def migrate_database(arguments: Namespace) -> int:
+    """Bring the schema of the database to this version, or through one phase of that."""
     from homeostat.cli import operator_commands
     from homeostat.store.sql.migration import Phase
 
@@ -307,6 +320,7 @@ def migrate_database(arguments: Namespace) -> int:
 
 
 def keys(arguments: Namespace) -> int:
+    """Generate, rotate or show the keys that seal secrets."""
     from homeostat.cli import key_commands
 
     state = State(arguments.state_dir.expanduser().absolute())
@@ -322,21 +336,33 @@ def keys(arguments: Namespace) -> int:
 
 
 def use_keys(db: "Database", chosen: str, state: Path) -> None:
-    """Let secrets be sealed, before anything is read or written. Fails: Problem when that cannot be."""
+    """Give the database the keys that seal secrets; to be called before anything is read or written.
+
+    Raises:
+        Problem: The keys cannot be used.
+    """
     from homeostat.cli import key_commands
 
     key_commands.use_keys(db, chosen, state)
 
 
 def read_keys(db: "Database", arguments: Namespace) -> None:
-    """For commands that look: the keys that there are. Fails: Usage when the file cannot be used."""
+    """Give the database the existing keys, for commands that only read.
+
+    Raises:
+        Usage: The file of keys cannot be used.
+    """
     from homeostat.cli import key_commands
 
     key_commands.read_keys(db, arguments.encryption_keys, arguments.state_dir.expanduser().absolute())
 
 
 def existing_database(arguments: Namespace) -> "Database":
-    """For commands that look after a service's database. Fails: Problem for a wrong URL."""
+    """Open the database of a service, for the operator's commands.
+
+    Raises:
+        Problem: The URL is wrong.
+    """
     from sqlalchemy.exc import SQLAlchemyError
 
     from homeostat.store.database import Database, sqlite_url
@@ -349,9 +375,10 @@ def existing_database(arguments: Namespace) -> "Database":
 
 
 def migrate(settings: ServiceSettings) -> None:
-    """Bring the database to this version before any process uses it. Where others may use it, only expand.
+    """Bring the database to this version before any process of the service uses it.
 
-    Fails: Problem when it cannot be used.
+    Raises:
+        Problem: The database cannot be used.
     """
     from sqlalchemy.exc import SQLAlchemyError
 
@@ -360,6 +387,7 @@ def migrate(settings: ServiceSettings) -> None:
 
     try:
         with contextlib.closing(database(settings)) as db:
+            # Services of the version before may run on a shared database: contracting it would break them (ADR 0015).
             alone = db.is_sqlite or not db.standing().heads
             db.migrate(Phase.ALL if alone else Phase.EXPAND)
             use_keys(db, settings.encryption_keys, settings.state)
@@ -368,7 +396,11 @@ def migrate(settings: ServiceSettings) -> None:
 
 
 def check_board(settings: ServiceSettings) -> None:
-    """Fails: Problem when Redis is to be used and does not answer."""
+    """Make sure that Redis answers, where the job board is there.
+
+    Raises:
+        Problem: It does not.
+    """
     if not settings.redis_url:
         return
     from homeostat.convergence.jobs import redis_board
@@ -381,7 +413,13 @@ def check_board(settings: ServiceSettings) -> None:
 
 
 def check_schema(db: "Database") -> None:
-    """Fails: Problem when this program cannot run on it. A database that does not answer now is waited for later."""
+    """Make sure that this version can run on the database's schema.
+
+    A database that does not answer now is no error: the process waits for it later.
+
+    Raises:
+        Problem: The schema is that of another version.
+    """
     from homeostat.model.errors import Transient
 
     try:
@@ -394,6 +432,7 @@ def check_schema(db: "Database") -> None:
 
 
 def database(settings: ServiceSettings) -> "Database":
+    """Open the database of this service; by default an SQLite file in the state directory."""
     from homeostat.store.database import Database, sqlite_url
 
     state = State(settings.state)
@@ -403,7 +442,11 @@ def database(settings: ServiceSettings) -> "Database":
 
 @contextlib.contextmanager
 def ready_database(settings: ServiceSettings) -> "Iterator[Database]":
-    """That of a process of the service. Fails: Problem when this program cannot run on it."""
+    """Open the database for a process of the service, checked and with its keys.
+
+    Raises:
+        Problem: This version cannot run on it.
+    """
     with contextlib.closing(database(settings)) as db:
         check_schema(db)
         use_keys(db, settings.encryption_keys, settings.state)
@@ -411,13 +454,17 @@ def ready_database(settings: ServiceSettings) -> "Iterator[Database]":
 
 
 def access(settings: ServiceSettings) -> "Access":
-    """Fails: Usage naming what is wrong with the file about users."""
+    """Return who may use the API, and how users authenticate.
+
+    Raises:
+        Usage: The file of users, or the configuration of Keystone, is wrong.
+    """
     from homeostat.api.access.auth import BasicAccess, NoAccess
 
     if settings.access == "keystone" and settings.keystone_config is not None:
         from homeostat.api.access.keystone import KeystoneAccess
 
-        identity(settings)  # tells what is wrong with the file, and the middleware does not
+        identity(settings)  # reports what is wrong with the file; keystonemiddleware does not
         try:
             return KeystoneAccess(settings.keystone_config)
         except ValueError as error:
@@ -432,7 +479,11 @@ def access(settings: ServiceSettings) -> "Access":
 
 @cache
 def identity(settings: ServiceSettings) -> "Keystone | None":
-    """The way to Keystone, where there is one. Fails: Usage naming what is wrong with its file."""
+    """Return the connection to Keystone; None without Keystone.
+
+    Raises:
+        Usage: Its configuration file is wrong.
+    """
     if settings.access != "keystone" or settings.keystone_config is None:
         return None
     from homeostat.clouds.identity.config import read_config
@@ -445,7 +496,11 @@ def identity(settings: ServiceSettings) -> "Keystone | None":
 
 
 def ec2(settings: ServiceSettings) -> "Ec2 | None":
-    """Who verifies what is signed with keys of users. Fails: Usage naming what is wrong with the file on Keystone."""
+    """Return what verifies requests that are signed with EC2 keys of users; None without Keystone.
+
+    Raises:
+        Usage: The configuration file of Keystone is wrong.
+    """
     there = identity(settings)
     if there is None:
         return None
@@ -455,7 +510,7 @@ def ec2(settings: ServiceSettings) -> "Ec2 | None":
 
 
 def delegations(settings: ServiceSettings, db: "Database") -> "StackTrusts | None":
-    """Of users to the service, where there are users."""
+    """Return the trusts of users in the service; None without Keystone."""
     keystone = identity(settings)
     if keystone is None:
         return None
@@ -467,12 +522,13 @@ def delegations(settings: ServiceSettings, db: "Database") -> "StackTrusts | Non
 
 
 def makes_users(settings: ServiceSettings) -> bool:
+    """Return whether the service may create users for servers."""
     keystone = identity(settings)
     return keystone is not None and keystone.config.has_users
 
 
 def stack_users(settings: ServiceSettings, db: "Database") -> "StackUsers | None":
-    """Those that the service makes for servers, where it may make any."""
+    """Return the users that the service creates for servers; None where it may not create any."""
     keystone = identity(settings)
     if keystone is None or not keystone.config.has_users:
         return None
@@ -484,10 +540,7 @@ def stack_users(settings: ServiceSettings, db: "Database") -> "StackUsers | None
 
 
 def check_identity(settings: ServiceSettings) -> None:
-    """Say so when Keystone is not there, or does not know the service; it may come later.
-
-    The connection is not kept: what is forked off would share it.
-    """
+    """Warn when Keystone does not answer, or does not know the service; it may do so later."""
     from homeostat.model.errors import HomeostatError
 
     there = identity(settings)
@@ -497,11 +550,16 @@ def check_identity(settings: ServiceSettings) -> None:
     except HomeostatError as error:
         LOG.warning("starting all the same, but nobody can ask for anything until this is mended: %s", error)
     finally:
+        # Forked processes must not share the connection: each makes its own.
         identity.cache_clear()
 
 
 def policy(settings: ServiceSettings) -> "Policy":
-    """Who may do what. Fails: Usage naming the line of the policy file that is wrong."""
+    """Return the access rules.
+
+    Raises:
+        Usage: The policy file is wrong; the error names the line.
+    """
     from homeostat.api.access.enforcer import Policy
 
     try:
@@ -511,7 +569,11 @@ def policy(settings: ServiceSettings) -> "Policy":
 
 
 def fetching(settings: ServiceSettings) -> "Rules":
-    """What the service may fetch by URL. Fails: Usage naming the entry that is wrong."""
+    """Return the rules for what the service may fetch by URL.
+
+    Raises:
+        Usage: An entry is wrong; the error names it.
+    """
     from homeostat.clouds.outbound import read_rules
 
     try:
@@ -521,7 +583,11 @@ def fetching(settings: ServiceSettings) -> "Rules":
 
 
 def shared(settings: ServiceSettings) -> "SharedEnvironment":
-    """What holds for all stacks. Fails: Usage naming the file that is wrong."""
+    """Return the environment that the operator gives all stacks.
+
+    Raises:
+        Usage: A file is wrong; the error names it.
+    """
     from homeostat.cli.shared_environments import read_shared
 
     try:
@@ -532,7 +598,12 @@ def shared(settings: ServiceSettings) -> "SharedEnvironment":
 
 @contextlib.contextmanager
 def clouds(settings: ServiceSettings, db: "Database") -> "Iterator[tuple[Cloud, Clouds]]":
-    """The cloud that all projects share, and what each project sees: that one and all others joined to it."""
+    """Open the clouds.
+
+    Yields:
+        The cloud that all projects share, and a function that returns what a project sees: that cloud, joined with
+        other regions, the service's own records, plug-ins and installed clouds.
+    """
     from homeostat.builtin.cloud import Records
     from homeostat.builtin.server_agents import ServerAgents
     from homeostat.clock import Entropy
@@ -554,12 +625,12 @@ def clouds(settings: ServiceSettings, db: "Database") -> "Iterator[tuple[Cloud, 
             joined: list[Cloud] = [others.of(project), own.of(project), handled.of(project), *installed.of(project)]
             return JoinedCloud(ServerAgents(there.of(project), own, db, project), *joined)
 
-        handled.clouds = of_project
+        handled.clouds = of_project  # handlers use the joined cloud, of which they are a part themselves
         yield there, of_project
 
 
 def private_paths(settings: ServiceSettings) -> "list[Path]":
-    """What user data of servers on this machine must not reach."""
+    """Return the files that user data of servers on this machine must not reach (see ADR 0044)."""
     from sqlalchemy import make_url
 
     from homeostat.cli.settings import NO_KEYS
@@ -572,6 +643,7 @@ def private_paths(settings: ServiceSettings) -> "list[Path]":
 
 
 def cloud(settings: ServiceSettings, db: "Database") -> "LocalCloud | SimulatedCloud":
+    """Return the cloud that the settings name."""
     from homeostat.clouds.heat_api import KIND
     from homeostat.clouds.local import LocalCloud
     from homeostat.clouds.simulated import KINDS, SimulatedCloud
@@ -587,7 +659,11 @@ def cloud(settings: ServiceSettings, db: "Database") -> "LocalCloud | SimulatedC
 
 
 def regions(settings: ServiceSettings, credentials: "Credentials | None") -> "Regions":
-    """Where OS::Heat::Stack may make stacks. Fails: Usage saying which setting is wrong."""
+    """Return the regions in which `OS::Heat::Stack` may make stacks.
+
+    Raises:
+        Usage: A setting is wrong; the error says which.
+    """
     from homeostat.clouds.heat_api import Regions, read_logins, read_regions
 
     try:

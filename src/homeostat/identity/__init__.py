@@ -1,4 +1,4 @@
-"""Keystone, as the service uses it while it works.
+"""Use of Keystone while the service works: acting for users, and users for servers.
 
 - `trusts`: acts for users after their token has expired
 - `stack_users`: users of the identity service for resources whose servers log in

@@ -1,4 +1,8 @@
-"""Users of the identity service for resources whose servers log in: made before what needs them, deleted after it."""
+"""Users of the identity service for resources whose servers log in.
+
+They are created before the thing that needs them, and deleted after it. Both are recorded in the database first, so
+that a crash in between leaks no user.
+"""
 
 import base64
 import logging
@@ -22,16 +26,17 @@ if TYPE_CHECKING:  # it needs packages that are there for access `keystone` only
 
 LOG = logging.getLogger(__name__)
 TRANSPORTS = (Transport.HEAT, "POLL_SERVER_HEAT")
-"""Ways to signal, and to get configs, by which a server logs in."""
+"""Transports of signals and of configs by which a server logs in."""
 NEEDED = "this transport needs Keystone, to make users for servers (--access keystone, and a domain for them)"
 PASSWORD_BYTES = 24
 AGAIN_S = 30.0
-"""Time until what could not be deleted is tried again."""
+"""Time until a deletion that failed is tried again."""
 MANY = 100
+"""Users, and projects, deleted in one round."""
 
 
 class StackUsers:
-    """Safe to share between threads."""
+    """Users of the identity service for resources. Safe to share between threads."""
 
     def __init__(
         self, db: Database, users: "DomainUsers", entropy: Entropy, monotonic: Callable[[], float] = time.monotonic
@@ -45,7 +50,11 @@ class StackUsers:
     # -- making ------------------------------------------------------------------------------------------------------
 
     def ensure(self, tokens: Sequence[str]) -> None:
-        """There are users for the resources that these tokens are for. Fails: Transient, Uncertain, Terminal."""
+        """Make sure that the resources of these tokens have users; idempotent.
+
+        Raises:
+            Transient, Uncertain, Terminal: A user cannot be made, or not now.
+        """
         if not tokens:
             return
         with self._db.read() as tx:
@@ -57,6 +66,7 @@ class StackUsers:
                 self._make(token, owner)
 
     def _make(self, token: str, owner: Owner) -> None:
+        """Create the user of one resource: store name and password, create it in Keystone, store its id."""
         project = self._project(owner)
         with self._db.write() as tx:
             password = base64.urlsafe_b64encode(self._entropy.read(PASSWORD_BYTES)).decode()
@@ -71,6 +81,7 @@ class StackUsers:
             )
             stack_users.belongs(tx, owner.stack_id, project)
             records.add(self._db, tx, [wanted])
+            # Read back: where another worker, or an earlier try, has stored it before, its name and password count.
             mine = records.of_tokens(tx, STACK_USER, [token])[token]
         secret = mine.secret or {}
         mine.link = self._users.user(mine.object["name"], secret["password"], project)
@@ -79,7 +90,7 @@ class StackUsers:
             records.keep(tx, mine, self._db.now_of(tx))
 
     def _project(self, owner: Owner) -> str:
-        """Id of the project of the users of a root stack and all nested in it."""
+        """Return the id of the project for the users of a root stack's tree; it is created on the first call."""
         with self._db.read() as tx:
             stack = stack_users.stack_of(tx, owner.stack_id)
             there = records.of_tokens(tx, USER_PROJECT, [stack.root_id]).get(stack.root_id)
@@ -97,16 +108,17 @@ class StackUsers:
         return str(there.object["id"])
 
     def give_keys(self, tokens: Sequence[str]) -> None:
-        """The users of these access keys have them in the identity service, too, where it knows the users."""
+        """Give the users of these access keys the same keys in the identity service, where it knows the users."""
         for mine, key in self._keys(tokens):
             self._users.key(mine.link, mine.project, key.object["access_key"], key.object["secret_key"])
 
     def take_keys(self, tokens: Sequence[str]) -> None:
+        """Delete these access keys in the identity service."""
         for _, key in self._keys(tokens):
             self._users.forget_key(key.object["access_key"])
 
     def _keys(self, tokens: Sequence[str]) -> list[tuple[Record, Record]]:
-        """Records of the user there and of the key."""
+        """Return pairs of records: of the user in the identity service, and of the access key."""
         with self._db.read() as tx:
             keys = list(records.of_tokens(tx, KEY, tokens).values())
             users = records.of_ids(tx, USER, {key.link for key in keys})
@@ -115,7 +127,11 @@ class StackUsers:
         return [(of[key.link], key) for key in keys if key.link in of]
 
     def login(self, tx: Connection, token: str) -> dict[str, str]:
-        """What a server needs to log in as the user of its resource. Fails: Terminal where there is none."""
+        """Return what a server needs to log in as the user of its resource.
+
+        Raises:
+            Terminal: The resource has no user (any more).
+        """
         mine = records.of_tokens(tx, STACK_USER, [token]).get(token)
         if mine is None or not mine.link:
             raise Terminal("the user of this resource is not there any more")
@@ -132,16 +148,18 @@ class StackUsers:
     # -- tidying up --------------------------------------------------------------------------------------------------
 
     def tidy(self) -> int:
-        """Delete the users and projects whose stacks are gone. Gives how many."""
+        """Delete the users and projects whose stacks are gone; return how many."""
         if self._monotonic() < self._not_before:
             return 0
         return self._delete("user", DEPARTED_USER) + self._delete("project", DEPARTED_PROJECT)
 
     def _delete(self, one: str, kind: str) -> int:
+        """Delete departed users or projects: `one` is "user" or "project", `kind` that of their records."""
         with self._db.read() as tx:
             found = stack_users.departed(tx, kind, MANY)
         for count, each in enumerate(found):
             try:
+                # The id is unknown where a worker died before it stored the answer: then the name finds it.
                 known = each.link if one == "user" else each.object.get("id")
                 id = known or self._users.find(one, _name(each))
                 if id:
@@ -160,5 +178,5 @@ def _name(each: Record) -> str:
 
 
 def needed(spec: Any) -> bool:
-    """Does a thing with this spec need a user?"""
+    """Whether a thing with this spec needs a user."""
     return any(spec.get(name) in TRANSPORTS for name in ("transport", "software_config_transport"))

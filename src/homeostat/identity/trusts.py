@@ -1,7 +1,8 @@
-"""Acting for users who have gone home: their trust in the service is asked for with a stack, used, and given back.
+"""Acting for users after their tokens have expired, by Keystone trusts (ADR 0034).
 
-Asking is an intent like any other (law 3): it is stored before Keystone hears of it, and what it has made without
-anybody knowing is found and deleted.
+A trust is requested with the stack that needs it, used while the stack exists, and deleted after it. The request is an
+intent like any other: it is stored before Keystone hears of it, and a trust whose creation was never confirmed is found
+and deleted.
 """
 
 import contextlib
@@ -27,21 +28,31 @@ LOG = logging.getLogger(__name__)
 AGAIN_S = 60.0
 """Time between two tries to delete a trust."""
 HOPELESS_S = 3600.0
-"""The same where Keystone forbids it: its user has lost every role."""
+"""The same where Keystone forbids the deletion, since its user has lost every role."""
 TRUSTS_MAX = 100
+"""Trusts deleted in one round."""
 TRIED_MAX = 5
-"""Trusts of a project that are tried for a look at all of it."""
+"""Trusts of a project that are tried for calls that concern no single stack."""
 Accept = Callable[[Connection], None]
-"""To be called in the transaction that stores what the trust was asked for."""
+"""To be called in the transaction that stores the stack for which the trust was requested."""
 
 
 def nobodys(tx: Connection) -> None:
-    """Of those who need no trust, or have given it before."""
+    """Accept nothing: for requests that need no trust, or have one already."""
 
 
 @dataclass(frozen=True, slots=True)
 class Requester:
-    """Who asks for a stack. trust — that the token comes from, if any."""
+    """The user who requests a stack.
+
+    Attributes:
+        user_id: Id in Keystone.
+        user: Name.
+        project: Project of the token.
+        roles: Names of the roles in that project.
+        token: Token of the request.
+        trust: Id of the trust that the token comes from, if any.
+    """
 
     user_id: str
     user: str
@@ -52,10 +63,20 @@ class Requester:
 
 
 class StackTrusts:
-    """Also the credentials (`clouds.credentials`) of adapters. Safe to share between threads. roles — that are asked
-    for, empty for all that the asker has."""
+    """The trusts of stacks, and with them the credentials (`clouds.credentials`) of adapters.
+
+    Safe to share between threads.
+    """
 
     def __init__(self, db: Database, trusts: "Trusts", entropy: Entropy, roles: frozenset[str] = frozenset()) -> None:
+        """Remember where trusts are kept.
+
+        Args:
+            db: The database.
+            trusts: Trusts in Keystone.
+            entropy: Randomness for ids, and for the ends of trusts.
+            roles: Roles that a trust delegates; empty for all roles of the user who requests the stack.
+        """
         self._db = db
         self._trusts = trusts
         self._entropy = entropy
@@ -66,10 +87,16 @@ class StackTrusts:
 
     @contextlib.contextmanager
     def entrusted(self, stack_id: str, asker: Requester) -> Iterator[Accept]:
-        """Have the trust of who asks for a root stack, for as long as there is the stack; none where the stack goes by
-        a good one of theirs already.
+        """Get a trust of the user who requests a root stack, unless the stack has a good one of this user already.
 
-        Fails: Rejected (Forbidden) when they cannot give it; Transient when Keystone does not answer.
+        If the block raises, the trust is given up and deleted later.
+
+        Yields:
+            A function to be called in the transaction that stores the stack: it makes the trust the stack's own.
+
+        Raises:
+            Rejected: Forbidden, when the user cannot delegate.
+            Transient: Keystone does not answer.
         """
         with self._db.read() as tx:
             there = stored_trusts.current(tx, stack_id)
@@ -80,12 +107,13 @@ class StackTrusts:
         try:
             trust_id = self._ask(asked, asker)
             yield lambda tx: stored_trusts.accept(tx, asked, trust_id)
-        except BaseException:
+        except BaseException:  # also where the request is cancelled
             with self._db.write() as tx:
                 stored_trusts.give_up(tx, asked.id)
             raise
 
     def _intend(self, stack_id: str, asker: Requester) -> StoredTrust:
+        """Store that a trust will be requested, with the random end by which it can be found again."""
         end = self._trusts.end_of(int.from_bytes(self._entropy.read(8), "big"))
         asked = StoredTrust(
             self._entropy.stack_id(),
@@ -102,7 +130,7 @@ class StackTrusts:
         return asked
 
     def _ask(self, asked: StoredTrust, asker: Requester) -> str:
-        """A stack that was asked for with a trust in the service goes by the same one."""
+        """Return the id of the trust to use; a request that was itself made with a trust in the service keeps that."""
         if asker.trust is not None and (self._goes_by(asker.trust) or self._trusts.is_ours(asker.trust)):
             return asker.trust
         roles = sorted(self._roles or asker.roles)
@@ -118,13 +146,23 @@ class StackTrusts:
             raise Rejected("Forbidden", message) from error
 
     def _goes_by(self, trust_id: str) -> bool:
-        """Does a stack of this service? Then nobody has to be asked whose it is."""
+        """Whether a stack of this service uses this trust: then Keystone need not be asked whom it trusts."""
         with self._db.read() as tx:
             return stored_trusts.is_good(tx, trust_id)
 
     # -- acting ------------------------------------------------------------------------------------------------------
 
     def token(self, project: str, of: str = "") -> str:
+        """Return a token for calls of a cloud.
+
+        Args:
+            project: Project in which the call is made.
+            of: Token of the creation, or handle of the thing, that the call is about: the trust of its stack is used.
+                "" for calls about no single stack, which may use any trust of the project.
+
+        Raises:
+            Denied: No trust is good any more.
+        """
         with self._db.read() as tx:
             mine = self._of(tx, of) if of else None
             tried = [mine] if mine is not None else stored_trusts.of_project(tx, project, TRIED_MAX)
@@ -141,25 +179,27 @@ class StackTrusts:
         raise Denied(_nobody(project, tried))
 
     def _of(self, tx: Connection, of: str) -> StoredTrust | None:
-        """The one of the stack that a creation or a thing belongs to."""
+        """Return the trust of the stack that a creation (by its token) or a thing (by its handle) belongs to."""
         key = records.key_of(of)
         owners = list(records.owners(tx, [key]).values()) if key else records.owners_of(tx, [of])
         row = stacks.get(tx, owners[0].stack_id) if owners else None
         return stored_trusts.current(tx, row.root_id) if row is not None else None
 
     def _lose(self, lost: StoredTrust, reason: str) -> None:
+        """Store that Keystone does not honour a trust any more."""
         LOG.warning("stack %s: the trust of %s is gone: %s", lost.stack_id, lost.object.get("user"), reason)
         with self._db.write() as tx:
             stored_trusts.lose(tx, lost, reason)
 
     def refused(self, token: str) -> None:
+        """Note that a cloud has refused a token, so that the next call gets a new one."""
         for trust_id in [each for each, given in self._given.items() if given == token]:
             self._trusts.refused(trust_id)
 
     # -- tidying up --------------------------------------------------------------------------------------------------
 
     def tidy(self) -> int:
-        """Delete the trusts that nobody needs any more. Gives how many rows are done with."""
+        """Delete trusts that are not needed any more; return how many rows are done with."""
         with self._db.read() as tx:
             if not stored_trusts.any_due(tx, self._db.now_of(tx)):
                 return 0
@@ -168,9 +208,10 @@ class StackTrusts:
         return sum(self._end(each) for each in due)
 
     def _end(self, each: StoredTrust) -> bool:
-        """Gives whether it is done."""
+        """Delete the trust of a row; return whether the row is done with."""
         try:
             found = [each.trust_id] if each.trust_id else self._trusts.find(each.object["end"])
+            # Several stacks may use one trust: it is deleted with the last of them.
             with self._db.read() as tx:
                 needed = stored_trusts.known(tx, found, but=each.id)
             for trust_id in set(found) - needed:

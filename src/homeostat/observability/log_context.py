@@ -1,6 +1,6 @@
-"""What a line of the log is about, beside its text: the stack, the shard, the resource it speaks of.
+"""Context of log lines: the stack, the shard and the resources that they are about.
 
-The formatters of the log add it; who logs need not repeat it.
+The formatters add it to each line, so that the text need not repeat it.
 """
 
 import contextlib
@@ -13,13 +13,16 @@ _FIELDS: ContextVar[Mapping[str, str | int]] = ContextVar("homeostat_log_fields"
 
 
 def fields() -> Mapping[str, str | int]:
-    """The fields that hold here: `stack` (id), `shard` (number), `resource` (names), as far as they are known."""
+    """Return the fields of the current context: `stack` (id), `shard` (number), `resource` (names), where known."""
     return _FIELDS.get()
 
 
 @contextlib.contextmanager
 def about(**more: str | int) -> Iterator[None]:
-    """What is logged inside is about these too. Another thread starts without them: hand it `fields()`."""
+    """Add fields to what is logged inside the block.
+
+    Another thread starts without them: hand it `fields()`.
+    """
     before = _FIELDS.set({**_FIELDS.get(), **more})
     try:
         yield
@@ -28,7 +31,7 @@ def about(**more: str | int) -> Iterator[None]:
 
 
 def named(names: Iterable[str]) -> str:
-    """Some names in one field: a batch may be of a thousand."""
+    """Return the first few names as one field: a batch may have a thousand."""
     distinct = list(dict.fromkeys(names))
     more = f" and {len(distinct) - _NAMED_MAX} more" if len(distinct) > _NAMED_MAX else ""
     return ", ".join(distinct[:_NAMED_MAX]) + more

@@ -1,7 +1,7 @@
-"""Memory that heavy work has left behind goes back to the system.
+"""Returning freed memory to the system.
 
-What threads free, the allocator of glibc keeps for the arena that it came from: after a few heavy passes a worker held
-three times as much as was alive in it.
+The allocator of glibc keeps freed memory for the arena that it came from, and each thread has its own: after a few
+heavy passes a worker held three times as much as it used.
 """
 
 import ctypes
@@ -11,12 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 GROWN = 64 * 1024 * 1024
-"""Bytes by which a process may grow before it looks for what it could give back."""
+"""Bytes by which a process may grow before it looks for memory to return."""
 STATM = Path("/proc/self/statm")
 
 
 def resident() -> int:
-    """Bytes of memory that this process holds; 0 where the system does not tell."""
+    """Return the bytes of memory that this process holds; 0 where the system does not say."""
     try:
         return int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
@@ -24,21 +24,22 @@ def resident() -> int:
 
 
 def allocator() -> Callable[[int], int] | None:
-    """The allocator's function that gives free memory back; None where it has none."""
+    """Return the allocator's function that returns free memory; None where it has none."""
     return getattr(ctypes.CDLL(None), "malloc_trim", None)
 
 
 class Memory:
-    """Of this process. Give back from time to time what is free in it."""
+    """Memory of this process, to be tidied from time to time."""
 
     def __init__(self) -> None:
         self._trim = allocator()
         self._held = resident()
 
     def tidy(self) -> int:
-        """Give back what is free, where much was taken since the last time. Gives how many bytes went."""
+        """Return free memory to the system if the process has grown much since the last time; return its bytes."""
         before = resident()
         if self._trim is None or before - self._held < GROWN:
+            # The process may have shrunk by itself: growth counts from its smallest size.
             self._held = min(self._held, before)
             return 0
         gc.collect()

@@ -1,6 +1,6 @@
-"""What is counted while the service works: one call a batch, and nothing where `prometheus_client` is not installed.
+"""Counting while the service works: one call for each batch, and no effect where `prometheus_client` is missing.
 
-`prometheus` has the meters themselves and shows them.
+The meters themselves are in `prometheus`, which exposes them.
 """
 
 from collections import Counter
@@ -31,20 +31,27 @@ _METERS = _meters()
 
 
 def claimed() -> None:
-    """A worker has taken a shard."""
+    """Count a shard that this worker has claimed."""
     if _METERS is not None:
         _METERS.claims.inc()
 
 
 def passed(outcome: str) -> None:
-    """A pass has ended. outcome — done, superseded, transient or bug."""
+    """Count a pass that has ended; `outcome` is done, superseded, transient, bug or deadly."""
     if _METERS is not None:
         _METERS.passes.labels(outcome).inc()
 
 
 def acted(verb: Verb, kind: str, answers: Sequence[Answer], spent_s: float, *, healing: bool) -> None:
-    """A batch of steps was performed. kind — empty for what lives in the service alone; healing — nobody has asked for
-    these steps, their stack was at rest."""
+    """Count a batch of steps that was performed.
+
+    Args:
+        verb: Verb of the steps.
+        kind: Kind of their things; "" for what lives in the service alone.
+        answers: The answers, one a step.
+        spent_s: How long the call took.
+        healing: Whether their stack was at rest, so that no user has requested them.
+    """
     if _METERS is None:
         return
     _METERS.steps.labels(verb, kind or "none").inc(len(answers))
@@ -57,7 +64,7 @@ def acted(verb: Verb, kind: str, answers: Sequence[Answer], spent_s: float, *, h
 
 
 def looked(kind: str, count: int, spent_s: float, outcome: str = "ok") -> None:
-    """An observer has asked for so many things. outcome — ok, transient, or bug where the adapter failed."""
+    """Count an observer's call about `count` things; `outcome` is ok, transient, or bug where the adapter failed."""
     if _METERS is None:
         return
     _METERS.call_s.labels("observe", kind).observe(spent_s)
@@ -67,26 +74,26 @@ def looked(kind: str, count: int, spent_s: float, outcome: str = "ok") -> None:
 
 
 def drifted(count: int) -> None:
-    """So many things that were at rest are not as they were."""
+    """Count things at rest that were found to differ from before."""
     if _METERS is not None and count:
         _METERS.drifts.inc(count)
 
 
 def swept(removed: int) -> None:
-    """A look for what late requests have made has removed so many things."""
+    """Count a sweep for things that late requests have made, and the things that it removed."""
     if _METERS is not None:
         _METERS.sweeps.inc()
         _METERS.swept.inc(removed)
 
 
 def told(kind: str, count: int) -> None:
-    """A sink of this kind was told of so many events."""
+    """Count events delivered to a sink of this kind."""
     if _METERS is not None and count:
         _METERS.told.labels(kind).inc(count)
 
 
 def not_told(kind: str, lost: int) -> None:
-    """A sink could not be told; so many events were given up."""
+    """Count a failed delivery to a sink of this kind, and the events that were given up."""
     if _METERS is not None:
         _METERS.not_told.labels(kind).inc()
         _METERS.given_up.labels(kind).inc(lost)

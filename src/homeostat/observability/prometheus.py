@@ -1,4 +1,7 @@
-"""Shows what is counted, and how the service fares by its database, to Prometheus. Needs `prometheus_client`."""
+"""Metrics for Prometheus: the counters of this process, and gauges read from the database.
+
+Needs `prometheus_client`.
+"""
 
 import logging
 from collections.abc import Iterator
@@ -21,7 +24,7 @@ CONTENT_TYPE = CONTENT_TYPE_LATEST
 
 
 class Meters:
-    """Everything that this process counts."""
+    """The meters of this process."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -53,7 +56,7 @@ METERS = Meters()
 
 
 class ServiceCollector(Collector):
-    """What this process has counted, and gauges read from the database whenever somebody asks."""
+    """Collector of this process's meters, and of gauges that are read from the database at each scrape."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
@@ -96,14 +99,15 @@ def _gauge(name: str, meaning: str, value: float) -> Metric:
 
 
 def exposed(db: Database) -> bytes:
-    """All of it in the text format of Prometheus, of type CONTENT_TYPE."""
+    """Return all metrics in the text format of Prometheus, whose media type is CONTENT_TYPE."""
     return generate_latest(ServiceCollector(db))
 
 
 def serve(db: Database, host: str, port: int) -> WSGIServer:
-    """Answer on `/metrics` in a thread of its own until the process ends. port — 0 for any free one.
+    """Serve `/metrics` in a thread of its own until the process ends; port 0 takes any free one.
 
-    Fails: OSError when the port cannot be had.
+    Raises:
+        OSError: The port cannot be used.
     """
     server, _ = start_http_server(port, host, ServiceCollector(db))
     LOG.info("metrics at http://%s:%s/metrics", *server.server_address[:2])

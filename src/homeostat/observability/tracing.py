@@ -1,6 +1,7 @@
-"""Traces: what the service does, as spans of OpenTelemetry. Off unless `start` was called, and then next to free.
+"""Traces of the service's work, as OpenTelemetry spans.
 
-`start` needs the packages of `homeostat[otel]`; where the spans go and which are kept say the usual `OTEL_*` variables.
+They are off unless `start` was called, and then cost next to nothing. `start` needs the packages of `homeostat[otel]`.
+The usual `OTEL_*` variables say where spans go, and which are kept.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 NEEDED = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
 NAME, NAMELESS = "service.name", "unknown_service"
-"""The attribute with the service's name, and how it begins where `OTEL_*` variables say nothing."""
+"""The attribute with the service's name, and the beginning of its value where `OTEL_*` variables say nothing."""
 
 _OFF: AbstractContextManager[None] = nullcontext()
 
@@ -27,7 +28,7 @@ _tracer: "Tracer | None" = None
 
 
 def available() -> bool:
-    """Are the packages installed?"""
+    """Return whether the packages are installed."""
     try:
         return all(find_spec(name) is not None for name in NEEDED)
     except ModuleNotFoundError:
@@ -35,7 +36,7 @@ def available() -> bool:
 
 
 def start(process: str) -> None:
-    """Send spans to an OTLP receiver over HTTP. process — `api` or `worker`: the end of the service's name."""
+    """Send spans to an OTLP receiver over HTTP from now on; `process` (`api`, `worker`) ends the service's name."""
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
@@ -50,7 +51,7 @@ def start(process: str) -> None:
 
 
 def use(provider: "TracerProvider | None") -> None:
-    """Make spans with this provider from now on; None for none."""
+    """Make spans with this provider from now on; None switches them off."""
     global _provider, _tracer
     _provider = provider
     _tracer = None if provider is None else provider.get_tracer("homeostat")
@@ -69,9 +70,12 @@ def on() -> bool:
 
 
 def span(name: str, under: "Context | None" = None, **attributes: Any) -> AbstractContextManager[Any]:
-    """What happens inside is this span; an exception that leaves it is told in it.
+    """Make a span of the block; an exception that leaves the block is recorded in it.
 
-    under — context of its parent, None for the one that holds here; attributes — as in `note`.
+    Args:
+        name: Name of the span.
+        under: Context of its parent; None for the current one.
+        attributes: As in `note`.
     """
     if _tracer is None:
         return _OFF
@@ -79,7 +83,7 @@ def span(name: str, under: "Context | None" = None, **attributes: Any) -> Abstra
 
 
 def request(method: str, path: str, headers: Iterable[tuple[bytes, bytes]]) -> AbstractContextManager[Any]:
-    """A request of the API; it goes on with the trace that its headers tell of (W3C trace context)."""
+    """Make a span of a request to the API, which continues the trace of its headers (W3C trace context)."""
     if _tracer is None:
         return _OFF
     from opentelemetry.propagate import extract
@@ -91,7 +95,14 @@ def request(method: str, path: str, headers: Iterable[tuple[bytes, bytes]]) -> A
 
 
 def responded(method: str, code: int, route: str, **attributes: Any) -> None:
-    """What became of the request. route — of the application, with names for the parts that differ; may be empty."""
+    """Record the response to a request in its span.
+
+    Args:
+        method: HTTP method.
+        code: Status code.
+        route: Route of the application, with names in place of the variable parts; "" where there is none.
+        attributes: As in `note`.
+    """
     if _tracer is None:
         return
     from opentelemetry.trace import StatusCode, get_current_span
@@ -106,7 +117,7 @@ def responded(method: str, code: int, route: str, **attributes: Any) -> None:
 
 
 def note(**attributes: Any) -> None:
-    """Attributes of the span that holds here, for what is known only inside: `stack_id` is `homeostat.stack.id`."""
+    """Add attributes to the current span; `stack_id` becomes `homeostat.stack.id`."""
     if _tracer is None:
         return
     from opentelemetry.trace import get_current_span
@@ -115,7 +126,7 @@ def note(**attributes: Any) -> None:
 
 
 def here() -> "Context | None":
-    """The context that holds here, for spans in another thread."""
+    """Return the current context, for spans in another thread."""
     if _tracer is None:
         return None
     from opentelemetry.context import get_current
@@ -124,7 +135,7 @@ def here() -> "Context | None":
 
 
 def answered(answers: Sequence[Answer]) -> None:
-    """How many items of a batch went wrong, and what the first of them said."""
+    """Record in the current span how many items of a batch failed, and the first error."""
     if _tracer is None:
         return
     errors = [each for each in answers if isinstance(each, HomeostatError)]
