@@ -653,7 +653,7 @@ def cloud(settings: ServiceSettings, db: "Database") -> "LocalCloud | SimulatedC
         "local": lambda: LocalCloud(
             State(settings.state).cloud, cloud_identities.CloudLedger(db, "local"), private_paths(settings)
         ),
-        "simulated": lambda: SimulatedCloud(time.time, kinds=KINDS - {KIND}),  # stacks are made by services
+        "simulated": lambda: SimulatedCloud(time.time, kinds=KINDS - {KIND}),  # stacks in regions are real
     }
     return adapters[settings.cloud]()
 

@@ -156,7 +156,7 @@ class StepExecutor:
     def _embodied(self, world: World, verb: Verb, step: Step) -> Answer:
         """Perform a step on a resource that lives in the service alone, such as a random string.
 
-        Its reality is its row, so it exists once the answer is stored. An adopted one keeps the id and the data that
+        It is nothing but its row, so it exists once the answer is stored. An adopted one keeps the id and the data that
         its document gives it.
         """
         now = self._clock.now()
@@ -181,7 +181,7 @@ class StepExecutor:
             return cloud.find(kind, [step.row.token for step in steps])
         if verb is Verb.OBSERVE:
             return _looked_at_both_ways(cloud, kind, [step.row for step in steps])
-        # Everything above only looks, which does no harm whoever owns the shard.
+        # Everything above only looks, which does no harm even where another worker owns the shard by now.
         guard.check()
         if verb is Verb.CREATE:
             return cloud.create(kind, [Creation(step.row.token, step.spec) for step in steps])

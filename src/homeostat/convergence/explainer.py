@@ -87,7 +87,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """How far a stack has come, and how long it will take.
+    """Progress of a stack, and the time that it will still take.
 
     Attributes:
         planned: Resources and leftovers to bring to rest, those of the counted nested stacks included.

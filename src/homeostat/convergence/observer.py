@@ -41,7 +41,7 @@ AGAIN_S = 1.0
 SWEEP_S = 1.0
 """Pause after a sweep that found nothing."""
 STOP_S = 5.0
-"""How long stopping waits for the thread; a call of a cloud may not return."""
+"""Time that stopping waits for the thread; a call of a cloud may not return."""
 
 
 class Observer:

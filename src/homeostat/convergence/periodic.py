@@ -18,7 +18,7 @@ AGAIN_S = 1.0
 BREATH_S = 0.02
 """Least time between two queries, however many notices come in."""
 STOP_S = 5.0
-"""How long stopping waits for each thread."""
+"""Time that stopping waits for each thread."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,11 +122,11 @@ class Reconciler:
     def run(self, lease: Lease) -> None:
         """Run one pass over a claimed shard, and give the shard back at the end.
 
+        Where it raises, nothing is lost: the rows say how to go on.
+
         Raises:
             Superseded: A newer owner has the shard, or a row was changed meanwhile.
             Transient: The database or the cloud cannot be reached.
-
-        In either case nothing is lost: the rows say how to go on.
         """
         self.moves(lease)
         try:
@@ -224,7 +224,7 @@ class Pass:
     def _time_out(self) -> None:
         stack = self._world.stack
         if stack.abandoned:
-            return  # there is nothing to wait for
+            return  # its shards merely let go of their rows: no cloud can delay that
         now = self._p.clock.now()
         if stack.status == Status.IN_PROGRESS and stack.deadline is not None and now >= stack.deadline:
             self._collect(self._frontier.time_out(now))
@@ -274,7 +274,7 @@ class Pass:
         """Note that a step fails the stack, though its row has not failed.
 
         Its events wait for the transaction that fails the stack, which stores them only while this revision is still
-        the newest: they are told once a revision, however many passes decide the same.
+        the newest: so they are stored once for each revision, however many passes decide the same.
         """
         self._last_words += step.events
         self._failed = self._failed or step.fails
@@ -434,8 +434,8 @@ class Pass:
         """Store how many resources this shard heals, for the healing brake of the other shards (ADR 0046).
 
         Raises:
-            Superseded: Another shard began to heal more meanwhile, and together it would be too many. Nothing is
-                stored, and the next pass decides with the new sum.
+            Superseded: Another shard began to heal more meanwhile, so together it may be too many. Nothing is stored,
+                and the next pass decides with the new sum.
         """
         healing, world = self._frontier.healing, self._world
         if world.stack.shards == 1 or healing == self._healing_before:

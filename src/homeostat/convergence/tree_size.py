@@ -60,7 +60,7 @@ class TreeSizes:
         """Make large additions to a tree take turns; called before `counted`, and before any row is locked.
 
         What adds more than `UNSEEN_SHARE` at once is counted exactly: alone, and with a new count of the tree. It has
-        to wait for its turn before it locks rows, since whoever has the turn may need those.
+        to wait for its turn before it locks rows, since the transaction that has the turn may need those.
 
         Args:
             db: The database.

@@ -41,7 +41,7 @@ REDIS_BOARD = "homeostat-redis"
 TIDYING_S = 1.0
 """Pause between two rounds of tidying up."""
 TIDYING_END_S = 5.0
-"""How long stopping waits for a round of tidying up, which may be waiting for a service that does not answer."""
+"""Time that stopping waits for a round of tidying up, which may be waiting for a service that does not answer."""
 
 
 def fetch_board(db: Database, lease_s: float, redis_url: str = "", lost: LostShards | None = None) -> Any:
@@ -191,7 +191,7 @@ class Worker:
 
     def _beat(self) -> None:
         # In transactions of their own: leases first, since they are urgent. `_end_frozen` belongs to the first one, as
-        # a frozen session may hold the very rows that are to be renewed.
+        # a frozen session may hold the very rows that have to be renewed.
         leases = self._passes.leases
         if leases:
             with self._db.write() as tx:

@@ -29,7 +29,7 @@ _WHOLE, _ATTRIBUTE = ("get_param", "get_resource", "Ref"), ("get_attr", "Fn::Get
 
 @dataclass(frozen=True, slots=True)
 class Redaction:
-    """What has to be hidden when something of a stack is shown.
+    """The values and properties that have to be hidden when something of a stack is shown.
 
     Attributes:
         hidden: Values to hide wherever they occur.
@@ -186,7 +186,7 @@ def _reads(snippet: Any) -> Iterator[tuple[str, str]]:
             if key in _WHOLE:
                 yield from ((name, "") for name in texts[:1])
             elif key in _ATTRIBUTE and texts:
-                yield texts[0], texts[1] if len(texts) > 1 else "show"  # which attribute is not known here: any
+                yield texts[0], texts[1] if len(texts) > 1 else "show"  # all of them, if none is named
             yield from _reads(value)
     elif isinstance(snippet, list):
         for item in snippet:

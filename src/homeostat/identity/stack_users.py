@@ -21,7 +21,7 @@ from homeostat.store.builtin.records import Owner, Record
 from homeostat.store.builtin.stack_users import DEPARTED_PROJECT, DEPARTED_USER, STACK_USER, USER_PROJECT
 from homeostat.store.database import Database
 
-if TYPE_CHECKING:  # it needs packages that are there for access `keystone` only
+if TYPE_CHECKING:  # its packages are installed for access by Keystone only
     from homeostat.clouds.identity.users import DomainUsers
 
 LOG = logging.getLogger(__name__)

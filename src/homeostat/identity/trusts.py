@@ -21,7 +21,7 @@ from homeostat.store.builtin.stored_trusts import GOOD, StoredTrust
 from homeostat.store.database import Database
 from homeostat.store.stacks import stacks
 
-if TYPE_CHECKING:  # it needs packages that are there for access `keystone` only
+if TYPE_CHECKING:  # its packages are installed for access by Keystone only
     from homeostat.clouds.identity.trusts import Trusts
 
 LOG = logging.getLogger(__name__)

@@ -34,7 +34,7 @@ TTL_S = 3600
 """Default of the seconds that a queue keeps a message."""
 TTL_MIN_S = 60
 POST_S = 5.0
-"""How long a web hook may take to answer."""
+"""Time that a web hook may take to answer."""
 SIGNATURE = "X-Homeostat-Signature"
 """Header with `sha256=` and the HMAC of the body, under the sink's secret."""
 Settings = Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""What the service says about itself while it runs.
+"""Metrics, traces and log context of the running service.
 
 - `metrics`: the counters; `prometheus`: shows them
 - `tracing`: OpenTelemetry spans

@@ -28,9 +28,9 @@ LOG = logging.getLogger(__name__)
 REFRESH_S = 10.0
 """Seconds after which the jobs are listed whatever the board says about the next one's due time."""
 SET_ASIDE_S, SET_ASIDE_S_MAX = 30.0, 3600.0
-"""How long a shard is set aside after an internal error, and how long at most whatever the reason."""
+"""Seconds for which a shard is set aside after an internal error, and at most, for either reason."""
 DEADLY_S = 10.0
-"""How long a shard is set aside when its passes have killed their workers for the first time.
+"""Seconds for which a shard is set aside when its passes have killed their workers for the first time.
 
 Doubled with each further crash, the time is hardly longer than the crashes went on for: after a storm of kills from
 outside, work soon goes on.

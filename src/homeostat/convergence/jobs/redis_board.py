@@ -34,11 +34,11 @@ NAMESPACE = "homeostat"
 POSTED_MAX = 50
 """So many of the shards that come first are on the board; later ones are posted as these are claimed."""
 LOOK_S = 0.02
-"""How often the sweeper looks while shards are due."""
+"""Time between two looks of the sweeper while shards are due."""
 TERM_S = 1.0
 """A sweeper that is silent for so long is replaced."""
 ANSWER_S = 1.0
-"""How long Redis may take to connect and to answer: it is local, or counts as unreachable."""
+"""Time that Redis may take to connect and to answer: it is local, or counts as unreachable."""
 
 
 def connect(url: str) -> "redis.Redis":
@@ -295,7 +295,7 @@ class Sweeper:
         self._news.set()
         self._thread.join()
         self._thread = None
-        with contextlib.suppress(redis.RedisError):  # then it ends by itself
+        with contextlib.suppress(redis.RedisError):  # the key expires anyway
             self._board.be_no_sweeper(self._who)
 
     def _run(self) -> None:
