@@ -59,9 +59,10 @@ seeds: .venv/installed-dev ## play many simulated histories on all cores; SEEDS=
 	$(BIN)/python -m tests.simulation.playing --first $(FIRST) --seeds $(SEEDS) --minutes $(MINUTES) $(ARGS)
 
 .PHONY: lint
-lint: .venv/installed ## check style, types and the borders between packages
+lint: .venv/installed ## check style, sizes, types and the borders between packages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python scripts/sizes
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
