@@ -18,8 +18,8 @@ from homeostat.planner.report.estimate import By
 from homeostat.store import schema
 from homeostat.store.operation import workers
 from homeostat.store.stacks import stacks
+from tests.component.maintained import lock
 from tests.component.running import Service, double, group, server
-from tests.component.test_maintenance import lock
 from tests.component.test_progress import wanted
 
 SLOW = Weather(build_s=30.0, delete_s=30.0)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.contract.test_local_cloud import made
+from tests.contract.local_things import made
 from tests.waiting import until
 
 from homeostat.clouds.local import LocalCloud, landlock

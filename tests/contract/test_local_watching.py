@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 from tests.waiting import until
 
 from homeostat.clouds.local import LocalCloud
@@ -19,19 +18,6 @@ from homeostat.model.observed import Observation
 
 LOOKS = 40
 """Those of ten seconds."""
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Iterator[Path]:
-    path = tmp_path / "cloud"
-    yield path
-    LocalCloud(path).destroy()
-
-
-@pytest.fixture
-def cloud(root: Path) -> Iterator[LocalCloud]:
-    with contextlib.closing(LocalCloud(root)) as cloud:
-        yield cloud
 
 
 def made(cloud: LocalCloud, kind: str, token: str, **spec: Any) -> str:

@@ -1,0 +1,50 @@
+"""Stacks that are suspended, resumed, locked and unlocked."""
+
+from typing import Any
+
+import pytest
+
+from homeostat.api.services.actions import StackActions
+from homeostat.clouds.simulated import Weather
+from homeostat.model.errors import Rejected
+from homeostat.store.stacks.locks import Lock
+from tests.component.running import Service
+
+
+def asks(service: Service) -> StackActions:
+    return StackActions(service.db, 3600.0)
+
+
+def lock_of(level: str = "all", owner: str | None = "ann", **more: Any) -> Lock:
+    return {"level": level, "owner": owner, "owner_id": None, "reason": None, "at": 0.0, "expires_at": None, **more}
+
+
+def lock(service: Service, stack_id: str, level: str = "all", **more: Any) -> None:
+    asks(service).lock(stack_id, lock_of(level, **more), lambda _: True)
+
+
+def unlock(service: Service, stack_id: str) -> None:
+    asks(service).unlock(stack_id, lambda _: True)
+
+
+def made(resources: dict[str, Any], weather: Weather | None = None) -> tuple[Service, str]:
+    """A service with a stack of these resources that is well and was looked at."""
+    service = Service(weather)
+    stack_id = service.create(resources)
+    service.rest()
+    return service, stack_id
+
+
+def rested(service: Service, stack_id: str) -> str:
+    service.rest()
+    return service.state(stack_id)
+
+
+def statuses(service: Service) -> list[str]:
+    return sorted(each["status"] for each in service.cloud.things("server").values())
+
+
+def refusal(act: Any, *given: Any, **named: Any) -> str:
+    with pytest.raises(Rejected) as caught:
+        act(*given, **named)
+    return f"{caught.value.code} {caught.value.fault}"

@@ -1,0 +1,132 @@
+"""Adopting what lives in the service itself."""
+
+import json
+
+from homeostat.resources.families.configs import CONFIG
+from tests.component.adopted import VALUE, document, entry, moved
+from tests.component.running import Service, condition, double, handle, server
+
+# -- what lives in the service -----------------------------------------------------------------------------------------
+
+
+def test_a_random_string_keeps_its_value() -> None:
+    service = Service()
+    word = {"type": "OS::Heat::RandomString"}
+    told = document(
+        {"w": word}, {"w": entry("w", "OS::Heat::RandomString", "old-w-abc", resource_data={"value": "XYZ"})}
+    )
+
+    stack_id = service.adopt(told)
+    service.rest()
+
+    assert service.states(stack_id) == {"w": "ADOPT_COMPLETE"}
+    assert service.attribute(stack_id, "w", "value") == "XYZ"
+    assert service.row(stack_id, "w").handle == "old-w-abc"
+
+
+def test_what_lives_in_the_service_alone_keeps_its_id_wherever_it_moves() -> None:
+    resources = {
+        "t": double(value="1"),
+        "r": {"type": "OS::Heat::RandomString"},
+        "v": {"type": VALUE, "properties": {"value": "1"}},
+    }
+    before = {name: f"old-{name}" for name in resources}
+    told = document(resources, {name: entry(name, resources[name]["type"], id) for name, id in before.items()})
+    for _ in range(2):
+        service = Service()
+        stack_id = service.adopt(told)
+        service.rest()
+        assert {name: service.row(stack_id, name).handle for name in resources} == before
+        told = moved(service, stack_id)
+        assert {name: each["resource_id"] for name, each in told["resources"].items()} == before
+    stack_id = service.adopt(told)
+    service.update(stack_id, {**resources, "v": {"type": VALUE, "properties": {"value": "2"}}})
+    service.rest()
+    assert {name: service.row(stack_id, name).handle for name in resources} == before
+    service.delete(stack_id)
+    service.rest()
+    assert service.state(stack_id) == "DELETE_COMPLETE"
+
+
+def test_a_handle_remembers_what_it_was_told_before() -> None:
+    """Upstream keeps the signals in the metadata of the handle."""
+    service = Service()
+    signals = {"1": {"status": "SUCCESS", "reason": "Signal 1 received", "data": "done"}}
+    entries = {
+        "handle": entry(
+            "handle",
+            "OS::Heat::WaitConditionHandle",
+            "old-handle",
+            metadata=signals,
+            resource_data={"token": "t", "user_id": "u"},
+        ),
+        "wait": entry("wait", "OS::Heat::WaitCondition", "old-wait"),
+    }
+
+    stack_id = service.adopt(document({"handle": handle(), "wait": condition()}, entries))
+    service.rest()
+
+    assert service.states(stack_id) == {"handle": "ADOPT_COMPLETE", "wait": "ADOPT_COMPLETE"}
+    assert service.attribute(stack_id, "wait", "data") == '{"1": "done"}'
+
+
+def test_a_condition_that_was_met_is_not_waited_for_again() -> None:
+    service = Service()
+    entries = {
+        "handle": entry("handle", "OS::Heat::WaitConditionHandle", "h"),
+        "wait": entry("wait", "OS::Heat::WaitCondition", "w"),
+    }
+
+    stack_id = service.adopt(document({"handle": handle(), "wait": condition(count=2)}, entries))
+    service.rest()
+
+    assert service.state(stack_id) == "ADOPT_COMPLETE"
+
+
+def test_a_condition_that_was_not_met_goes_on_waiting() -> None:
+    service = Service()
+    stack_id = service.create({"handle": handle(), "wait": condition(count=2)})
+    service.signal(stack_id, "handle", id="1", data="a")
+    told = moved(service, stack_id)
+
+    again = service.adopt(told)
+    assert service.state(again) == "ADOPT_IN_PROGRESS"
+    service.signal(again, "handle", id="2", data="b")
+    service.rest()
+
+    assert service.state(again) == "ADOPT_COMPLETE"
+    assert json.loads(service.attribute(again, "wait", "data")) == {"1": "a", "2": "b"}
+
+
+def test_addresses_that_were_handed_out_still_fit() -> None:
+    """A server that was made before the move signals at the address that it was given then."""
+    service = Service()
+    signed = {"type": "OS::Heat::WaitConditionHandle", "properties": {"signal_transport": "CFN_SIGNAL"}}
+    stack_id = service.create({"handle": signed, "wait": condition()})
+    url = service.seen(stack_id, "handle")["url"]
+    again = service.adopt(moved(service, stack_id))
+
+    service.put(url, {}, "POST")
+    service.rest()
+
+    assert service.state(again) == "ADOPT_COMPLETE"
+
+
+def test_a_config_is_the_same_one_and_a_deployment_is_not_applied_again() -> None:
+    service = Service()
+    web = server(user_data_format="SOFTWARE_CONFIG")
+    config = {"type": "OS::Heat::SoftwareConfig", "properties": {"group": "script", "config": "true"}}
+    apply = {"config": {"get_resource": "config"}, "server": {"get_resource": "web"}, "signal_transport": "NO_SIGNAL"}
+    stack_id = service.create(
+        {"web": web, "config": config, "apply": {"type": "OS::Heat::SoftwareDeployment", "properties": apply}}
+    )
+    service.rest()
+    (kept,) = [each for each in service.kept(CONFIG) if each.token.count("-") == 1]
+    configs = len(service.kept(CONFIG))
+
+    again = service.adopt(moved(service, stack_id))
+    service.rest()
+
+    assert service.state(again) == "ADOPT_COMPLETE"
+    assert service.row(again, "config").handle == kept.id
+    assert len(service.kept(CONFIG)) == configs
