@@ -95,8 +95,9 @@ class HeavyRequests:
         watching = asyncio.ensure_future(attention.watch(receive))
         try:
             await self._take(project, watching)
-            attention.check()
             try:
+                # Inside: the client may have gone in the very moment that gave its request a place.
+                attention.check()
                 yield
             finally:
                 self._give_back(project)

@@ -72,6 +72,25 @@ def test_one_project_leaves_places_for_the_others() -> None:
     run(story)
 
 
+def test_a_place_is_given_back_by_a_client_that_goes_in_the_moment_it_gets_it() -> None:
+    async def story() -> None:
+        places = HeavyRequests(2)
+        first, second = Client(places, "p"), Client(places, "p")
+        await settled()
+        assert (first.works, second.works) == (True, False)
+        second.hang_up()
+        await asyncio.sleep(0)  # it is just about to be noticed when the place becomes free
+        await first.end()
+        with pytest.raises(ClientGone):
+            await second.task
+        third = Client(places, "p")
+        await settled()
+        assert third.works
+        await third.end()
+
+    run(story)
+
+
 def test_threads_take_short_turns_while_a_place_is_taken() -> None:
     """So reads do not wait for each of them; otherwise long turns are cheaper."""
 
