@@ -173,6 +173,36 @@ def test_a_check_of_the_stack_does_not_take_a_mark_away() -> None:
     assert service.states(stack_id) == {"srv": "CREATE_COMPLETE", "user": "UPDATE_COMPLETE"}
 
 
+@pytest.mark.parametrize("marked", [server(), group(1)], ids=["its own snapshot", "snapshots of what is in it"])
+def test_a_snapshot_of_the_stack_does_not_take_a_mark_away(marked: dict[str, Any]) -> None:
+    """Found by the simulation (seed 30236118): it said SNAPSHOT_COMPLETE, and so did its stack, where nobody acts."""
+    service, stack_id = started({"it": marked})
+    before = service.row(stack_id, "it").handle
+    mark(service, stack_id, "it", MarkRequest(True, "it smells"))
+    service.snapshots.take(stack_id, None)
+    service.rest()
+    service.live(10.0)
+    assert service.story(stack_id, "it")[-3:] == ["it SNAPSHOT_IN_PROGRESS", "it SNAPSHOT_COMPLETE", "it CHECK_FAILED"]
+    assert (service.state(stack_id), service.row(stack_id, "it").reason) == ("CHECK_FAILED", "it smells")
+    service.update(stack_id, {"it": marked})
+    service.rest()
+    service.live(10.0)
+    assert service.row(stack_id, "it").handle != before
+    assert service.state(stack_id) == "UPDATE_COMPLETE"
+
+
+def test_a_mark_ends_also_after_a_snapshot_of_the_stack() -> None:
+    service, stack_id = started()
+    mark(service, stack_id, "srv", MarkRequest(True, lasts_s=60.0))
+    service.snapshots.take(stack_id, None)
+    service.rest()
+    service.live(30.0)
+    assert service.states(stack_id)["srv"] == "CHECK_FAILED"
+    service.live(31.0)
+    assert service.states(stack_id)["srv"] == "CHECK_COMPLETE"
+    assert service.state(stack_id) == "CHECK_COMPLETE"
+
+
 # -- replaced ----------------------------------------------------------------------------------------------------------
 
 

@@ -235,6 +235,12 @@ class Decider(Healing, Maintenance, Takeovers):
         """Somebody says that it is unhealthy: it is replaced, or waits for an update that does it (MU2, MU7)."""
         if mark.is_over(now):
             return unhealthy.expire(self.world, row, now)
+        decision = self._replaced_for_mark(definition, row, mark, now)
+        if isinstance(decision, Waiting) and not row.failed:  # a snapshot was taken of it meanwhile, say
+            return unhealthy.fails_again(row, mark, now)
+        return decision
+
+    def _replaced_for_mark(self, definition: Definition, row: Resource, mark: Mark, now: float) -> Decision:
         stack = self.world.stack
         updated = stack.status == Status.IN_PROGRESS or (self.unsettled and row.revision != stack.revision)
         restricted = "replace" in definition.restricted and row.asked_at is None

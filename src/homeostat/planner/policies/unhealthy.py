@@ -96,6 +96,12 @@ def expire(world: World, row: Resource, now: float) -> Step:
     return Step(Verb.RECORD, row, events=[event])
 
 
+def fails_again(row: Resource, mark: Mark, now: float) -> Step:
+    """Something was done about it that left the mark as it is: while it waits, it has failed its check as before."""
+    row.action, row.status, row.reason, row.updated_at = Action.CHECK, Status.FAILED, mark.reason, now
+    return Step(Verb.RECORD, row, events=[outcome.event_of(row, row.status, row.reason)])
+
+
 def merely_marked(row: Resource) -> bool:
     """Has it failed because somebody says so, and not of what was done about it?"""
     return row.failed and row.action == Action.CHECK and mark_of(row) is not None
