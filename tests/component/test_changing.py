@@ -3,8 +3,8 @@ compared."""
 
 import pytest
 
-from homeostat.api.services.actions import Asks, Switches
-from homeostat.api.services.marks import Marks, Said
+from homeostat.api.services.actions import ConvergenceSettings, StackActions
+from homeostat.api.services.marks import MarkRequest, Marks
 from homeostat.clouds.simulated import Weather
 from tests.component.running import Service, server
 
@@ -49,7 +49,7 @@ def test_what_was_not_found_before_its_stack_was_checked_is_changed_by_the_next_
     stack_id, handle = updated(service)
     service.intake.cancel(stack_id, roll_back=False)
     service.work()
-    Asks(service.db, 600.0).check(stack_id)
+    StackActions(service.db, 600.0).check(stack_id)
     service.rest()
     assert service.states(stack_id) == {"srv": "UPDATE_FAILED"}
     service.cloud.unhide(handle)
@@ -68,7 +68,7 @@ def test_what_could_not_be_changed_is_changed_by_the_next_update_though_somebody
     service.rest()
     assert service.states(stack_id) == {"srv": "UPDATE_FAILED"}
     for unhealthy in (True, False):
-        Marks(service.db).say(stack_id, Said(unhealthy), {"": "srv"})
+        Marks(service.db).say(stack_id, MarkRequest(unhealthy), {"": "srv"})
     service.cloud.change(handle, locked=False)
     service.update(stack_id, {"srv": server(flavor="large"), "other": server()})
     service.rest()
@@ -92,7 +92,7 @@ def test_what_is_never_found_when_it_is_to_be_changed_is_asked_ever_more_rarely(
         return answers
 
     service.cloud.update = denying  # type: ignore[method-assign, assignment]
-    Asks(service.db, 3600.0).switch(stack_id, Switches({"observe_s": 0.0}))
+    StackActions(service.db, 3600.0).switch(stack_id, ConvergenceSettings({"observe_s": 0.0}))
     service.update(stack_id, {"srv": server(flavor="large")})
     service.live(300.0)
     assert len(asked) < 15

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.actions import Asks
+from homeostat.api.services.actions import StackActions
 from homeostat.api.services.preview import all_of
 from homeostat.api.services.stacks import StackRequest
 from homeostat.clouds.simulated import Weather
@@ -166,7 +166,7 @@ def test_what_could_not_be_deleted_is_once_nothing_is_left(
 ) -> None:
     monkeypatch.setattr(graphs, "MEMBERS_PER_SHARD", 2)
     service = Service()
-    asks = Asks(service.db, 3600.0)
+    asks = StackActions(service.db, 3600.0)
     stack_id = service.create(HINDERED[kind])
     service.rest()
     hindering = list(service.cloud.things("volume"))[::3]
