@@ -1,11 +1,11 @@
-"""The database: SQL behind functions that work inside the caller's transaction.
+"""The database: functions around SQL, which work inside the caller's transaction.
 
-- `schema`: the tables; `database`: connections and dialects; `events`: what happened
-- `stacks`: stacks, their revisions, locks, snapshots, and what the APIs read of them
-- `shards`: who owns a shard, its rows, and what was observed of them
+- `schema`: the tables; `database`: connections, transactions and dialects; `events`: the log of state changes
+- `stacks`: stacks, their revisions, locks and snapshots, and the queries of the APIs
+- `shards`: ownership of shards, their rows, and the observed state of those rows
 - `builtin`: records of the resources that the service provides itself
 - `operation`: workers, health, periodic work, purging
 - `encryption`: sealed cells and their keys
-- `sql`: what SQLite and PostgreSQL need apart
+- `sql`: the differences between SQLite and PostgreSQL
 - `migrations`: the schema, version by version
 """

@@ -1,4 +1,4 @@
-"""Connections and transactions, and whatever SQLite and PostgreSQL need apart."""
+"""Connections and transactions, on SQLite and on PostgreSQL."""
 
 import contextlib
 import os
@@ -19,6 +19,8 @@ from homeostat.store.sql.notices import Channel, Notices, Notifications, Pipes
 from homeostat.store.sql.write_queue import WriteQueue
 
 APPLICATION = "homeostat"
+# Ends only sessions that hold locks: a session gets a transaction id (backend_xid) with its first write, and
+# `ClientRead` means that the server is waiting for the client's next statement.
 END_FROZEN = text(
     """
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -32,8 +34,11 @@ RUNNING = text("SELECT pg_snapshot_xmin(now)::text, pg_snapshot_xmax(now)::text 
 class Database:
     """One database of the service.
 
-    Takes: url — SQLAlchemy URL, `sqlite:///path` or `postgresql+psycopg://…`; now — clock, seconds since the epoch
-    (PostgreSQL's own clock decides about leases whatever `now` says, see `now_of`); keys — seal secrets.
+    Args:
+        url: SQLAlchemy URL, `sqlite:///path` or `postgresql+psycopg://…`.
+        now: The clock, in seconds since the epoch. On PostgreSQL the server's own clock decides about leases, whatever
+            `now` says; see `now_of`.
+        keys: The keys that seal secrets.
     """
 
     def __init__(self, url: str, now: Callable[[], float], *, pool_size: int = 10, keys: Keyring = NO_KEYS) -> None:
@@ -45,13 +50,13 @@ class Database:
         self.use_keys(keys)
         self._queue = WriteQueue(f"{self._path}-queue") if self._path else None
         self.notices = Notices(self._channel())
-        """That something is due, from and to all processes."""
+        """Notices that something is due, sent to and received from all processes."""
         self.insert: Any = sqlite.insert if self.is_sqlite else postgresql.insert
-        """Dialect's INSERT, which knows ON CONFLICT."""
+        """The dialect's INSERT, which supports ON CONFLICT."""
 
     @property
     def keys(self) -> Keyring:
-        """What seals secrets here, and opens them."""
+        """The keys that seal and open secrets in this database."""
         return keys_of(self.engine.dialect)
 
     def use_keys(self, keys: Keyring) -> None:
@@ -60,14 +65,15 @@ class Database:
     def _connect(self, pool_size: int) -> Engine:
         arguments: dict[str, Any]
         if not self.is_sqlite:
-            # A plan that was kept from when a table was small would read all of it when it is large, and statements
-            # that were prepared before a migration fail after it.
+            # No prepared statements: a plan kept from the time when a table was small would scan all of it once it is
+            # large, and a statement prepared before a migration fails after it.
             arguments = {"application_name": APPLICATION, "prepare_threshold": None}
             return create_engine(
                 self.url, pool_size=pool_size, max_overflow=20, pool_pre_ping=True, connect_args=arguments
             )
         arguments = {"timeout": 30, "check_same_thread": False}
         if not self._path:
+            # A database in memory lives as long as its connection: all threads share a single one.
             engine = create_engine(self.url, poolclass=StaticPool, connect_args=arguments)
         else:
             engine = create_engine(self.url, pool_size=pool_size, max_overflow=20, connect_args=arguments)
@@ -76,49 +82,67 @@ class Database:
         return engine
 
     def _channel(self) -> Channel | None:
-        """An SQLite database in memory is this process's own."""
+        """Return the channel to other processes; None for an SQLite database in memory, which has no others."""
         if not self.is_sqlite:
             return Notifications(self.engine)
         directory, name = os.path.split(self._path)
         return Pipes(os.path.join(directory, f"notices-{name}")) if name else None
 
     def migrate(self, phase: Phase = Phase.ALL) -> SchemaStatus:
-        """Bring the schema to this version (creates it in an empty database). Fails: Outdated."""
+        """Bring the schema to this version; create it in an empty database.
+
+        Raises:
+            Outdated: A newer version has removed what this one needs.
+        """
         with self.engine.connect() as connection:
+            # On SQLite the transactions of a migration exclude each other anyway.
             lock = contextlib.nullcontext() if self.is_sqlite else _advisory_lock(connection)
             with lock:
                 return migration.migrate(connection, phase)
 
     def standing(self) -> SchemaStatus:
-        """How far the schema is. Fails: Transient when the database does not answer."""
+        """Return how far the schema has been migrated.
+
+        Raises:
+            Transient: The database does not answer.
+        """
         with self.read() as tx:
             return migration.standing(tx)
 
     @property
     def missing_file(self) -> str:
-        """Path of an SQLite database that does not exist: to connect would make it. Otherwise empty."""
+        """The path of an SQLite database that does not exist yet, since connecting would create it; otherwise ""."""
         return self._path if self._path and not os.path.exists(self._path) else ""
 
     @property
     def _path(self) -> str:
-        """Of an SQLite database that is a file, otherwise empty."""
+        """The path of an SQLite database that is a file; otherwise ""."""
         path = make_url(self.url).database if self.is_sqlite else None
         return path if path not in (None, ":memory:") else ""
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Connection]:
-        """A consistent look. Fails: Transient when the database does not answer."""
+        """Open a read transaction in which all statements see one snapshot of the database.
+
+        Raises:
+            Transient: The database does not answer.
+        """
         with _translated(), self.engine.connect() as connection:
             options: dict[str, Any] = {"homeostat_read": True}
             if not self.is_sqlite:
+                # PostgreSQL's default takes a new snapshot for each statement: the rows of a shard could be older than
+                # the observations read after them. SQLite keeps one snapshot for a transaction by itself.
                 options["isolation_level"] = "REPEATABLE READ"
             yield connection.execution_options(**options)
 
     @contextlib.contextmanager
     def glance(self) -> Iterator[Connection]:
-        """For a single statement that changes nothing: PostgreSQL is not asked to begin and end a transaction.
+        """Open a connection for a single statement that changes nothing.
 
-        Fails: Transient when the database does not answer.
+        On PostgreSQL this saves the messages that begin and end a transaction.
+
+        Raises:
+            Transient: The database does not answer.
         """
         if self.is_sqlite:
             with self.read() as tx:
@@ -129,22 +153,29 @@ class Database:
 
     @contextlib.contextmanager
     def write(self) -> Iterator[Connection]:
-        """One transaction, committed at the end. Fails: Transient when the database does not answer."""
+        """Open a write transaction, and commit it at the end of the block.
+
+        Raises:
+            Transient: The database does not answer.
+        """
         with _translated(), self._turn(), self.engine.connect() as connection:
             try:
                 with connection.begin():
                     yield connection
             finally:
+                # The flag is part of the pooled connection and outlives this transaction, so it is taken after a
+                # rollback, too. Reading it from an invalidated connection would open a new one just for that.
                 due = not connection.invalidated and notices.take_flag(connection)
+        # Only after the commit: a listener that looked earlier would not see the rows, and would go back to sleep.
         if due:
             self.notices.tell()
 
     def _turn(self) -> contextlib.AbstractContextManager[None]:
-        """SQLite's own queue of writers is unfair."""
+        """Wait for this writer's turn on an SQLite file, whose own way to let writers wait is unfair."""
         return self._queue.turn() if self._queue is not None else contextlib.nullcontext()
 
     def now_of(self, connection: Connection) -> float:
-        """The time that all workers agree on: the database's where it is a server."""
+        """Return the time that all workers agree on, in seconds since the epoch: the server's on PostgreSQL."""
         if self.is_sqlite:
             return self.now()
         agreed = float(connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one())
@@ -152,33 +183,44 @@ class Database:
         return agreed
 
     def agreed_now(self) -> float:
-        """The same without asking: what the last `now_of` told, and the time since then. Setting this machine's clock
-        does not move it."""
+        """Return the agreed time without a query: the last result of `now_of` plus the time since then.
+
+        Changes of this machine's clock do not affect it, once `now_of` has asked a server.
+        """
         if self._agreed is None:
             return self.now()
         told, at = self._agreed
         return told + time.monotonic() - at
 
     def running(self, tx: Connection) -> tuple[int, int]:
-        """Numbers of transactions: of the oldest writer that has not ended as `tx` sees it, and of the next to begin.
-        Equal when no writer runs, as always where writers exclude one another."""
+        """Return the ids of two transactions: the oldest writer that still runs as seen by `tx`, and the next to begin.
+
+        They are equal when no writer runs, and always on SQLite, where writers exclude one another.
+        """
         if self.is_sqlite:
             return 0, 0
         oldest, following = tx.execute(RUNNING).one()
         return int(oldest), int(following)
 
     def end_frozen(self, tx: Connection, silent_s: float) -> int:
-        """End sessions of the service that have written in a transaction and then said nothing for so long.
+        """End sessions of the service that have written in a transaction and been silent since, for `silent_s` seconds.
 
-        A worker that is frozen there would keep its shards from everybody. (PostgreSQL's own limit for idle
-        transactions does not see it in the middle of a batch.) Gives how many were ended.
+        A worker that is frozen inside a transaction keeps its row locks, so that no other worker could take its shards
+        over although the lease has run out. PostgreSQL's own limit for idle transactions
+        (`idle_in_transaction_session_timeout`) does not see a client that froze in the middle of a batch of statements.
+
+        Returns:
+            How many sessions were ended.
         """
         if self.is_sqlite:
             return 0
         return len(tx.execute(END_FROZEN, {"application": APPLICATION, "silent_s": silent_s}).all())
 
     def one_by_one(self, tx: Connection, what: str) -> None:
-        """Let nobody else pass here for the same thing until the transaction ends."""
+        """Exclude other transactions that name the same `what` until this one ends.
+
+        For checks that no row lock can protect, since the row that would conflict does not exist yet.
+        """
         if not self.is_sqlite:
             tx.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:what, 0))"), {"what": what})
 
@@ -192,9 +234,10 @@ def sqlite_url(path: str | os.PathLike[str]) -> str:
 
 
 def held_back(rows: Select[Any]) -> Select[Any]:
-    """Keep these rows from other writers until the transaction ends; SQLite's writers exclude one another anyway.
+    """Lock these rows against other writers until the transaction ends; SQLite's writers exclude one another anyway.
 
-    The lock leaves room for rows that merely refer to these (an event its stack), which would deadlock otherwise.
+    The lock is FOR NO KEY UPDATE, which does not conflict with the checks of foreign keys. Under a plain FOR UPDATE, a
+    transaction that inserts a row referring to these (an event of a stack) would wait, and two of them could deadlock.
     """
     return rows.with_for_update(key_share=True)
 
@@ -213,7 +256,10 @@ def _translated() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _advisory_lock(connection: Connection) -> Iterator[None]:
-    """Only one process migrates at a time."""
+    """Let only one process migrate at a time.
+
+    The lock belongs to the session: it holds however many transactions the migration takes.
+    """
     connection.execute(text("SELECT pg_advisory_lock(727373)"))
     try:
         yield
@@ -223,6 +269,7 @@ def _advisory_lock(connection: Connection) -> Iterator[None]:
 
 
 def _sqlite_connected(connection: Any, _record: Any) -> None:
+    # Otherwise the driver begins transactions by itself, before the first write and without IMMEDIATE.
     connection.isolation_level = None
     cursor = connection.cursor()
     for pragma in (
@@ -237,6 +284,10 @@ def _sqlite_connected(connection: Any, _record: Any) -> None:
 
 
 def _sqlite_begin(connection: Connection) -> None:
-    """Writers queue at BEGIN, never in the middle: an upgrade from read to write could not wait."""
+    """Begin a transaction; a writer takes the write lock at once.
+
+    A transaction that begins as a reader and writes later cannot wait for the lock: if another writer has committed
+    since its snapshot, SQLite fails it with SQLITE_BUSY immediately, whatever the timeout.
+    """
     reading = connection.get_execution_options().get("homeostat_read")
     connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")

@@ -1,4 +1,4 @@
-"""Events: appended with the state change they tell of, read in pages (law 6)."""
+"""Events: appended in the transaction that makes the change of state they report, and read in pages."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -32,14 +32,26 @@ def page(
     order_by: str = "seq",
     only: dict[str, Sequence[str]] | None = None,
 ) -> list[Row[Any]]:
-    """Events of these stacks in the order they happened. after — `seq` of the last one already seen;
-    until — `seq` of the last one wanted; only — column (`name`, `type`, `action`, `status`) -> values wanted."""
+    """Return events of these stacks, by default in the order in which they happened.
+
+    Args:
+        tx: The transaction.
+        stack_ids: The stacks.
+        after: `seq` of the last event already seen.
+        until: `seq` of the last event wanted.
+        newest_first: Reverse the order.
+        limit: How many at most; None for all.
+        name: Only events of the resource of this name.
+        order_by: The column to sort by; `seq` decides between equal values.
+        only: Column (`name`, `type`, `action`, `status`) -> the values wanted.
+    """
     table = schema.event
     chosen = select(table).where(table.c.stack_id.in_(stack_ids))
     if name is not None:
         chosen = chosen.where(table.c.name == name)
     order = [table.c[column] for column in dict.fromkeys((order_by, "seq"))]
     if after is not None:
+        # The page begins after a place in the order, not after a number: `seq` alone is only right if sorted by it.
         last = [select(column).where(table.c.seq == after).scalar_subquery() for column in order[:-1]]
         here, there = tuple_(*order), tuple_(*last, after)
         chosen = chosen.where(here < there if newest_first else here > there)
@@ -57,18 +69,18 @@ def get(tx: Connection, stack_id: str, seq: int) -> Row[Any] | None:
 
 
 def newest(tx: Connection, stack_ids: Sequence[str]) -> int:
-    """`seq` of the newest event of these stacks, 0 if they have none."""
+    """Return `seq` of the newest event of these stacks, 0 if they have none."""
     table = schema.event
     return int(tx.execute(select(func.max(table.c.seq)).where(table.c.stack_id.in_(stack_ids))).scalar_one() or 0)
 
 
 def roots(tx: Connection, after: int, until: int) -> set[str]:
-    """Root stacks that something happened to, or to a stack nested in them, in these events."""
+    """Return the root stacks of the events, also of nested stacks, with `after` < `seq` <= `until`."""
     table, stack = schema.event, schema.stack
     chosen = select(stack.c.root_id).distinct().join(table, table.c.stack_id == stack.c.id)
     return set(tx.execute(chosen.where(table.c.seq > after, table.c.seq <= until)).scalars())
 
 
 def event_id(stack_id: str, seq: int) -> str:
-    """The stack's id, its last 12 digits replaced by the event's number."""
+    """Return the id that clients see: the stack's id, its last 12 digits replaced by the event's number."""
     return f"{stack_id[:-12]}{seq:012x}"

@@ -1,4 +1,4 @@
-"""The tables (design section 4). One schema for SQLite and PostgreSQL; times are seconds since the epoch, UTC."""
+"""The tables: one schema for SQLite and PostgreSQL. All times are seconds since the epoch, UTC."""
 
 from collections.abc import Callable
 from typing import Any
@@ -35,15 +35,19 @@ metadata = MetaData(
 
 
 def to_json(value: Any) -> str:
-    """Plain data as JSON. What a cloud tells and JSON cannot hold is text: numbers over 64 bits, broken Unicode."""
+    """Encode plain data as JSON.
+
+    What a cloud reports and JSON cannot hold becomes text: integers of more than 64 bits; broken Unicode is replaced.
+    """
     try:
         return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
     except TypeError:
+        # Second try only: nearly all data encodes at once, and to walk through it first would cost more than to encode.
         return orjson.dumps(_told(value), option=orjson.OPT_NON_STR_KEYS).decode()
 
 
 def as_stored(value: Any) -> Any:
-    """Plain data as it is read back."""
+    """Return plain data in the form in which it is read back from the database."""
     return orjson.loads(to_json(value))
 
 
@@ -58,7 +62,7 @@ def _told(value: Any) -> Any:
 
 
 class SafeText(TypeDecorator[str]):
-    """Text that a cloud may have had a say in: PostgreSQL cannot hold the NUL character."""
+    """Text that may come from a cloud: NUL, which PostgreSQL cannot store, is replaced by U+FFFD."""
 
     impl = Text
     cache_ok = True
@@ -72,14 +76,16 @@ def without_nul(text: str) -> str:
 
 
 class Cell(str):
-    """Text of a cell, written out, and sealed where it is to be, before the transaction that stores it: to write out
-    much takes time for which others would wait."""
+    """The text of a cell, encoded (and sealed where required) before the transaction that stores it.
+
+    Encoding large data takes time, during which other writers would wait for the transaction.
+    """
 
     __slots__ = ()
 
 
 class Json(TypeDecorator[Any]):
-    """Plain data as JSON text: the same bytes in every database, and faster than their own JSON types."""
+    """Plain data as JSON text: the same bytes in every database, and faster than the databases' own JSON types."""
 
     impl = Text
     cache_ok = True
@@ -90,7 +96,7 @@ class Json(TypeDecorator[Any]):
         return to_json(value)
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
-        """Called for each cell: so not through `process_result_value`, which costs as much again."""
+        """Return the decoder itself: `process_result_value` would double the cost of each cell."""
         return _from_json
 
 
@@ -99,10 +105,13 @@ def _from_json(cell: str | None) -> Any:
 
 
 class Sealed(Json):
-    """The same, for secrets: sealed where the database has keys (see `encryption.sealed_cells`). What cannot be
-    read is `Lost`.
+    """Plain data as JSON text that is sealed where the database has keys (see `encryption.sealed_cells`).
 
-    Takes: place — `table.column`; always — False: `bulk` seals only rows of which it is told that they hold secrets.
+    A cell that cannot be opened is read as `Lost`.
+
+    Args:
+        place: `table.column`, which is authenticated with the cell.
+        always: False if `bulk` seals the column only in rows that the caller declares to hold secrets.
     """
 
     cache_ok = True
@@ -126,15 +135,20 @@ class Sealed(Json):
             if not cell.startswith(MARK):
                 return orjson.loads(cell)
             try:
-                return orjson.loads(keys_of(dialect).open(cell, place))  # keys may come later
+                # The keys are looked up for each cell, since they may be set after this decoder was made.
+                return orjson.loads(keys_of(dialect).open(cell, place))
             except Unreadable as error:
+                # An exception would fail the whole query, and with it other rows, which can be read.
                 return Lost(error)
 
         return read
 
 
 class SealedText(TypeDecorator[str]):
-    """Text that may hold secrets. Reading fails: Unreadable."""
+    """Text that may hold secrets, sealed where the database has keys.
+
+    Reading a cell that cannot be opened raises `Unreadable`.
+    """
 
     impl = Text
     cache_ok = True
@@ -153,12 +167,12 @@ class SealedText(TypeDecorator[str]):
 
 
 def cell_of(dialect: Dialect, column: Column[Any], value: Any) -> Cell:
-    """What a column holds for a value that is not None. column — of one of the types above."""
+    """Encode a value that is not None for a column of one of the types above."""
     return Cell(column.type.process_bind_param(value, dialect))  # type: ignore[attr-defined]
 
 
 Sequence = BigInteger().with_variant(Integer, "sqlite")
-"""SQLite counts up only a column declared INTEGER."""
+"""The type of auto-incremented keys: SQLite increments only columns declared INTEGER."""
 
 stack = Table(
     "stack",
@@ -219,19 +233,30 @@ stack = Table(
     ),
 )
 
-"""observe_s — seconds between looks at things at rest, None for the service's own; exceptions — resource name ->
-`{"converge": bool, "observe_s": seconds, "healing": policy}`, where it differs from the stack's; look_from — nothing is
-at rest until it was looked at after this time; step_at — not before this the group goes on to its next batch;
-lock — while it is locked, `{"level": "all" | "stacks", "owner", "owner_id", "reason", "at", "expires_at", "before"}`,
-times in seconds since the epoch, before — see `store.stacks.stacks.BEFORE`;
-suspended — it was suspended and not resumed since; user_project — where the users that its
-servers are live, in the identity service; spares — what of its things stays when it goes, see `model.world.Spares`;
-snapshot — the one that is taken of it or of a stack around it, or that it goes back to: `{"id", "place": [names of the
-resources on the way down to it], "run"}`, where run is new each time that somebody asks to go back, and is missing
-where it is taken; size — how many resources it should have itself, as it was last told;
-secret — False: nothing in the whole tree of stacks is made from secrets, and its resources are not
-sealed; None: nobody has looked;
-healing — what is to be another way than the service does it: `{"policy": "replace" | "ask", "share": number}`."""
+"""Stacks, nested and deleted ones included.
+
+Columns:
+    parent_*: The resource row that a nested stack is the reality of; NULL for a root stack.
+    complete_revision: The newest revision that was COMPLETE; NULL if none was.
+    rollback_to: The revision that a rollback returns to, 0 if it returns to nothing.
+    observe_s: Seconds between looks at things at rest; NULL means the service's default.
+    exceptions: Resource name -> `{"converge": bool, "observe_s": seconds, "healing": policy}`, for resources whose
+        settings differ from the stack's.
+    look_from: No resource counts as at rest before it was looked at after this time.
+    step_at: The group does not start its next batch before this time.
+    lock: While the stack is locked, `{"level": "all" | "stacks", "owner", "owner_id", "reason", "at", "expires_at",
+        "before"}`; times in seconds since the epoch; for before see `store.stacks.stacks.BEFORE`.
+    suspended: The stack was suspended and has not been resumed since.
+    user_project: The project, in the identity service, of the users that servers of the stack authenticate as.
+    spares: Which of its things stay when the stack is deleted; see `model.world.Spares`.
+    snapshot: The snapshot that is being taken of this stack or of a stack around it, or that it is being restored
+        to: `{"id", "place": [names of the resources on the way down to this stack], "run"}`. run is new for each
+        request to restore, and missing while the snapshot is taken.
+    size: How many resources the stack itself should have, as last counted.
+    secret: False if nothing in the whole tree of stacks is made from secrets, so that its resources are not sealed;
+        NULL if that was never determined.
+    healing: Settings that differ from the service's: `{"policy": "replace" | "ask", "share": number}`.
+"""
 
 revision = Table(
     "revision",
@@ -247,10 +272,18 @@ revision = Table(
     Column("created_at", Double, nullable=False),
     Column("action", Text, nullable=False, default="", server_default=""),
 )
-"""Desired state, immutable. action — of the stack, that it came with, "" where nobody knows any more; kind —
-`template`, `group` (template holds the group's one definition and its members, see `resources.groups`), `chain`
-(template holds the types of its members) or `empty`; files — name -> key of table `file`."""
+"""Desired state of stacks; a revision never changes.
 
+Columns:
+    kind: `template`, `group` (template holds the group's one definition and its members, see `resources.groups`),
+        `chain` (template holds the types of its members) or `empty`.
+    files: File name -> key of table `file`.
+    intent: The act of the parent that a revision of a nested stack comes from, see `store.stacks.stacks.Desired`; also
+        `store.stacks.deletion.POLICIES`; otherwise "".
+    action: The stack action that created the revision; "" in rows that are older than this column.
+"""
+
+# Texts of files by hash: a stack and all that is nested in it, and all their revisions, share one copy.
 file = Table(
     "file",
     metadata,
@@ -290,11 +323,25 @@ shard = Table(
     ),
     Index("ix_shard_observe", "observe_at"),
 )
-"""planned, done — how much there is to bring to rest at the newest revision, and how much of that is at rest;
-look_from — somebody waits for a look made after this time; looked_at — the newest round that saw all its things;
-blind — why the one after that did not; reason — the bug of ours that it was set aside for;
-crashes — of its owners in a row, see `shards.CRASHES_MAX`; stored — the newest epoch in which anything was stored;
-healing — how many of its resources are being healed, counted where a stack has several shards."""
+"""Shards: the units of ownership.
+
+Columns:
+    epoch: The fencing token; each claim increments it, and each write of an owner checks it.
+    lease_until: When the lease of the owner ends; 0.0 if the shard is not owned.
+    wake_at: When the shard wants its next pass; NULL if it wants none.
+    wakes: Count of wake-ups, by which an owner notices those that come while it works.
+    observe_at: When observers are to look at its things next; NULL means never.
+    settled_revision: The newest revision at which the shard has been at rest.
+    failures: How many of its resources are FAILED.
+    planned, done: How many nodes have to come to rest at the newest revision, and how many of them are at rest.
+    look_from: A look that was made after this time was requested.
+    looked_at: When the newest look that saw all of its things was made.
+    blind: Why the look after that one could not see them; "" if it could.
+    reason: The internal error for which the shard was set aside.
+    crashes: Crashes of its owners in a row, weighted; see `shards.CRASHES_MAX`.
+    stored: The newest epoch in which anything was stored.
+    healing: How many of its resources are being healed; only counted if the stack has several shards.
+"""
 
 resource = Table(
     "resource",
@@ -343,8 +390,13 @@ resource = Table(
     Index("ix_resource_handle", "handle"),
 )
 
-"""marks — what people and locks have put on it: `{"unhealthy": {…}, "locked": {…}}`."""
+"""Resources of stacks; for the columns see `model.world.Resource`.
 
+Columns:
+    marks: Marks that users and locks have put on the resource: `{"unhealthy": {…}, "locked": {…}}`.
+"""
+
+# The newest observation of each resource. A table of its own, since observers and passes write it independently.
 resource_observed = Table(
     "resource_observed",
     metadata,
@@ -370,7 +422,11 @@ resource_properties_observed = Table(
     Column("since", Double, nullable=False, default=0.0, server_default="0"),
     Index("ix_resource_properties_observed_stack", "stack_id"),
 )
-"""since — when this value was first seen."""
+"""Observed values of the properties that templates set.
+
+Columns:
+    since: When this value was first seen.
+"""
 
 forsaken = Table(
     "forsaken",
@@ -382,7 +438,15 @@ forsaken = Table(
     Column("until", Double, nullable=False),
     Index("ix_forsaken_look_at", "look_at"),
 )
-"""Tokens of creations that were given up without an answer: what turns up under them late belongs to nobody."""
+"""Tokens under which a thing may turn up late; it is an orphan then, and is deleted.
+
+They are those of creations that were given up without an answer, and of things that a cloud did not find when it should
+have deleted them.
+
+Columns:
+    look_at: When the cloud is asked for the token next.
+    until: The token is forgotten if it has not turned up by then.
+"""
 
 retained = Table(
     "retained",
@@ -396,8 +460,11 @@ retained = Table(
     Column("reason", Text, nullable=False),
     Column("at", Double, nullable=False),
 )
-"""Things that were kept when their resource went, by its deletion policy or since its stack was abandoned. They belong
-to nobody here, and are not to be taken for leftovers. Kept for good: nobody tells when such a thing goes."""
+"""Things that were kept when their resource was deleted, by its deletion policy or since its stack was abandoned.
+
+No stack owns them any more, and they must not be taken for orphans. The rows are never deleted, since the service does
+not learn when such a thing is deleted.
+"""
 
 event = Table(
     "event",
@@ -413,8 +480,14 @@ event = Table(
     Column("reason", SafeText, nullable=False),
     Column("at", Double, nullable=False),
     Index("ix_event_stack", "stack_id", "seq"),
+    # Readers continue after the last number they have seen: the number of a purged event must not be used again.
     sqlite_autoincrement=True,
 )
+"""Changes of state of stacks and resources, each stored in the transaction that makes the change.
+
+Columns:
+    key: Key of the resource row; "" for an event of the stack itself.
+"""
 
 event_sink = Table(
     "event_sink",
@@ -430,9 +503,15 @@ event_sink = Table(
     Column("reason", SafeText, nullable=False, default=""),
     Index("ix_event_sink_due_at", "due_at"),
 )
-"""Who is told of the events of a root stack and of all nested in it. digest — of the settings; cursor — `seq` of the
-last event told; epoch — of who tells it now; due_at — not before this it is told more; failures — tries in vain, one
-after the other, since failing_since, the last of them for this reason."""
+"""Event sinks of root stacks: each receives the events of its stack and of all stacks nested in it.
+
+Columns:
+    digest: Hash of the settings.
+    cursor: `seq` of the last event that was delivered.
+    epoch: The fencing token of the worker that delivers now.
+    due_at: Nothing more is delivered before this time.
+    failures: Failed deliveries in a row, since failing_since; the last of them failed for `reason`.
+"""
 
 worker = Table(
     "worker",
@@ -445,7 +524,7 @@ worker = Table(
     Column("started_at", Double, nullable=False),
     Column("seen_at", Double, nullable=False),
 )
-"""Workers that run; one that has not been seen for some leases is dead."""
+"""The register of workers; see `operation.workers`. One that has not been seen for some seconds counts as dead."""
 
 record = Table(
     "record",
@@ -463,9 +542,16 @@ record = Table(
     Index("ix_record_listing", "kind", "project", "created_at", "id"),
     Index("ix_record_link", "link", "kind"),
 )
-"""Things that the service keeps itself: software configs and deployments, what waits for signals, what plug-ins make.
-id — the handle; kind — of the cloud port; link — what it belongs to (a deployment's server, a condition's handle), ""
-for nothing; object — as `observe` gives it; secret — what no answer shows."""
+"""Things that the service itself keeps: software configs and deployments, wait conditions, things of plug-ins.
+
+Columns:
+    id: The handle.
+    kind: The kind of the cloud port.
+    token: The token of the creation; unique within the kind, so that a repeated creation finds the first one.
+    link: What the record belongs to (a deployment's server, a condition's handle); "" for nothing.
+    object: The thing's properties, as `observe` returns them.
+    secret: Data that no response shows.
+"""
 
 signal = Table(
     "signal",
@@ -476,7 +562,7 @@ signal = Table(
     Column("at", Double, nullable=False),
     Index("ix_signal_record", "record_id", "seq"),
 )
-"""What was told to a record, in the order it came."""
+"""Signals that records have received, in order of arrival."""
 
 snapshot = Table(
     "snapshot",
@@ -494,8 +580,14 @@ snapshot = Table(
     Index("ix_snapshot_stack", "stack_id", "created_at"),
     Index("ix_snapshot_due_at", "due_at"),
 )
-"""Snapshots of stacks. action — `CREATE` or `DELETE`; revision — of the stack, that it was taken at; data — how the
-resources of the stack were, see `convergence.snapshot_end`; due_at — when its deletion goes on."""
+"""Snapshots of stacks.
+
+Columns:
+    action: `CREATE` or `DELETE`.
+    revision: The revision of the stack that the snapshot was taken at.
+    data: The state of the stack's resources then, see `convergence.snapshot_end`; NULL until the snapshot is complete.
+    due_at: When its deletion continues; NULL if it is not being deleted.
+"""
 
 snapshot_part = Table(
     "snapshot_part",
@@ -508,9 +600,15 @@ snapshot_part = Table(
     Column("made", Text, nullable=False),
     Index("ix_snapshot_part_snapshot", "snapshot_id"),
 )
-"""What the clouds keep for a snapshot of a stack. token — that the cloud's own snapshot carries; place — see
-`stack.snapshot`; name — of the resource; kind — of its thing, see `clouds.port`; made — id of the cloud's snapshot once
-it is complete."""
+"""Snapshots that the clouds keep for a snapshot of a stack.
+
+Columns:
+    token: The token that the cloud's own snapshot carries.
+    place: The names of the resources on the way down to the nested stack, see `stack.snapshot`.
+    name: The name of the resource.
+    kind: The kind of its thing, see `clouds.port`.
+    made: The id of the cloud's snapshot once it is complete; "" before.
+"""
 
 delegation = Table(
     "delegation",
@@ -529,7 +627,12 @@ delegation = Table(
     Index("ix_delegation_state", "state", "due_at"),
     Index("ix_delegation_trust", "trust_id"),
 )
-"""Trusts of users: on whose behalf the service goes on with a root stack, when that user has gone home. state — `asked`
-(the intent is stored, the answer is not), `good`, `gone` (Keystone does not honour it any more), or `leaving` (it is to
-be deleted); trust_id — "" until it is known; object — `end`, by which it is found, `user`, and `reason` why it is gone;
-due_at — not before this it is looked after again."""
+"""Trusts of users, on whose behalf the service works on a root stack after the token of their request has expired.
+
+Columns:
+    trust_id: The id in Keystone; "" until it is known.
+    state: `asked` (the intent is stored, the answer is not), `good`, `gone` (Keystone does not honour it any more) or
+        `leaving` (it has to be deleted).
+    object: `end` (the expiry by which the trust is found again), `user`, and `reason` why it is gone.
+    due_at: The clean-up of an `asked` or `leaving` trust is not tried before this time.
+"""
