@@ -1,7 +1,7 @@
-"""Writing many rows with one statement: what SQLite and PostgreSQL need apart for that.
+"""Writing many rows with one statement, on SQLite and on PostgreSQL (ADR 0018).
 
-SQLite gets each row by itself, in one call of the driver. PostgreSQL gets one JSON array a column and puts them side by
-side, so that a batch is one statement, and one journey, whatever its length.
+SQLite is given the rows one by one, in one call of the driver. PostgreSQL is given one JSON array per column and joins
+them to rows, so that a batch is one statement and one round trip, whatever its length.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -16,38 +16,56 @@ from homeostat.store.encryption.sealed_cells import keys_of
 from homeostat.store.schema import Json, Sealed, to_json, without_nul
 
 Values = Sequence[Any]
-"""One row: a value for each column that was named, plain data where the column holds JSON."""
+"""One row: a value for each named column, plain data where the column holds JSON."""
 
 Encode = Callable[[Any], str]
-"""Plain data -> the text of a cell."""
+"""Encodes plain data as the text of a cell."""
 
 _POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call]
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedRows:
-    """Rows written out as a database takes them: to encode many takes time, which need not be that of a transaction."""
+    """Rows in the form that the database takes, with their statement.
+
+    Encoding many rows takes time; with this it is done before the transaction instead of inside it.
+    """
 
     statement: str
     rows: Any
     count: int
 
     def store(self, tx: Connection) -> int:
-        """In one statement. Gives how many rows it changed. Fails: IntegrityError when a new one is there already."""
+        """Run the statement, and return how many rows it changed.
+
+        Raises:
+            IntegrityError: A row to be inserted exists already.
+        """
         return tx.exec_driver_sql(self.statement, self.rows).rowcount if self.count else 0
 
 
 def insert(
     tx: Connection, table: Table, columns: tuple[str, ...], rows: Iterable[Values], *, secret: bool = False
 ) -> None:
-    """New rows. secret — they hold secrets. Fails: IntegrityError when one is there already."""
+    """Insert rows.
+
+    Args:
+        tx: The transaction.
+        table: The table.
+        columns: The columns that the values are for.
+        rows: The rows.
+        secret: The rows hold secrets, so columns that are not always sealed are sealed as well.
+
+    Raises:
+        IntegrityError: A row exists already.
+    """
     encode_insert(tx.dialect, table, columns, rows, secret=secret).store(tx)
 
 
 def encode_insert(
     dialect: Dialect, table: Table, columns: tuple[str, ...], rows: Iterable[Values], *, secret: bool = False
 ) -> EncodedRows:
-    """As `insert`, to be stored later."""
+    """Encode an `insert`, to be stored later."""
     return _encode(dialect, _insert, table, columns, rows, secret)
 
 
@@ -62,10 +80,19 @@ def encode_upsert(
     where: str = "",
     secret: bool = False,
 ) -> EncodedRows:
-    """New rows, or new values for the rows of the same key. No key may come twice.
+    """Encode an insert that updates rows of the same key instead, to be stored later.
 
-    unless — a condition on `t` (the row there) and `excluded` (the new one) under which the old one stays; where — only
-    new rows that meet this condition, with their values as `{column}`; secret — they hold secrets.
+    No key may occur twice: PostgreSQL refuses to update a row twice in one statement.
+
+    Args:
+        dialect: The dialect of the database.
+        table: The table.
+        columns: The columns that the values are for.
+        rows: The rows.
+        key: The columns that identify a row.
+        unless: A condition on `t` (the existing row) and `excluded` (the new one) under which the existing row stays.
+        where: A condition that new rows must meet to be stored, with their values as `{column}`.
+        secret: The rows hold secrets, see `insert`.
     """
 
     def statement(is_sqlite: bool, table: Table, columns: tuple[str, ...]) -> str:
@@ -76,10 +103,12 @@ def encode_upsert(
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What an update does besides setting columns.
+    """The condition and the side effects of an update.
 
-    compared — columns of a row that are only compared with; where — which rows `t` it is about, with the values of a
-    new row as `{column}`; also — what is set to something that follows from `t`.
+    Attributes:
+        compared: Columns of the given rows that are only compared with, not set.
+        where: Which rows `t` are updated, with the given values as `{column}`.
+        also: An assignment of something that follows from `t`.
     """
 
     compared: tuple[str, ...]
@@ -88,7 +117,7 @@ class Change:
 
 
 UNMOVED = Change(("version", "key"), "t.key = {key} AND t.version = {version}", "version = t.version + 1")
-"""Only rows that are still as they were read; their version grows by one."""
+"""Optimistic locking: only rows that are still as they were read are updated; their version grows by one."""
 
 
 def update(
@@ -100,7 +129,16 @@ def update(
     *,
     secret: bool = False,
 ) -> int:
-    """New values for rows that are there. secret — they hold secrets. Gives how many it changed."""
+    """Set columns of existing rows, and return how many rows were changed.
+
+    Args:
+        tx: The transaction.
+        table: The table.
+        columns: The columns that the values are for.
+        rows: The rows.
+        change: Which rows are updated.
+        secret: The rows hold secrets, see `insert`.
+    """
     return encode_update(tx.dialect, table, columns, rows, change, secret=secret).store(tx)
 
 
@@ -113,7 +151,7 @@ def encode_update(
     *,
     secret: bool = False,
 ) -> EncodedRows:
-    """As `update`, to be stored later."""
+    """Encode an `update`, to be stored later."""
 
     def statement(is_sqlite: bool, table: Table, columns: tuple[str, ...]) -> str:
         return _update(is_sqlite, table, columns, change)
@@ -122,7 +160,7 @@ def encode_update(
 
 
 def encode_delete(dialect: Dialect, table: Table, rows: Iterable[tuple[str, int]]) -> EncodedRows:
-    """The rows with these keys go, if they still have these versions, when it is stored."""
+    """Encode the deletion of rows, given as key and version; it spares rows that have another version by then."""
     return _encode(dialect, _delete, table, ("key", "version"), rows, secret=False)
 
 
@@ -141,7 +179,7 @@ def _encode(
 
 
 def _array(values: Values) -> str:
-    """A column as PostgreSQL takes it."""
+    """Encode a column for PostgreSQL: one JSON array, without the NUL characters that PostgreSQL cannot store."""
     text = to_json(values)
     if "\\u0000" not in text:
         return text
@@ -149,7 +187,7 @@ def _array(values: Values) -> str:
 
 
 def _encoded(rows: Iterable[Values], encoders: Sequence[tuple[int, Encode]]) -> list[tuple[Any, ...]]:
-    """Rows with the columns that have an encoder as text."""
+    """Return the rows, with the columns that have an encoder as text; None stays NULL."""
     if not encoders:
         return [tuple(values) for values in rows]
     encoded = []
@@ -163,7 +201,7 @@ def _encoded(rows: Iterable[Values], encoders: Sequence[tuple[int, Encode]]) -> 
 
 
 def _encoders(dialect: Dialect, table: Table, columns: tuple[str, ...], secret: bool) -> list[tuple[int, Encode]]:
-    """For each column that holds JSON: its place, and how its cells are written."""
+    """Return the index of each column that holds JSON, and the encoder of its cells."""
     keys = keys_of(dialect)
 
     def sealed(place: str) -> Encode:
@@ -196,7 +234,7 @@ def _insert(is_sqlite: bool, table: Table, columns: tuple[str, ...], where: str 
 
 
 def _places(is_sqlite: bool, table: Table, columns: tuple[str, ...]) -> list[str]:
-    """Where the values of a row stand in a statement."""
+    """Return the SQL expressions of a row's values in a statement."""
     return [f"?{place}" for place, _ in enumerate(columns, 1)] if is_sqlite else _typed(table, columns)
 
 
@@ -222,7 +260,7 @@ def _update(is_sqlite: bool, table: Table, columns: tuple[str, ...], change: Cha
 
 
 def _escaped(sql: str) -> str:
-    """The driver takes a lone per cent sign for a parameter."""
+    """Escape per cent signs, which the driver would take for parameters."""
     return sql.replace("%", "%%")
 
 
@@ -235,12 +273,12 @@ def _delete(is_sqlite: bool, table: Table, columns: tuple[str, ...]) -> str:
 
 
 def _typed(table: Table, columns: tuple[str, ...]) -> list[str]:
-    """The columns of `_side_by_side`, each brought from text to the type it is stored as."""
+    """Return the columns of `_side_by_side`, each cast from text to the type it is stored as."""
     types = [table.c[name].type.compile(_POSTGRESQL) for name in columns]
     return [f"n.c{place}::{type_}" for place, type_ in enumerate(types)]
 
 
 def _side_by_side(columns: tuple[str, ...]) -> str:
-    """One JSON array a column, as rows of text n(c0, c1, …)."""
+    """Return the FROM item that joins one JSON array per column to rows of text n(c0, c1, …)."""
     arrays = ", ".join("json_array_elements_text(%s)" for _ in columns)
     return f"ROWS FROM ({arrays}) AS n({', '.join(f'c{place}' for place in range(len(columns)))})"

@@ -1,9 +1,9 @@
 """Bringing the schema to this version in two phases, so that programs of two versions can share it (CV5, ADR 0015).
 
-Expanding only adds: the program of the version before runs on. Contracting takes away what that program needs and this
-one does not; it waits until the other one runs nowhere. Contracting revisions have ids that begin with `c` and are a
-branch of their own, beside the numbered line of expanding ones; so the heads that are stored in a database tell even a
-program that does not know them what was done to it.
+The expanding phase only adds, so that programs of the previous version keep running. The contracting phase removes what
+only they needed, once none of them runs any more. Contracting revisions have ids that begin with `c` and are a branch
+of their own, beside the numbered line of expanding ones. So the heads that are stored in a database tell what was done
+to it even to a program that does not know these revisions.
 """
 
 from collections.abc import Iterator
@@ -31,14 +31,20 @@ class Phase(StrEnum):
 
 
 class Outdated(HomeostatError):
-    """The schema was contracted by a newer program: this one cannot use it any more."""
+    """The schema was contracted by a newer program, so that this one cannot use it any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaStatus:
-    """How far the schema is. heads — revisions stored in it; missing — expanding revisions without which this program
-    cannot run; pending — contracting ones that may be applied when no older program runs; newer — expanding revisions
-    of a newer program, beside which this one can run; outdating — contracting ones, which leave no room for it."""
+    """How far the schema has been migrated.
+
+    Attributes:
+        heads: The revisions that the database names as its newest.
+        missing: Expanding revisions without which this program cannot run.
+        pending: Contracting revisions that may be applied when no older program runs any more.
+        newer: Expanding revisions of a newer program, with which this one can run.
+        outdating: Contracting revisions of a newer program, with which this one cannot run.
+    """
 
     heads: tuple[str, ...]
     missing: tuple[str, ...]
@@ -48,11 +54,12 @@ class SchemaStatus:
 
     @property
     def usable(self) -> bool:
-        """Can this program run on it?"""
+        """Whether this program can run on the schema."""
         return not self.missing and not self.outdating
 
 
 def standing(connection: Connection) -> SchemaStatus:
+    """Compare the revisions that the database names with those that this program knows."""
     script = ScriptDirectory.from_config(alembic_config())
     heads = MigrationContext.configure(connection).get_current_heads()
     known = [head for head in heads if _knows(script, head)]
@@ -62,6 +69,8 @@ def standing(connection: Connection) -> SchemaStatus:
     wanted = sorted(revision.revision for revision in script.walk_revisions())
     return SchemaStatus(
         heads=tuple(sorted(heads)),
+        # A newer expanding revision follows all of ours on one line, so they are all applied, though its history is
+        # unknown here.
         missing=() if newer else tuple(each for each in wanted if each not in done and not _contracts(each)),
         pending=tuple(each for each in wanted if each not in done and _contracts(each)),
         newer=newer,
@@ -70,9 +79,13 @@ def standing(connection: Connection) -> SchemaStatus:
 
 
 def migrate(connection: Connection, phase: Phase = Phase.ALL) -> SchemaStatus:
-    """Apply what is left of this phase; contracting begins with expanding. Gives how far the schema is then.
+    """Apply the revisions of a phase that have not been applied yet; contracting expands first.
 
-    Fails: Outdated when a newer program has taken away what this one needs.
+    Returns:
+        How far the schema has been migrated then.
+
+    Raises:
+        Outdated: A newer program has removed what this one needs.
     """
     found = standing(connection)
     if found.outdating:
@@ -96,12 +109,12 @@ def alembic_config() -> Config:
 def _knows(script: ScriptDirectory, head: str) -> bool:
     try:
         return script.get_revision(head) is not None
-    except CommandError:
+    except CommandError:  # Alembic fails for a revision without a file, which is one of a newer program
         return False
 
 
 def _line(script: ScriptDirectory, head: str) -> Iterator[str]:
-    """A revision and all before it."""
+    """Return a revision and all before it."""
     return (revision.revision for revision in script.iterate_revisions(head, "base"))
 
 

@@ -1,7 +1,8 @@
-"""Notices that something is due, to every process on one database.
+"""Notices that something is due, to every process on one database (ADR 0051).
 
-PostgreSQL passes them on itself (LISTEN, NOTIFY). Beside an SQLite file each process that listens has a named pipe.
-A notice carries no data (law 1), and may be lost: everybody who waits for one looks from time to time, too.
+PostgreSQL distributes them itself (LISTEN, NOTIFY). Beside an SQLite file each process that listens has a named pipe.
+A notice carries no data and may be lost, since the rows are the truth: a thread that waits for one also looks at the
+rows from time to time.
 """
 
 import contextlib
@@ -21,40 +22,50 @@ from sqlalchemy.exc import SQLAlchemyError
 LOG = logging.getLogger(__name__)
 CHANNEL = "homeostat_due"
 LOOK_S = 0.02
-"""How often whoever waits looks where no notices come in."""
+"""Time between looks at the rows while no notices can be received."""
 LONGEST_WAIT_S = 2.0
-"""How often where they do, since one may be lost."""
+"""Time between looks at the rows while notices are received, since one may be lost."""
 STOP_S = 2.0
-"""A thread that listens finds out within this time that it is to stop; with the next notice where one comes in."""
+"""A listening thread notices within this time that it has to stop, or with the next notice if that comes earlier."""
 AGAIN_S = 1.0
-"""So long after a failure notices are listened for again."""
+"""Pause after a failure before listening again."""
 _FLAG = "homeostat_due"
 
 
 def due(tx: Connection) -> None:
-    """Something becomes due with this transaction: everybody is told once it is committed."""
+    """Mark that something becomes due with this transaction: a notice is sent to all processes after the commit."""
     tx.info[_FLAG] = True
 
 
 def take_flag(tx: Connection) -> bool:
-    """Did this transaction make something due? Asked once, since the connection goes on to the next transaction."""
+    """Return whether this transaction made something due, and clear the mark.
+
+    The mark is kept with the connection, which the pool reuses for other transactions.
+    """
     return bool(tx.info.pop(_FLAG, False))
 
 
 class Channel(Protocol):
-    """The way from process to process."""
+    """The transport of notices between processes."""
 
     def send(self) -> None: ...
 
     def receive(self, stopped: Callable[[], bool], open_: Callable[[], None]) -> Iterator[None]:
-        """One item a notice. `open_` is called as soon as none is missed any more; ends once `stopped()`."""
+        """Yield once for each notice, until `stopped()`.
+
+        Calls `open_` as soon as no notice can be missed any more.
+        """
         ...
 
     def close(self) -> None: ...
 
 
 class Notices:
-    """Of one database. Takes: channel — to other processes, None where there can be none."""
+    """The notices of one database.
+
+    Args:
+        channel: The transport to other processes; None if no other process can use the database.
+    """
 
     def __init__(self, channel: Channel | None) -> None:
         self._channel = channel
@@ -64,15 +75,19 @@ class Notices:
 
     @property
     def heard(self) -> bool:
-        """Do notices of all processes come in here?"""
+        """Whether notices of all processes are received here."""
         return self._channel is None or self._heard.is_set()
 
     def longest_wait_s(self) -> float:
-        """After so many seconds without a notice whoever waits should look."""
+        """Return after how many seconds without a notice a waiting thread should look at the rows."""
         return LONGEST_WAIT_S if self.heard else LOOK_S
 
     def tell(self) -> None:
-        """Something is due. Never fails: what is due is in the rows, and found without a notice, too."""
+        """Send a notice to all listeners, here and in other processes.
+
+        Never fails: the work that is due is in the rows, and is found without a notice, too.
+        """
+        # A copy: other threads begin and end listening meanwhile.
         for news in list(self._listeners.values()):
             news()
         self._send()
@@ -85,13 +100,16 @@ class Notices:
             self._warn_once("other processes are not told that something is due, they find it when they look", error)
 
     def _warn_once(self, problem: str, error: Exception) -> None:
-        """The same problem may come back many times a second."""
+        """Log a problem as a warning the first time only: it may recur many times a second."""
         LOG.log(logging.DEBUG if problem in self._warned else logging.WARNING, "%s: %s", problem, error)
         self._warned.add(problem)
 
     @contextlib.contextmanager
     def listening(self, news: Callable[[], None]) -> Iterator[None]:
-        """Meanwhile `news` is called for each notice, from any thread: it should only set an event."""
+        """Call `news` for each notice during the block.
+
+        It is called from any thread, so it should only set an event.
+        """
         me, stop = object(), threading.Event()
         self._listeners[me] = news
         thread = threading.Thread(target=self._listen, args=(news, stop), name="notices", daemon=True)
@@ -103,7 +121,7 @@ class Notices:
             del self._listeners[me]
             stop.set()
             if self._channel is not None:
-                self._send()
+                self._send()  # wakes the thread, which then sees `stop`
                 thread.join(timeout=2 * STOP_S)
 
     def _listen(self, news: Callable[[], None], stop: threading.Event) -> None:
@@ -128,20 +146,22 @@ class Notices:
 class Pipes:
     """A named pipe for each process that listens, in a directory beside the database.
 
-    Takes: directory — is made by the first who listens.
+    Args:
+        directory: Created by the first process that listens.
     """
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
 
     def send(self) -> None:
-        """A pipe that is full has unread notices already; one that nobody reads belonged to a process that died.
+        """Write to the pipes of all processes that listen; never blocks.
 
-        Fails: OSError.
+        Raises:
+            OSError: At least one pipe could not be written to. The others were.
         """
         try:
             names = os.listdir(self._directory)
-        except FileNotFoundError:
+        except FileNotFoundError:  # no process has ever listened
             return
         failed: list[OSError] = []
         for name in names:
@@ -157,17 +177,18 @@ class Pipes:
         try:
             pipe = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError as error:
-            if error.errno == errno.ENXIO:
+            if error.errno == errno.ENXIO:  # the pipe has no reader: its process died without removing it
                 _remove(path)
-            elif error.errno != errno.ENOENT:
+            elif error.errno != errno.ENOENT:  # ENOENT: its process has stopped listening meanwhile
                 raise
             return
         try:
+            # Nothing is written into a regular file that happens to be in the directory.
             if stat.S_ISFIFO(os.fstat(pipe).st_mode):
                 os.write(pipe, b"\n")
-        except BlockingIOError:
+        except BlockingIOError:  # a full pipe holds unread notices, and one is as good as many
             pass
-        except BrokenPipeError:
+        except BrokenPipeError:  # its process died between open and write
             _remove(path)
         finally:
             os.close(pipe)
@@ -177,20 +198,26 @@ class Pipes:
         name = uuid.uuid4().hex  # process ids are not unique where several containers share the directory
         hidden, path = f"{self._directory}/.{name}", f"{self._directory}/{name}"
         os.mkfifo(hidden, mode=0o600)
-        # Opened for writing, too: it never comes to its end when those who write go.
+        # Opened for writing, too: a pipe without any writer would be at its end, and `poll` would return at once.
         pipe = os.open(hidden, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
-            os.rename(hidden, path)  # who sees it finds somebody who reads
+            # Visible only now that it has a reader: a sender removes pipes without one.
+            os.rename(hidden, path)
             open_()
             yield from self._read(pipe, path, stopped)
         finally:
             with contextlib.suppress(FileNotFoundError):
+                # Only its own pipe: something else may be in its place by now.
                 if os.path.samestat(os.stat(path), os.fstat(pipe)):
                     _remove(path)
             os.close(pipe)
 
     def _read(self, pipe: int, path: str, stopped: Callable[[], bool]) -> Iterator[None]:
-        """Fails: OSError when somebody has removed the pipe, or put something else in its place."""
+        """Yield once for each readable notice, until `stopped()`.
+
+        Raises:
+            OSError: The pipe was removed, or something else is in its place: senders do not find it any more.
+        """
         poll = select.poll()
         poll.register(pipe, select.POLLIN)
         while not stopped():
@@ -209,10 +236,10 @@ def _remove(path: str) -> None:
 
 
 class Notifications:
-    """PostgreSQL's own.
+    """Notices by PostgreSQL's NOTIFY.
 
-    They are sent by a thread, several at once as one: in the transactions themselves they would make all of them commit
-    one after the other.
+    A thread sends them, combining several into one. A NOTIFY inside the writing transactions would serialise all their
+    commits, since PostgreSQL takes a lock on the whole database for it.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -235,6 +262,7 @@ class Notifications:
             self._wanted.wait()
             if self._stopped:
                 return
+            # Cleared before sending: a request that comes while this one is sent needs another NOTIFY.
             self._wanted.clear()
             try:
                 with self._connection() as connection:
@@ -251,7 +279,9 @@ class Notifications:
         with self._connection() as connection:
             connection.execute(text(f"LISTEN {CHANNEL}"))
             driver: Any = connection.connection.driver_connection
-            self.send()  # a pooler between may swallow them: the first one that comes in proves that they do
+            # A connection pooler may swallow notifications. So `open_` is called when the first one has arrived, for
+            # which this process sends one itself.
+            self.send()
             try:
                 while not stopped():
                     for _ in driver.notifies(timeout=STOP_S, stop_after=1):
@@ -260,7 +290,7 @@ class Notifications:
             except self._engine.dialect.loaded_dbapi.Error as error:
                 raise ConnectionError(error) from error
             finally:
-                connection.invalidate()  # nobody else is to have a connection that listens
+                connection.invalidate()  # it still listens, so it must not return to the pool
 
     def close(self) -> None:
         self._stopped = True

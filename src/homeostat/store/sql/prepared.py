@@ -1,7 +1,7 @@
-"""Statements that are built once: from call to call only the values in them differ.
+"""Statements that are built once: from call to call only the values in them differ (ADR 0055).
 
-To build a statement takes SQLAlchemy several times as long as to run it, and what was built is looked up by all of its
-parts before it runs. So what is run all the time is a function that is called once, with a parameter for each value:
+SQLAlchemy takes several times as long to build a statement as to run it, and then looks its compiled form up by all of
+its parts. So a statement that runs all the time is a function that is called once, with a parameter for each value:
 
     @prepared
     def _by_id(stack_id: str) -> Select[Any]:
@@ -21,11 +21,13 @@ P = ParamSpec("P")
 
 
 def prepared(build: Callable[P, Executable]) -> Callable[Concatenate[Connection, P], CursorResult[*tuple[Any, ...]]]:
-    """Run what `build` gives, in a transaction, with these values.
+    """Turn a function that builds a statement into one that runs it in a transaction, with the given values.
 
-    Takes: build — its positional parameters are the values. A parameter takes the type of the column that it meets;
-    one that is said to be a `float` may meet none. A collection may only be what `in_` asks about. Keyword-only
-    parameters choose the statement itself: each combination of them is built once.
+    Args:
+        build: Its positional parameters are the values. A parameter takes the type of the column that it is compared
+            with or assigned to; one that is annotated as `float` needs no such column. A collection may only be the
+            argument of `in_`. Keyword-only parameters choose the statement itself: each combination is built once. A
+            value must not decide what the statement looks like: None compared with a column is not `IS NULL`.
     """
     parameters = inspect.signature(build).parameters.values()
     named = [each for each in parameters if each.kind is not inspect.Parameter.KEYWORD_ONLY]

@@ -1,8 +1,8 @@
 """A queue for the writers of an SQLite database, in all threads and processes.
 
-SQLite lets one writer in at a time, and has the others ask again and again, at growing intervals: beside a worker that
-writes without a pause, an API process waits for seconds. The operating system wakes whoever waits for a lock on a file
-at once, and lets go of the locks of processes that die.
+SQLite admits one writer at a time, and lets the others poll at growing intervals: beside a worker that writes without a
+pause, an API process waits for seconds. The operating system wakes a process that waits for a file lock at once, and
+releases the locks of processes that die (ADR 0019).
 """
 
 import contextlib
@@ -14,28 +14,40 @@ from collections.abc import Iterator
 from homeostat.model.errors import Transient
 
 PATIENCE_S = 30.0
-"""How long to wait before giving up: somebody is frozen in the middle of a transaction."""
+"""How long a writer waits before it gives up: the one that holds the lock is frozen in its transaction."""
 
 
 class WriteQueue:
-    """Takes: path — of a file beside the database; it stays empty, and is made when it is first needed."""
+    """The queue of all writers of one database.
+
+    Args:
+        path: A file beside the database. It stays empty, and is created when it is first needed.
+    """
 
     def __init__(self, path: str) -> None:
         self._path = path
 
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:
-        """Wait for one's turn to write. Fails: Transient when it does not come in time."""
+        """Wait for the turn to write, and keep it during the block.
+
+        Raises:
+            Transient: The turn did not come within `PATIENCE_S`.
+        """
+        # A new descriptor each time: flock belongs to the open file, so threads exclude each other, too.
         place = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         if not _try(place):
             self._wait(place)
         try:
             yield
         finally:
-            os.close(place)  # lets go of the lock
+            os.close(place)  # releases the lock
 
     def _wait(self, place: int) -> None:
-        """In a thread of its own, since nothing else can end the wait; it closes the place if it comes too late."""
+        """Wait for the lock in a thread of its own, since flock itself knows no time limit.
+
+        After this fails, the descriptor belongs to that thread, which closes it once it gets the lock.
+        """
         waiter = _Waiter(place)
         waiter.start()
         if not waiter.there.wait(PATIENCE_S) and waiter.give_up():
@@ -51,7 +63,7 @@ def _try(place: int) -> bool:
 
 
 class _Waiter(threading.Thread):
-    """Waits for the lock; whoever gave up in between does not get it any more."""
+    """A thread that waits for the lock, and releases it at once if its caller has given up meanwhile."""
 
     def __init__(self, place: int) -> None:
         super().__init__(name="write-queue", daemon=True)
@@ -62,6 +74,7 @@ class _Waiter(threading.Thread):
 
     def run(self) -> None:
         fcntl.flock(self._place, fcntl.LOCK_EX)
+        # Under the mutex, so that either the caller gets the lock or this thread closes it, and never neither.
         with self._deciding:
             if self._given_up:
                 os.close(self._place)
@@ -69,7 +82,7 @@ class _Waiter(threading.Thread):
                 self.there.set()
 
     def give_up(self) -> bool:
-        """False: the lock came in the last moment."""
+        """Give up waiting; return False if the lock was acquired at the last moment, so that the caller has it."""
         with self._deciding:
             self._given_up = not self.there.is_set()
             return self._given_up
