@@ -1,7 +1,7 @@
-"""Which keys the cells of the database are sealed with, and sealing them anew while the service runs.
+"""Key rotation: which keys the cells of the database are sealed with, and resealing them while the service runs.
 
-A cell is changed only if it is still what was read: whoever writes meanwhile wins, and seals with the newest key
-anyway. So this may be stopped and begun again at any time, and run beside itself.
+A cell is changed only if it still holds what was read (compare and swap): a concurrent writer wins, and seals with the
+newest key anyway. So a rotation may be interrupted and repeated at any time, and several may run at once.
 """
 
 from collections import Counter
@@ -27,19 +27,24 @@ BATCH = 500
 """Rows of one transaction."""
 PLAIN = "plain"
 Progress = Callable[[str, int], None]
-"""Is told a table, and how many of its rows have been looked at."""
+"""Called with the name of a table and how many of its rows have been examined."""
 
 
 @dataclass(slots=True)
 class RotationResult:
-    """cells — sealed anew; lost — that cannot be read, by what is wrong with them."""
+    """The outcome of a rotation.
+
+    Attributes:
+        cells: How many cells were sealed anew (or opened).
+        lost: How many cells could not be read, by the reason.
+    """
 
     cells: int = 0
     lost: Counter[str] = field(default_factory=Counter)
 
 
 def sealable() -> Iterator[tuple[Table, list[Column[Any]]]]:
-    """Tables with columns that may be sealed."""
+    """Yield the tables with columns that may be sealed, and those columns."""
     for table in schema.metadata.sorted_tables:
         columns = [each for each in table.c if isinstance(each.type, schema.Sealed | schema.SealedText)]
         if columns:
@@ -47,8 +52,11 @@ def sealable() -> Iterator[tuple[Table, list[Column[Any]]]]:
 
 
 def counts(tx: Connection) -> dict[str, int]:
-    """Id of a key -> cells that are sealed with it; `plain` -> those that should be sealed and are not. Reads all of
-    these tables."""
+    """Count the cells sealed with each key; reads all tables with sealed columns.
+
+    Returns:
+        Id of a key -> number of cells sealed with it; `plain` -> number of cells that should be sealed and are not.
+    """
     found: Counter[str] = Counter()
     for table, columns in sealable():
         for column in columns:
@@ -65,7 +73,8 @@ def counts(tx: Connection) -> dict[str, int]:
 
 
 def key_in_use(tx: Connection) -> str:
-    """Id of some key that this database needs; "" when nothing in it is sealed."""
+    """Return the id of some key that this database needs; "" when nothing in it is sealed."""
+    # Revisions are sealed in every database with keys, and a single row is enough.
     cell = type_coerce(schema.revision.c.parameters, Text)
     chosen = select(func.substr(cell, len(MARK) + 1, ID_LENGTH)).where(func.substr(cell, 1, len(MARK)) == MARK)
     return tx.execute(chosen.limit(1)).scalar_one_or_none() or ""
@@ -76,15 +85,21 @@ def _always(column: Column[Any]) -> bool:
 
 
 def _harmless() -> Any:
-    """Ids of stacks that hold no secrets."""
+    """Select the ids of the stacks that hold no secrets."""
     return select(schema.stack.c.id).where(schema.stack.c.secret.is_(False))
 
 
 def reseal(db: Database, told: Progress = lambda table, rows: None) -> RotationResult:
-    """Seal with the newest key what is sealed with another one, or should be sealed and is not; where the keys do not
-    seal, open all that is sealed.
+    """Seal all cells with the newest key: those sealed with another one, and plain ones that should be sealed.
 
-    Fails: Transient when the database does not answer; what was done is done.
+    If the keys do not seal (see `Keyring`), open all sealed cells instead.
+
+    Args:
+        db: The database.
+        told: Called after each batch.
+
+    Raises:
+        Transient: The database does not answer. Cells that were changed before stay changed.
     """
     done = RotationResult()
     for table, columns in sealable():
@@ -96,6 +111,7 @@ def reseal(db: Database, told: Progress = lambda table, rows: None) -> RotationR
             if not rows:
                 break
             after = rows[-1][: len(table.primary_key.columns)]
+            # Sealing takes time, so it is done outside the transaction that stores the cells.
             changes = [each for row in rows for each in _changes(db.keys, table, columns, row, done)]
             if changes:
                 with db.write() as tx:
@@ -106,7 +122,7 @@ def reseal(db: Database, told: Progress = lambda table, rows: None) -> RotationR
 
 
 def _batch(tx: Connection, table: Table, columns: Sequence[Column[Any]], after: Sequence[Any] | None) -> list[Any]:
-    """Rows after this key: the key, whether the stack is harmless, and the cells as they are stored."""
+    """Read rows after this key: the key, whether the stack holds no secrets, and the cells as they are stored."""
     key = list(table.primary_key.columns)
     harmless = table.c.stack_id.in_(_harmless()) if "stack_id" in table.c else false()
     chosen = select(*key, harmless, *(type_coerce(each, Text) for each in columns)).order_by(*key).limit(BATCH)
@@ -118,7 +134,7 @@ def _batch(tx: Connection, table: Table, columns: Sequence[Column[Any]], after: 
 def _changes(
     keys: Keyring, table: Table, columns: Sequence[Column[Any]], row: Sequence[Any], done: RotationResult
 ) -> Iterator[tuple[Sequence[Any], Column[Any], str, str]]:
-    """Key of the row, column, what is there, what should be."""
+    """Yield each cell of a row that has to be changed: key of the row, column, old text, new text."""
     width = len(table.primary_key.columns)
     key, harmless, cells = row[:width], row[width], row[width + 1 :]
     for column, cell in zip(columns, cells, strict=True):
@@ -143,6 +159,8 @@ def _anew(keys: Keyring, column: Column[Any], cell: str) -> str:
 
 
 def _swap(tx: Connection, table: Table, key: Sequence[Any], column: Column[Any], before: str, after: str) -> int:
+    # The row's version stays as it is: the content has not changed, and a pass that has the row in hand must not be
+    # superseded for it.
     this = [each == value for each, value in zip(table.primary_key.columns, key, strict=True)]
     cell = type_coerce(column, Text)
     swapped: Mapping[Any, Any] = {column: type_coerce(after, Text)}

@@ -15,17 +15,20 @@ from homeostat.store.encryption.sealed_cells import KEY_BYTES, Keyring, key_id
 
 LOG = logging.getLogger(__name__)
 PLAIN = "plain"
-"""The first line, where new cells are still to be written so that processes without keys can read them."""
+"""A first line that makes new cells plain, so that processes without the keys can read them, too."""
 LOOK_S = 1.0
-"""A process notices within this time that the file has changed."""
+"""Time within which a process notices that the file has changed."""
 _HEAD = "# Keys that seal secrets in the database, the newest first. Without them, what they sealed is lost."
 
 
 class KeyFile(Keyring):
-    """The keys of a file, which is looked at again from time to time, and when a key is missing.
+    """The keys of a file, which is checked again from time to time, and when a key is missing.
 
-    Fails: ValueError naming the line that is wrong, OSError when it cannot be read. Once it was read, what is wrong
-    with it later is noted, and the keys that were read last go on.
+    If the file becomes invalid or unreadable later, that is logged, and the keys that were read last stay in use.
+
+    Raises:
+        ValueError: A line is wrong; the message names it.
+        OSError: The file cannot be read.
     """
 
     def __init__(self, path: Path, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -48,6 +51,7 @@ class KeyFile(Keyring):
             try:
                 stamp = _stamp(self.path)
                 if stamp != self._stamp:
+                    # Kept before reading: a file that is wrong is reported once, and read again when it changes.
                     self._stamp = stamp
                     keys, sealing = read_keys(self.path)
                     self._set(keys, sealing)
@@ -61,7 +65,12 @@ def _stamp(path: Path) -> tuple[int, int, int]:
 
 
 def read_keys(path: Path) -> tuple[list[bytes], bool]:
-    """Keys, the newest first, and whether they seal new cells. Fails: ValueError naming the line, OSError."""
+    """Return the keys, the newest first, and whether they seal new cells.
+
+    Raises:
+        ValueError: A line is wrong; the message names it.
+        OSError: The file cannot be read.
+    """
     keys: list[bytes] = []
     sealing = True
     for number, line in enumerate(path.read_text(encoding="ascii", errors="replace").splitlines(), 1):
@@ -76,7 +85,11 @@ def read_keys(path: Path) -> tuple[list[bytes], bool]:
 
 
 def _key(word: str, place: str) -> bytes:
-    """Fails: ValueError that does not show the word."""
+    """Decode one key.
+
+    Raises:
+        ValueError: The word is not a key. The message does not show it, since it may be a mistyped key.
+    """
     remedy = f"expected the base64 form of {KEY_BYTES} bytes, as `homeostat keys generate` makes it"
     try:
         key = base64.b64decode(word, validate=True)
@@ -88,15 +101,26 @@ def _key(word: str, place: str) -> bytes:
 
 
 def generate(path: Path) -> str:
-    """A new file with one new key, for its owner alone. Gives the key's id. Fails: FileExistsError, OSError."""
+    """Create a file with one new key, readable by its owner only, and return the key's id.
+
+    Raises:
+        FileExistsError: The file exists already.
+        OSError: The file cannot be written.
+    """
     key = secrets.token_bytes(KEY_BYTES)
     with _beside(path, [key]) as made:
-        os.link(made, path)  # fails where somebody else was quicker, whose key must not go
+        # A link, not a rename: it fails if another process was faster, whose key must not be overwritten.
+        os.link(made, path)
     return key_id(key)
 
 
 def add_key(path: Path) -> str:
-    """Put a new key in front; readers see the old file or the new one. Gives its id. Fails: ValueError, OSError."""
+    """Put a new key in front of the others, atomically, and return its id.
+
+    Raises:
+        ValueError: A line of the file is wrong.
+        OSError: The file cannot be read or written.
+    """
     key = secrets.token_bytes(KEY_BYTES)
     keys, _ = read_keys(path)
     with _beside(path, [key, *keys]) as made:
@@ -106,7 +130,10 @@ def add_key(path: Path) -> str:
 
 @contextlib.contextmanager
 def _beside(path: Path, keys: Sequence[bytes]) -> Iterator[Path]:
-    """A complete file in the same directory, on the disk, which is gone at the end."""
+    """Write a complete temporary file in the same directory and sync it to disk; remove it at the end.
+
+    A key must be on disk before it seals anything: after a power failure the cells could not be read any more.
+    """
     made = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     lines = [_HEAD, *(base64.b64encode(key).decode() for key in keys)]
     try:
@@ -116,6 +143,7 @@ def _beside(path: Path, keys: Sequence[bytes]) -> Iterator[Path]:
             file.flush()
             os.fsync(file.fileno())
         yield made
+        # The new name of the file is data of the directory, which has to be synced as well.
         _sync_directory(path.parent)
     finally:
         made.unlink(missing_ok=True)
@@ -130,5 +158,5 @@ def _sync_directory(path: Path) -> None:
 
 
 def is_open_to_others(path: Path) -> bool:
-    """May others than its owner read it?"""
+    """Return whether users other than its owner may access the file."""
     return bool(path.stat().st_mode & 0o077)

@@ -1,12 +1,11 @@
-"""Cells of the database that only the holders of a key can read (ADR 0036).
+"""Cells of the database that can be read only with a key (ADR 0036).
 
-A sealed cell is text, `enc:v1:<id of the key>:<base64>`, in the place of the plain text, which no JSON begins like: so
-sealed and plain rows live side by side, and a service that is given keys reads what was written before.
+A sealed cell is the text `enc:v1:<id of the key>:<base64>` in the place of the plain text. No JSON text begins like
+that, so sealed and plain rows can live side by side, and a service that is given keys still reads older rows.
 
-Sealing is AES-SIV: authenticated, and the same text gives the same cell. So it can be compared in SQL with what is
-there already, needs no random numbers that could ever repeat, and tells nothing but that two cells of a column are the
-same. The name of the column is authenticated with it: a cell that somebody moves to another column cannot be read
-there.
+Cells are sealed with AES-SIV, which is authenticated and deterministic. So sealed cells can be compared in SQL, there
+is no nonce that could ever repeat, and a reader without the key learns only which cells of a column are equal. The name
+of the column is authenticated with the cell: a cell that is moved to another column cannot be read there.
 """
 
 import base64
@@ -30,13 +29,15 @@ _ESCAPED = "enc:plain:"
 
 
 class Unreadable(HomeostatError):
-    """A cell cannot be read: its key is not there, or it is not what was written. The rest of the database can be."""
+    """A cell cannot be read, since its key is missing or the cell was altered; other cells are not affected."""
 
 
 class Keyring:
-    """Keys, the newest first: that one seals, all of them open. Safe to share between threads.
+    """Keys that seal and open cells: the newest one seals, all of them open. Safe to share between threads.
 
-    Takes: keys — of `KEY_BYTES` bytes each; sealing — False: new cells are written plain.
+    Args:
+        keys: The keys, the newest first, of `KEY_BYTES` bytes each.
+        sealing: False if new cells are written plain.
     """
 
     def __init__(self, keys: Sequence[bytes] = (), *, sealing: bool = True) -> None:
@@ -45,24 +46,30 @@ class Keyring:
     def _set(self, keys: Sequence[bytes], sealing: bool) -> None:
         known = {key_id(key): AESSIV(key) for key in keys}
         newest = next(iter(known), "") if sealing else ""
-        # One assignment: threads that seal meanwhile see the old keys or the new ones.
+        # A single assignment, so that threads which seal meanwhile see either the old keys or the new ones.
         self._state: tuple[Mapping[str, AESSIV], str] = (known, newest)
 
     @property
     def newest(self) -> str:
-        """Id of the key that seals; "" where new cells are plain."""
+        """The id of the key that seals; "" if new cells are plain."""
         return self._state[1]
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Ids of all keys, the newest first."""
+        """The ids of all keys, the newest first."""
         return tuple(self._state[0])
 
     def look_again(self) -> None:
-        """A key is missing: see whether it has come meanwhile."""
+        """Check whether a missing key has been added meanwhile; for subclasses that can."""
 
     def seal(self, text: str, place: str) -> str:
-        """place — `table.column`."""
+        """Return the cell for a text; the text itself if the keys do not seal.
+
+        Args:
+            text: The plain text.
+            place: `table.column`.
+        """
+        # Read once: another thread may replace the keys between two reads.
         known, newest = self._state
         if not newest:
             return text
@@ -70,7 +77,15 @@ class Keyring:
         return f"{MARK}{newest}:{base64.b64encode(sealed).decode()}"
 
     def open(self, cell: str, place: str) -> str:
-        """Fails: Unreadable naming what cannot be read, and why."""
+        """Return the plain text of a sealed cell.
+
+        Args:
+            cell: The sealed cell.
+            place: `table.column`.
+
+        Raises:
+            Unreadable: The message names the column and the reason.
+        """
         key, _, encoded = cell[len(MARK) :].partition(":")
         if not cell.startswith(MARK) or len(key) != ID_LENGTH:
             raise Unreadable(f"{place} holds a cell that this version does not know how to read ({cell[:16]}…)")
@@ -88,8 +103,10 @@ class Keyring:
 
 
 class Lost(Mapping[str, Any]):
-    """What stands for a cell that cannot be read: whoever asks anything of it is told why. So one lost key stops only
-    those who need what it has sealed. Fails: everything with Unreadable."""
+    """The value of a cell that cannot be read: every use of it raises `Unreadable` with the reason.
+
+    So a lost key stops only the code that needs a value sealed with it, and not the query that reads it among others.
+    """
 
     def __init__(self, why: Unreadable) -> None:
         self._why = why
@@ -117,11 +134,12 @@ class Lost(Mapping[str, Any]):
         raise Unreadable(self.why)
 
     def __hash__(self) -> int:
+        # Defined, since a class with __eq__ is not hashable otherwise: rows that contain the value have to be.
         return id(self)
 
 
 def key_id(key: bytes) -> str:
-    """What tells keys apart and gives nothing away."""
+    """Return the id that tells a key from others without revealing it."""
     return hashlib.sha256(key).hexdigest()[:ID_LENGTH]
 
 
@@ -134,7 +152,10 @@ _RINGS: WeakKeyDictionary[Dialect, Keyring] = WeakKeyDictionary()
 
 
 def use_keys(dialect: Dialect, keys: Keyring) -> None:
-    """All connections of this engine seal and open with these keys: columns know their dialect only."""
+    """Make all connections of an engine seal and open with these keys.
+
+    They are kept by dialect, since that is all that a column's type is given when it encodes or decodes a value.
+    """
     _RINGS[dialect] = keys
 
 
@@ -146,13 +167,20 @@ def keys_of(dialect: Dialect) -> Keyring:
 
 
 def seal_text(keys: Keyring, text: str, place: str) -> str:
-    """Any text at all, sealed where there are keys."""
+    """Return the cell for any text, sealed if there are keys.
+
+    A plain text that looks like a sealed cell is escaped.
+    """
     sealed = keys.seal(text, place)
     return f"{_ESCAPED}{text}" if sealed is text and text.startswith(_FOREIGN) else sealed
 
 
 def open_text(keys: Keyring, cell: str, place: str) -> str:
-    """Fails: Unreadable."""
+    """Return the text of a cell made by `seal_text`.
+
+    Raises:
+        Unreadable: The cell cannot be opened.
+    """
     if cell.startswith(_ESCAPED):
         return cell[len(_ESCAPED) :]
     return keys.open(cell, place) if cell.startswith(_FOREIGN) else cell

@@ -1,6 +1,6 @@
-"""What operators and workers need beside the stacks.
+"""Data for operators and workers, beside the stacks.
 
-- `workers`: the register of workers; `health`: how the service fares
+- `workers`: the register of workers; `health`: the state of the service
 - `periodic`: when periodic work is due; `purge`: deletes what is no longer needed
 - `cloud_identities`: which cloud the handles belong to
 """

@@ -1,4 +1,7 @@
-"""Which cloud the handles in the rows are of: a cloud that can be mistaken for another one says who it is."""
+"""Identities of clouds: a cloud that could be mistaken for another one identifies itself.
+
+The handles in the rows belong to one cloud. In another one all of them would be missing, and would be created anew.
+"""
 
 from collections.abc import Collection
 
@@ -12,26 +15,30 @@ _resource = schema.resource
 _stack = schema.stack
 _CHUNK = 500
 CLOUD = "cloud_identity"
-"""Kind of the record whose token is the name of a cloud, and whose id is its identity."""
+"""The kind of the records whose token is the name of a cloud and whose id is the cloud's identity."""
 
 
 def identity(tx: Connection, cloud: str) -> str:
-    """Of the cloud of this name; "" where none is known."""
+    """Return the stored identity of the cloud of this name; "" if none is known."""
     found = records.of_tokens(tx, CLOUD, [cloud]).get(cloud)
     return found.id if found is not None else ""
 
 
 class CloudLedger:
-    """What the rows tell of the cloud of this name."""
+    """The knowledge that the rows hold about one cloud."""
 
     def __init__(self, db: Database, cloud: str) -> None:
         self._db = db
         self._cloud = cloud
 
     def agree(self, found: str) -> str:
-        """The identity that holds: the one that is known, else what was found ("" for nothing), kept from now on.
+        """Return the identity to expect: the stored one, otherwise the one that was found, which is stored then.
 
-        Fails: Transient where the database does not answer.
+        Args:
+            found: The identity that the cloud reports; "" for none.
+
+        Raises:
+            Transient: The database does not answer.
         """
         with self._db.read() as tx:
             known = identity(tx, self._cloud)
@@ -40,11 +47,15 @@ class CloudLedger:
         with self._db.write() as tx:
             made = records.Record(found, CLOUD, "", self._cloud, {}, created_at=self._db.now_of(tx))
             records.add(self._db, tx, [made])
+            # Read again: if another worker was faster, its record was kept and this one was left out.
             return identity(tx, self._cloud)
 
     def projects(self, handles: Collection[str]) -> dict[str, str]:
-        """Handle -> project of the stack whose own thing it is, for those that are known; "" -> the project of all
-        stacks there are, where there is one only."""
+        """Return the projects of things, by the stacks that own them.
+
+        Returns:
+            Handle -> project, for handles that are known; "" -> the project of all stacks, if there is only one.
+        """
         wanted = sorted(handles)
         found: dict[str, str] = {}
         with self._db.read() as tx:

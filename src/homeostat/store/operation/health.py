@@ -1,4 +1,4 @@
-"""How the service fares, read from its rows: for the doctor and for gauges. Nothing here changes anything."""
+"""The state of the service, read from its rows for `homeostat doctor` and for gauges. Nothing here changes a row."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -19,7 +19,12 @@ _resource = schema.resource
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """Shards that wait for a worker. oldest_at — since when the one does that has waited longest."""
+    """Shards that wait for a worker.
+
+    Attributes:
+        shards: How many there are.
+        oldest_at: Since when the oldest of them waits, in seconds since the epoch; None if none waits.
+    """
 
     shards: int
     oldest_at: float | None
@@ -29,12 +34,19 @@ class Backlog:
 
 
 def check_writable(db: Database) -> None:
-    """Fails: Transient or SQLAlchemyError when nothing can be written, as on a standby or a read-only disk."""
+    """Check that the database can be written to.
+
+    Raises:
+        Transient: The database does not answer.
+        SQLAlchemyError: Writing is refused, as on a standby or a read-only disk.
+    """
     with db.write() as tx:
         tx.execute(text("UPDATE shard SET wakes = wakes WHERE 1 = 0"))
 
 
 def backlog(tx: Connection, now: float) -> Backlog:
+    """Count the shards that are due and have no living owner."""
+    # A shard whose owner died waits since the end of that lease, though it was woken earlier.
     since = case((_shard.c.wake_at > _shard.c.lease_until, _shard.c.wake_at), else_=_shard.c.lease_until)
     claimable = (_shard.c.wake_at <= now, _shard.c.lease_until <= now)
     row = tx.execute(select(func.count(), func.min(since)).where(*claimable)).one()
@@ -42,13 +54,13 @@ def backlog(tx: Connection, now: float) -> Backlog:
 
 
 def owned(tx: Connection, now: float) -> dict[str, int]:
-    """Name of a worker -> how many shards it owns now. Who owns none is left out."""
+    """Return how many shards each worker owns now, by its name; workers that own none are left out."""
     chosen = select(_shard.c.owner, func.count()).where(_shard.c.lease_until > now).group_by(_shard.c.owner)
     return {row.owner: row[1] for row in tx.execute(chosen)}
 
 
 def set_aside(tx: Connection) -> list[Row[Any]]:
-    """Shards that met a bug of ours and have not come to rest since: stack_id, number, stack, reason."""
+    """Return the shards that were set aside and have not come to rest since: stack_id, number, stack, reason."""
     chosen = (
         select(_shard.c.stack_id, _shard.c.number, _stack.c.name.label("stack"), _shard.c.reason)
         .join(_stack, _stack.c.id == _shard.c.stack_id)
@@ -59,19 +71,19 @@ def set_aside(tx: Connection) -> list[Row[Any]]:
 
 
 def overdue(tx: Connection, before: float) -> list[Row[Any]]:
-    """Stacks in progress whose deadline was before this time: the oldest deadline first."""
+    """Return the stacks in progress whose deadline was before this time, the oldest deadline first."""
     late = (_stack.c.status == Status.IN_PROGRESS, _stack.c.deadline < before)
     return list(tx.execute(select(_stack).where(*late).order_by(_stack.c.deadline)))
 
 
 def locked(tx: Connection) -> list[Row[Any]]:
-    """Stacks that somebody has locked; what is nested in them is not told of."""
+    """Return the locked root stacks, the oldest first; the stacks nested in them are locked as well, but left out."""
     lock = (_stack.c.lock.is_not(None), _stack.c.deleted_at.is_(None), _stack.c.parent_id.is_(None))
     return list(tx.execute(select(_stack).where(*lock).order_by(_stack.c.created_at)))
 
 
 def live_stacks(tx: Connection) -> dict[tuple[str, str], int]:
-    """(action, status) -> how many stacks that are not deleted, nested ones included."""
+    """Count the stacks that are not deleted, nested ones included, by (action, status)."""
     chosen = (
         select(_stack.c.action, _stack.c.status, func.count())
         .where(_stack.c.deleted_at.is_(None))
@@ -89,9 +101,13 @@ def count(tx: Connection, table: Table) -> int:
 
 
 def unowned(tx: Connection, things: Mapping[str, str]) -> set[str]:
-    """Handles of things that no row stands for. things — handle -> token that the thing carries.
+    """Return the handles of things that no row stands for.
 
-    What was given up and is still being looked for is not counted: it will be removed when it turns up.
+    A thing whose creation was given up, and which is still being looked for, is not reported: the sweep removes it.
+
+    Args:
+        tx: The transaction.
+        things: Handle -> the token that the thing carries.
     """
     rest = dict(things)
     for chunk in _chunks(list(things)):
@@ -105,7 +121,7 @@ def unowned(tx: Connection, things: Mapping[str, str]) -> set[str]:
 
 
 def steady(tx: Connection, types: Collection[str]) -> list[Row[Any]]:
-    """Resources of these types that are complete and have a thing: stack_id, name, type, handle."""
+    """Return the resources of these types that are complete and have a thing: stack_id, name, type, handle."""
     chosen = select(_resource.c.stack_id, _resource.c.name, _resource.c.type, _resource.c.handle).where(
         _resource.c.type.in_(sorted(types)),
         _resource.c.status == Status.COMPLETE,

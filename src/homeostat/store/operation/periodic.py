@@ -1,4 +1,4 @@
-"""What workers do beside the passes, and when each of it is next to be done: one question for all."""
+"""When the chores of workers beside the passes are due: one query for all of them (ADR 0053)."""
 
 from typing import Any
 
@@ -17,11 +17,11 @@ _AT = {
     DISPOSE: schema.snapshot.c.due_at,
     TELL: schema.event_sink.c.due_at,
 }
-"""Each is the first column of an index."""
+"""The time at which each chore is due. Each is the first column of an index, so its minimum is cheap to find."""
 
 
 def due_in(tx: Connection, now: float, within_s: float) -> dict[str, float]:
-    """Chore -> seconds until there is something to do: 0 where there is now, at most `within_s`."""
+    """Return the seconds until each chore has something to do: 0 if it has now, at most `within_s`."""
     first = _first(tx).one()._mapping
     return {name: within_s if first[name] is None else min(max(first[name] - now, 0.0), within_s) for name in _AT}
 

@@ -1,8 +1,7 @@
-"""Removing what nobody needs any more: deleted stacks, old events and revisions of live ones, files that no revision
-names.
+"""Purging: removes deleted stacks, old events and old revisions of live stacks, and files that no revision names.
 
-Work goes in batches, each a short transaction of its own, so that workers and callers are never held up for long.
-Stopped in the middle, it goes on where it was when it runs again.
+It works in batches, each a short transaction of its own, so that workers and API requests never wait for long. After an
+interruption the next run continues with whatever is left.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -16,9 +15,9 @@ from homeostat.store.database import Database
 
 STACKS_MAX = 20
 ROWS_MAX = 5000
-"""Bounds of one batch."""
+"""Limits of one batch."""
 UNDER_WAY_S = 3600.0
-"""A revision that was replaced just now may still be read by a pass that began before."""
+"""Minimum age of revisions that are removed: a pass that began before a revision was replaced may still read it."""
 
 _stack = schema.stack
 _revision = schema.revision
@@ -27,8 +26,13 @@ _event = schema.event
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What may go. deleted_before — stacks deleted before this time, in seconds since the epoch, and revisions that are
-    older; events_max — how many events a stack that lives keeps, the newest ones."""
+    """What may be removed.
+
+    Attributes:
+        deleted_before: Stacks that were deleted before this time, in seconds since the epoch, and revisions of live
+            stacks that are older, are removed.
+        events_max: How many events a live stack keeps, the newest ones.
+    """
 
     deleted_before: float
     events_max: int
@@ -36,7 +40,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class PurgeCounts:
-    """Numbers of rows."""
+    """Numbers of rows that were, or would be, removed."""
 
     stacks: int = 0
     shards: int = 0
@@ -46,11 +50,19 @@ class PurgeCounts:
 
 
 def purge(db: Database, rules: Rules) -> PurgeCounts:
-    """Remove what the rules allow. Gives what was removed. Fails: Transient when the database does not answer."""
+    """Remove what the rules allow.
+
+    Returns:
+        How much was removed.
+
+    Raises:
+        Transient: The database does not answer.
+    """
     events = _repeated(db, partial(_trim_events, events_max=rules.events_max))
     revisions = _repeated(db, partial(_remove_replaced, rules=rules))
     stacks = shards = 0
     while batch := _expired_batch(db, rules):
+        # Events first, in batches: deleting the stack would delete all of them at once, by the foreign key.
         events += _repeated(db, partial(_remove_events, which=_event.c.stack_id.in_(batch)))
         with db.write() as tx:
             revisions += _remove_of(tx, schema.revision, batch)
@@ -60,7 +72,7 @@ def purge(db: Database, rules: Rules) -> PurgeCounts:
 
 
 def would_remove(tx: Connection, rules: Rules) -> PurgeCounts:
-    """What `purge` would remove now."""
+    """Count what `purge` would remove now."""
     expired = select(_stack.c.id).where(_expired(rules))
     of_expired = [
         int(tx.execute(select(func.count()).select_from(table).where(table.c.stack_id.in_(expired))).scalar_one())
@@ -77,7 +89,11 @@ def would_remove(tx: Connection, rules: Rules) -> PurgeCounts:
 
 
 def _expired(rules: Rules) -> ColumnElement[bool]:
-    """A stack that some resource still counts as its reality stays until its owner has noticed that it is gone."""
+    """Match deleted stacks that are old enough and that no resource refers to.
+
+    A nested stack stays while the resource of its parent still has it as its thing: the parent's next pass has to find
+    the stack deleted, not missing.
+    """
     resource = schema.resource
     referred = select(resource.c.key).where(resource.c.handle == _stack.c.id).exists()
     return (_stack.c.deleted_at < rules.deleted_before) & ~referred
@@ -97,8 +113,11 @@ def _remove_of(tx: Connection, table: Table, stack_ids: Sequence[str]) -> int:
 
 
 def _replaced(rules: Rules) -> Select[tuple[str, int]]:
-    """Revisions of live stacks that nothing goes back to: neither the newest, nor the last COMPLETE one, nor the one
-    that a rollback is about, nor the newest that says something, nor one that a snapshot was taken of."""
+    """Select the revisions of live stacks that are not needed any more.
+
+    Kept are the newest one, the last COMPLETE one, the goal of a rollback, the newest one that is not empty, and those
+    that snapshots were taken of.
+    """
     snapshot = schema.snapshot
     kept_for = (snapshot.c.stack_id == _revision.c.stack_id, snapshot.c.revision == _revision.c.number)
     other = _revision.alias()
@@ -112,6 +131,7 @@ def _replaced(rules: Rules) -> Select[tuple[str, int]]:
             _revision.c.created_at < rules.deleted_before - UNDER_WAY_S,
             _revision.c.number < _stack.c.revision,
             ~select(snapshot.c.id).where(*kept_for).exists(),
+            # A comparison with NULL would be NULL, and exclude every row.
             *(_revision.c.number != func.coalesce(number, -1) for number in kept),
         )
     )
@@ -126,7 +146,7 @@ def _remove_replaced(tx: Connection, rules: Rules) -> int:
 
 
 def _repeated(db: Database, remove: Callable[[Connection], int]) -> int:
-    """Batches, each in its own transaction, until one removes nothing."""
+    """Remove batches, each in its own transaction, until one is empty; return how many rows were removed."""
     total = 0
     while True:
         with db.write() as tx:
@@ -142,7 +162,7 @@ def _remove_events(tx: Connection, which: ColumnElement[bool]) -> int:
 
 
 def _trim_events(tx: Connection, events_max: int) -> int:
-    """One batch of a stack that has too many; 0 when none has."""
+    """Remove one batch of the events of a stack that has too many; return 0 when there is no such stack."""
     for stack_id, _ in _too_many_events(tx, events_max, limit=1):
         mine = _event.c.stack_id == stack_id
         newest = select(_event.c.seq).where(mine).order_by(_event.c.seq.desc()).offset(events_max).limit(1)
@@ -151,7 +171,7 @@ def _trim_events(tx: Connection, events_max: int) -> int:
 
 
 def _too_many_events(tx: Connection, events_max: int, limit: int | None = None) -> list[tuple[str, int]]:
-    """Live stacks with more events than they keep: id, number of events."""
+    """Return the live stacks with more events than they may keep: id, number of events."""
     count = func.count()
     chosen = (
         select(_event.c.stack_id, count)
@@ -168,7 +188,11 @@ def _too_many_events(tx: Connection, events_max: int, limit: int | None = None) 
 
 
 def _purge_files(db: Database) -> int:
-    """Files that no revision names. The look that decides is taken again where nobody can add a revision meanwhile."""
+    """Remove files that no revision names.
+
+    The first query only finds candidates, without a lock. The one that decides runs inside the write transaction, with
+    the table locked: otherwise a revision stored in between could name a file that is then removed.
+    """
     with db.read() as tx:
         candidates = sorted(_orphan_files(tx))
     removed = 0
@@ -181,13 +205,22 @@ def _purge_files(db: Database) -> int:
 
 
 def _keep_files_from_writers(db: Database, tx: Connection) -> None:
-    """Who stores a revision stores its files first, in the same transaction: it waits, or is waited for, here."""
+    """Lock the table of files against writers.
+
+    A transaction that stores a revision stores its files first. So either this waits for it, and sees the revision, or
+    it waits for this, and stores its files again.
+    """
     if not db.is_sqlite:
         tx.execute(text("LOCK TABLE file IN SHARE ROW EXCLUSIVE MODE"))
 
 
 def _orphan_files(tx: Connection, without: Rules | None = None) -> set[str]:
-    """Hashes of files that no revision names; without — as if the stacks that these rules let go were gone."""
+    """Return the hashes of files that no revision names.
+
+    Args:
+        tx: The transaction.
+        without: Count as if everything that these rules remove were removed already.
+    """
     revision = schema.revision
     chosen = select(revision.c.files).distinct()
     if without is not None:

@@ -1,4 +1,4 @@
-"""The register of workers (CV5): who runs where, in which version, on which job board. No ownership depends on it."""
+"""The register of workers: where each runs, in which version, on which job board (CV5). Ownership does not use it."""
 
 from dataclasses import asdict, dataclass
 from importlib import metadata
@@ -9,18 +9,24 @@ from homeostat.store import schema
 from homeostat.store.database import Database
 
 VERSION = metadata.version("homeostat")
-"""Of this program."""
+"""The version of this program."""
 SILENT_S = 10.0
-"""A worker that was not heard of for so long is dead. (What it owned was taken over before: leases are shorter.)"""
+"""A worker that has not reported for so long counts as dead. Its shards are taken over earlier: leases are shorter."""
 FORGOTTEN_S = 600.0
-"""The dead are shown for so long, where the service has no other setting."""
+"""Default time for which dead workers are listed."""
 
 _worker = schema.worker
 
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """board — `sql` or `redis`; started_at, seen_at — seconds since the epoch."""
+    """One worker of the register.
+
+    Attributes:
+        board: `sql` or `redis`.
+        started_at: When it started, in seconds since the epoch.
+        seen_at: When it last reported, in seconds since the epoch.
+    """
 
     name: str
     host: str
@@ -35,7 +41,10 @@ class Worker:
 
 
 def report(db: Database, tx: Connection, worker: Worker, forgotten_s: float = FORGOTTEN_S) -> None:
-    """It is alive (`seen_at`); one that was forgotten comes back. Forgets those that were silent for `forgotten_s`."""
+    """Record that a worker is alive at `seen_at`, and forget workers that have been silent for `forgotten_s`.
+
+    A worker that was forgotten, or has not been registered yet, is inserted.
+    """
     row = asdict(worker)
     tx.execute(
         db.insert(_worker).values(row).on_conflict_do_update(index_elements=["name"], set_={"seen_at": worker.seen_at})
@@ -44,25 +53,27 @@ def report(db: Database, tx: Connection, worker: Worker, forgotten_s: float = FO
 
 
 def leave(tx: Connection, name: str) -> None:
-    """It ends in order."""
+    """Remove a worker that shuts down in order."""
     tx.execute(delete(_worker).where(_worker.c.name == name))
 
 
 def forget_dead(tx: Connection, now: float) -> list[str]:
-    """Take the dead out of the register. Gives their names."""
+    """Remove the dead workers from the register, and return their names."""
     dead = delete(_worker).where(_worker.c.seen_at <= now - SILENT_S).returning(_worker.c.name)
     return sorted(tx.execute(dead).scalars())
 
 
 def listed(tx: Connection) -> list[Worker]:
-    """All, the dead included, the oldest first."""
+    """Return all workers, dead ones included, the oldest first."""
     rows = tx.execute(select(_worker).order_by(_worker.c.started_at, _worker.c.name))
     return [Worker(**row._mapping) for row in rows]
 
 
 def of_other_versions(tx: Connection, now: float) -> list[str]:
-    """Names of living workers that are not of this program's version. Who owns a shard and is not in the register is
-    of a version that had none."""
+    """Return the names of living workers of other versions than this program's.
+
+    Owners of shards that are not in the register count as well: they are of a version that had no register.
+    """
     known = listed(tx)
     shard = schema.shard
     owners = set(tx.execute(select(shard.c.owner).where(shard.c.lease_until > now)).scalars())
