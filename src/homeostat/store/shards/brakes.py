@@ -1,4 +1,7 @@
-"""What holds healing back beyond the rows of one shard: other shards of the stack, and what is seen of its project."""
+"""Limits of healing that do not follow from one shard alone (ADR 0046).
+
+They depend on the other shards of the stack, the stacks around it, and the observations of its whole project.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,9 +15,9 @@ from homeostat.store import schema
 from homeostat.store.sql.prepared import prepared
 
 FEW = 3
-"""So many things may be absent at once without a doubt about the look."""
+"""How many things of a kind may be absent at once before the observations are doubted."""
 PATIENCE_S = 600.0
-"""How long a doubt lasts at least that ends by itself."""
+"""How long a doubt lasts at least before a canary can end it."""
 
 _resource = schema.resource
 _observed = schema.resource_observed
@@ -25,26 +28,37 @@ _LIVE = (_stack.c.deleted_at.is_(None), _resource.c.action != Action.DELETE, _re
 
 
 def elsewhere(tx: Connection, stack_id: str, number: int) -> int:
-    """How many resources are being healed in the other shards of a stack."""
+    """Return how many resources are being healed in the other shards of a stack."""
     others = (_shard.c.stack_id == stack_id, _shard.c.number != number)
     return int(tx.execute(select(func.coalesce(func.sum(_shard.c.healing), 0)).where(*others)).scalar_one())
 
 
 def count(tx: Connection, stack_id: str, number: int, healing: int) -> None:
-    """So many are being healed in this shard."""
+    """Record how many resources are being healed in this shard.
+
+    A pass that increases the number has locked the row of the stack: otherwise two shards could each use up the share
+    that both have seen free.
+    """
     mine = (_shard.c.stack_id == stack_id, _shard.c.number == number)
     tx.execute(update(_shard).where(*mine).values(healing=healing))
 
 
 def owner_of(tx: Connection, key: str) -> Any:
-    """The resource that a nested stack is the reality of: type, properties."""
+    """Return type and properties of the resource that a nested stack is the reality of, by its row key; or None."""
     return tx.execute(select(_resource.c.type, _resource.c.properties).where(_resource.c.key == key)).first()
 
 
 @dataclass(frozen=True, slots=True)
 class ParentBrake:
-    """What is said of a nested stack in the stack around it. name, metadata — of the resource that it is the reality
-    of; healing, exceptions, parent_key — of the stack around."""
+    """Healing settings for a nested stack in the stack around it.
+
+    Attributes:
+        name: The name of the resource that the nested stack is the reality of.
+        metadata: The metadata of that resource.
+        healing: The healing settings of the stack around.
+        exceptions: The exceptions of the stack around, by resource name.
+        parent_key: The key of the resource that the stack around is the reality of; None for a root stack.
+    """
 
     name: str
     metadata: Any
@@ -54,7 +68,12 @@ class ParentBrake:
 
 
 def around(tx: Connection, key: str) -> ParentBrake | None:
-    """key — of the resource that a nested stack is the reality of."""
+    """Return the healing settings in the stack around a nested stack; None if there is no such resource.
+
+    Args:
+        tx: The transaction.
+        key: The key of the resource that the nested stack is the reality of.
+    """
     columns = (_resource.c.name, _resource.c.metadata, _stack.c.healing, _stack.c.exceptions, _stack.c.parent_key)
     joined = _resource.join(_stack, _stack.c.id == _resource.c.stack_id)
     row = tx.execute(select(*columns).select_from(joined).where(_resource.c.key == key)).first()
@@ -63,18 +82,29 @@ def around(tx: Connection, key: str) -> ParentBrake | None:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of things, as types of resources. types — those of the kind; beside — those of other kinds of the same
-    service of the cloud."""
+    """A kind of things, as resource types.
+
+    Attributes:
+        types: The types of the kind.
+        beside: The types of other kinds of the same cloud service.
+    """
 
     types: Sequence[str]
     beside: Sequence[str] = ()
 
 
 def is_blind(tx: Connection, project: str, kind: Kind, since: float) -> bool:
-    """Are more than a few things of a kind absent in a project, and is there no proof that who looks can see?
+    """Return whether the absence of things of a kind in a project is doubted.
 
-    A proof is one that was there before and is seen since; or, `PATIENCE_S` later, a canary: one of the kind that was
-    made since, or something else of the same service, seen then. since — of the newest look that found nothing.
+    It is if more than `FEW` are absent, and nothing proves that the observer can see: neither a thing of the kind that
+    existed before and was seen since, nor, from `PATIENCE_S` later on, a canary, which is a newer thing of the kind, or
+    any thing of the same cloud service.
+
+    Args:
+        tx: The transaction.
+        project: The project.
+        kind: The kind.
+        since: The time of the newest look that found things absent.
     """
     if len(_some_absent(tx, project, kind.types).all()) <= FEW:
         return False
@@ -95,6 +125,7 @@ def _some_absent(project: str, types: Sequence[str]) -> Select[Any]:
 def _any_seen(project: str, types: Sequence[str], canaries: Sequence[str], since: float) -> Select[Any]:
     looked = _looks.join(_shard, (_shard.c.stack_id == _resource.c.stack_id) & (_shard.c.number == _resource.c.shard))
     here = (*_LIVE, _stack.c.project == project, _observed.c.presence == Presence.PRESENT)
+    # `seen_at` changes only with news, so a look at a thing that is still as before shows in its shard's `looked_at`.
     older = (_resource.c.type.in_(types), _resource.c.created_at < since, _shard.c.looked_at >= since)
     later = (_resource.c.type.in_(canaries), _shard.c.looked_at >= since + PATIENCE_S)
     canary = (*later, _resource.c.status == Status.COMPLETE)
@@ -103,8 +134,14 @@ def _any_seen(project: str, types: Sequence[str], canaries: Sequence[str], since
 
 @dataclass(frozen=True, slots=True)
 class Doubted:
-    """So many things of a kind wait in a project, since the look at them is doubted. stacks — ids of their root
-    stacks."""
+    """Things of a kind in a project whose healing waits, since their absence is doubted.
+
+    Attributes:
+        project: The project.
+        kind: The kind of the cloud port.
+        absent: How many things wait.
+        stacks: The ids of their root stacks.
+    """
 
     project: str
     kind: str
@@ -113,10 +150,13 @@ class Doubted:
 
 
 def doubted(tx: Connection, kinds: Mapping[str, Kind]) -> list[Doubted]:
-    """Of all projects: what `is_blind` holds up, shard by shard, as the passes over them ask it. What was replaced
-    waits for nothing. Reads every row: for the doctor.
+    """Return what `is_blind` holds up in all projects, shard by shard as the passes ask it; reads every row.
 
-    kinds — by the names of the cloud port.
+    Things that were replaced already do not wait, and are left out. For `homeostat doctor`.
+
+    Args:
+        tx: The transaction.
+        kinds: The kinds, by their names in the cloud port.
     """
     kind_of = {name: kind for kind, each in kinds.items() for name in each.types}
     waiting: dict[tuple[str, str, str, str, int], tuple[int, float]] = {}

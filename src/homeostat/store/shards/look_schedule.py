@@ -1,4 +1,8 @@
-"""When the things of a shard are looked at, by whom, and who waits for that. Observers own nothing."""
+"""The schedule of looks: when the things of a shard are observed, and which passes wait for that (ADR 0010).
+
+A *look* is one round of an observer over the things of a shard. Observers need no lease: they take a shard by moving
+its `observe_at`.
+"""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -12,14 +16,22 @@ from homeostat.store.sql import lock_order, notices
 from homeostat.store.sql.prepared import prepared
 
 TAKEN_S = 5.0
-"""An observer that dies holds up the looks at the shards it had taken for so long."""
+"""How long an observer keeps the shards that it has taken; if it dies, they are looked at again after that."""
 
 
 def take_for_observation(tx: Connection, now: float, limit: int, again_s: float) -> dict[tuple[str, int], float | None]:
-    """Shards whose things are to be looked at now -> seconds until the next look, None for never. Each is held by one
-    observer for TAKEN_S seconds; then it has said when to look again, or another one looks.
+    """Take shards whose things have to be looked at now, for `TAKEN_S` seconds.
 
-    again_s — time until then, where the stack has no wish of its own.
+    Within that time the observer calls `look_again`; otherwise another observer takes them.
+
+    Args:
+        tx: The transaction.
+        now: The agreed time.
+        limit: How many shards at most.
+        again_s: Seconds between looks, for stacks without a setting of their own.
+
+    Returns:
+        Shard -> seconds until its next look, None for never.
     """
     found = {(row.stack_id, row.number): row for row in _to_be_looked_at(tx, now, limit)}
     if found:
@@ -46,8 +58,10 @@ def _take(these: Sequence[tuple[str, int]], until: float) -> UpdateBase:
 
 
 def look_again(tx: Connection, taken: Collection[tuple[str, int]], taken_at: float, at: float | None) -> None:
-    """Let go of shards taken at that time: their next look is at time `at`. Who has asked for another one meanwhile
-    gets it."""
+    """Give back shards that were taken at `taken_at`; their next look is at time `at`, None for never.
+
+    A shard for which another look was requested meanwhile keeps that time.
+    """
     these = sorted(taken)
     lock_order.take(tx, these)
     _let_go(tx, these, taken_at + TAKEN_S, at)
@@ -55,6 +69,8 @@ def look_again(tx: Connection, taken: Collection[tuple[str, int]], taken_at: flo
 
 @prepared
 def _let_go(these: Sequence[tuple[str, int]], until: float, at: float | None) -> UpdateBase:
+    # The exact time that `take_for_observation` has set marks the shard as taken by this observer: any other time was
+    # set by a request for a look, or by the next observer.
     return update(schema.shard).where(among(these), schema.shard.c.observe_at == until).values(observe_at=at)
 
 
@@ -67,12 +83,15 @@ def _within(
 
 
 def looked(tx: Connection, seen: Collection[tuple[str, int]], at: float) -> None:
-    """All things of these shards were looked at, at this time or later; where somebody waits for that, the shard is
-    woken."""
+    """Record that all things of these shards were looked at, at this time or later.
+
+    Shards whose passes wait for such a look are woken.
+    """
     if not seen:
         return
     these = sorted(seen)
     lock_order.take(tx, these)
+    # Before `_seen`, whose new `looked_at` would make every request look as if it had been fulfilled before.
     if _wake_waiting(tx, these, at).rowcount:
         notices.due(tx)
     _seen(tx, these, at)
@@ -91,7 +110,7 @@ def _seen(these: Sequence[tuple[str, int]], at: float) -> UpdateBase:
 
 
 def not_seen(tx: Connection, blind: Collection[tuple[str, int]], reason: str) -> None:
-    """Their things could not be looked at."""
+    """Record why the things of these shards could not be looked at."""
     table = schema.shard
     if blind:
         these = sorted(blind)
@@ -102,9 +121,13 @@ def not_seen(tx: Connection, blind: Collection[tuple[str, int]], reason: str) ->
 def ask_to_look(
     tx: Connection, stacks: ColumnElement[Any] | Sequence[str], at: float, numbers: Sequence[int] | None = None
 ) -> None:
-    """Have these stacks looked at as soon as possible; they are woken when that was done, after this time.
+    """Request a look at these stacks as soon as possible; their shards are woken once one made after `at` is stored.
 
-    numbers — only these shards.
+    Args:
+        tx: The transaction.
+        stacks: The stacks, as ids or as a subquery of ids.
+        at: The agreed time.
+        numbers: Only these shards; None for all.
     """
     notices.due(tx)
     table = schema.shard
@@ -116,9 +139,16 @@ def ask_to_look(
 def looked_at(
     tx: Connection, stacks: ColumnElement[Any] | Sequence[str], numbers: Sequence[int] | None = None
 ) -> tuple[float | None, str]:
-    """Since when all of these stacks was looked at, None: some of it never was; and why some of it cannot be.
+    """Return when these stacks were last looked at as a whole.
 
-    numbers — only these shards.
+    Args:
+        tx: The transaction.
+        stacks: The stacks, as ids or as a subquery of ids.
+        numbers: Only these shards; None for all.
+
+    Returns:
+        The time of the oldest among the newest looks at each shard, None if some shard was never looked at; and why a
+        shard could not be looked at last, "" if all could.
     """
     table = schema.shard
     oldest = func.min(func.coalesce(table.c.looked_at, 0.0))
@@ -127,8 +157,10 @@ def looked_at(
 
 
 def observe_at(tx: Connection, stack_id: str, number: int, at: float | None) -> None:
-    """Ask for a look at time `at`, or earlier if one was asked for already; None: there is nothing to look at, but
-    whoever waits for a look gets it."""
+    """Request a look at time `at`, or earlier if one was requested already.
+
+    None means that the shard has nothing to look at; a look that a pass waits for still takes place.
+    """
     _observe_at(tx, stack_id, number, at, never=at is None)
 
 

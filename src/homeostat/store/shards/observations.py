@@ -1,6 +1,6 @@
-"""What observers read and write: the things of many shards at once, and what was seen of them (CV7).
+"""Observations: what observers read and write, for things of many shards at once (CV7, ADR 0010).
 
-Observers own nothing: a look only ever replaces an older look, and wakes the shard that must judge it.
+Observers own no shard: they only replace older observations by newer ones, and wake the shard that has to judge them.
 """
 
 from collections import defaultdict
@@ -29,8 +29,17 @@ _observed = schema.resource_observed
 
 @dataclass(frozen=True, slots=True)
 class WatchedThing:
-    """One thing to look at, with what was last seen of it. secret — its row holds secrets, and what is seen of it may,
-    too."""
+    """One thing to observe, with its last observation.
+
+    Attributes:
+        key: The key of its row.
+        acted_at: When it was last acted on, in seconds since the epoch; None while an act is under way.
+        busy: Its resource is IN_PROGRESS.
+        properties: The properties last requested of the cloud.
+        presence: The presence last seen; None if it was never observed.
+        seen: The properties last seen; None if it was never observed.
+        secret: Its row holds secrets, so what is seen of it may, too.
+    """
 
     key: str
     stack_id: str
@@ -74,7 +83,7 @@ def _watched() -> Select[Any]:
 
 
 def in_shards(tx: Connection, shards: Collection[tuple[str, int]], types: Sequence[str]) -> list[WatchedThing]:
-    """Things of these types in these shards."""
+    """Return the things of these types in these shards."""
     return _readable(_in_shards(tx, list(shards), types))
 
 
@@ -85,7 +94,7 @@ def _in_shards(shards: Sequence[tuple[str, int]], types: Sequence[str]) -> Selec
 
 
 def by_handle(tx: Connection, handles: Sequence[str], types: Sequence[str]) -> list[WatchedThing]:
-    """Things with these handles, of these types (different clouds may use one handle for different things)."""
+    """Return the things with these handles and types; different clouds may use one handle for different things."""
     return _readable(_by_handle(tx, list(handles), types))
 
 
@@ -95,7 +104,7 @@ def _by_handle(handles: Sequence[str], types: Sequence[str]) -> Select[Any]:
 
 
 def _readable(rows: CursorResult[*tuple[Any, ...]]) -> list[WatchedThing]:
-    """What cannot be read for want of its key is not looked at: nothing can be told of it, and the rest goes on."""
+    """Leave out things whose cells cannot be opened, since their key is missing; all others are still observed."""
     found = (WatchedThing(*values) for values in rows)
     return [each for each in found if not isinstance(each.properties, Lost) and not isinstance(each.seen, Lost)]
 
@@ -106,12 +115,16 @@ _NEWER = Change(
     "t.key = {key} AND t.seen_at < {seen_at} AND (t.handle = {handle} OR t.handle = '')",
     "number = t.number + 1 + t.number % 2",
 )
-"""An older look never replaces a newer one, nor one at another thing; the number is that of an observer."""
+"""Replaces an observation unless it is newer, or of another thing, which the row has got meanwhile.
+
+The number is the next odd one, as in `model.world.next_look`: observers use odd numbers and passes even ones, so that a
+pass never takes an observer's look for the one that it has just judged itself.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedLooks:
-    """Looks, written out as the database takes them: no time of a transaction goes into that. keys — of their rows."""
+    """Observations, encoded before the transaction that stores them; `keys` are those of their rows."""
 
     keys: Sequence[str]
     looks: Sequence[bulk.EncodedRows]
@@ -119,14 +132,21 @@ class EncodedLooks:
 
 
 def write_out(db: Database, looks: Sequence[tuple[WatchedThing, Observation]]) -> EncodedLooks:
-    """What `record` stores."""
+    """Encode observations for `record`."""
     return EncodedLooks([thing.key for thing, _ in looks], _encode_looks(db.engine.dialect, looks))
 
 
 def write_out_all(
     db: Database, stack_id: str, looks: Sequence[tuple[WatchedThing, Observation]], now: float
 ) -> EncodedLooks:
-    """The same, of things of one stack, with the observed values of the properties that the template sets (CV1)."""
+    """Encode observations of things of one stack, with the observed values of the properties it sets (CV1).
+
+    Args:
+        db: The database.
+        stack_id: The stack.
+        looks: The things and their new observations.
+        now: The time at which the values were seen.
+    """
     dialect = db.engine.dialect
     properties = [
         shard_state.encode_properties(dialect, stack_id, observed, now, secret, only_alive=True)
@@ -136,11 +156,15 @@ def write_out_all(
 
 
 def record(tx: Connection, written: EncodedLooks) -> None:
-    """Store looks that differ from what was seen before; older looks never replace newer ones. Properties are those of
-    rows that are still there."""
+    """Store observations, except those that are older than the stored one or of another thing than the row's.
+
+    The caller has locked the shards of the rows before, as a pass does.
+    """
     for each in written.looks:
         each.store(tx)
     if written.properties:
+        # Properties are stored for rows that exist. Without the lock, a pass could delete a row between that check and
+        # the insertion, and the foreign key would fail all looks of this transaction.
         _hold_alive(tx, written.keys)
     for each in written.properties:
         each.store(tx)
@@ -154,13 +178,15 @@ def _encode_looks(dialect: Dialect, looks: Sequence[tuple[WatchedThing, Observat
 
 
 def _apart(looks: Sequence[tuple[WatchedThing, Observation]]) -> dict[bool, list[Values]]:
-    """Rows for `_COLUMNS`, by whether they hold secrets."""
+    """Return the values for `_COLUMNS`, by whether the rows hold secrets."""
     rows: dict[bool, list[Values]] = defaultdict(list)
     for thing, look in looks:
         row = (
             thing.key,
             thing.handle,
             look.presence.value,
+            # What is absent keeps its last known properties: fields that a cloud reports only once would be lost for
+            # the case that the thing comes back.
             remembered(thing, look) if look.present else dict(thing.seen or {}),
             look.reason,
             look.seen_at,
@@ -170,13 +196,13 @@ def _apart(looks: Sequence[tuple[WatchedThing, Observation]]) -> dict[bool, list
 
 
 def remembered(thing: WatchedThing, look: Observation) -> dict[str, Any]:
-    """What was seen, with the fields that a cloud tells only once (a private key) kept from before."""
+    """Return the observed properties, with fields that a cloud reports only once (a private key) kept from before."""
     once = {name: (thing.seen or {})[name] for name in type_of(thing.type).told_once if name in (thing.seen or {})}
     return {**once, **look.properties}
 
 
 def _properties(looks: Sequence[tuple[WatchedThing, Observation]]) -> dict[bool, list[tuple[str, str, dict[str, Any]]]]:
-    """Key of the row, name of the resource, property -> observed value; by whether they hold secrets."""
+    """Return row key, resource name, and property -> observed value, by whether the rows hold secrets."""
     observed: dict[bool, list[tuple[str, str, dict[str, Any]]]] = defaultdict(list)
     for thing, look in looks:
         kind = type_of(thing.type)
@@ -187,12 +213,15 @@ def _properties(looks: Sequence[tuple[WatchedThing, Observation]]) -> dict[bool,
 
 @prepared
 def _hold_alive(keys: Sequence[str]) -> Select[Any]:
-    """Keep the rows that are there from other writers."""
+    """Lock the rows that exist."""
     return held_back(select(_resource.c.key).where(_resource.c.key.in_(keys)))
 
 
 def differs(thing: WatchedThing, look: Observation) -> bool:
-    """Is this look news? What is unknown is no news after something known: nothing is recreated for it (CV9)."""
+    """Return whether a look differs from the last one, so that it must be stored.
+
+    An UNKNOWN look never does: it must not replace what is known, and nothing is recreated because of it (CV9).
+    """
     if look.presence is Presence.UNKNOWN:
         return False
     if look.presence.value != thing.presence:
@@ -200,4 +229,5 @@ def differs(thing: WatchedThing, look: Observation) -> bool:
     if not look.present:
         return False
     now = remembered(thing, look)
+    # Nearly all looks are equal at once. Others may differ only in form (a tuple for a list), which encoding removes.
     return now != thing.seen and schema.as_stored(now) != thing.seen

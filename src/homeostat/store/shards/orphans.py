@@ -1,5 +1,8 @@
-"""Tokens that no row has any more, and whose things may turn up (CV18): of creations given up without an answer, whose
-requests may still be on their way, and of what a cloud did not find when it was to delete it."""
+"""Orphans: things that may turn up late under tokens that no row has any more (CV18, ADR 0012).
+
+They come from creations that were given up without an answer, whose requests may still be under way, and from things
+that a cloud did not find when it should have deleted them. Workers look for their tokens, and delete what turns up.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +17,7 @@ from homeostat.store.sql.prepared import prepared
 LOOK_S = 5.0
 """Time between looks."""
 PATIENCE_S = 600.0
-"""How long after giving up a request may still turn up; time in which nobody looks is no part of it."""
+"""How long a token is looked for; time in which no worker looks does not count."""
 
 _forsaken = schema.forsaken
 _resource = schema.resource
@@ -23,7 +26,13 @@ _stack = schema.stack
 
 @dataclass(frozen=True, slots=True)
 class Orphan:
-    """token — of the creation, `<row key>-<stamp>`; kind — of the cloud port."""
+    """A token to look for.
+
+    Attributes:
+        token: The token of the creation, `<row key>-<stamp>`.
+        kind: The kind of the cloud port.
+        project: The project.
+    """
 
     token: str
     kind: str
@@ -31,7 +40,7 @@ class Orphan:
 
 
 def add(db: Database, tx: Connection, given_up: Sequence[Orphan], now: float) -> None:
-    """Remember them; one that is known already is watched anew."""
+    """Look for these tokens from now on; for one that is known already the time begins anew."""
     if not given_up:
         return
     times = {"look_at": now + LOOK_S, "until": now + PATIENCE_S}
@@ -42,7 +51,7 @@ def add(db: Database, tx: Connection, given_up: Sequence[Orphan], now: float) ->
 
 
 def any_due(tx: Connection, now: float) -> bool:
-    """Is there any to look for now?"""
+    """Return whether there is a token to look for now."""
     return _any_due(tx, now).first() is not None
 
 
@@ -52,7 +61,10 @@ def _any_due(now: float) -> Select[Any]:
 
 
 def take_due(tx: Connection, now: float, limit: int) -> list[Orphan]:
-    """Those to look for now; the next look is set. What nobody has looked for in time is watched for so much longer."""
+    """Return the tokens to look for now, and schedule their next look.
+
+    A token whose look is late is looked for that much longer in all.
+    """
     rows = list(_due(tx, now, limit))
     if rows:
         _put_off(tx, [row.token for row in rows], now)
@@ -67,18 +79,20 @@ def _due(now: float, limit: int) -> Select[Any]:
 @prepared
 def _put_off(tokens: Sequence[str], now: float) -> UpdateBase:
     table = _forsaken.c
-    due = (table.token.in_(tokens), table.look_at <= now)  # not what another worker has put off meanwhile
+    # Only tokens that are still due: another worker may have taken and put off some of them meanwhile, and `until`
+    # would be extended twice for the same delay.
+    due = (table.token.in_(tokens), table.look_at <= now)
     return update(_forsaken).where(*due).values(look_at=now + LOOK_S, until=table.until + (now - table.look_at))
 
 
 def has_given_up(tx: Connection, key: str) -> bool:
-    """May a creation for the row with this key still turn up that was given up?"""
+    """Return whether a creation for this row was given up whose thing may still turn up."""
     mine = select(_forsaken.c.token).where(_forsaken.c.token.startswith(f"{key}-", autoescape=True))
     return tx.execute(mine.limit(1)).first() is not None
 
 
 def drop(tx: Connection, tokens: Sequence[str]) -> None:
-    """Forget them: they belong to somebody."""
+    """Forget tokens whose things have an owner, or are to stay."""
     if tokens:
         _drop(tx, tokens)
 
@@ -89,7 +103,16 @@ def _drop(tokens: Sequence[str]) -> UpdateBase:
 
 
 def removable(tx: Connection, project: str, found: Mapping[str, str]) -> set[str]:
-    """Those of these tokens whose things are nobody's, the moment before they are removed. found — token -> handle."""
+    """Return those of the tokens whose things are still orphans; called right before they are deleted.
+
+    A thing is no orphan any more if its token was forgotten, if a row has the token, or if a row of the project has
+    its handle, as after an adoption.
+
+    Args:
+        tx: The transaction.
+        project: The project of the things.
+        found: Token -> handle.
+    """
     watched = set(tx.execute(select(_forsaken.c.token).where(_forsaken.c.token.in_(found))).scalars())
     mine = (_resource.c.handle.in_(set(found.values())), _stack.c.project == project)
     joined = select(_resource.c.handle).join(_stack, _stack.c.id == _resource.c.stack_id)
@@ -98,7 +121,7 @@ def removable(tx: Connection, project: str, found: Mapping[str, str]) -> set[str
 
 
 def drop_expired(tx: Connection, tokens: Sequence[str], looked_at: float) -> None:
-    """Forget those of them whose time was over when a look began that has found none of them."""
+    """Forget tokens that were not found by a look that began at `looked_at`, when their time was already over."""
     if tokens:
         _drop_expired(tx, tokens, looked_at)
 
@@ -109,13 +132,14 @@ def _drop_expired(tokens: Sequence[str], looked_at: float) -> UpdateBase:
 
 
 def watch_on(tx: Connection, tokens: Sequence[str], now: float) -> None:
-    """Their things are there, or nobody can tell: the time in which they may turn up begins anew."""
+    """Restart the time of tokens whose things are there, or whose presence is unknown."""
     if tokens:
         tx.execute(update(_forsaken).where(_forsaken.c.token.in_(tokens)).values(until=now + PATIENCE_S))
 
 
 def owned(tx: Connection, tokens: Sequence[str]) -> set[str]:
-    """Those of the tokens that a row stands for after all: their things are to stay."""
+    """Return those of the tokens that a row has after all: their things must stay."""
+    # Looked up by row key, which is the primary key; tokens themselves have no index.
     keys = {token.rpartition("-")[0] for token in tokens}
     return set(_tokens_of(tx, sorted(keys)).scalars()) & set(tokens)
 

@@ -1,4 +1,4 @@
-"""Things that were kept when their resource went (see `schema.retained`)."""
+"""Things that were kept when their resource was deleted (see `schema.retained`)."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
@@ -9,14 +9,24 @@ from homeostat.store import schema
 from homeostat.store.database import Database
 
 CHUNK = 500
-"""Things that one query is about."""
+"""How many things one query asks for."""
 
 _retained = schema.retained
 
 
 @dataclass(frozen=True, slots=True)
 class Retained:
-    """kind, handle — of the cloud; stack, name — of the resource that it was; reason — why it was kept."""
+    """One thing that was kept.
+
+    Attributes:
+        project: The project.
+        kind: The kind of the cloud port.
+        handle: The cloud's id of the thing.
+        stack_id: The id of the stack that owned it.
+        stack: The name of that stack.
+        name: The name of the resource that it was.
+        reason: Why it was kept.
+    """
 
     project: str
     kind: str
@@ -28,7 +38,7 @@ class Retained:
 
 
 def add(db: Database, tx: Connection, things: Sequence[Retained], now: float) -> None:
-    """Remember them. One that was adopted meanwhile and is kept again belongs to whoever had it last."""
+    """Remember things; one that was adopted and is kept again is remembered with its last owner."""
     if not things:
         return
     insert = db.insert(_retained)
@@ -38,7 +48,7 @@ def add(db: Database, tx: Connection, things: Sequence[Retained], now: float) ->
 
 
 def among(tx: Connection, kind: str, handles: Collection[str]) -> list[Row[tuple[str, str, str, str]]]:
-    """Those of these things that were kept: handle, stack, name, reason, in the order of their handles."""
+    """Return those of these things that were kept: handle, stack, name, reason, in the order of their handles."""
     chosen = select(_retained.c.handle, _retained.c.stack, _retained.c.name, _retained.c.reason)
     found: list[Row[tuple[str, str, str, str]]] = []
     rest = sorted(handles)

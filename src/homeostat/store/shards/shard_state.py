@@ -1,4 +1,4 @@
-"""Loading the rows of one shard, and recording what became of them, each in one go."""
+"""The rows of one shard: loaded at once when a pass begins, and recorded in one transaction after each batch."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
@@ -38,10 +38,10 @@ OUTCOME_COLUMNS = (
     "judged",
     "updated_at",
 )
-"""What an act can change; the other columns change only with an intent, and need not be written again."""
+"""The columns that the outcome of an act can change; the others change only with an intent, which writes them all."""
 
 FETCHED = 500
-"""Rows asked of the driver at once."""
+"""How many rows are fetched from the driver at once."""
 
 SEEN_COLUMNS = ("handle", "presence", "object", "reason", "number", "seen_at")
 
@@ -59,12 +59,21 @@ _PROPERTY = ("id", "prop_name", "stack_id", "resource_name", "prop_value", "sinc
 
 @dataclass(slots=True)
 class Writes:
-    """What one transaction of a pass stores. A row is stored once, however often it changed since the last time.
+    """What one transaction of a pass stores; a row is written once, however often it changed since the last commit.
 
-    full — rows whose every column may have changed; outcomes — rows in which only what an act can change did; unborn —
-    keys of rows that went before they were stored;
-    seen, properties — observations and observed properties; spared — tokens of things that stay; retained —
-    such things, when their row goes; parts — of the snapshot that is taken of the stack.
+    Attributes:
+        inserted: New rows.
+        full: Rows of which every column may have changed.
+        outcomes: Rows of which only the columns in `OUTCOME_COLUMNS` changed.
+        removed: Rows to delete.
+        unborn: Keys of rows that were removed before they were ever stored.
+        seen: Observations of rows.
+        properties: Observed values of the properties that templates set.
+        events: The events of these changes.
+        forsaken: Tokens under which a thing may still turn up, see `orphans`.
+        spared: Tokens of things that stay, so that they are not looked for any more.
+        retained: Things that stay although their row is deleted, see `retained`.
+        parts: Parts of the snapshot that is being taken of the stack.
     """
 
     inserted: dict[str, Resource] = field(default_factory=dict)
@@ -85,27 +94,32 @@ class Writes:
 
     @property
     def empty(self) -> bool:
-        """Is there nothing to be stored?"""
+        """Whether there is nothing to store."""
         return not any(getattr(self, each.name) for each in fields(self))
 
     def rows(self) -> Iterator[Resource]:
-        """Those that are there afterwards."""
+        """Return the rows that are written and exist afterwards."""
         return chain(self.inserted.values(), self.full.values(), self.outcomes.values())
 
     def insert(self, row: Resource) -> None:
         self.inserted[row.key] = row
 
     def intend(self, row: Resource) -> None:
+        """Store all columns of a row that exists, or is about to be inserted."""
         if row.key not in self.inserted:
             self.outcomes.pop(row.key, None)
             self.full[row.key] = row
 
     def conclude(self, row: Resource) -> None:
+        """Store the outcome of an act, unless all columns of the row are stored anyway."""
         if row.key not in self.inserted and row.key not in self.full:
             self.outcomes[row.key] = row
 
     def remove(self, row: Resource) -> None:
+        """Delete a row."""
         if row.key in self.inserted:
+            # The database has never had the row, so there is nothing to delete; but observed properties of it that are
+            # in `properties` must not be stored: their foreign key would fail.
             self.unborn.add(row.key)
         else:
             self.removed[row.key] = row
@@ -118,12 +132,12 @@ Rows = tuple[dict[str, Resource], dict[str, Seen]]
 
 
 def load_rows(tx: Connection, stack_id: str, number: int) -> Rows:
-    """All rows of a shard."""
+    """Load all rows of a shard, in the order they were created."""
     return _rows(_of_shard(tx, stack_id, number))
 
 
 def load_where(tx: Connection, *where: ColumnElement[bool]) -> Rows:
-    """Rows that meet all conditions, in the order they were made."""
+    """Load the rows that meet all conditions, by shard and in the order they were created."""
     return _rows(tx.execute(_chosen(*where)))
 
 
@@ -159,13 +173,24 @@ def _rows(found: CursorResult[*tuple[Any, ...]]) -> Rows:
 
 
 def encode_new(db: Database, rows: Iterable[Resource], *, secret: bool = False) -> bulk.EncodedRows:
-    """New rows of a new stack, to be stored later. secret — they may hold secrets."""
+    """Encode the rows of a new stack, to be stored later.
+
+    Args:
+        db: The database.
+        rows: The rows.
+        secret: The rows may hold secrets.
+    """
     return bulk.encode_insert(db.engine.dialect, _resource, COLUMNS, map(_values_of, rows), secret=secret)
 
 
 def held(tx: Connection, handles: Sequence[str]) -> list[Row[Any]]:
-    """Who has things with these handles, in all projects, by the rows of live stacks: handle, type, name of the
-    resource, name and project of the stack. What merely stands for somebody else's thing does not have it."""
+    """Return the owners of things with these handles, among the resources of live stacks of all projects.
+
+    Resources that only refer to a thing owned elsewhere (`external_id`) are left out.
+
+    Returns:
+        Rows of handle, type, name (of the resource), stack_name, project.
+    """
     stack = schema.stack
     named = (stack.c.name.label("stack_name"), stack.c.project)
     living = (stack.c.deleted_at.is_(None), _resource.c.external_id.is_(None))
@@ -175,16 +200,23 @@ def held(tx: Connection, handles: Sequence[str]) -> list[Row[Any]]:
 
 
 def failed_names(tx: Connection, stack_id: str) -> set[str]:
-    """Names of the resources of a stack that are FAILED and were not replaced."""
+    """Return the names of the resources of a stack that are FAILED and were not replaced."""
     failed = (_resource.c.status == Status.FAILED, _resource.c.replaced_by.is_(None))
     return set(tx.execute(select(_resource.c.name).where(_resource.c.stack_id == stack_id, *failed)).scalars())
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedWrites:
-    """Writes of one stack, written out as the database takes them: no time of a transaction goes into that.
+    """Writes of one stack, encoded before the transaction that stores them.
 
-    rows — statements about rows; changed — how many rows all of them but the first have to change."""
+    Attributes:
+        stack_id: The stack.
+        writes: What was encoded.
+        now: The time of the events and observed properties, in seconds since the epoch.
+        rows: Statements about rows: the insertion first, then the changes.
+        changed: How many rows the changes must affect in total.
+        seen: Statements about observations.
+    """
 
     stack_id: str
     writes: Writes
@@ -195,7 +227,15 @@ class EncodedWrites:
 
 
 def prepare(db: Database, stack_id: str, writes: Writes, now: float, *, secret: bool | None = None) -> EncodedWrites:
-    """What `store` stores. secret — column of `stack`: unless it is False, rows may hold secrets."""
+    """Encode writes for `store`.
+
+    Args:
+        db: The database.
+        stack_id: The stack.
+        writes: What to store.
+        now: The agreed time.
+        secret: The column of `stack`; unless it is False the rows may hold secrets.
+    """
     sealed, dialect = secret is not False, db.engine.dialect
     inserted = bulk.encode_insert(dialect, _resource, COLUMNS, map(_values_of, writes.inserted.values()), secret=sealed)
     changes = [
@@ -211,15 +251,25 @@ def prepare(db: Database, stack_id: str, writes: Writes, now: float, *, secret: 
 def record(
     db: Database, tx: Connection, stack_id: str, writes: Writes, now: float, *, secret: bool | None = None
 ) -> None:
-    """Store it all at once. secret — see `prepare`. Fails: as `store`."""
+    """Encode and store writes at once; for the arguments see `prepare`.
+
+    Raises:
+        Superseded: A row was changed by another writer since it was read.
+    """
     store(db, tx, prepare(db, stack_id, writes, now, secret=secret))
 
 
 def store(db: Database, tx: Connection, prepared: EncodedWrites) -> None:
-    """Store it all. Fails: Superseded when a row was changed by somebody else since it was read (load again)."""
+    """Store encoded writes; the caller has checked the epoch of its lease in this transaction.
+
+    Raises:
+        Superseded: A row was changed by another writer since it was read; the caller must load the shard again.
+    """
     writes = prepared.writes
     inserted, *changes = prepared.rows
     inserted.store(tx)
+    # The epoch excludes other workers only. The API writes rows, too (marks, policies), so each change also requires
+    # the version that was read; a row that has another one by now is missing in the count.
     changed = sum(each.store(tx) for each in changes)
     if changed != prepared.changed:
         raise Superseded(f"{prepared.changed - changed} of {prepared.changed} rows were changed by another writer")
@@ -228,6 +278,7 @@ def store(db: Database, tx: Connection, prepared: EncodedWrites) -> None:
     for each in prepared.seen:
         each.store(tx)
     orphans.add(db, tx, writes.forsaken, prepared.now)
+    # After `add`: a token that this transaction gives up and spares belongs to a thing that stays.
     if writes.spared:
         orphans.drop(tx, writes.spared)
     retained.add(db, tx, writes.retained, prepared.now)
@@ -237,7 +288,7 @@ def store(db: Database, tx: Connection, prepared: EncodedWrites) -> None:
 def _encode_seen(
     dialect: Dialect, stack_id: str, writes: Writes, now: float, secret: bool
 ) -> tuple[bulk.EncodedRows, bulk.EncodedRows]:
-    """Observations, and observed properties."""
+    """Encode observations, and observed properties."""
     looks = (
         (
             row.key,
@@ -252,6 +303,7 @@ def _encode_seen(
         )
         for row, seen in writes.seen.values()
     )
+    # An observer may have stored a newer look since the shard was loaded.
     unless = "excluded.seen_at < t.seen_at"
     observed = bulk.encode_upsert(dialect, _observed, _SEEN, looks, key=("key",), unless=unless, secret=secret)
     gone = writes.removed.keys() | writes.unborn
@@ -268,13 +320,24 @@ def encode_properties(
     *,
     only_alive: bool = False,
 ) -> bulk.EncodedRows:
-    """(row key, resource name, property -> observed value) for `resource_properties_observed` (CV1), and since when it
-    has been so. secret — they hold secrets; only_alive — rows may be gone when it is stored."""
+    """Encode observed values of properties for the table `resource_properties_observed` (CV1).
+
+    A value that has not changed keeps the time since when it was seen.
+
+    Args:
+        dialect: The dialect of the database.
+        stack_id: The stack of the rows.
+        observed: Row key, resource name, and property -> observed value.
+        now: The time at which the values were seen.
+        secret: The values may hold secrets.
+        only_alive: Resource rows may have been deleted by the time this is stored; their values are left out then.
+    """
     rows = {
         (key, prop): (key, prop, stack_id, name, value, now)
         for key, name, properties in observed
         for prop, value in properties.items()
     }
+    # Compared as stored, sealed cells included: sealing is deterministic.
     same = "coalesce(excluded.prop_value, '') = coalesce(t.prop_value, '')"
     key = ("id", "prop_name")
     where = "EXISTS (SELECT 1 FROM resource WHERE resource.key = {id})" if only_alive else ""

@@ -1,4 +1,9 @@
-"""Shards as units of ownership: leases with epochs, wake-ups (laws 1 and 4)."""
+"""Shards as units of ownership: leases, epochs and wake-ups (invariants 1 and 4, CONTRIBUTING.md; ADR 0005).
+
+A lease gives a shard to one worker for some seconds; its epoch is the fencing token. Each claim increments the epoch,
+and each write in the name of a lease requires the shard's epoch to be that of the lease. So a worker that was frozen,
+and whose shard belongs to another one by now, stores nothing. Releasing a shard ends the lease and keeps the epoch.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,21 +39,32 @@ from homeostat.store.sql.prepared import prepared
 
 USER, HEAL, ROLLOUT, DRIFT, GARBAGE = Priority
 PATIENCE_S = 10.0
-"""Time after which healing goes as first as what users wait for; less urgent work waits for its multiples."""
+"""Time after which healing is as urgent as what users wait for; each lower priority waits one such time longer."""
 
 ENSURED = 500
-"""Shards that one statement makes."""
+"""How many shards one statement creates."""
 CRASHES_MAX, CRASH = 6, 3
-"""A claim that finds an owner who never gave the shard back, and is not heard of any more, counts a crash: 1 where that
-one had stored something, and so came further than the one before, otherwise `CRASH`. A shard is set aside at so many in
-a row: after two passes that ended with their worker at the same point. It is tried again later and later, and at once
-for a new revision."""
+"""Limits for passes that crash their workers.
+
+A claim counts a crash if the last owner never gave the shard back and has stopped reporting itself. It counts 1 if that
+owner had stored something, and so had made progress, otherwise `CRASH`. A shard with `CRASHES_MAX` in a row, as after
+two passes that took their worker down at the same point, is set aside. It is tried again at growing intervals, and at
+once for a new revision.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Ownership of one shard: every write in its name checks the epoch. wakes — wake-ups seen when it was claimed;
-    crashes — see `CRASHES_MAX`, 0 where the owner before gave it back."""
+    """Ownership of one shard by one worker; every write in its name checks the epoch.
+
+    Attributes:
+        stack_id: The stack.
+        number: The number of the shard in its stack.
+        epoch: The fencing token.
+        wakes: The count of wake-ups when the shard was claimed; if it has grown, there is new work.
+        lease_until: The end of the lease as claimed.
+        crashes: The weighted crashes of the last owners, see `CRASHES_MAX`; 0 unless the last one crashed.
+    """
 
     stack_id: str
     number: int
@@ -59,7 +75,7 @@ class Lease:
 
     @property
     def is_deadly(self) -> bool:
-        """Have its passes ended their workers so often that it is to be set aside?"""
+        """Whether passes over the shard have crashed their workers so often that it must be set aside."""
         return self.crashes >= CRASHES_MAX
 
 
@@ -70,6 +86,8 @@ def _owned(stack_id: str, number: int, epoch: int) -> tuple[ColumnElement[bool],
 
 @prepared
 def _renew(stack_id: str, number: int, epoch: int, until: float, *, stores: bool) -> UpdateBase:
+    # The end of the lease is not checked: an owner that was slow is still the owner as long as no other worker has
+    # claimed the shard. An UPDATE, not a SELECT: it locks the row, so no worker can claim the shard before the commit.
     mine = update(schema.shard).where(*_owned(stack_id, number, epoch))
     marked = {"stored": schema.shard.c.epoch} if stores else {}
     return mine.values(lease_until=until, **marked).returning(schema.shard.c.wakes)
@@ -77,6 +95,7 @@ def _renew(stack_id: str, number: int, epoch: int, until: float, *, stores: bool
 
 @prepared
 def _keep_on(stack_id: str, number: int, epoch: int, until: float, now: float) -> UpdateBase:
+    # Here the end is checked: a released shard keeps its epoch, and a heartbeat that comes late would own it again.
     mine = update(schema.shard).where(*_owned(stack_id, number, epoch), schema.shard.c.lease_until > now)
     return mine.values(lease_until=until)
 
@@ -88,7 +107,7 @@ def _unwritten(stack_id: str, number: int, epoch: int) -> Select[Any]:
 
 
 def ensure(db: Database, tx: Connection, stack_id: str, project: str, count: int) -> None:
-    """Make sure that shards 0 … count-1 exist."""
+    """Create the shards 0 … count-1 of a stack, as far as they do not exist."""
     new = _new(db.insert)
     one = {"stack_id": stack_id, "project": project, "priority": USER}
     for start in range(0, count, ENSURED):
@@ -97,14 +116,17 @@ def ensure(db: Database, tx: Connection, stack_id: str, project: str, count: int
 
 @cache
 def _new(insert: Any) -> UpdateBase:
-    """insert — of the dialect."""
+    """Build the statement with the dialect's insert."""
     statement: UpdateBase = insert(schema.shard).on_conflict_do_nothing()
     return statement
 
 
 def settle_empty(tx: Connection, stack_id: str, revision: int, now: float) -> None:
-    """Bring the shards of a group but the first to rest at a revision that wants nothing, where they have nothing: they
-    were never begun. Whoever owned one is superseded, as by a new owner."""
+    """Bring shards without any rows to rest at an empty revision, without a pass over each of them.
+
+    The first shard is left out, since its pass ends the stack's action. Shards with a valid lease are left out, too.
+    The new epoch supersedes a worker whose lease has run out and that is about to create the first rows.
+    """
     table, rows = schema.shard, schema.resource
     something = select(rows.c.key).where(rows.c.stack_id == table.c.stack_id, rows.c.shard == table.c.number)
     free = (table.c.stack_id == stack_id, table.c.number > 0, table.c.lease_until <= now)
@@ -124,10 +146,21 @@ def wake(
     unsettled_at: int | None = None,
     restart_at: int | None = None,
 ) -> int:
-    """Ask for a pass at time `at`, or earlier if one was asked for already. Carries no data (law 1).
+    """Request a pass at time `at`, or earlier if one was requested already.
 
-    numbers — only these shards; unsettled_at — only those that are not at rest at this revision; restart_at — a new
-    revision, for which nothing is done yet where it is not at rest. Gives how many were woken.
+    A wake-up carries no data: the pass reads from the rows what there is to do.
+
+    Args:
+        tx: The transaction.
+        stack_id: The stack.
+        at: When, in seconds since the epoch.
+        priority: The priority; a shard keeps a more urgent one that it has.
+        numbers: Only these shards; None for all.
+        unsettled_at: Only shards that are not at rest at this revision.
+        restart_at: A new revision: progress and crashes of shards that are not at rest at it count from zero.
+
+    Returns:
+        How many shards were woken.
     """
     notices.due(tx)
     some = {"some": numbers is not None, "unsettled": unsettled_at is not None, "restart": restart_at is not None}
@@ -155,6 +188,7 @@ def _wake(
         where.append(table.c.number.in_(numbers))
     values = woken(at, priority)
     if restart:
+        # A new revision may not crash workers any more (it may delete the stack), so it is tried at once.
         values |= {"crashes": 0, "wake_at": _sooner(at)}
         values["done"] = case((table.c.settled_revision < restart_at, 0), else_=table.c.done)
     return update(table).where(*where).values(**values)
@@ -162,14 +196,14 @@ def _wake(
 
 @dataclass(frozen=True, slots=True)
 class ShardChange:
-    """A shard with which a new revision has to do: of `there` members that it has, `changed` change."""
+    """A shard that a new revision changes: `changed` of the `there` members that it has."""
 
     there: int
     changed: int
 
 
 def begin_again(tx: Connection, stack_id: str, touched: Mapping[int, ShardChange]) -> None:
-    """Shards that were at rest go on with a new revision; what it does not change is done."""
+    """Set the progress of shards that a new revision changes: members that it does not change count as done."""
     table = schema.shard
     mine = (table.c.stack_id == stack_id, table.c.number == bindparam("shard"))
     values: dict[str, Any] = {"planned": bindparam("there"), "done": bindparam("unchanged")}
@@ -184,22 +218,27 @@ def begin_again(tx: Connection, stack_id: str, touched: Mapping[int, ShardChange
 def wake_all(
     tx: Connection, stacks: ColumnElement[Any] | Select[Any] | Sequence[str], at: float, priority: int
 ) -> None:
-    """Ask for a pass over each shard of these stacks."""
+    """Request a pass over each shard of these stacks, given as ids or as a subquery of ids."""
     notices.due(tx)
     table = schema.shard
+    # The UPDATE alone would lock the shards in any order, and could deadlock with a pass that wakes its parent.
     lock_order.take_shards(tx, table.c.stack_id.in_(stacks))
     tx.execute(update(table).where(table.c.stack_id.in_(stacks)).values(**woken(at, priority)))
 
 
 def wake_unsettled(tx: Connection, stack_id: str, at: float, priority: int, revision: int) -> None:
-    """Wake the shards that are not at rest at a new revision; where there is none, the first, which finds that out."""
+    """Wake the shards that are not at rest at a new revision.
+
+    If all are at rest, the first one is woken: its pass finds that out, and ends the stack's action.
+    """
     if not wake(tx, stack_id, at, priority, unsettled_at=revision, restart_at=revision):
         wake(tx, stack_id, at, priority, [0])
 
 
 def woken(at: float, priority: int) -> dict[str, Any]:
-    """Columns of a shard that is asked for a pass. One that ends its workers waits for its time."""
+    """Return the new column values of a shard for which a pass is requested."""
     table = schema.shard
+    # A shard that was set aside for crashes keeps its time: otherwise each look at its things would end a worker.
     waits = and_(table.c.crashes >= CRASHES_MAX, table.c.wake_at.is_not(None))
     sooner = case((waits, table.c.wake_at), else_=_sooner(at))
     urgent = case(
@@ -213,7 +252,10 @@ def _sooner(at: float) -> ColumnElement[float]:
 
 
 def carry_over(tx: Connection, stack_id: str, revision: int, touched: Collection[int]) -> None:
-    """Shards at rest at the revision before that `revision` does not touch are at rest at it as well."""
+    """Mark shards as at rest at `revision` if they were at rest at the one before and are not among `touched`.
+
+    A shard with a FAILED resource, or with something left to do, is not carried over: the new revision tries it again.
+    """
     table = schema.shard
     tx.execute(
         update(table)
@@ -229,14 +271,16 @@ def carry_over(tx: Connection, stack_id: str, revision: int, touched: Collection
 
 
 def due(tx: Connection, now: float, limit: int) -> list[Row[Any]]:
-    """Shards with work to do and no living owner, in fair order (CV17): the most urgent first; then each project in
-    turn, those later that have shards being worked on; of one project each root stack in turn, likewise; of one root
-    stack with all that is nested in it what is being deleted, then the first shard of each stack before its others,
-    then the oldest wake-up.
+    """Return shards with work to do and no living owner, in fair order (CV17, ADR 0039).
 
-    However many of them one project has, every other one has its turn within the first few, and so has every other
-    stack of that project; and what is not urgent becomes so when it has waited. A deletion does not wait for what it is
-    about to end, and a stack that finds that there is too much of its tree not for groups of any size.
+    The order is: the most urgent first; then projects in turn, those with shards in work later; within a project root
+    stacks in turn, likewise; within the tree of one root stack what is being deleted, then the first shard of each
+    stack, then the oldest wake-up.
+
+    So however many due shards one project has, every other project has its turn within the first few, and so has every
+    other stack of that project. Less urgent work becomes urgent when it has waited (`PATIENCE_S`). A deletion does not
+    wait for the creation that it ends, and a stack that will find its tree too large does not wait for the large groups
+    of that tree.
     """
     return list(_due(tx, now, limit))
 
@@ -247,6 +291,7 @@ def _due(now: float, limit: int) -> Select[Any]:
     urgency = case((table.c.wake_at <= now - PATIENCE_S * table.c.priority, int(USER)), else_=table.c.priority)
     ending = and_(stack.c.action == Action.DELETE, stack.c.status == Status.IN_PROGRESS)
     columns = [table.c[name] for name in ("stack_id", "number", "project", "wake_at", "priority")]
+    # First turn: the place of a shard within its tree.
     in_tree = func.row_number().over(
         partition_by=(stack.c.root_id, urgency),
         order_by=(case((ending, 0), else_=1), table.c.number, table.c.wake_at, table.c.stack_id),
@@ -257,6 +302,7 @@ def _due(now: float, limit: int) -> Select[Any]:
         .where(table.c.wake_at <= now, table.c.lease_until <= now)
         .subquery()
     )
+    # Shards in work count as turns that were taken already, so that a large tree does not occupy all workers.
     held = select(table.c.project, stack.c.root_id, func.count().label("shards"))
     held_by_tree = (
         held.join(stack, stack.c.id == table.c.stack_id)
@@ -270,6 +316,7 @@ def _due(now: float, limit: int) -> Select[Any]:
         .cte("held_by_project")
     )
     oldest = (waiting.c.wake_at, waiting.c.stack_id, waiting.c.number)
+    # Second turn: the place within the project, whose trees alternate. The projects alternate in the final order.
     share = func.coalesce(held_by_tree.c.shards, 0) + waiting.c.place
     turn = func.row_number().over(partition_by=(waiting.c.project, waiting.c.urgency), order_by=(share, *oldest))
     return (
@@ -282,15 +329,16 @@ def _due(now: float, limit: int) -> Select[Any]:
 
 
 def due_in(tx: Connection, now: float, within_s: float) -> float:
-    """Seconds until a shard can be claimed: 0 where one can be now, at most `within_s`."""
+    """Return the seconds until a shard can be claimed: 0 if one can be now, at most `within_s`."""
     first = _first_due(tx, now, now + within_s).scalar_one()
     return within_s if first is None else min(max(first - now, 0.0), within_s)
 
 
 @prepared
 def _first_due(now: float, until: float) -> Select[Any]:
-    """When the first shard can be claimed, 0 where one can be now: all of them are not read then."""
+    """Select when the first shard can be claimed, NULL for none; 0 if one can be now."""
     table = schema.shard
+    # With many shards due, EXISTS stops at the first one, while the minimum would read them all.
     there = select(table.c.number).where(table.c.wake_at <= now, table.c.lease_until <= now).exists()
     at = case((table.c.wake_at < table.c.lease_until, table.c.lease_until), else_=table.c.wake_at)
     later = select(func.min(at)).where(table.c.wake_at <= until).scalar_subquery()
@@ -298,14 +346,20 @@ def _first_due(now: float, until: float) -> Select[Any]:
 
 
 def claim(tx: Connection, stack_id: str, number: int, owner: str, now: float, lease_s: float) -> Lease | None:
-    """Own the shard for `lease_s` seconds, with a new epoch; None when another one was faster.
+    """Claim the shard for this worker.
 
-    Also None while somebody is writing to its row: one locked shard does not hold up the rest.
+    `wake_at` stays as it is: should this owner die, the shard is due again as soon as its lease has run out.
+
+    Returns:
+        A lease of `lease_s` seconds with a new epoch; None if another worker was faster, or while another transaction
+        writes to the shard's row: one locked shard does not hold up the others.
     """
     last = _free(tx, stack_id, number, now).first()
     if last is None:
         return None
-    ended = last.owner not in (None, owner)  # one that finds its own claim has merely lost its connection
+    # A release clears the owner, so one that is still there never gave the shard back. If it is this worker itself, it
+    # did not crash: the database connection was lost in the middle of the claim or the release.
+    ended = last.owner not in (None, owner)
     ended = ended and _heard(tx, last.owner, now - lease_s).first() is None
     crash = 0 if not ended else 1 if last.stored == last.epoch else CRASH
     row = _own(tx, stack_id, number, now, owner, now + lease_s, crash).first()
@@ -316,7 +370,7 @@ def claim(tx: Connection, stack_id: str, number: int, owner: str, now: float, le
 
 @prepared
 def _heard(owner: str, since: float) -> Select[Any]:
-    """A worker that reports itself lives, though it was too slow to keep its lease."""
+    """Select the worker if it has reported itself: then it is alive, though it was too slow to keep its lease."""
     return select(schema.worker.c.name).where(schema.worker.c.name == owner, schema.worker.c.seen_at > since)
 
 
@@ -341,7 +395,21 @@ def _own(stack_id: str, number: int, now: float, owner: str, until: float, crash
 
 
 def renew(tx: Connection, lease: Lease, now: float, lease_s: float, *, stores: bool = True) -> int:
-    """Check the epoch, lengthen the lease, and give the count of wake-ups. Fails: Superseded for a stale owner."""
+    """Check the epoch and extend the lease; the first statement of each transaction of a pass.
+
+    Args:
+        tx: The transaction.
+        lease: The lease.
+        now: The agreed time.
+        lease_s: The length of the lease from now on, in seconds.
+        stores: The transaction stores something, so the pass makes progress (see `CRASHES_MAX`).
+
+    Returns:
+        The count of wake-ups.
+
+    Raises:
+        Superseded: The shard has a newer owner.
+    """
     wakes = _renew(tx, lease.stack_id, lease.number, lease.epoch, now + lease_s, stores=stores).scalar_one_or_none()
     if wakes is None:
         raise Superseded(f"shard {lease.stack_id}/{lease.number} has a newer owner than epoch {lease.epoch}")
@@ -349,8 +417,11 @@ def renew(tx: Connection, lease: Lease, now: float, lease_s: float, *, stores: b
 
 
 def renew_all(tx: Connection, leases: Collection[Lease], now: float, lease_s: float) -> None:
-    """Lengthen these leases, where they are still held (heartbeat). A shard that somebody writes to is left out: nobody
-    waits for one while it holds others, and there is another heartbeat soon."""
+    """Extend these leases as far as they are still held (heartbeat).
+
+    A shard that another transaction is writing to is left out until the next heartbeat. This transaction locks shards
+    of any stacks in any order, so it must never wait for one while it holds others: that could deadlock.
+    """
     for lease in leases:
         mine = (lease.stack_id, lease.number, lease.epoch)
         if _unwritten(tx, *mine).first() is not None:
@@ -359,8 +430,15 @@ def renew_all(tx: Connection, leases: Collection[Lease], now: float, lease_s: fl
 
 @dataclass(frozen=True, slots=True)
 class PassProgress:
-    """How far a pass at this revision has come: of so many nodes so many are left; kept — of those that stay;
-    priority — of the next pass, when nothing happens before."""
+    """How far a pass at a revision has come.
+
+    Attributes:
+        revision: The revision.
+        nodes: How many nodes there are, those to be deleted included.
+        left: How many of them are not at rest.
+        kept: How many nodes the revision defines.
+        priority: The priority of the next pass, unless something happens before.
+    """
 
     revision: int
     nodes: int
@@ -370,11 +448,12 @@ class PassProgress:
 
 
 def among(these: Sequence[tuple[str, int]]) -> ColumnElement[bool]:
+    """Return the condition that a shard is one of these, each given as the id of its stack and its number."""
     return tuple_(schema.shard.c.stack_id, schema.shard.c.number).in_(these)
 
 
 def held(tx: Connection, leases: Collection[Lease], now: float) -> set[Lease]:
-    """Those of these leases that have not run out."""
+    """Return those of these leases that have not run out."""
     table = schema.shard
     these = among(sorted((lease.stack_id, lease.number) for lease in leases))
     chosen = select(table.c.stack_id, table.c.number, table.c.epoch).where(these, table.c.lease_until > now)
@@ -385,9 +464,10 @@ def held(tx: Connection, leases: Collection[Lease], now: float) -> set[Lease]:
 def release(
     tx: Connection, lease: Lease, wakes: int, wake_at: float | None, reached: PassProgress | None = None
 ) -> bool:
-    """Give the shard back, to be woken at `wake_at`; at once if it was woken since `wakes` was read.
+    """Give the shard back, to be woken at `wake_at`, or at once if it was woken since `wakes` was read.
 
-    Gives False when a newer owner has it already; that is nobody's mistake.
+    Returns:
+        False if a newer owner has it already, which is no error.
     """
     mine = (lease.stack_id, lease.number, lease.epoch, wakes, wake_at)
     if reached is None:
@@ -416,10 +496,13 @@ def _give_back_at(
     *,
     moves: bool,
 ) -> UpdateBase:
-    """`planned` and `done` change unless there is a newer revision, for which this counts nothing.
+    """Build the release that also stores the progress of the pass.
 
-    What is gone is a node no more: while there is something left, what was planned before stays planned. moves — there
-    is something left.
+    `planned` and `done` stay as they are if there is a newer revision, to which this progress does not apply.
+
+    Args:
+        moves: Something is left to do. Deleted nodes are not counted in `nodes` any more, so while something is left
+            `planned` never shrinks; otherwise progress would seem to go backwards. At rest it is what stays.
     """
     table = schema.shard
     newest = select(schema.stack.c.revision).where(schema.stack.c.id == stack_id).scalar_subquery()
@@ -427,7 +510,9 @@ def _give_back_at(
     planned: Any = type_coerce(kept, Integer)
     if moves:
         planned = case((table.c.planned > nodes, table.c.planned), else_=nodes)
-    else:  # at rest it may have been carried over to the next batch of its group just now
+    else:
+        # The end of this pass may have made the next batch of its group, a newer revision that does not touch this
+        # shard, and carried it over: then its progress holds for that revision as well.
         same = or_(same, table.c.settled_revision == newest)
     values = {
         "planned": case((same, planned), else_=table.c.planned),
@@ -441,14 +526,18 @@ def _given_back(
     stack_id: str, number: int, epoch: int, wakes: int, wake_at: float | None, values: Mapping[str, Any]
 ) -> UpdateBase:
     table = schema.shard
+    # If the count has changed, a wake-up came after the claim, and this pass may not have seen what it was for. Its
+    # time is in the row already and must not be overwritten, or the wake-up would be lost.
     again = case((table.c.wakes == wakes, wake_at), else_=table.c.wake_at)
     mine = update(table).where(*_owned(stack_id, number, epoch)).returning(table.c.number)
     return mine.values(owner=None, lease_until=0.0, reason="", crashes=0, wake_at=again, **values)
 
 
 def acquit(tx: Connection, stack_id: str, number: int, now: float) -> None:
-    """A worker that seemed to have ended in the middle of a pass over this shard has not: forget the crashes, and if
-    the shard was set aside for them, ask for a pass now."""
+    """Forget the crashes of a shard, since the worker that seemed to have crashed has not.
+
+    If the shard was set aside for them, a pass is requested now.
+    """
     notices.due(tx)
     table = schema.shard
     aside = and_(table.c.crashes >= CRASHES_MAX, table.c.wake_at.is_not(None))
@@ -464,15 +553,20 @@ def acquit(tx: Connection, stack_id: str, number: int, now: float) -> None:
 
 
 def let_go(tx: Connection, stack_id: str, number: int, owner: str) -> None:
-    """End this owner's lease, if it has one: it does not work on the shard. No pass is skipped by that."""
+    """End this owner's lease on a shard that it does not work on, if it has one.
+
+    `wake_at` stays, so the pass that the lease was meant for is still due.
+    """
     table = schema.shard
     these = (table.c.stack_id == stack_id, table.c.number == number, table.c.owner == owner)
     tx.execute(update(table).where(*these).values(owner=None, lease_until=0.0))
 
 
 def set_aside(tx: Connection, lease: Lease, reason: str, until: float) -> None:
-    """After a bug of ours, or when its passes end their workers: keep the reason, and leave this shard alone until
-    then; the rest runs on."""
+    """Set a shard aside until a time, after an internal error or crashes of its workers; all others run on.
+
+    The reason is kept. Nothing changes if a newer owner has the shard.
+    """
     table = schema.shard
     tx.execute(
         update(table)
@@ -482,7 +576,10 @@ def set_aside(tx: Connection, lease: Lease, reason: str, until: float) -> None:
 
 
 def count_failures(tx: Connection, stack_id: str, number: int, more: int) -> None:
-    """So many more resources of the shard are FAILED than were counted; others may count at the same time."""
+    """Add to the number of FAILED resources of a shard.
+
+    A difference, not a total: API requests that mark resources count as well, between two passes.
+    """
     _count_failures(tx, stack_id, number, more)
 
 
@@ -494,7 +591,7 @@ def _count_failures(stack_id: str, number: int, more: int) -> UpdateBase:
 
 
 def failures_of(tx: Connection, stack_id: str) -> int:
-    """How many resources of a stack are FAILED."""
+    """Return how many resources of a stack are FAILED."""
     failures = select(func.sum(schema.shard.c.failures)).where(schema.shard.c.stack_id == stack_id)
     return int(tx.execute(failures).scalar() or 0)
 
@@ -510,7 +607,7 @@ def _get(stack_id: str, number: int) -> Select[Any]:
 
 
 def settle(tx: Connection, stack_id: str, number: int, revision: int) -> None:
-    """The shard is at rest at this revision."""
+    """Record that the shard is at rest at this revision."""
     _settle(tx, stack_id, number, revision)
 
 
