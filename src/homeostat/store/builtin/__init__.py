@@ -1,6 +1,6 @@
-"""Rows of what the service provides or keeps itself.
+"""Rows of the things that the service provides or keeps itself.
 
 - `records`: software configs, deployments, wait conditions; `plugin_records`: things of types with handlers
 - `stack_users`, `stored_trusts`: users and trusts in Keystone
-- `event_sinks`: where events are delivered to
+- `event_sinks`: the targets of events
 """

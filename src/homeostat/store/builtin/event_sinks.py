@@ -1,7 +1,8 @@
-"""Who is told of the events of a stack, and how far: rows that one worker holds at a time, by lease and epoch (law 4).
+"""Event sinks: the targets of a stack's events, and how far each has been served (ADR 0030).
 
-A sink belongs to a root stack; it is told of all stacks nested in that, too. Its cursor moves only after it was told,
-so what a crash interrupts is told again.
+A sink belongs to a root stack, and receives the events of all stacks nested in it, too. One worker serves it at a time,
+by a lease (`due_at`) and an epoch. The cursor moves only after a delivery, so a crash leads to a repetition: each event
+is delivered at least once, and in order.
 """
 
 import hashlib
@@ -16,10 +17,10 @@ from homeostat.store import schema
 from homeostat.store.database import Database
 
 TAKEN_S = 30.0
-"""A worker that dies holds up the sinks it had taken for so long."""
+"""Length of the lease of a sink: if the worker dies, another one takes the sink over after that."""
 
 Key = tuple[str, str]
-"""Root stack and digest of the settings."""
+"""Root stack, and digest of the settings."""
 
 _sink, _stack, _event, _resource = schema.event_sink, schema.stack, schema.event, schema.resource
 _TOLD = _stack.join(_event, _event.c.stack_id == _stack.c.id)
@@ -27,8 +28,14 @@ _TOLD = _stack.join(_event, _event.c.stack_id == _stack.c.id)
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """A sink that this worker has taken. cursor — `seq` of the last event told; failures — tries in vain, one after
-    the other, since failing_since, the last of them for this reason; due_at — when it is to be told more."""
+    """A sink that this worker has taken.
+
+    Attributes:
+        cursor: `seq` of the last event that was delivered.
+        due_at: When deliveries continue.
+        failures: Failed deliveries in a row, since failing_since.
+        reason: Why the last of them failed.
+    """
 
     stack_id: str
     digest: str
@@ -43,10 +50,12 @@ class Sink:
 
 
 class EventHorizon:
-    """Up to which event all are there: none with a smaller number turns up later.
+    """The newest event up to which all events are visible, so that a cursor may advance to it.
 
-    Where several write at once, an event may become visible after one with a greater number. So what was the newest is
-    believed once all have ended who were writing then.
+    With concurrent writers, an event may become visible after one with a greater number: numbers are given when a row
+    is inserted, and rows become visible when their transaction commits. A cursor that had passed the greater number
+    would skip the smaller one. So the number that was the newest at some moment counts once all transactions have ended
+    that were running at that moment.
     """
 
     def __init__(self) -> None:
@@ -55,20 +64,29 @@ class EventHorizon:
         self._until = 0
 
     def look(self, db: Database, tx: Connection) -> int:
-        """tx — of `Database.read`: all of it sees one moment."""
+        """Return `seq` of the newest event that counts.
+
+        Args:
+            db: The database.
+            tx: A transaction of `Database.read`, in which all statements see one snapshot.
+        """
         oldest, following = db.running(tx)
         newest = int(tx.execute(select(func.max(_event.c.seq))).scalar_one() or 0)
+        # All transactions that ran when `_newest` was read have ended: the next one to begin then was `_until`.
         if oldest >= self._until:
             self._sure = self._newest
             self._newest, self._until = newest, following
+        # No transaction is running now.
         if oldest >= following:
             self._sure = newest
         return self._sure
 
 
 def follow(tx: Connection, stack_id: str, wanted: Sequence[Mapping[str, Any]]) -> None:
-    """These are the sinks of a root stack now. A new one is told of what happens from now on; one that stays goes on
-    where it is."""
+    """Replace the sinks of a root stack.
+
+    A new sink receives the events from now on; one whose settings stay the same continues where it is.
+    """
     by_digest = {_digest(settings): settings for settings in wanted}
     mine = _sink.c.stack_id == stack_id
     known = set(tx.execute(select(_sink.c.digest).where(mine)).scalars())
@@ -90,12 +108,12 @@ def _digest(settings: Mapping[str, Any]) -> str:
 
 
 def any_due(tx: Connection, now: float) -> bool:
-    """May any sink be told something now?"""
+    """Return whether there may be something to deliver to a sink now."""
     return tx.execute(select(_sink.c.stack_id).where(_sink.c.due_at <= now).limit(1)).first() is not None
 
 
 def due(tx: Connection, now: float, horizon: int, limit: int) -> list[Key]:
-    """Sinks that have something to be told, those that did not fail the last time first."""
+    """Return the sinks with events to deliver, those that did not fail last time first."""
     failing = case((_sink.c.failures > 0, 1), else_=0)
     news = select(_event.c.seq).select_from(_TOLD).where(*_untold(_sink.c.stack_id, _sink.c.cursor, horizon))
     chosen = (
@@ -108,7 +126,8 @@ def due(tx: Connection, now: float, horizon: int, limit: int) -> list[Key]:
 
 
 def take(tx: Connection, keys: Sequence[Key], now: float) -> list[Sink]:
-    """Those of these that nobody else has taken. Each is this worker's for TAKEN_S seconds."""
+    """Take those of these sinks that no other worker has taken, for `TAKEN_S` seconds."""
+    # A sink that another worker is just taking is locked; it is skipped instead of waited for.
     free = and_(tuple_(_sink.c.stack_id, _sink.c.digest).in_(keys), _sink.c.due_at <= now)
     held = select(_sink.c.stack_id, _sink.c.digest).where(free).with_for_update(skip_locked=True)
     mine = [tuple(row) for row in tx.execute(held)]
@@ -121,8 +140,11 @@ def take(tx: Connection, keys: Sequence[Key], now: float) -> list[Sink]:
 
 
 def untold(tx: Connection, sink: Sink, horizon: int, limit: int) -> list[Row[Any]]:
-    """Events to tell, in order, with `properties` that the resource has now, and `revision` when it was last acted on;
-    None where there is no row."""
+    """Return the events to deliver, in order.
+
+    Each has the `properties` that its resource has now, and the `revision` at which that was last acted on; both are
+    None if the row does not exist.
+    """
     chosen = (
         select(_event, _resource.c.properties, _resource.c.revision)
         .select_from(_TOLD.outerjoin(_resource, _resource.c.key == _event.c.key))
@@ -134,7 +156,7 @@ def untold(tx: Connection, sink: Sink, horizon: int, limit: int) -> list[Row[Any
 
 
 def older(tx: Connection, sink: Sink, horizon: int, before: float) -> tuple[int, int]:
-    """How many of the events to tell are from before this time, and `seq` of the last of them."""
+    """Return how many of the events to deliver are from before this time, and `seq` of the last of them."""
     old = (*_untold(sink.stack_id, sink.cursor, horizon), _event.c.at < before)
     found = select(func.count(), func.max(_event.c.seq)).select_from(_TOLD).where(*old)
     count, last = tx.execute(found).one()
@@ -142,8 +164,11 @@ def older(tx: Connection, sink: Sink, horizon: int, before: float) -> tuple[int,
 
 
 def give_back(tx: Connection, sink: Sink) -> bool:
-    """Keep how far it was told, and what came of it; False when another worker has taken it meanwhile. Once a stack is
-    deleted and all is told, the sink goes."""
+    """Store how far a sink was served, and delete it if its stack is deleted and nothing is left to deliver.
+
+    Returns:
+        False if another worker has taken the sink meanwhile; then nothing is stored.
+    """
     mine = and_(_sink.c.stack_id == sink.stack_id, _sink.c.digest == sink.digest, _sink.c.epoch == sink.epoch)
     values = {name: getattr(sink, name) for name in ("cursor", "due_at", "failures", "failing_since", "reason")}
     kept = tx.execute(update(_sink).where(mine).values(**values)).rowcount == 1
@@ -154,7 +179,7 @@ def give_back(tx: Connection, sink: Sink) -> bool:
 
 
 def failing(tx: Connection) -> list[Row[Any]]:
-    """Sinks that could not be told: stack_id, stack (its name), settings, failing_since, reason; the longest first."""
+    """Return failing sinks, longest first: stack_id, stack (its name), settings, failing_since, reason."""
     chosen = (
         select(_sink.c.stack_id, _stack.c.name.label("stack"), _sink.c.settings, _sink.c.failing_since, _sink.c.reason)
         .join(_stack, _stack.c.id == _sink.c.stack_id)
@@ -165,6 +190,6 @@ def failing(tx: Connection) -> list[Row[Any]]:
 
 
 def _untold(root: Any, cursor: Any, horizon: int | None = None) -> list[ColumnElement[bool]]:
-    """Events of a root stack, and of all that are or were nested in it, after the cursor: of `_TOLD`."""
+    """Return the conditions, on `_TOLD`, for events after the cursor of a root stack and of all ever nested in it."""
     after = [_stack.c.root_id == root, _event.c.seq > cursor]
     return after if horizon is None else [*after, _event.c.seq <= horizon]

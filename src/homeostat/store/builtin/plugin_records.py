@@ -1,6 +1,6 @@
-"""Things of types with handlers, as records: one row of table `record` each, found by handle or token.
+"""Things of types with handlers: one row of table `record` each, found by handle or token (ADR 0021).
 
-Here `link` is the physical id, where it is the handle by which the service knows the thing; "" where `id` is.
+Here `link` is the thing's physical id if that is the handle by which Homeostat knows it; "" if `id` is the handle.
 """
 
 from collections import defaultdict
@@ -17,7 +17,7 @@ _signal = schema.signal
 
 
 def by_handle(tx: Connection, kind: str, project: str, handles: Sequence[str]) -> dict[str, Row[Any]]:
-    """Handle -> record, of those that exist."""
+    """Return the records of things that exist, by handle."""
     wanted = set(handles) - {""}
     chosen = or_(_record.c.id.in_(wanted), _record.c.link.in_(wanted))
     found: dict[str, Row[Any]] = {}
@@ -27,13 +27,13 @@ def by_handle(tx: Connection, kind: str, project: str, handles: Sequence[str]) -
 
 
 def by_token(tx: Connection, kind: str, tokens: Sequence[str]) -> dict[str, Row[Any]]:
-    """Token -> record, of those that exist."""
+    """Return the records of things that exist, by token."""
     rows = tx.execute(select(_record).where(_record.c.kind == kind, _record.c.token.in_(list(tokens))))
     return {row.token: row for row in rows}
 
 
 def in_stack(tx: Connection, stack_id: str, kinds: Collection[str]) -> Sequence[Row[Any]]:
-    """Records of these kinds that are the things of a stack's resources."""
+    """Return the records of these kinds that are things of a stack's resources."""
     resource = schema.resource
     of_stack = select(resource.c.handle).where(resource.c.stack_id == stack_id, resource.c.handle != "")
     chosen = or_(_record.c.id.in_(of_stack), _record.c.link.in_(of_stack))
@@ -41,13 +41,24 @@ def in_stack(tx: Connection, stack_id: str, kinds: Collection[str]) -> Sequence[
 
 
 def add(tx: Connection, id: str, kind: str, project: str, token: str, seen: Any, inner: Any, now: float) -> None:
-    """seen — as `observe` gives it; inner — what nobody else is to see."""
+    """Store a new record.
+
+    Args:
+        tx: The transaction.
+        id: The id of the record.
+        kind: The kind of the cloud port.
+        project: The project.
+        token: The token of the creation.
+        seen: The thing's properties, as `observe` returns them.
+        inner: Data that is never shown.
+        now: The agreed time.
+    """
     values = {"id": id, "kind": kind, "project": project, "token": token, "link": "", "object": seen, "secret": inner}
     tx.execute(insert(_record).values(**values, created_at=now))
 
 
 def locked(db: Database, tx: Connection, id: str) -> Row[Any] | None:
-    """The record, kept from other writers until the transaction ends."""
+    """Return the record, locked until the transaction ends; None if there is none."""
     return tx.execute(held_back(select(_record).where(_record.c.id == id))).one_or_none()
 
 
@@ -56,7 +67,9 @@ def save(tx: Connection, id: str, seen: Any, inner: Any, now: float) -> None:
 
 
 def claim_handle(db: Database, tx: Connection, id: str, kind: str, handle: str) -> bool:
-    """Let the thing be known by this handle. False when another one of its kind has it."""
+    """Let a thing be known by this handle; return False if another thing of its kind has the handle."""
+    # Two things may claim the same handle at once. Neither has a row with it that could be locked, and an index cannot
+    # decide, since a handle is in one of two columns.
     db.one_by_one(tx, f"{kind} {handle}")
     taken = select(_record.c.id).where(
         _record.c.kind == kind, or_(_record.c.link == handle, _record.c.id == handle), _record.c.id != id
@@ -72,7 +85,7 @@ def remove(tx: Connection, id: str) -> None:
 
 
 def signals(tx: Connection, ids: Collection[str]) -> dict[str, list[Any]]:
-    """Record -> signals that it has not taken yet, (seq, object, at), in the order they came."""
+    """Return the signals that records have not taken yet, as (seq, object, at) in order of arrival, by record."""
     found: dict[str, list[Any]] = defaultdict(list)
     columns = (_signal.c.record_id, _signal.c.seq, _signal.c.object, _signal.c.at)
     chosen = select(*columns).where(_signal.c.record_id.in_(sorted(ids)))
@@ -82,6 +95,12 @@ def signals(tx: Connection, ids: Collection[str]) -> dict[str, list[Any]]:
 
 
 def forget_signal(tx: Connection, seq: int, at: float) -> None:
-    """One that was taken. at — when it came: SQLite gives its number to another one once it is gone, which may be
-    before a worker that was slow to take it says so."""
+    """Delete a signal that was taken.
+
+    Args:
+        tx: The transaction.
+        seq: Its number.
+        at: When it arrived. SQLite reuses the number of a deleted signal, so a worker that is slow to report that it
+            has taken a signal could otherwise delete a newer one.
+    """
     tx.execute(delete(_signal).where(_signal.c.seq == seq, _signal.c.at == at))

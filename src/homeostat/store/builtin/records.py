@@ -1,6 +1,6 @@
-"""Things that the service keeps itself (software configs and deployments, what waits for signals), and their signals.
+"""Things that the service keeps itself (software configs, deployments, wait conditions), and their signals (ADR 0029).
 
-Whoever changes a record that is there locks it first.
+A transaction that changes an existing record locks it first.
 """
 
 from collections import defaultdict
@@ -21,7 +21,7 @@ _stack = schema.stack
 
 @dataclass(slots=True)
 class Record:
-    """One thing. Fields are the columns of table `record`, see there; times are seconds since the epoch."""
+    """One thing; for the fields see the columns of `schema.record`. Times are seconds since the epoch."""
 
     id: str
     kind: str
@@ -36,7 +36,12 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """What was told to a record, in normal form. at — seconds since the epoch."""
+    """A signal that a record has received, in normal form.
+
+    Attributes:
+        object: The content.
+        at: When it arrived, in seconds since the epoch.
+    """
 
     object: dict[str, Any] = field(default_factory=dict)
     at: float = 0.0
@@ -44,8 +49,14 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The resource that a thing stands for, and its stack. handle — "" until its creation is recorded; reason — of its
-    status; lock, suspended — of the stack, see `store.schema`."""
+    """The resource that a thing belongs to, and its stack.
+
+    Attributes:
+        handle: "" until the creation of the thing is recorded.
+        reason: The reason of the resource's status.
+        lock: The lock of the stack, see `schema.stack`.
+        suspended: Whether the stack is suspended, see `schema.stack`.
+    """
 
     key: str
     name: str
@@ -67,19 +78,19 @@ _FIELDS = tuple(_record.c[name] for name in Record.__dataclass_fields__)
 
 
 def key_of(token: str) -> str:
-    """Key of the row that a token was made for (see `planner.lifecycle.names`); "" where it is of no row."""
+    """Return the key of the row that a token was made for (see `planner.lifecycle.names`); "" if there is no row."""
     return token.rpartition("-")[0] if token.count("-") == 1 else ""
 
 
 def add(db: Database, tx: Connection, made: Sequence[Record]) -> None:
-    """New records; one whose kind and token are there already is left out."""
+    """Store new records; one whose kind and token exist already is left out, so creating is idempotent."""
     if made:
         rows = [{name: getattr(each, name) for name in Record.__dataclass_fields__} for each in made]
         tx.execute(db.insert(_record).on_conflict_do_nothing(index_elements=["kind", "token"]), rows)
 
 
 def get(tx: Connection, id: str, kind: str = "", project: str = "") -> Record | None:
-    """The record of that id; only of that kind and project, where they are given."""
+    """Return the record of this id, if it is of the given kind and project; "" allows any."""
     row = tx.execute(select(*_FIELDS).where(_record.c.id == id)).first()
     found = _of(row) if row is not None else None
     fits = found is not None and (not kind or found.kind == kind) and (not project or found.project == project)
@@ -87,7 +98,7 @@ def get(tx: Connection, id: str, kind: str = "", project: str = "") -> Record | 
 
 
 def for_update(db: Database, tx: Connection, id: str) -> Record | None:
-    """The record, kept from other writers until the transaction ends."""
+    """Return the record, locked until the transaction ends; None if there is none."""
     row = tx.execute(held_back(select(*_FIELDS).where(_record.c.id == id))).first()
     return _of(row) if row is not None else None
 
@@ -101,7 +112,7 @@ def of_tokens(tx: Connection, kind: str, tokens: Collection[str]) -> dict[str, R
 
 
 def linked(tx: Connection, links: Collection[str], *kinds: str) -> list[Record]:
-    """Records that belong to these things, oldest first."""
+    """Return the records that belong to these things, the oldest first."""
     chosen = select(*_FIELDS).where(_record.c.link.in_(sorted(links)), _record.c.kind.in_(kinds))
     return [_of(row) for row in tx.execute(chosen.order_by(_record.c.created_at, _record.c.id))]
 
@@ -125,7 +136,16 @@ def listed(
     after: str = "",
     limit: int | None = None,
 ) -> list[Record]:
-    """Of a project (None: of all), oldest first; after the one with that id, where it is one of them."""
+    """Return the records of a kind, the oldest first.
+
+    Args:
+        tx: The transaction.
+        kind: The kind.
+        project: The project; None for all.
+        link: Only records that belong to this; None for all.
+        after: The id of the record after which the page begins; an id that is not among them is ignored.
+        limit: How many at most; None for all.
+    """
     chosen = select(*_FIELDS).where(_record.c.kind == kind)
     if project is not None:
         chosen = chosen.where(_record.c.project == project)
@@ -143,19 +163,19 @@ def count(tx: Connection, kind: str, project: str) -> int:
 
 
 def keep(tx: Connection, changed: Record, now: float) -> None:
-    """Store the object, link and secret of a record that is locked."""
+    """Store the object, link and secret of a record, which the caller has locked."""
     changed.updated_at = now
     values = {name: getattr(changed, name) for name in ("object", "link", "secret", "updated_at")}
     tx.execute(update(_record).where(_record.c.id == changed.id).values(**values))
 
 
 def hand_over(tx: Connection, id: str, token: str) -> None:
-    """The record, which is locked, is that of another resource from now on: what carries this token."""
+    """Give a record, which the caller has locked, to another resource: the one with this token."""
     tx.execute(update(_record).where(_record.c.id == id).values(token=token))
 
 
 def remove(tx: Connection, ids: Collection[str]) -> None:
-    """Records go, with their signals."""
+    """Delete records, with their signals."""
     if ids:
         tx.execute(delete(_record).where(_record.c.id.in_(sorted(ids))))
 
@@ -168,7 +188,7 @@ def tell(tx: Connection, id: str, told: Signal) -> None:
 
 
 def told(tx: Connection, ids: Collection[str]) -> dict[str, list[Signal]]:
-    """Signals of each of these records, in the order they came."""
+    """Return the signals of these records, in order of arrival, by record."""
     found: dict[str, list[Signal]] = defaultdict(list)
     if ids:
         chosen = select(_signal.c.record_id, _signal.c.object, _signal.c.at)
@@ -178,7 +198,7 @@ def told(tx: Connection, ids: Collection[str]) -> dict[str, list[Signal]]:
 
 
 def forget(tx: Connection, id: str) -> None:
-    """All signals of a record."""
+    """Delete all signals of a record."""
     tx.execute(delete(_signal).where(_signal.c.record_id == id))
 
 
@@ -186,17 +206,17 @@ def forget(tx: Connection, id: str) -> None:
 
 
 def owners(tx: Connection, keys: Collection[str]) -> dict[str, Owner]:
-    """Resources with these row keys, by key."""
+    """Return the resources with these row keys, by key."""
     return {each.key: each for each in _owners(tx, _resource.c.key, keys)}
 
 
 def owners_of(tx: Connection, handles: Collection[str]) -> list[Owner]:
-    """Resources whose things have these handles."""
+    """Return the resources whose things have these handles."""
     return _owners(tx, _resource.c.handle, handles)
 
 
 def owners_in(tx: Connection, stack_id: str, type_name: str) -> list[Owner]:
-    """Resources of this type in a stack."""
+    """Return the resources of this type in a stack."""
     chosen = _owner_columns().where(_resource.c.stack_id == stack_id, _resource.c.type == type_name)
     return [Owner(*row) for row in tx.execute(chosen)]
 

@@ -1,5 +1,8 @@
-"""Users that the identity service has for resources, and their projects: records, from the intent to make them until
-they are deleted again. Whose resource is gone has departed, in the same transaction."""
+"""Users of resources in the identity service, and their projects.
+
+Each is a record, from the intent to create it until it is deleted. When the resource of a user is deleted, the same
+transaction marks the user as departed, so that it is deleted in the identity service whatever crashes.
+"""
 
 from typing import Any
 
@@ -10,21 +13,25 @@ from homeostat.store.builtin import records
 from homeostat.store.builtin.records import Record
 
 STACK_USER, DEPARTED_USER = "stack_user", "departed_user"
-"""token — of its resource; link — its id there, "" until it is known; project — its own one."""
+"""Kinds of records of users.
+
+token is that of the resource; link is the user's id in the identity service, "" until it is known; project is the one
+that the user is in.
+"""
 USER_PROJECT, DEPARTED_PROJECT = "stack_user_project", "departed_user_project"
-"""token — the root stack; object — `id`, once it is known."""
+"""Kinds of records of projects: token is the id of the root stack; object has the project's `id` once it is known."""
 _record = schema.record
 _stack = schema.stack
 
 
 def leave(tx: Connection, token: str) -> None:
-    """The resource of that user is gone."""
+    """Mark the user of a resource as departed, since the resource is deleted."""
     mine = (_record.c.kind == STACK_USER, _record.c.token == token)
     tx.execute(update(_record).where(*mine).values(kind=DEPARTED_USER))
 
 
 def leave_stack(tx: Connection, stack_id: str) -> None:
-    """A root stack is gone, with all that was in it."""
+    """Mark the project of a root stack and all its users as departed, since the stack is deleted."""
     there = records.of_tokens(tx, USER_PROJECT, [stack_id]).get(stack_id)
     if there is None:
         return
@@ -35,7 +42,7 @@ def leave_stack(tx: Connection, stack_id: str) -> None:
 
 
 def departed(tx: Connection, kind: str, limit: int) -> list[Record]:
-    """The oldest of this kind; projects only when their users have been deleted."""
+    """Return the oldest departed records of a kind; projects only once their users have been deleted."""
     names = tuple(Record.__dataclass_fields__)
     user = _record.alias()
     same = and_(user.c.project == _record.c.project, user.c.kind.in_((STACK_USER, DEPARTED_USER)))
@@ -47,7 +54,10 @@ def departed(tx: Connection, kind: str, limit: int) -> list[Record]:
 
 
 def keep_project(tx: Connection, project: Record, root_id: str, now: float) -> None:
-    """It is known now: it is the project of the root stack's users. The stack comes before records, as at its end."""
+    """Record that a project was created in the identity service, for the users of a root stack.
+
+    The row of the stack is locked before those of records, as when the stack ends.
+    """
     project.project = str(project.object["id"])
     tx.execute(update(_stack).where(_stack.c.id == root_id).values(user_project=project.project))
     records.keep(tx, project, now)
@@ -55,11 +65,11 @@ def keep_project(tx: Connection, project: Record, root_id: str, now: float) -> N
 
 
 def belongs(tx: Connection, stack_id: str, project: str) -> None:
-    """Users of that project are of resources of this stack, too."""
+    """Record that a nested stack has users in this project, too."""
     mine = (_stack.c.id == stack_id, _stack.c.user_project.is_(None))
     tx.execute(update(_stack).where(*mine).values(user_project=project))
 
 
 def stack_of(tx: Connection, stack_id: str) -> Any:
-    """id, root_id, name."""
+    """Return id, root_id and name of a stack."""
     return tx.execute(select(_stack.c.id, _stack.c.root_id, _stack.c.name).where(_stack.c.id == stack_id)).one()

@@ -1,4 +1,4 @@
-"""On whose behalf the service acts: one row a trust, from the intent to ask for it until it is deleted again."""
+"""Trusts, by which the service acts on behalf of users: one row each, from the intent until the deletion (ADR 0034)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,13 +10,13 @@ from homeostat.store import schema
 
 ASKED, GOOD, GONE, LEAVING = "asked", "good", "gone", "leaving"
 ASKING_S = 120.0
-"""Whoever asks has stored the answer after this time, or has died."""
+"""A process that requests a trust has stored the answer after this time, or has died."""
 _table = schema.delegation
 
 
 @dataclass(slots=True)
 class StoredTrust:
-    """Fields are the columns of table `delegation`, see there; times are seconds since the epoch."""
+    """One trust; for the fields see the columns of `schema.delegation`. Times are seconds since the epoch."""
 
     id: str
     stack_id: str
@@ -34,20 +34,20 @@ def add(tx: Connection, asked: StoredTrust) -> None:
 
 
 def current(tx: Connection, stack_id: str) -> StoredTrust | None:
-    """The one that a root stack goes by."""
+    """Return the trust that a root stack uses; it may be `gone`. None if it has none."""
     chosen = select(_table).where(_table.c.stack_id == stack_id, _table.c.state.in_((GOOD, GONE)))
     row = tx.execute(chosen.order_by(_table.c.created_at.desc()).limit(1)).first()
     return _of(row) if row is not None else None
 
 
 def of_project(tx: Connection, project: str, limit: int) -> list[StoredTrust]:
-    """Good ones, the newest first."""
+    """Return the good trusts of a project, the newest first."""
     chosen = select(_table).where(_table.c.project == project, _table.c.state == GOOD)
     return [_of(row) for row in tx.execute(chosen.order_by(_table.c.created_at.desc()).limit(limit))]
 
 
 def gone(tx: Connection, limit: int) -> list[Row[Any]]:
-    """Those that are not worth anything any more, with the names of their stacks."""
+    """Return the trusts that Keystone does not honour any more, with the names of their stacks."""
     stack = schema.stack
     chosen = select(_table.c.stack_id, _table.c.object, stack.c.name.label("stack"))
     chosen = chosen.join(stack, stack.c.id == _table.c.stack_id)
@@ -55,24 +55,28 @@ def gone(tx: Connection, limit: int) -> list[Row[Any]]:
 
 
 def accept(tx: Connection, asked: StoredTrust, trust_id: str) -> None:
-    """The stack goes by this one from now on, and those before it are not needed any more."""
+    """Let a stack use this trust from now on, and release those that it used before."""
     tx.execute(update(_table).where(_table.c.id == asked.id).values(state=GOOD, trust_id=trust_id, due_at=None))
     leave(tx, asked.stack_id, but=asked.id)
 
 
 def leave(tx: Connection, stack_id: str, but: str = "") -> None:
-    """Those of a stack are not needed any more; those that are only just asked for are left to who asks."""
+    """Release the trusts of a stack, except the one with the id `but`.
+
+    Those in state `asked` are left to the process that requests them.
+    """
     mine = (_table.c.stack_id == stack_id, _table.c.state.in_((GOOD, GONE)), _table.c.id != but)
     tx.execute(update(_table).where(*mine).values(state=LEAVING, due_at=0.0))
 
 
 def give_up(tx: Connection, id: str) -> None:
-    """One that was asked for is not needed."""
+    """Release a trust that was requested and is not needed."""
     tx.execute(update(_table).where(_table.c.id == id).values(state=LEAVING, due_at=0.0))
 
 
 def lose(tx: Connection, lost: StoredTrust, reason: str) -> None:
-    """Keystone does not honour it any more."""
+    """Record that Keystone does not honour a trust any more."""
+    # Not if it was released meanwhile: it must still be deleted.
     mine = (_table.c.id == lost.id, _table.c.state == GOOD)
     tx.execute(update(_table).where(*mine).values(state=GONE, object={**lost.object, "reason": reason}))
 
@@ -83,7 +87,10 @@ def any_due(tx: Connection, now: float) -> bool:
 
 
 def take_due(tx: Connection, now: float, again_s: float, limit: int) -> list[StoredTrust]:
-    """Those that are to be deleted now; the next try is set."""
+    """Return the trusts to delete now, and schedule the next try.
+
+    A trust that is still `asked` when it is due belongs to a request that has died.
+    """
     due = (_table.c.state.in_((ASKED, LEAVING)), _table.c.due_at <= now)
     found = [_of(row) for row in tx.execute(select(_table).where(*due).order_by(_table.c.due_at).limit(limit))]
     put_off(tx, [each.id for each in found], now + again_s)
@@ -96,13 +103,13 @@ def put_off(tx: Connection, ids: Sequence[str], until: float) -> None:
 
 
 def is_good(tx: Connection, trust_id: str) -> bool:
-    """Does a stack go by this trust?"""
+    """Return whether a stack uses this trust."""
     good = (_table.c.trust_id == trust_id, _table.c.state == GOOD)
     return tx.execute(select(_table.c.id).where(*good).limit(1)).first() is not None
 
 
 def known(tx: Connection, trust_ids: Sequence[str], but: str) -> set[str]:
-    """Those trusts that a row other than this one is about."""
+    """Return those of the trusts that have a row other than the one with the id `but`."""
     chosen = select(_table.c.trust_id).where(_table.c.trust_id.in_(trust_ids), _table.c.id != but)
     return set(tx.execute(chosen).scalars())
 

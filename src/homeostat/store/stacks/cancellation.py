@@ -1,4 +1,4 @@
-"""Cancelling: a stack, and at once all that is nested in it, stops being made or changed."""
+"""Cancelling: a stack and all nested in it stop being created or changed, in one transaction."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
@@ -13,9 +13,9 @@ from homeostat.store.shards import shards
 from homeostat.store.stacks import stacks
 
 CANCELLED = frozenset({Action.CREATE, Action.UPDATE})
-"""What can be cancelled; what is being deleted goes on."""
+"""Actions that a user can cancel; a deletion, for one, goes on."""
 MAKING = CANCELLED | {Action.ADOPT, Action.RESTORE, Action.ROLLBACK}
-"""Actions that make things."""
+"""Actions that create things."""
 
 
 def cancel(
@@ -26,15 +26,22 @@ def cancel(
     reason: str = "",
     actions: Collection[Action] = CANCELLED,
 ) -> None:
-    """FAIL a stack, and all below it that are being made or changed, as they are.
+    """Fail a stack, and all stacks nested in it that are being created or changed, as they are.
 
-    stack — its row, locked; reason — told of each, where it is not that somebody cancelled it; actions — that end.
-    What has begun comes to its end; nothing new is begun, and no batch of a rolling update follows. The rows of stacks
-    are locked from the top, their shards woken from below, as everybody does who takes several.
+    Acts in progress are finished; nothing new begins, and no further batch of a rolling update follows.
+
+    Args:
+        db: The database.
+        tx: The transaction.
+        stack: The stack's row, locked.
+        now: The agreed time.
+        reason: The reason for each stack; "" if a user has cancelled it.
+        actions: The actions that end.
     """
     table = schema.stack
     busy = (table.c.status == Status.IN_PROGRESS, table.c.action.in_(sorted(actions)))
     tree = select(table.c.id, table.c.name, table.c.action, table.c.depth, table.c.parent_id)
+    # The order of locks (ADR 0057): rows of stacks from the root down, then, below, shards from the deepest stack up.
     tree = tree.where(table.c.id.in_(stacks.below(stack.id)), *busy).order_by(table.c.depth, table.c.id)
     found = list(tx.execute(held_back(tree)))
     for action in sorted(actions):
@@ -42,7 +49,8 @@ def cancel(
     levels: dict[int, set[str]] = defaultdict(set)
     for each in found:
         levels[each.depth].add(each.id)
-        if each.parent_id is not None:  # whose resource it is
+        # The parent's shard is woken as well, since the nested stack is the reality of one of its resources.
+        if each.parent_id is not None:
             levels[each.depth - 1].add(each.parent_id)
     for depth in sorted(levels, reverse=True):
         for some in _portions(sorted(levels[depth])):

@@ -1,4 +1,4 @@
-"""Going on with a deletion under other deletion policies (ADR 0048)."""
+"""Continuing a deletion with other deletion policies (ADR 0048)."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,7 +13,7 @@ from homeostat.store.shards import shards
 from homeostat.store.stacks import stacks
 
 POLICIES = "policies"
-"""Intent of a revision that says how a stack is deleted."""
+"""The intent of a revision that only defines the policies with which its stack is deleted."""
 
 
 def go_on(
@@ -26,17 +26,27 @@ def go_on(
     timeout_s: float,
     changes: Mapping[str, Any] | None = None,
 ) -> int:
-    """Go on deleting a stack, or try again, with other deletion policies. Gives the new revision.
+    """Continue the deletion of a stack, or retry it, with other deletion policies; return the new revision.
 
-    What is nested in it asks for those of its template itself (see `newest_policies`), and is only woken. Takes:
-    desired — what the stack is shown to be; policies — name of a resource -> its new one; stack, changes — see
-    `stacks.revise`.
+    Nested stacks look their policies up themselves (see `newest_policies`), and are only woken.
+
+    Args:
+        db: The database.
+        tx: The transaction.
+        stack: The stack's row, locked.
+        desired: The desired state that the APIs show of the stack, with the new policies.
+        policies: Name of a resource -> its new policy.
+        now: The agreed time.
+        timeout_s: The service's default for the time that an action may take.
+        changes: Other columns of the stack to change.
     """
+    # Two revisions: one that is shown and defines the policies, and an empty one, which is what the shards converge to.
     number = int(stack.revision) + 1
     stacks.store_revision(db, tx, stack.id, number, Action.DELETE, replace(desired, intent=POLICIES), now)
     tx.execute(update(schema.stack).where(schema.stack.c.id == stack.id).values(revision=number))
     shown = stacks.for_update(db, tx, stack.id)
     assert shown is not None
+    # Nested stacks first: their shards are deeper, so they are locked before this stack's own (ADR 0057).
     _wake_nested(tx, stack, now)
     number = stacks.revise(db, tx, shown, Action.DELETE, stacks.EMPTY, now, timeout_s, changes)
     table = schema.resource
@@ -44,13 +54,14 @@ def go_on(
         names = [name for name, each in policies.items() if each == policy]
         for start in range(0, len(names), stacks.ASKED_MAX):
             mine = (table.c.stack_id == stack.id, table.c.name.in_(names[start : start + stacks.ASKED_MAX]))
+            # The new version supersedes a pass that has read the old policy; no due time, so that it is tried at once.
             given = {"deletion_policy": policy, "due_at": None, "version": table.c.version + 1}
             tx.execute(update(table).where(*mine).values(**given))
     return number
 
 
 def _wake_nested(tx: Connection, stack: Row[Any], now: float) -> None:
-    """Wake what is being deleted below a stack: shards from below, as everybody does who takes several."""
+    """Wake the stacks nested in a stack that are being deleted, the deepest first, which is the order of locks."""
     table = schema.stack
     going = (table.c.action == Action.DELETE, table.c.status == Status.IN_PROGRESS, table.c.deleted_at.is_(None))
     nested = (table.c.id.in_(stacks.below(stack.id)), table.c.id != stack.id, *going)
@@ -60,8 +71,12 @@ def _wake_nested(tx: Connection, stack: Row[Any], now: float) -> None:
 
 
 def newest_policies(tx: Connection, root_id: str, stack_id: str) -> int | None:
-    """Number of the revision of a root stack that says how it is deleted, as far as that is the last word: nobody has
-    said it of the nested stack itself since, and nobody has changed their mind."""
+    """Return the revision of a root stack that defines the deletion policies of a stack nested in it.
+
+    Returns:
+        Its number; None if the newest revision with content defines no policies, or if policies were defined later for
+        the nested stack itself.
+    """
     table = schema.revision
     said = (table.c.kind != stacks.EMPTY.kind,)
     columns = select(table.c.number, table.c.intent, table.c.created_at)
@@ -78,7 +93,7 @@ def newest_policies(tx: Connection, root_id: str, stack_id: str) -> int | None:
 
 
 def file_of(tx: Connection, stack_id: str, number: int, name: str) -> str | None:
-    """Text of one file of a revision."""
+    """Return the text of one file of a revision; None if the revision has no such file."""
     table = schema.revision
     files = tx.execute(select(table.c.files).where(table.c.stack_id == stack_id, table.c.number == number)).scalar_one()
     if name not in files:

@@ -1,7 +1,7 @@
-"""Files of revisions: texts by their hash, kept once however many revisions name them.
+"""Files of revisions: texts by their hash, stored once however many revisions name them.
 
-A stack nested in others has all files of the one above it, hundreds where deployments are large: those are neither read
-nor stored again for each stack.
+A nested stack has all files of the stack around it, which are hundreds in a large deployment. They are neither read nor
+stored again for each stack.
 """
 
 import hashlib
@@ -21,13 +21,13 @@ from homeostat.store.schema import cell_of
 from homeostat.store.sql.prepared import prepared
 
 Rows = Sequence[Mapping[str, str]]
-"""Of the table, written out."""
+"""Encoded rows of the table."""
 REMEMBERED_MAX = 32 * 1024 * 1024
-"""Characters of texts that a process remembers of one database."""
+"""How many characters of texts a process caches for one database."""
 
 
 class StoredFiles(dict[str, str]):
-    """Texts by name, as they are stored. hashes — by name."""
+    """Texts by name that were read from the database, with their hashes by name."""
 
     def __init__(self, texts: Mapping[str, str], hashes: Mapping[str, str]) -> None:
         super().__init__(texts)
@@ -35,7 +35,10 @@ class StoredFiles(dict[str, str]):
 
 
 class _Remembered:
-    """Texts by hash, which never change, as read with these keys. Safe to share between threads."""
+    """A cache of texts by hash, as read with certain keys. Safe to share between threads.
+
+    It needs no invalidation, since the text of a hash never changes.
+    """
 
     def __init__(self, keys: Keyring) -> None:
         self.keys = keys
@@ -55,7 +58,16 @@ _REMEMBERED: WeakKeyDictionary[Engine, _Remembered] = WeakKeyDictionary()
 
 
 def load(tx: Connection, hashes: Mapping[str, str]) -> StoredFiles:
-    """Texts of these names. hashes — by name. Fails: KeyError for one that is not stored; Unreadable."""
+    """Return the texts of files.
+
+    Args:
+        tx: The transaction.
+        hashes: The hashes, by file name.
+
+    Raises:
+        KeyError: A text is not stored.
+        Unreadable: A text cannot be opened, since its key is missing.
+    """
     if not hashes:
         return StoredFiles({}, hashes)
     remembered = _remembered(tx)
@@ -77,16 +89,15 @@ def _contents(hashes: Sequence[str]) -> Select[Any]:
 def _remembered(tx: Connection) -> _Remembered:
     keys = keys_of(tx.dialect)
     found = _REMEMBERED.get(tx.engine)
+    # With other keys the cache begins anew, so that it only holds texts which these keys can open.
     if found is None or found.keys is not keys:
         found = _REMEMBERED[tx.engine] = _Remembered(keys)
     return found
 
 
 def write_out(dialect: Dialect, files: Mapping[str, str]) -> tuple[Mapping[str, str], Rows]:
-    """Hashes of texts by name, and the rows that are to be stored.
-
-    Those that were read from a revision are there: it is in use, and files go only when no revision names them.
-    """
+    """Return the hashes of texts by name, and the rows to store."""
+    # Files that were read from a revision exist, and stay: only files that no revision names are purged.
     if isinstance(files, StoredFiles):
         return files.hashes, []
     hashes = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in files.items()}
@@ -96,10 +107,11 @@ def write_out(dialect: Dialect, files: Mapping[str, str]) -> tuple[Mapping[str, 
 
 
 def store(db: Database, tx: Connection, rows: Rows) -> None:
-    """Keep texts. A file that is there already stays, unless it is sealed with another key, which may be lost."""
+    """Store texts; an existing one is only overwritten if it is sealed with another key, which may be lost."""
     if not rows:
         return
     new = db.insert(schema.file)
+    # As text, so that the cells are compared as stored, and not opened or sealed by the column's type.
     there, wanted = type_coerce(schema.file.c.content, Text), type_coerce(new.excluded.content, Text)
     tx.execute(
         new.on_conflict_do_update(index_elements=["hash"], set_={"content": wanted}, where=there != wanted), rows

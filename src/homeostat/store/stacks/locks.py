@@ -1,6 +1,7 @@
-"""Locked stacks: the one place where whatever would change them is refused (LK2). See `schema.stack` for `lock`.
+"""Locked stacks: the one place where changes to them are refused (LK2). For the lock itself see `schema.stack`.
 
-A lock is written to a stack and to all nested in it at once, so the row of a stack says all there is to know.
+A lock is written to a stack and to all stacks nested in it in one transaction, so the row of a stack alone tells
+whether it is locked.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,13 +18,16 @@ from homeostat.store.database import Database
 from homeostat.store.stacks import stacks
 
 Lock = Mapping[str, Any]
-"""See `schema.stack`."""
+"""The column `lock` of `schema.stack`."""
 
 
 def changeable(db: Database, tx: Connection, stack_id: str) -> Row[Any]:
-    """The row of a live stack that may be changed, kept from other writers until the end of the transaction.
+    """Return the row of a live stack that may be changed, locked until the end of the transaction.
 
-    Whatever changes a stack, or what is in it, begins with this. Fails: Rejected — EntityNotFound; StackLocked.
+    Every request that changes a stack or its resources begins with this.
+
+    Raises:
+        Rejected: EntityNotFound; StackLocked.
     """
     row = stacks.live(db, tx, stack_id)
     check_unlocked(row)
@@ -31,7 +35,13 @@ def changeable(db: Database, tx: Connection, stack_id: str) -> Row[Any]:
 
 
 def removable(db: Database, tx: Connection, stack_id: str) -> Row[Any]:
-    """The same for a stack that is to be deleted: that is a way out where locking or unlocking has failed (LK4)."""
+    """Return the row of a live stack that may be deleted, locked until the end of the transaction.
+
+    A root stack that is FAILED may be deleted although it is locked: a way out if locking or unlocking failed (LK4).
+
+    Raises:
+        Rejected: EntityNotFound; StackLocked.
+    """
     row = stacks.live(db, tx, stack_id)
     if row.status != Status.FAILED or row.parent_id is not None:
         check_unlocked(row)
@@ -39,7 +49,11 @@ def removable(db: Database, tx: Connection, stack_id: str) -> Row[Any]:
 
 
 def check_unlocked(stack: Row[Any]) -> None:
-    """Fails: Rejected (StackLocked) naming who locked it, why, until when, and what to do."""
+    """Check that a stack is not locked.
+
+    Raises:
+        Rejected: StackLocked, naming the owner of the lock, the reason, the end, and the remedy.
+    """
     if stack.lock is None:
         return
     nested = f", with the stack {stack.root_id} that it is nested in" if stack.parent_id is not None else ""
@@ -51,10 +65,19 @@ def check_unlocked(stack: Row[Any]) -> None:
 def lock(
     db: Database, tx: Connection, stack_id: str, wanted: Lock, breaks: Callable[[Lock], bool], timeout_s: float
 ) -> None:
-    """Lock a stack and all that is nested in it, or give it another lock (LK1, LK4).
+    """Lock a stack and all nested in it, or replace their lock (LK1, LK4).
 
-    breaks — may whoever asks take this lock away? Fails: Rejected — EntityNotFound; NotSupported for a nested stack;
-    ActionInProgress; StackLocked where unlocking has failed; Forbidden for a lock of others.
+    Args:
+        db: The database.
+        tx: The transaction.
+        stack_id: The stack.
+        wanted: The new lock.
+        breaks: Whether the caller may remove a given lock.
+        timeout_s: The service's default for the time that an action may take.
+
+    Raises:
+        Rejected: EntityNotFound; NotSupported for a nested stack; ActionInProgress; StackLocked if unlocking has
+            failed; Forbidden for a lock of another owner.
     """
     stack = _root(db, tx, stack_id)
     if stack.lock is not None and stack.action == Action.UNLOCK:
@@ -64,6 +87,7 @@ def lock(
     _check_owner(stack, breaks)
     table, tree = schema.stack, stacks.below(stack_id)
     tx.execute(update(table).where(table.c.id.in_(tree), table.c.lock.is_(None)).values(lock=wanted))
+    # The stacks left have a state to remember, or had a lock already; they are few.
     telling = or_(table.c.status == Status.FAILED, table.c.suspended.is_(True), table.c.lock.is_not(None))
     for each in list(tx.execute(select(table).where(table.c.id.in_(tree), telling))):
         tx.execute(update(table).where(table.c.id == each.id).values(lock=kept(wanted, each)))
@@ -71,16 +95,19 @@ def lock(
 
 
 def kept(wanted: Lock | None, stack: Row[Any]) -> Lock | None:
-    """A lock as this stack keeps it: with what it said before, where that is to be told again once it is unlocked.
+    """Return a lock as one stack stores it: with its previous state, if it has to report that after unlocking.
 
-    wanted — the lock of the stack that it is nested in, or its own new one; stack — its row as it is now.
+    Args:
+        wanted: The lock of the stack that it is nested in, or its own new one; None for none.
+        stack: The stack's row as it is now.
     """
     if wanted is None:
         return None
     before = (stack.lock or {}).get(stacks.BEFORE)
     told = stack.action not in (Action.LOCK, Action.UNLOCK) and (stack.status == Status.FAILED or stack.suspended)
     if before is None and told:
-        # One that is suspended may have been checked since: that it is suspended is what must not be hidden.
+        # A suspended stack may have been checked since and say CHECK_COMPLETE: what must not be hidden is that it is
+        # suspended.
         action = stack.action if stack.status == Status.FAILED else Action.SUSPEND
         reason = stack.reason if action == stack.action else f"Stack {action} completed successfully"
         before = {"action": action, "status": stack.status, "reason": reason}
@@ -88,14 +115,24 @@ def kept(wanted: Lock | None, stack: Row[Any]) -> Lock | None:
 
 
 def plain(lock: Lock | None) -> Lock | None:
-    """A lock without what only one stack keeps with it."""
+    """Return a lock without the part that belongs to one stack."""
     return None if lock is None else {name: value for name, value in lock.items() if name != stacks.BEFORE}
 
 
 def unlock(db: Database, tx: Connection, stack_id: str, breaks: Callable[[Lock], bool], timeout_s: float) -> None:
-    """Take its lock from a stack and from all that is nested in it.
+    """Begin to unlock a stack and all nested in it.
 
-    Fails: Rejected — EntityNotFound; NotSupported for a nested stack; StackNotLocked; ActionInProgress; Forbidden.
+    The columns keep the lock until the action has ended (see `stacks.finish`): nothing may change the stack before.
+
+    Args:
+        db: The database.
+        tx: The transaction.
+        stack_id: The stack.
+        breaks: Whether the caller may remove a given lock.
+        timeout_s: The service's default for the time that an action may take.
+
+    Raises:
+        Rejected: EntityNotFound; NotSupported for a nested stack; StackNotLocked; ActionInProgress; Forbidden.
     """
     stack = _root(db, tx, stack_id)
     if stack.lock is None:
@@ -114,7 +151,11 @@ def _root(db: Database, tx: Connection, stack_id: str) -> Row[Any]:
 
 
 def _check_final(tx: Connection, stack: Row[Any]) -> None:
-    """Fails: Rejected (ActionInProgress) while something of it goes on."""
+    """Check that nothing is in progress in a root stack or in a stack nested in it.
+
+    Raises:
+        Rejected: ActionInProgress.
+    """
     if stack.status == Status.IN_PROGRESS:
         message = f"Stack {stack.name} already has an action ({stack.action}) in progress."
         raise Rejected("ActionInProgress", message)
@@ -133,20 +174,23 @@ def _check_owner(stack: Row[Any], breaks: Callable[[Lock], bool]) -> None:
 
 
 def is_over(stack: StackFacts, now: float) -> bool:
-    """Is the time of its lock over?"""
+    """Return whether the lock of a stack has expired and can be removed now."""
     at = stack.lock_ends_at
     return at is not None and at <= now and stack.status != Status.IN_PROGRESS
 
 
 def take_away(db: Database, tx: Connection, stack_id: str, now: float, timeout_s: float) -> None:
-    """Unlock a stack whose lock is over still."""
+    """Unlock a stack whose lock has expired.
+
+    That is checked again under the row lock: a user may have extended it, or unlocked the stack, meanwhile.
+    """
     row = stacks.for_update(db, tx, stack_id)
     if row is not None and row.deleted_at is None and is_over(stacks.facts(row), now):
         stacks.maintain(db, tx, row, Action.UNLOCK, now, timeout_s, lock=row.lock)
 
 
 def told(lock: Lock) -> str:
-    """Who has locked it, why and until when, to be put after `locked`."""
+    """Describe the owner, the end and the reason of a lock, as text that follows the word `locked`."""
     owner = f" by {lock['owner']}" if lock.get("owner") else ""
     until = f" until {_time(lock['expires_at'])}" if lock.get("expires_at") else ""
     reason = f" ({lock['reason']})" if lock.get("reason") else ""

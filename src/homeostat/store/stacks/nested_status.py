@@ -1,4 +1,4 @@
-"""How nested stacks stand, for the resources that they are the reality of."""
+"""The status of nested stacks, as the resources see it that they are the reality of."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,9 +13,12 @@ from homeostat.store.stacks import stacks
 
 @dataclass(frozen=True, slots=True)
 class NestedStatus:
-    """How a stack stands, for the resource that it is the reality of. changes — moves whenever its shards were woken,
-    or stored anything; failures — how many of its resources are FAILED; skip — names that no member of the group may
-    have.
+    """The status of a nested stack.
+
+    Attributes:
+        skip: If it is a group, names that no member may have.
+        changes: A number that changes whenever its shards were woken or have stored anything.
+        failures: How many of its resources are FAILED.
     """
 
     name: str
@@ -30,7 +33,7 @@ class NestedStatus:
 
 
 def of(tx: Connection, stack_ids: Sequence[str]) -> dict[str, NestedStatus]:
-    """Of each of these stacks that lives: the same few questions for one as for a thousand."""
+    """Return the status of each of these stacks that is live, in few queries however many stacks there are."""
     return {
         stack_id: each
         for start in range(0, len(stack_ids), stacks.ASKED_MAX)
@@ -50,9 +53,10 @@ def _standing(tx: Connection, stack_ids: Sequence[str]) -> dict[str, NestedStatu
 
 @prepared
 def _counts(stack_ids: Sequence[str]) -> Select[Any]:
-    """What moves with changes, and how many resources are FAILED, by stack. A pass that merely asks whether something
-    is over moves nothing; a look of observers that is news is a wake-up."""
+    """Select the number that changes with each change, and the number of FAILED resources, by stack."""
     shard = schema.shard
+    # A pass that stores nothing, as one that only checks whether something has ended, moves neither column. An
+    # observation that is news wakes the shard, so it does.
     changes = func.sum(shard.c.stored + shard.c.wakes)
     counts = select(shard.c.stack_id, changes, func.sum(shard.c.failures))
     return counts.where(shard.c.stack_id.in_(stack_ids)).group_by(shard.c.stack_id)
@@ -60,7 +64,7 @@ def _counts(stack_ids: Sequence[str]) -> Select[Any]:
 
 @prepared
 def _said(stack_ids: Sequence[str]) -> Select[Any]:
-    """What stacks say of themselves, and of the group that they are, if any."""
+    """Select the status that live stacks report, with the definition of their group, if they are one."""
     stack, revision = schema.stack, schema.revision
     group = and_(revision.c.stack_id == stack.c.id, revision.c.number == stack.c.revision, revision.c.kind == "group")
     columns = (stack.c.id, stack.c.name, stack.c.project, stack.c.action, stack.c.status, stack.c.reason)

@@ -1,4 +1,4 @@
-"""How far stacks have come and how fast: a few short rows, however large they are (CV19)."""
+"""Progress of stacks, read from a few short rows however large the stacks are (CV19)."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -11,16 +11,24 @@ from homeostat.store import schema
 from homeostat.store.operation import workers
 
 STACKS_MAX = 1000
-"""More nested stacks than this are not counted."""
+"""Progress of a tree with more nested stacks than this is not computed."""
 EVENTS_MAX = 1000
+"""How many events of a stack are read for estimates."""
 PROJECT_EVENTS_MAX = 2000
+"""How many events, of all projects together, are searched for those of one project."""
 
 _stack, _shard, _event = schema.stack, schema.shard, schema.event
 
 
 @dataclass(frozen=True, slots=True)
 class ProgressCounts:
-    """Sums over shards. unsettled — some of them have not been at rest at the newest revision."""
+    """Progress, summed over shards.
+
+    Attributes:
+        planned: How many nodes have to come to rest.
+        done: How many of them are at rest.
+        unsettled: Some shard has not been at rest at the newest revision yet.
+    """
 
     planned: int
     done: int
@@ -28,8 +36,11 @@ class ProgressCounts:
 
 
 def below(tx: Connection, stack_id: str, depth: int) -> list[Row[Any]] | None:
-    """Id, revision, parent and name there of the live stacks below, down to so many levels, upper ones first; None when
-    they are too many."""
+    """Return the live stacks nested in a stack, down to `depth` levels, upper ones first.
+
+    Returns:
+        Rows of id, revision, parent_id, parent_name; None if there are more than `STACKS_MAX`.
+    """
     found: list[Row[Any]] = []
     parents = [stack_id]
     for _ in range(depth):
@@ -46,7 +57,7 @@ def below(tx: Connection, stack_id: str, depth: int) -> list[Row[Any]] | None:
 
 
 def counted(tx: Connection, stack_ids: Collection[str]) -> ProgressCounts:
-    """Of these stacks together."""
+    """Return the progress of these stacks together."""
     sums = (
         select(
             func.coalesce(func.sum(_shard.c.planned), 0),
@@ -61,22 +72,26 @@ def counted(tx: Connection, stack_ids: Collection[str]) -> ProgressCounts:
 
 
 def unfinished(tx: Connection, stack_id: str) -> list[Row[Any]]:
-    """Number, planned and done of the shards of a stack in which not everything is done."""
+    """Return the shards of a stack in which not everything is done: number, planned, done."""
     chosen = select(_shard.c.number, _shard.c.planned, _shard.c.done)
     return list(tx.execute(chosen.where(_shard.c.stack_id == stack_id, _shard.c.done < _shard.c.planned)))
 
 
 def unrested(tx: Connection, stack_ids: Collection[str]) -> set[str]:
-    """Those of the stacks in which something is not done."""
+    """Return those of the stacks in which something is not done."""
     chosen = select(_shard.c.stack_id).where(_shard.c.stack_id.in_(stack_ids), _shard.c.done < _shard.c.planned)
     return set(tx.execute(chosen.distinct()).scalars())
 
 
 def moving(tx: Connection, stack: Row[Any], now: float, first: int, limit: int) -> list[Row[Any]]:
-    """Shards from number `first` on in which something may be not at rest, or be left alone though it differs: since
-    the stack is locked or suspended, by its switches, or because its environment restricts what would bring it back,
-    which stacks of one shard may have."""
+    """Return the shards, from number `first` on, that an explanation has to look into.
+
+    Something in them may not be at rest, or may differ from the desired state and be left alone: since the stack is
+    locked or suspended, since its convergence is switched off, or since its environment restricts what would have to be
+    done (which only stacks of one shard can).
+    """
     chosen = select(_shard).where(_shard.c.stack_id == stack.id, _shard.c.number >= first)
+    # What is left alone counts as at rest, so then no shard can be ruled out by its columns.
     left_alone = stack.lock is not None or stack.suspended or not stack.converge or stack.exceptions
     if stack.shards > 1 and not left_alone:
         chosen = chosen.where(
@@ -93,27 +108,28 @@ def moving(tx: Connection, stack: Row[Any], now: float, first: int, limit: int) 
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """Why things could not be looked at, and when all of them last were, if ever."""
+    """Why things could not be looked at, and when all of them last were; None for never."""
 
     reason: str
     looked_at: float | None
 
 
 def unseen(tx: Connection, stack_id: str) -> Unseen | None:
-    """Of the shard that was not seen for longest; None where the newest look at each went well."""
+    """Return the problem of the shard that was not seen for longest; None if the newest look at each succeeded."""
     chosen = select(_shard.c.blind, _shard.c.looked_at).where(_shard.c.stack_id == stack_id, _shard.c.blind != "")
     row = tx.execute(chosen.order_by(func.coalesce(_shard.c.looked_at, 0.0)).limit(1)).first()
     return None if row is None else Unseen(row.blind, row.looked_at)
 
 
 def happened(tx: Connection, stack_id: str) -> list[ResourceEvent]:
-    """The newest events of a stack's resources, in their order."""
+    """Return the newest events of a stack's resources, in order."""
     chosen = select(*_told()).where(_event.c.stack_id == stack_id, _event.c.key != "")
     return _happened(list(tx.execute(chosen.order_by(_event.c.seq.desc()).limit(EVENTS_MAX))))
 
 
 def happened_in(tx: Connection, project: str) -> list[tuple[str, ResourceEvent]]:
-    """Of the newest events, those of resources of this project, in their order, each with the id of its stack."""
+    """Return the events of a project's resources among the newest events, in order, each with the id of its stack."""
+    # A range of numbers bounds the query; the newest events of one project would have to be searched without an index.
     newest = select(func.max(_event.c.seq)).scalar_subquery()
     chosen = (
         select(_event.c.stack_id, *_told())
@@ -133,8 +149,9 @@ def _happened(rows: Sequence[Row[Any]]) -> list[ResourceEvent]:
 
 
 def manned(tx: Connection, now: float) -> bool:
-    """Is any worker alive, or has one a shard now?"""
+    """Return whether any worker is alive."""
     if any(worker.is_alive(now) for worker in workers.listed(tx)):
         return True
+    # A worker of an old version may own shards without being in the register.
     working = select(_shard.c.number).where(_shard.c.lease_until > now).limit(1)
     return tx.execute(working).first() is not None

@@ -1,6 +1,6 @@
-"""What a revision says, written out as the database takes it.
+"""Revisions, encoded before the transaction that stores them.
 
-A template with its files may be megabytes, and on SQLite everybody who writes waits for whoever holds the write turn.
+A template with its files may have megabytes, and on SQLite all other writers wait while one transaction is open.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,16 @@ Parts = tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any], Mapping[s
 
 @dataclass(frozen=True, slots=True)
 class EncodedRevision:
-    """of — what it was written out from; hashes — of files, by name; files — rows that are to be stored."""
+    """The encoded content of a revision.
+
+    Attributes:
+        of: The objects that it was encoded from.
+        template: The cell of the template.
+        parameters: The cell of the parameters.
+        environment: The cell of the environment.
+        hashes: The cell of the files' hashes, by name.
+        files: The rows of files to store.
+    """
 
     of: Parts
     template: Cell
@@ -29,7 +38,10 @@ class EncodedRevision:
     files: files.Rows
 
     def says(self, parts: Parts) -> bool:
-        """Was it written out from these very objects?"""
+        """Return whether it was encoded from these very objects.
+
+        Identity is enough, and comparing megabytes would cost as much as encoding them.
+        """
         return all(mine is other for mine, other in zip(self.of, parts, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""What was wanted of a stack, revision by revision: all that was ever said can be read until it is purged."""
+"""The history of a stack's revisions, as users read it: each stays readable until it is purged."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ _revision = schema.revision
 
 
 def page(tx: Connection, stack_id: str, limit: int, before: int | None = None) -> list[Row[Any]]:
-    """number, action, kind, created_at; the newest first. before — only older ones than that of this number."""
+    """Return revisions (number, action, kind, created_at), the newest first; only those older than `before`."""
     columns = (_revision.c.number, _revision.c.action, _revision.c.kind, _revision.c.created_at)
     chosen = select(*columns).where(_revision.c.stack_id == stack_id)
     if before is not None:
@@ -22,7 +22,11 @@ def page(tx: Connection, stack_id: str, limit: int, before: int | None = None) -
 
 
 def get(tx: Connection, stack_id: str, number: int) -> Row[Any]:
-    """The same of one. Fails: Rejected (EntityNotFound)."""
+    """Return one revision, as in `page`.
+
+    Raises:
+        Rejected: EntityNotFound.
+    """
     found = page(tx, stack_id, 1, number + 1)
     if not found or found[0].number != number:
         raise not_found(stack_id, number)
@@ -30,7 +34,11 @@ def get(tx: Connection, stack_id: str, number: int) -> Row[Any]:
 
 
 def desired(tx: Connection, stack_id: str, number: int) -> Desired:
-    """What was wanted by one, to be wanted again. Fails: Rejected where there is none, or nothing was wanted by it."""
+    """Return the content of one revision, to make it the desired state again.
+
+    Raises:
+        Rejected: There is no such revision, or it is empty.
+    """
     if get(tx, stack_id, number).kind == "empty":
         raise Rejected(
             "HTTPBadRequest", f"revision {number} wants nothing to exist: to have that again, delete the stack"

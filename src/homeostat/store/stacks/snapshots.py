@@ -1,6 +1,7 @@
-"""Snapshots of stacks, and what the clouds keep for them. Every function works inside the transaction it is given.
+"""Snapshots of stacks, and their parts, which the clouds keep.
 
-Who takes several rows takes those of stacks first, then of shards, and a snapshot last.
+Every function works inside the transaction it is given. In the order of locks a snapshot comes last, after stacks and
+shards.
 """
 
 from collections.abc import Sequence
@@ -18,14 +19,14 @@ from homeostat.store.sql import notices
 from homeostat.store.sql.prepared import prepared
 
 AGAIN_S = 5.0
-"""Time between looks at what is being deleted."""
+"""Time between two steps of the deletion of a snapshot."""
 
 _snapshot = schema.snapshot
 _part = schema.snapshot_part
 
 
 def add(tx: Connection, id: str, stack_id: str, revision: int, name: str | None, now: float) -> None:
-    """Store one that is about to be taken."""
+    """Store a snapshot that is about to be taken."""
     values = {"id": id, "stack_id": stack_id, "revision": revision, "name": name, "created_at": now}
     started = f"Stack {Action.SNAPSHOT} started"
     tx.execute(insert(_snapshot), {**values, "action": Action.CREATE, "status": Status.IN_PROGRESS, "reason": started})
@@ -36,12 +37,12 @@ def get(tx: Connection, stack_id: str, id: str) -> Row[Any] | None:
 
 
 def for_update(db: Database, tx: Connection, id: str) -> Row[Any] | None:
-    """The row, kept from other writers until the end of the transaction."""
+    """Return the row of a snapshot, locked until the end of the transaction; None if there is none."""
     return tx.execute(held_back(select(_snapshot).where(_snapshot.c.id == id))).first()
 
 
 def of_stack(tx: Connection, stack_id: str) -> list[Row[Any]]:
-    """Oldest first."""
+    """Return the snapshots of a stack, the oldest first."""
     mine = select(_snapshot).where(_snapshot.c.stack_id == stack_id)
     return list(tx.execute(mine.order_by(_snapshot.c.created_at, _snapshot.c.id)))
 
@@ -51,21 +52,22 @@ def count(tx: Connection, stack_id: str) -> int:
 
 
 def cell(db: Database, data: dict[str, Any]) -> schema.Cell:
-    """What is remembered of a stack, written out, and sealed, before the transaction that stores it."""
+    """Encode and seal the data of a snapshot, before the transaction that stores it."""
     return schema.cell_of(db.engine.dialect, _snapshot.c.data, data)
 
 
 def complete(tx: Connection, id: str, data: schema.Cell, reason: str) -> None:
-    """It was taken. data — see `cell`."""
+    """Record that a snapshot was taken, with its data as encoded by `cell`."""
     _change(tx, id, status=Status.COMPLETE, reason=reason, data=data)
 
 
 def fail(tx: Connection, id: str, reason: str) -> None:
-    """What is being done about it has failed. It stays, with what the clouds keep for it, until somebody deletes it."""
+    """Record that taking or deleting a snapshot has failed; it stays, with its parts, until a user deletes it."""
     _change(tx, id, status=Status.FAILED, reason=reason, due_at=None)
 
 
 def _change(tx: Connection, id: str, **values: Any) -> None:
+    # Only one in progress: an end that comes late does not overwrite the one that is stored.
     mine = (_snapshot.c.id == id, _snapshot.c.status == Status.IN_PROGRESS)
     tx.execute(update(_snapshot).where(*mine).values(**values))
 
@@ -76,7 +78,10 @@ def _change(tx: Connection, id: str, **values: Any) -> None:
 def keep(
     db: Database, tx: Connection, id: str, project: str, place: Sequence[str], parts: Sequence[Part], now: float
 ) -> None:
-    """Store what is asked of a cloud, or was made by it. Of a snapshot that was deleted meanwhile it is nobody's."""
+    """Store the parts that are requested of a cloud, or that it has completed.
+
+    If the snapshot was deleted meanwhile, the parts become orphans, and are swept.
+    """
     if for_update(db, tx, id) is None:
         orphans.add(db, tx, [Orphan(each.token, snapshots_of(each.kind), project) for each in parts], now)
         return
@@ -100,7 +105,7 @@ def parts(tx: Connection, id: str) -> list[Row[Any]]:
 
 
 def restored(tx: Connection, id: str, place: Sequence[str]) -> dict[str, str]:
-    """Name of a resource of the stack at this place -> id of the complete snapshot of its thing."""
+    """Return the ids of the complete snapshots of things, by resource name, for the stack at this place."""
     mine = (_part.c.snapshot_id == id, _part.c.place == list(place), _part.c.made != "")
     return {row.name: row.made for row in tx.execute(select(_part.c.name, _part.c.made).where(*mine))}
 
@@ -115,7 +120,7 @@ def begin_deletion(tx: Connection, id: str, now: float) -> None:
 
 
 def any_due(tx: Connection, now: float) -> bool:
-    """Is there a snapshot whose deletion is to go on?"""
+    """Return whether there is a snapshot whose deletion has to continue now."""
     return _any_due(tx, now).first() is not None
 
 
@@ -125,7 +130,7 @@ def _any_due(now: float) -> Select[Any]:
 
 
 def take_due(tx: Connection, now: float, limit: int) -> list[tuple[str, str]]:
-    """(id, project) of those whose deletion is to go on; the next look is set."""
+    """Return id and project of snapshots whose deletion has to continue now, and schedule the next step."""
     stack = schema.stack
     chosen = (
         select(_snapshot.c.id, stack.c.project)
@@ -142,7 +147,10 @@ def take_due(tx: Connection, now: float, limit: int) -> list[tuple[str, str]]:
 
 
 def remove(db: Database, tx: Connection, id: str, project: str, now: float) -> None:
-    """All that was known of it is gone. A request for more of it may still be on its way."""
+    """Forget a snapshot whose parts were deleted.
+
+    Requests for parts that were never seen complete may still be under way: their tokens are looked for.
+    """
     _forsake(db, tx, [(each, project) for each in parts(tx, id) if not each.made], now)
     tx.execute(delete(_snapshot).where(_snapshot.c.id == id))
 
@@ -150,7 +158,7 @@ def remove(db: Database, tx: Connection, id: str, project: str, now: float) -> N
 def remove_of_stack(
     db: Database, tx: Connection, stack_id: str, project: str, now: float, *, spared: bool = False
 ) -> None:
-    """The stack is gone, and so are its snapshots; what the clouds keep for them is swept away, unless it is spared."""
+    """Forget the snapshots of a deleted stack; the sweep deletes their parts, unless the stack was abandoned."""
     mine = select(_part).join(_snapshot, _snapshot.c.id == _part.c.snapshot_id).where(_snapshot.c.stack_id == stack_id)
     if not spared:
         _forsake(db, tx, [(each, project) for each in tx.execute(mine)], now)

@@ -1,4 +1,4 @@
-"""Stacks and their revisions: what users asked for. Every function works inside the transaction it is given."""
+"""Stacks and their revisions, the desired state. Every function works inside the transaction it is given."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -43,13 +43,22 @@ from homeostat.templates.environments import SINKS
 
 @dataclass(frozen=True, slots=True)
 class Desired:
-    """Content of one revision.
+    """The content of one revision.
 
-    kind — `template`, `group`, `chain` or `empty`; files — name -> text; shards — how many it needs; intent — of a
-    nested stack, the act of its parent that it comes from: carried out twice, it is still one revision; secret — it
-    holds secrets, or something in its tree does; False: surely not; None: nobody has looked; size — how many resources
-    it has, None: as many as the revision before; written — the same, written out (see `write_out`); again — number of
-    a revision of the same stack that says this already: what is left out here is copied from there.
+    Attributes:
+        kind: `template`, `group`, `chain` or `empty`.
+        template: See `schema.revision`.
+        parameters: See `schema.revision`.
+        environment: See `schema.revision`.
+        files: File name -> text.
+        shards: How many shards it needs.
+        intent: For a nested stack, the act of its parent that the revision comes from. An act that is carried out
+            twice, as after a crash, is recognised by it and makes one revision only.
+        secret: Whether it, or anything in its tree of stacks, holds secrets; None if that was not determined.
+        size: How many resources it defines; None if as many as the revision before.
+        written: The same content, encoded; see `write_out`.
+        again: The number of an earlier revision of the same stack with this content: parts that are left out here are
+            copied from there.
     """
 
     kind: str = "empty"
@@ -70,24 +79,33 @@ class Desired:
 
     @property
     def sinks(self) -> Sequence[Mapping[str, Any]]:
-        """Who is told of its events, where it is that of a root stack."""
+        """The settings of the event sinks; they apply if the stack is a root stack."""
         return self.environment.get(SINKS) or ()
 
 
 EMPTY = Desired(size=0)
 FREE: Mapping[str, Any] = {"suspended": False, "lock": None}
-"""Columns of a stack that is to be deleted, whatever held it before."""
+"""Columns that a deletion resets: nothing holds the stack any more."""
 MERELY_LOOKED_AT = frozenset({Action.CHECK, Action.SNAPSHOT})
 CHANGING_NOTHING = MERELY_LOOKED_AT | MAINTENANCE
-"""Actions that change nothing of what is there."""
+"""Actions that leave the desired state as it is."""
 ASKED_MAX = 500
-"""Stacks that one query is about."""
+"""How many stacks one query asks for."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewStack:
-    """A stack about to exist. action — CREATE, or ADOPT where it is given what is there already; parent_* — the
-    resource row that it is the reality of, for nested stacks."""
+    """A stack that is about to be stored.
+
+    Attributes:
+        action: CREATE, or ADOPT if it takes over existing things.
+        parent_id: Of a nested stack, the stack of the resource row that it is the reality of; None for a root stack.
+        parent_name: The name of that resource.
+        parent_key: The key of that row.
+        parent_shard: The shard of that row.
+        root_id: The root of its tree of stacks; "" for a root stack.
+        depth: The level of nesting; 0 for a root stack.
+    """
 
     id: str
     project: str
@@ -112,9 +130,18 @@ class NewStack:
 
 
 def add(db: Database, tx: Connection, new: NewStack, desired: Desired, now: float, timeout_s: float) -> None:
-    """Store a stack with its first revision and set its shards to work.
+    """Store a stack with its first revision, and wake its shards.
 
-    Fails: Rejected (StackExists) when the project has a live stack of that name.
+    Args:
+        db: The database.
+        tx: The transaction.
+        new: The stack.
+        desired: The content of its first revision.
+        now: The agreed time.
+        timeout_s: The service's default for the time that an action may take.
+
+    Raises:
+        Rejected: StackExists, if the project has a live stack of that name.
     """
     values = {
         column: getattr(new, column)
@@ -149,6 +176,7 @@ def add(db: Database, tx: Connection, new: NewStack, desired: Desired, now: floa
         "size": desired.size or 0,
         "created_at": now,
     }
+    # The unique index decides: a check before would race with other requests.
     try:
         tx.execute(insert(schema.stack), values)
     except IntegrityError as error:
@@ -172,11 +200,22 @@ def revise(
     changes: Mapping[str, Any] | None = None,
     touched: Collection[int] | None = None,
 ) -> int:
-    """Make `desired` the newest revision of a stack, whatever is going on (law 5). Gives its number.
+    """Make `desired` the newest revision of a stack, whatever is in progress (invariant 8, CONTRIBUTING.md).
 
-    Takes: stack — its row, read in this transaction by `for_update`; changes — columns of `stack` to change with it;
-    touched — shards whose part of the desired state differs from before, None for all: the others, where they are at
-    rest, are not even woken (law 8).
+    Args:
+        db: The database.
+        tx: The transaction.
+        stack: The stack's row, locked by `for_update` in this transaction.
+        action: The action of the stack that begins.
+        desired: The content of the revision.
+        now: The agreed time.
+        timeout_s: The service's default for the time that an action may take.
+        changes: Other columns of the stack to change.
+        touched: The shards whose part of the desired state differs from before; None for all. Others are not woken if
+            they are at rest, so that a small change of a large group costs little.
+
+    Returns:
+        The number of the revision.
     """
     number = int(stack.revision) + 1
     store_revision(db, tx, stack.id, number, action, desired, now)
@@ -185,7 +224,10 @@ def revise(
     said = {"revision": number, "action": action, "status": Status.IN_PROGRESS, "reason": f"Stack {action} started"}
     times = {"deadline": now + seconds(timeout_mins, timeout_s), "updated_at": now}
     ended = {"rollback_to": None, "look_from": None, "step_at": None, "snapshot": None}
+    # A stack never has fewer shards than before: those beyond the new revision have rows to delete.
     _change(tx, stack.id, {**said, **times, "shards": max(int(stack.shards), desired.shards), **ended, **columns})
+    # Only ever from False to True: rows that were written before may hold secrets of older revisions. The whole tree
+    # changes at once, since values flow between its stacks.
     if desired.secret and stack.secret is False:
         tree = (schema.stack.c.root_id == stack.root_id, schema.stack.c.secret.is_(False))
         tx.execute(update(schema.stack).where(*tree).values(secret=True))
@@ -195,7 +237,8 @@ def revise(
     _interrupt_snapshot(tx, stack, f"Stack {action} came in between")
     if columns.get("look_from") is not None:
         look_schedule.ask_to_look(tx, [stack.id], columns["look_from"])
-    if stack.parent_id is None and desired.kind != EMPTY.kind:  # who is told of the stack is told of its end
+    # An empty revision names no sinks; the present ones stay, so that they receive the events of the deletion.
+    if stack.parent_id is None and desired.kind != EMPTY.kind:
         event_sinks.follow(tx, stack.id, desired.sinks)
     events.append(tx, stack.id, [stack_event(stack.id, stack.name, action, Status.IN_PROGRESS)], now)
     return number
@@ -211,7 +254,7 @@ def _set_to_work(
     touched: Collection[int] | None,
     priority: int = shards.USER,
 ) -> None:
-    """Wake the shards that have to do with a new revision."""
+    """Create missing shards, and wake those that a new revision concerns; for `touched` see `revise`."""
     shards.ensure(db, tx, stack.id, stack.project, desired.shards)
     if touched is None:
         shards.wake(tx, stack.id, now, priority, restart_at=number)
@@ -221,9 +264,20 @@ def _set_to_work(
 
 
 def converge(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_s: float, intent: str = "") -> int:
-    """Ask again for what was asked for last, with a look at everything first (CV9). Gives the new revision.
+    """Make the newest desired state a revision once more, with a look at everything first (CV9, ADR 0020).
 
-    What is in progress goes on, under the same action. Takes: stack — see `revise`; intent — see `Desired`.
+    An action in progress continues under its name.
+
+    Args:
+        db: The database.
+        tx: The transaction.
+        stack: The stack's row, locked.
+        now: The agreed time.
+        timeout_s: The service's default for the time that an action may take.
+        intent: See `Desired`.
+
+    Returns:
+        The number of the revision.
     """
     going_on = stack.status == Status.IN_PROGRESS and stack.action not in MERELY_LOOKED_AT
     action = stack.action if going_on or stack.action == Action.DELETE else Action.UPDATE
@@ -231,7 +285,7 @@ def converge(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_
 
 
 def check(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_s: float, intent: str = "") -> int:
-    """Have every resource looked at, and told whether it is as it should be. Gives the new revision."""
+    """Begin a check, which looks at every resource and reports whether it is as desired; return the new revision."""
     return _ask_again(db, tx, stack, Action.CHECK, now, timeout_s, intent)
 
 
@@ -244,7 +298,17 @@ def take_snapshot(
     timeout_s: float,
     intent: str = "",
 ) -> int:
-    """Have the data of every resource kept. snapshot — see `schema.stack`. Gives the new revision."""
+    """Begin a snapshot of the data of every resource; return the new revision.
+
+    Args:
+        db: The database.
+        tx: The transaction.
+        stack: The stack's row, locked.
+        snapshot: The column of `schema.stack`.
+        now: The agreed time.
+        timeout_s: The service's default for the time that an action may take.
+        intent: See `Desired`.
+    """
     changes = {"look_from": None, "snapshot": snapshot}
     return _ask_again(db, tx, stack, Action.SNAPSHOT, now, timeout_s, intent, changes)
 
@@ -260,13 +324,22 @@ def maintain(
     lock: Mapping[str, Any] | None = None,
     intent: str = "",
 ) -> int:
-    """Suspend, resume, lock or unlock what is there. Gives the new revision.
+    """Begin to suspend, resume, lock or unlock a stack; return the new revision (ADR 0037).
 
-    lock — the one that the stack has from now on, if any (see `schema.stack`); things are looked at first, unless it
-    leaves them alone.
+    Args:
+        db: The database.
+        tx: The transaction.
+        stack: The stack's row, locked.
+        action: SUSPEND, RESUME, LOCK or UNLOCK.
+        now: The agreed time.
+        timeout_s: The service's default for the time that an action may take.
+        lock: The lock that the stack has from now on, if any (see `schema.stack`).
+        intent: See `Desired`.
     """
     suspended = stack.suspended if action in (Action.LOCK, Action.UNLOCK) else action == Action.SUSPEND
     changes = {"lock": lock, "suspended": suspended}
+    # A lock of level `stacks` does not touch any thing, so there is no reason to look at them first. If it replaces
+    # another lock, things may have to be unlocked for it.
     if action == Action.LOCK and lock is not None and lock["level"] == "stacks" and stack.action != Action.LOCK:
         changes["look_from"] = None
     return _ask_again(db, tx, stack, action, now, timeout_s, intent, changes)
@@ -282,8 +355,11 @@ def _ask_again(
     intent: str,
     changes: Mapping[str, Any] | None = None,
 ) -> int:
-    """The same desired state as another revision: complete from the start where the one before is. A stack on its way
-    back to a snapshot stays on it."""
+    """Make the same desired state another revision.
+
+    It counts as complete from the start if the one before was, so that its failure neither halts the stack nor rolls it
+    back. A stack that is being restored to a snapshot continues to be.
+    """
     desired = replace(said_again(tx, stack, stack.revision), intent=intent)
     goes_back = stack.snapshot if facts(stack).restoring else None
     columns = {"look_from": db.now_of(tx), "rollback_to": stack.rollback_to, "snapshot": goes_back, **(changes or {})}
@@ -293,14 +369,17 @@ def _ask_again(
 
 
 def _interrupt_snapshot(tx: Connection, stack: Row[Any], reason: str) -> None:
-    """Whatever ends the action of a stack ends the snapshot that is being taken of it."""
+    """Fail the snapshot that is being taken of a stack, since the action that takes it ends.
+
+    A nested stack (with a place) leaves it alone: the snapshot belongs to the stack that it was requested of.
+    """
     taken = stack.snapshot if stack.action == Action.SNAPSHOT and stack.status == Status.IN_PROGRESS else None
     if taken is not None and not taken["place"]:
         snapshots.fail(tx, taken["id"], reason)
 
 
 def below(stack_id: str) -> Any:
-    """Ids of a stack and of all live stacks nested in it, as a subquery."""
+    """Select the ids of a stack and of all live stacks nested in it."""
     table = schema.stack
     tree = select(table.c.id).where(table.c.id == stack_id).cte("tree", recursive=True)
     tree = tree.union_all(select(table.c.id).where(table.c.parent_id == tree.c.id, table.c.deleted_at.is_(None)))
@@ -308,23 +387,25 @@ def below(stack_id: str) -> Any:
 
 
 def seconds(timeout_mins: int | None, default_s: float) -> float:
-    """That an action of a stack may take."""
+    """Return how many seconds an action of a stack may take."""
     return timeout_mins * 60.0 if timeout_mins else default_s
 
 
 def write_out(db: Database, desired: Desired) -> Desired:
-    """The same, to be stored without taking time in the transaction that does it."""
+    """Encode a revision's content, so that this takes no time in the transaction that stores it."""
     return replace(desired, written=revision_text.write_out(db.engine.dialect, desired.parts))
 
 
 def store_revision(
     db: Database, tx: Connection, stack_id: str, number: int, action: str, desired: Desired, now: float
 ) -> None:
-    """Keep what was asked for, and the action that it was asked with; it never changes."""
+    """Store a revision, which never changes, with the action that it came with."""
+    # The same content as an earlier revision is copied inside the database, without decoding megabytes.
     if desired.again is not None and not desired.template:
         _say_again(tx, stack_id, number, action, desired.again, desired.intent, now, None, regroups=False)
         return
     said = desired.written
+    # What was encoded in advance may be outdated: `replace` keeps it when other parts are replaced.
     if said is None or not said.says(desired.parts):
         said = revision_text.write_out(db.engine.dialect, desired.parts)
     if desired.again is not None:
@@ -366,7 +447,11 @@ def _say(
 def _say_again(
     stack_id: str, number: int, action: str, again: int, intent: str, now: float, template: Any, *, regroups: bool
 ) -> Executable:
-    """Copies cells as they are. regroups — with this template instead."""
+    """Build the copy of an earlier revision, with its cells as they are stored.
+
+    Args:
+        regroups: Store this template instead of the earlier one, as for the next batch of a group.
+    """
     table = schema.revision
     said = {column.name: column for column in table.c}
     new: dict[str, Any] = {
@@ -382,9 +467,12 @@ def _say_again(
 
 
 def said_again(tx: Connection, stack: Row[Any], number: int) -> Desired:
-    """What a revision of a stack says, to be made its newest one: nothing is read but who is told of a root stack.
+    """Return the content of a revision by reference, to be stored again as the newest one.
 
-    Fails: LookupError when there is none.
+    Nothing large is read, except the environment of a root stack, which names its event sinks.
+
+    Raises:
+        LookupError: There is no such revision.
     """
     row = _said(tx, stack.id, number).first()
     if row is None:
@@ -399,7 +487,7 @@ def _said(stack_id: str, number: int) -> Select[Any]:
 
 
 def intent_of(tx: Connection, stack_id: str, number: int) -> str:
-    """The act of the parent that a revision of a nested stack comes from."""
+    """Return the act of the parent that a revision of a nested stack comes from."""
     return str(_intent(tx, stack_id, number).scalar_one())
 
 
@@ -410,7 +498,11 @@ def _intent(stack_id: str, number: int) -> Select[Any]:
 
 
 def desired_of(tx: Connection, stack_id: str, number: int) -> Desired:
-    """Content of one revision. Fails: LookupError when there is none."""
+    """Return the content of one revision.
+
+    Raises:
+        LookupError: There is no such revision.
+    """
     row = _revision(tx, stack_id, number).first()
     if row is None:
         raise LookupError(f"stack {stack_id} has no revision {number}")
@@ -424,7 +516,10 @@ def _revision(stack_id: str, number: int) -> Select[Any]:
 
 
 def for_update(db: Database, tx: Connection, stack_id: str) -> Row[Any] | None:
-    """The stack's row, kept from other writers until the end of the transaction."""
+    """Return the stack's row, locked until the end of the transaction; None if there is none.
+
+    Stacks are locked before their shards (invariant 5, CONTRIBUTING.md).
+    """
     return _held_back(tx, stack_id).first()
 
 
@@ -434,7 +529,11 @@ def _held_back(stack_id: str) -> Select[Any]:
 
 
 def live(db: Database, tx: Connection, stack_id: str) -> Row[Any]:
-    """The same of a stack that is not deleted. Fails: Rejected (EntityNotFound)."""
+    """Return the row of a stack that is not deleted, locked until the end of the transaction.
+
+    Raises:
+        Rejected: EntityNotFound.
+    """
     row = for_update(db, tx, stack_id)
     if row is None or row.deleted_at is not None:
         raise stack_not_found(stack_id)
@@ -451,15 +550,23 @@ def _by_id(stack_id: str) -> Select[Any]:
 
 
 def timeout_mins_of(tx: Connection, stack: Row[Any]) -> int | None:
-    """Minutes that an action may take, as somebody said it of the stack or of the one it is nested in."""
+    """Return the minutes that an action may take, as set for the root stack; None if they were not set."""
     if stack.parent_id is None:
         return int(stack.timeout_mins) if stack.timeout_mins is not None else None
     return tx.execute(select(schema.stack.c.timeout_mins).where(schema.stack.c.id == stack.root_id)).scalar()
 
 
 def find(tx: Connection, project: str, name_or_id: str, *, everywhere: bool = False) -> Row[Any] | None:
-    """By id first (also a deleted stack), then the oldest live one of that name; last of all by the project of its
-    stack users. everywhere — an id finds stacks of other projects, too."""
+    """Find a stack by its id, also a deleted one, or else the oldest live one of that name.
+
+    The stack may belong to the project, or have its stack users in that project: servers authenticate as those.
+
+    Args:
+        tx: The transaction.
+        project: The project of the caller.
+        name_or_id: The name or the id.
+        everywhere: An id finds stacks of other projects, too.
+    """
     table = schema.stack
     by_id = get(tx, name_or_id)
     if by_id is not None and (everywhere or project in (by_id.project, by_id.user_project)):
@@ -484,7 +591,7 @@ def _count_live(project: str) -> Select[Any]:
 
 
 def size_of_tree(tx: Connection, root_id: str) -> int:
-    """How many resources a root stack and all live stacks nested in it should have."""
+    """Return how many resources a root stack and all live stacks nested in it should have."""
     table = schema.stack
     live = (table.c.root_id == root_id, table.c.deleted_at.is_(None))
     return int(tx.execute(select(func.sum(table.c.size)).where(*live)).scalar() or 0)
@@ -495,12 +602,16 @@ def facts(row: Row[Any]) -> StackFacts:
 
 
 def stack_event(stack_id: str, name: str, action: str, status: str, reason: str = "") -> Event:
-    """An event about the stack itself: the clients recognise it by name and id (rest-api.md section 4)."""
+    """Return an event of the stack itself: clients recognise it by the stack's name and id, as in Heat."""
     return Event(name, action, status, reason or f"Stack {action} started", "OS::Heat::Stack", handle=stack_id)
 
 
 def settled(db: Database, tx: Connection, stack_id: str, number: int) -> Row[Any] | None:
-    """The stack's row, locked, if it is in progress and all its shards are at rest at revision `number`, its newest."""
+    """Return the stack's row, locked, if it is in progress and all its shards are at rest at `number`, its newest.
+
+    The lock makes the shards of a stack take turns here. Without it, two that come to rest in the same instant would
+    each see the other one unfinished, and the stack would stay IN_PROGRESS.
+    """
     row = for_update(db, tx, stack_id)
     if row is None or row.revision != number or row.status != Status.IN_PROGRESS:
         return None
@@ -508,8 +619,10 @@ def settled(db: Database, tx: Connection, stack_id: str, number: int) -> Row[Any
 
 
 def is_settled(tx: Connection, stack: Row[Any], number: int) -> bool:
-    """Are all shards of a stack at rest at revision `number`?"""
-    changing = stack.action not in CHANGING_NOTHING  # otherwise what failed before may well stay so
+    """Return whether all shards of a stack are at rest at revision `number`."""
+    # Actions that change nothing may end although resources failed before them; for all others a FAILED resource means
+    # that the revision has not been reached.
+    changing = stack.action not in CHANGING_NOTHING
     return not _unfinished(tx, stack.id, number, stack.shards, changing=changing).scalar_one()
 
 
@@ -523,9 +636,10 @@ def _unfinished(stack_id: str, number: int, count: int, *, changing: bool) -> Se
 
 
 def settle(db: Database, tx: Connection, stack_id: str, number: int, now: float) -> Row[Any] | None:
-    """Finish the action of the stack if all its shards came to rest at revision `number` and that is still the newest.
+    """Finish the action of a stack if all its shards are at rest at revision `number` and that is still the newest.
 
-    Gives the stack's row as it was before, when its state changed by this call.
+    Returns:
+        The stack's row as it was before; None if nothing was finished.
     """
     row = settled(db, tx, stack_id, number)
     if row is not None:
@@ -534,8 +648,11 @@ def settle(db: Database, tx: Connection, stack_id: str, number: int, now: float)
 
 
 def finish(db: Database, tx: Connection, row: Row[Any], now: float) -> None:
-    """The end of the action of a stack that is `settled`: COMPLETE, but for a check that found something wrong, and for
-    a lock that could not be set or taken away everywhere."""
+    """End the action of a stack that is `settled`.
+
+    It is COMPLETE, except for a check that found something wrong, a lock that could not be set or removed everywhere,
+    and a snapshot of a stack whose desired state was never reached.
+    """
     failure = _failed_check(tx, row) if row.action == Action.CHECK else ""
     if row.action in LOCKING:
         table = schema.resource
@@ -549,7 +666,8 @@ def finish(db: Database, tx: Connection, row: Row[Any], now: float) -> None:
         _finish(tx, row, Status.COMPLETE, f"Stack {row.action} completed successfully", now)
     if row.action == Action.UNLOCK and row.parent_id is None and not failure:
         _unlocked(tx, row, now)
-    elif row.action in MERELY_LOOKED_AT or row.action in (Action.ADOPT, Action.RESUME):  # now it may be mended
+    elif row.action in MERELY_LOOKED_AT or row.action in (Action.ADOPT, Action.RESUME):
+        # During these actions nothing is healed; what was found to differ may be mended now.
         shards.wake(tx, row.id, now, shards.HEAL)
     if row.action == Action.DELETE:
         snapshots.remove_of_stack(db, tx, row.id, row.project, now, spared=row.spares == Spares.ALL)
@@ -559,7 +677,7 @@ NEVER_COMPLETE = "Some resources were never created: the last update did not com
 
 
 def _unlocked(tx: Connection, row: Row[Any], now: float) -> None:
-    """Whatever changes the stack, or what is nested in it, may do so again."""
+    """Remove the lock from a stack and from all nested in it, and wake them, since they may be healed again."""
     table, tree = schema.stack, below(row.id)
     for each in list(tx.execute(select(table).where(table.c.id.in_(tree), table.c.lock.is_not(None)))):
         _tell_again(tx, each, now)
@@ -568,12 +686,14 @@ def _unlocked(tx: Connection, row: Row[Any], now: float) -> None:
 
 
 BEFORE = "before"
-"""Key of a lock: what the stack said before it was locked, `{"action", "status", "reason"}`, if that was that it had
-failed or was suspended: being unlocked hides neither."""
+"""Key in a lock: the stack's state before it was locked, `{"action", "status", "reason"}`.
+
+Kept only if the stack had failed or was suspended: after unlocking it must report that again.
+"""
 
 
 def _tell_again(tx: Connection, row: Row[Any], now: float) -> None:
-    """Have an unlocked stack say what it said before it was locked."""
+    """Let an unlocked stack report the state that it had before it was locked."""
     before = row.lock.get(BEFORE)
     if before is None or row.action != Action.UNLOCK:
         return
@@ -583,20 +703,28 @@ def _tell_again(tx: Connection, row: Row[Any], now: float) -> None:
 
 
 TOLD_MAX = 10
-"""Failed resources that the reason of a failed check names."""
+"""How many failed resources the reason of a failed check names."""
 
 
 def _failed_check(tx: Connection, stack: Row[Any]) -> str:
-    """What a check has found wrong, or ""."""
+    """Return what a check has found wrong; "" if nothing."""
     never = NEVER_COMPLETE if stack.complete_revision != stack.revision else ""
     return failed_resources(tx, stack) or never
 
 
 def failed_resources(tx: Connection, stack: Row[Any], *among: ColumnElement[bool]) -> str:
-    """Which resources of a stack hinder it from being well, and why; "" where none does. among — only these rows."""
+    """Return which resources of a stack are FAILED, and why; "" if none is.
+
+    Args:
+        tx: The transaction.
+        stack: The stack's row.
+        *among: Conditions on the rows to consider.
+    """
+    # The counters of the shards are few rows; without a failure the resources need not be read.
     if not shards.failures_of(tx, stack.id):
         return ""
     table = schema.resource
+    # A replaced row does not count any more, unless it could not be deleted.
     hinders = or_(table.c.replaced_by.is_(None), table.c.action == Action.DELETE)
     failed = (table.c.stack_id == stack.id, table.c.status == Status.FAILED, hinders, *among)
     counted = func.count().over().label("failures")
@@ -611,13 +739,13 @@ def failed_resources(tx: Connection, stack: Row[Any], *among: ColumnElement[bool
 
 
 def _naming(name: str, reason: str) -> str:
-    """The reason of a failed resource, which may say already of which it is."""
+    """Return the reason of a failed resource, preceded by its name unless the reason names it already."""
     named = any(f" resources.{name}{end}" in reason for end in ":.[")
     return reason if named else f"{name}: {reason}"
 
 
 def group_of(tx: Connection, stack_id: str, number: int) -> Mapping[str, Any] | None:
-    """What a revision says of a group (see `resources.groups`); None for one of another kind."""
+    """Return the group that a revision defines (see `resources.groups`); None for a revision of another kind."""
     return _group(tx, stack_id, number).scalar_one_or_none()
 
 
@@ -630,7 +758,7 @@ def _group(stack_id: str, number: int) -> Select[Any]:
 
 
 def put_off(tx: Connection, row: Row[Any], until: float) -> None:
-    """The next batch of a group's members waits until then."""
+    """Let the next batch of a group's members wait until a time."""
     tx.execute(update(schema.stack).where(schema.stack.c.id == row.id).values(step_at=until))
 
 
@@ -642,10 +770,18 @@ def go_on(
     now: float,
     touched: Mapping[int, shards.ShardChange] | None,
 ) -> None:
-    """Make `desired` the next revision of what the stack is doing already: action, time and intent stay as they are.
+    """Make `desired` the next revision of the action in progress, as the next batch of a group (ADR 0014).
 
-    Takes: touched — see `revise`; what is not changed of them is done already.
-    The revision before goes, unless it is the one to roll back to: a series may have as many as the group has members.
+    Action, deadline and intent stay as they are. The revision before is deleted, unless a rollback returns to it: a
+    series may have as many revisions as the group has members.
+
+    Args:
+        db: The database.
+        tx: The transaction.
+        row: The stack's row, locked.
+        desired: The content of the revision.
+        now: The agreed time.
+        touched: See `revise`; members of these shards that do not change count as done.
     """
     table, number = schema.stack, int(row.revision) + 1
     store_revision(db, tx, row.id, number, row.action, desired, now)
@@ -662,7 +798,11 @@ def go_on(
 
 
 def fail(db: Database, tx: Connection, stack_id: str, number: int, reason: str, now: float) -> Row[Any] | None:
-    """FAIL the stack at revision `number`, if that is still the newest and running. Gives its row before."""
+    """Fail the stack if `number` is still its newest revision and in progress; return its row as it was before.
+
+    The check happens under the lock: a user may have stored a newer revision since the pass has loaded the stack, and a
+    failure of the older one says nothing about it.
+    """
     row = for_update(db, tx, stack_id)
     if row is None or row.revision != number or row.status != Status.IN_PROGRESS:
         return None
@@ -673,14 +813,14 @@ def fail(db: Database, tx: Connection, stack_id: str, number: int, reason: str, 
 
 
 def become(tx: Connection, row: Row[Any], action: str, status: Status, reason: str, now: float) -> None:
-    """Change what a stack at rest says of itself; its parent looks."""
+    """Change the state that a stack at rest reports, with its event, and wake its parent."""
     _change(tx, row.id, {"action": action, "status": status, "reason": reason})
     events.append(tx, row.id, [stack_event(row.id, row.name, action, status, reason)], now)
     wake_parent(tx, row, now)
 
 
 def _change(tx: Connection, stack_id: str, values: Mapping[str, Any]) -> None:
-    """New values for some columns."""
+    """Set some columns of a stack."""
     tx.execute(_changing(tuple(values)), {f"new_{name}": value for name, value in values.items()} | {"this": stack_id})
 
 
@@ -704,28 +844,30 @@ def _finish(tx: Connection, row: Row[Any], status: Status, reason: str, now: flo
     _change(tx, row.id, values)
     events.append(tx, row.id, [stack_event(row.id, row.name, row.action, status, reason)], now)
     wake_parent(tx, row, now)
+    # A locked stack has nothing else to do, so its first shard is woken when the lock expires: that pass unlocks it.
     if row.action == Action.LOCK and row.parent_id is None and row.lock["expires_at"] is not None:
         shards.wake(tx, row.id, max(now, row.lock["expires_at"]), shards.USER, [0])
 
 
 def wake_parent(tx: Connection, row: Row[Any], now: float) -> None:
-    """A nested stack has news: the shard whose resource it is must look."""
+    """Wake the shard of the resource that a nested stack is the reality of, since the stack has changed."""
     if row.parent_id is not None:
         shards.wake(tx, row.parent_id, now, shards.USER, [row.parent_shard])
 
 
 def roll_back(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_s: float) -> int:
-    """Go back to the last COMPLETE revision (CV11), or to nothing where there is none. Gives the new revision."""
+    """Roll back to the last COMPLETE revision (CV11), or to nothing if there is none; return the new revision."""
     goal = stack.complete_revision
     desired = EMPTY if goal is None else said_again(tx, stack, goal)
     return revise(db, tx, stack, Action.ROLLBACK, desired, now, timeout_s, {"rollback_to": goal or 0})
 
 
 def abandon(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_s: float) -> None:
-    """The stack and all that is nested in it should not exist, and nothing that they have is touched, for good."""
+    """Delete a stack and all nested in it without touching any of their things, for good (ADR 0035)."""
     table = schema.stack
     tx.execute(update(table).where(table.c.id.in_(below(stack.id))).values(spares=Spares.ALL))
     if stack.spares == Spares.ALL and stack.status == Status.IN_PROGRESS:
         return
-    # A deletion under way is begun anew: what is nested may have failed, and its stacks may be about to hear of that.
+    # A deletion in progress that touches things begins anew: nested stacks may have failed in it, and the stacks around
+    # them may be about to learn of that.
     revise(db, tx, stack, Action.DELETE, EMPTY, now, timeout_s, {"spares": Spares.ALL, **FREE})

@@ -1,8 +1,8 @@
-"""What a stack at rest says of itself: no more than what its resources allow (ADR 0047).
+"""The status that a stack at rest reports, which is never better than that of its resources (ADR 0047).
 
-A stack whose newest revision is complete, and one of whose resources has failed since, becomes CHECK_FAILED; when none
-of them is FAILED any more it becomes CHECK_COMPLETE. One that could not be deleted is DELETE_COMPLETE once nothing is
-left of it. The parents of a nested stack follow, since each is a resource of the one above it.
+A stack whose newest revision is complete becomes CHECK_FAILED if one of its resources fails later, and CHECK_COMPLETE
+when none is FAILED any more. A stack whose deletion failed becomes DELETE_COMPLETE once nothing is left of it. The
+stacks around a nested stack follow, since it is a resource of the one above it.
 """
 
 from typing import Any
@@ -16,13 +16,18 @@ from homeostat.store.stacks import stacks
 
 WELL_AGAIN = "Stack CHECK completed successfully: all its resources are well again"
 LATER_S = 1.0
-"""A nested stack is judged so long after its parent was found to be busy with something that asks for its status."""
+"""Delay before a nested stack is judged again, if its parent is in an action that waits for its present status."""
 
 
 def disagrees(stack: Any, failures: int, *, at_rest: bool) -> bool:
-    """May what a stack says of itself be wrong, by the failures of one shard, which is at rest or is not?
+    """Return whether the status of a stack may be wrong, as far as one of its shards can tell.
 
-    stack — its facts or its row.
+    Cheap, and without a lock: `tell` decides.
+
+    Args:
+        stack: The stack's facts or its row.
+        failures: How many resources of the shard are FAILED.
+        at_rest: Whether the shard is at rest.
     """
     if stack.status == Status.IN_PROGRESS or stack.lock is not None:
         return False
@@ -38,11 +43,21 @@ def disagrees(stack: Any, failures: int, *, at_rest: bool) -> bool:
 def tell(
     db: Database, tx: Connection, stack_id: str, number: int, failures: int, now: float, *, at_rest: bool
 ) -> float | None:
-    """Have a stack say what its resources allow.
+    """Correct the status that a stack reports, if it is wrong.
 
-    Takes: number, failures, at_rest — one of its shards, so many of whose resources are FAILED now, counted already.
-    Gives the time at which to ask again, where its parent is just asking for its status. Whoever calls has locked the
-    row of the stack before the shard.
+    The caller has locked the row of the stack before the shard, and has stored the shard's count of failures.
+
+    Args:
+        db: The database.
+        tx: The transaction.
+        stack_id: The stack.
+        number: The shard from which this is called.
+        failures: How many resources of that shard are FAILED now.
+        now: The agreed time.
+        at_rest: Whether that shard is at rest.
+
+    Returns:
+        When to call again, if the parent is in an action that waits for the present status; otherwise None.
     """
     row = stacks.for_update(db, tx, stack_id)
     if row is None or not disagrees(row, failures, at_rest=at_rest):
@@ -62,18 +77,24 @@ def tell(
 
 
 def _is_left(tx: Connection, row: Row[Any]) -> bool:
-    """Is anything left of it? Shards that its lock has kept from going on may count as done."""
+    """Return whether any resource of the stack exists.
+
+    The rows are asked, not the shards: shards that a lock has kept from going on may count as done.
+    """
     return bool(tx.execute(select(exists().where(schema.resource.c.stack_id == row.id))).scalar_one())
 
 
 def _asked_by_parent(tx: Connection, row: Row[Any]) -> bool:
-    """Is its parent doing something that ends with the status of this stack, and changes nothing of it?"""
+    """Return whether the parent is in an action that waits for the status of this stack and does not change it."""
     parent = stacks.get(tx, row.parent_id) if row.parent_id is not None else None
     return parent is not None and parent.status == Status.IN_PROGRESS and parent.action in stacks.CHANGING_NOTHING
 
 
 def _busy_elsewhere(tx: Connection, row: Row[Any], number: int) -> bool:
-    """Is something of it not at rest? That of the shard which asks is. The last one to come to rest asks again."""
+    """Return whether some shard other than the calling one is not at rest.
+
+    Nothing is lost then: the last shard to come to rest calls again.
+    """
     table = schema.shard
     behind = table.c.settled_revision < row.revision
     others = and_(table.c.number != number, table.c.done < table.c.planned)

@@ -1,4 +1,4 @@
-"""What the APIs read: stacks listed, filtered and paged; resources of stacks. All inside the transaction given."""
+"""Queries of the APIs: lists of stacks, filtered and paged, and resources of stacks."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ from homeostat.store.shards.shard_state import Rows, load_where
 from homeostat.store.sql.prepared import prepared
 
 NAMES_MAX = 500
-"""More names or keys than this are not worth a query of their own: all rows are read then."""
+"""With more names or keys than this, all rows of the stack are read instead of a selection."""
 
 _stack = schema.stack
 _resource = schema.resource
@@ -34,7 +34,14 @@ _resource = schema.resource
 
 @dataclass(frozen=True, slots=True)
 class Tags:
-    """Wanted tags: all of `every`, one of `some`; not all of `not_every`, none of `none_of`. Empty: no matter."""
+    """A filter by tags; an empty list does not filter.
+
+    Attributes:
+        every: The stack has all of these.
+        some: The stack has at least one of these.
+        not_every: The stack lacks at least one of these.
+        none_of: The stack has none of these.
+    """
 
     every: Sequence[str] = ()
     some: Sequence[str] = ()
@@ -44,11 +51,19 @@ class Tags:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Which stacks, in which order. project — None for those of all.
+    """A request for a list of stacks.
 
-    only — column -> values of which the stack has one; order — columns, the id decides what they leave open;
-    marker — id of the stack after which to begin (an unknown one counts as none); hidden_tags — stacks with one of
-    these are left out; deleted, nested — include such stacks.
+    Attributes:
+        project: The project; None for all projects.
+        only: Column -> allowed values.
+        tags: A filter by tags.
+        hidden_tags: Stacks with one of these tags are left out.
+        deleted: Include deleted stacks.
+        nested: Include nested stacks.
+        order: The columns to sort by; the id decides between equal ones.
+        newest_first: Sort in descending order.
+        marker: The id of the stack after which the page begins; an unknown one is ignored.
+        limit: How many stacks at most; None for all.
     """
 
     project: str | None
@@ -64,9 +79,11 @@ class Listing:
 
 
 def stacks_page(tx: Connection, listing: Listing) -> list[Row[Any]]:
+    """Return one page of a list of stacks."""
     columns = [*(_orderable(_stack.c[name]) for name in listing.order), _stack.c.id]
     chosen = select(_stack).where(*_conditions(listing))
     if listing.marker is not None:
+        # Only a marker of the project: a page after a foreign stack would reveal when that was created.
         seen = [] if listing.project is None else [_stack.c.project == listing.project]
         marker = tx.execute(select(*columns).where(_stack.c.id == listing.marker, *seen)).first()
         if marker is not None:
@@ -77,12 +94,12 @@ def stacks_page(tx: Connection, listing: Listing) -> list[Row[Any]]:
 
 
 def stacks_count(tx: Connection, listing: Listing) -> int:
-    """How many there are on all pages."""
+    """Return how many stacks there are on all pages."""
     return int(tx.execute(select(func.count()).select_from(_stack).where(*_conditions(listing))).scalar_one())
 
 
 def _orderable(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """Databases disagree on the place of nulls, and comparing with them gives nothing."""
+    """Return a column without NULLs: databases sort those differently, and comparing with one is never true."""
     return func.coalesce(column, 0.0) if column is _stack.c.updated_at else column
 
 
@@ -107,7 +124,10 @@ def _conditions(listing: Listing) -> list[ColumnElement[bool]]:
 
 
 def _tagged(tag: str) -> ColumnElement[bool]:
-    """Tags are a JSON list and hold no commas: `,"tag"` is found in `,"a","tag"]` only where it is one of them."""
+    """Return the condition that a stack has a tag.
+
+    Tags are stored as a JSON list and contain no commas, so `,"tag"` occurs in `,"a","tag"]` only as one of them.
+    """
     stored = func.coalesce(type_coerce(_stack.c.tags, Text), "[]")
     items = literal(",").concat(func.substr(stored, 2))
     wanted = f",{orjson.dumps(tag).decode()}"
@@ -115,7 +135,7 @@ def _tagged(tag: str) -> ColumnElement[bool]:
 
 
 def descendants(tx: Connection, stack: Row[Any], depth: int, *, deleted: bool = False) -> list[Row[Any]]:
-    """Live stacks below a stack, down to so many levels, parents first. deleted — those that are deleted, too."""
+    """Return the stacks nested in a stack, down to `depth` levels, parents first; live ones only unless `deleted`."""
     if depth <= 0:
         return []
     chosen = (
@@ -136,9 +156,13 @@ def descendants(tx: Connection, stack: Row[Any], depth: int, *, deleted: bool = 
 def resources(
     tx: Connection, stack_id: str, names: Collection[str] | None = None, shards: Collection[int] | None = None
 ) -> Rows:
-    """Rows of a stack and their newest observations, by key, in the order they were made.
+    """Return the resource rows of a stack and their newest observations, by key, in the order they were created.
 
-    Takes: names — only those of these names; shards — only those in these shards.
+    Args:
+        tx: The transaction.
+        stack_id: The stack.
+        names: At least the rows of these names; all rows if there are more than `NAMES_MAX` names.
+        shards: Only the rows of these shards.
     """
     where: list[ColumnElement[bool]] = [_resource.c.stack_id == stack_id]
     if names is not None and len(names) <= NAMES_MAX:
@@ -151,8 +175,16 @@ def resources(
 def observed_properties(
     tx: Connection, stack_id: str, keys: Collection[str] | None = None
 ) -> dict[str, dict[str, tuple[Any, float]]]:
-    """Key of a row -> property -> its observed value and since when it is so (CV1), at least for these rows; None: for
-    all of the stack."""
+    """Return the observed values of properties (CV1).
+
+    Args:
+        tx: The transaction.
+        stack_id: The stack.
+        keys: At least the rows with these keys; None for all of the stack.
+
+    Returns:
+        Key of a row -> property -> its observed value, and since when it has been so.
+    """
     table = schema.resource_properties_observed
     chosen = select(table.c.id, table.c.prop_name, table.c.prop_value, table.c.since).where(
         table.c.stack_id == stack_id if keys is None or len(keys) > NAMES_MAX else table.c.id.in_(keys)
@@ -164,7 +196,7 @@ def observed_properties(
 
 
 def looked(tx: Connection, stack_id: str, numbers: Collection[int]) -> dict[int, tuple[float, str]]:
-    """Shard -> when it was last looked at as a whole (0.0: never), and why it cannot be now."""
+    """Return for each shard when it was last looked at as a whole (0.0: never), and why it could not be last."""
     table = schema.shard
     chosen = select(table.c.number, table.c.looked_at, table.c.blind).where(
         table.c.stack_id == stack_id, table.c.number.in_(numbers)
@@ -173,7 +205,10 @@ def looked(tx: Connection, stack_id: str, numbers: Collection[int]) -> dict[int,
 
 
 def described_revision(tx: Connection, stack_id: str) -> int:
-    """Newest revision that says something: deleting and rolling back to nothing leave an empty one behind."""
+    """Return the newest revision that is not empty, 0 if there is none.
+
+    A deletion, or a rollback to nothing, makes an empty one the newest; the APIs still show the one before.
+    """
     return int(_described(tx, stack_id).scalar_one() or 0)
 
 
