@@ -1,8 +1,11 @@
-"""Resource types written with `handle_create`, `check_create_complete` and the like, as Heat's plug-ins are.
+"""Plug-ins: resource types written with `handle_create`, `check_create_complete` and so on, like those of Heat.
 
-A plug-in changes at most its imports: `from homeostat.plugins import attributes, constraints, exception, properties,
-resource, support, translation`. What it can rely on is in docs/reference/plug-ins.md, the reasons in docs/adr/0021.
+A plug-in of Heat changes at most its imports: `from homeostat.plugins import attributes, constraints, exception,
+properties, resource, support, translation`. The contract is described in docs/reference/plug-ins.md, the reasons in
+ADR 0021.
 
-loading — finds plug-ins; types — what the planner sees of them; cloud — runs their methods, with every thing of theirs
-a record in the database; resource and the others — what they import.
+- `loading`: finds plug-ins; `imports`: the names of Heat's modules
+- `types`: the classes as resource types, for the planner
+- `cloud`, `handlers`, `things`: run the methods, with each thing a record in the database
+- `resource` and the others: the modules that plug-ins import
 """

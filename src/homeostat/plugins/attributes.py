@@ -1,4 +1,4 @@
-"""Schemas of attributes."""
+"""Attributes of resources: their schemas, and their values as handlers read them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -9,8 +9,14 @@ from homeostat.templates.tree import traverse
 
 
 class Schema:
-    """Takes: description; support_status; cache_mode — a value with CACHE_NONE is never served from an old look; type —
-    of the value, for documentation."""
+    """The schema of one attribute.
+
+    Args:
+        description: The description for users.
+        support_status: The support status.
+        cache_mode: With `CACHE_NONE` a value is never taken from an earlier observation.
+        type: The type of the value, for documentation.
+    """
 
     CACHE_LOCAL, CACHE_NONE = "cache_local", "cache_none"
     STRING, MAP, LIST, INTEGER, BOOLEAN = TYPES = ("String", "Map", "List", "Integer", "Boolean")
@@ -28,16 +34,19 @@ class Schema:
         self.type = type
 
     def attribute(self) -> Attribute:
-        """As resource types have it."""
+        """Return the schema in the form of resource types."""
         kind = Kind(self.type.lower()) if self.type in self.TYPES else Kind.ANY
         deprecated = self.support_status.status in ("DEPRECATED", HIDDEN)
         return Attribute(self.description or "", kind, self.cache_mode == self.CACHE_NONE, deprecated)
 
 
 class Attributes(Mapping[str, Any]):
-    """Values of the attributes of one resource, asked for when they are read, and once each.
+    """Values of the attributes of one resource, each resolved when it is first read.
 
-    Takes: name — of the resource; schema — attributes by name; resolve — gives the value of one.
+    Args:
+        name: The name of the resource.
+        schema: The attributes, by name.
+        resolve: Returns the value of an attribute.
     """
 
     def __init__(self, name: str, schema: Mapping[str, Any], resolve: Callable[[str], Any]) -> None:
@@ -46,7 +55,11 @@ class Attributes(Mapping[str, Any]):
         self._known: dict[str, Any] = {}
 
     def __getitem__(self, key: str) -> Any:
-        """Fails: KeyError for an attribute that the schema does not have."""
+        """Return the value of an attribute.
+
+        Raises:
+            KeyError: The schema has no such attribute.
+        """
         if key not in self.schema:
             raise KeyError(f"{self._name}: Invalid attribute {key}")
         if key not in self._known:
@@ -63,15 +76,15 @@ class Attributes(Mapping[str, Any]):
         return key in self.schema
 
     def reset_resolved_values(self) -> None:
-        """What is read from now on is asked for anew."""
+        """Forget the values, so that each is resolved again when it is read next."""
         self._known.clear()
 
 
 def select_from_attribute(value: Any, path: Sequence[Any]) -> Any:
-    """What a path of keys and indices leads to inside the value of an attribute; None where it leads nowhere."""
+    """Return what a path of keys and indices leads to inside the value of an attribute; None if nothing is there."""
     return traverse(value, path)
 
 
 def schemata(schema: Mapping[str, Any]) -> dict[str, Schema]:
-    """An attribute may be described by its text alone."""
+    """Return the schemas by name; an attribute may be given by its description alone."""
     return {name: each if isinstance(each, Schema) else Schema(str(each)) for name, each in schema.items()}

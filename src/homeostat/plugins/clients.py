@@ -1,7 +1,7 @@
-"""Clients of other services, as handlers ask for them: `self.client()`, `self.client_plugin("neutron")`.
+"""Clients of other services, as handlers use them: `self.client()`, `self.client_plugin("neutron")`.
 
-The service has none of its own. A package names a class under the entry point group `homeostat.clients` (or
-`heat.clients`); the class has `client()` or `_create()`, and says which of its errors mean what.
+The service has none of its own. A package registers a class under the entry point group `homeostat.clients` (or
+`heat.clients`); the class has `client()` or `_create()`, and classifies the errors of its client.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ def _classes() -> tuple[dict[str, type], tuple[PluginProblem, ...]]:
 
 
 def register(name: str, client_class: type) -> None:
-    """A client for the rest of this process, before those of packages."""
+    """Register a client class for the rest of this process; it takes precedence over those of packages."""
     _made_here[name] = client_class
 
 
@@ -38,8 +38,12 @@ def problems() -> tuple[PluginProblem, ...]:
 
 
 class ClientPlugin:
-    """Base of client classes. exceptions_module — of the client library, its classes `NotFound`, `Conflict`, … are
-    known by name; `_create` — makes the client."""
+    """Base class of client classes; a subclass overrides `_create`, which returns the client.
+
+    Attributes:
+        exceptions_module: The module, or modules, of the client library whose classes `NotFound`, `Conflict` and so on
+            are recognised by name.
+    """
 
     exceptions_module: Any = None
     service_types: list[str] = []
@@ -85,18 +89,24 @@ class ClientPlugin:
         return Ignoring(lambda error: self.is_conflict(error) or self.is_not_found(error))
 
     def url_for(self, **_: Any) -> str:
-        """Fails: NotSupported. The service keeps no login for plug-ins, so there is no catalogue to look in."""
+        """Refuse: the service has no login for plug-ins, and so no service catalogue.
+
+        Raises:
+            NotSupported: Always.
+        """
         raise NotSupported(feature=f"The service catalogue: url_for of {type(self).__name__}")
 
     @staticmethod
     def _get_client_option(client: str, option: str) -> Any:
-        """What a client is configured with: the same for all clients. None for what there is no setting for."""
+        """Return an option of the client's configuration, the same for all clients; None if there is no such option."""
         return CLIENT_OPTIONS.get(option)
 
 
 class Ignoring:
-    """Lets some errors pass. Both `with ignoring:` around a call, and `ignoring(error)` in an `except`, which raises
-    the error again unless it is meant."""
+    """Ignores some errors, in both forms that plug-ins use.
+
+    `with ignoring:` suppresses them in a block; `ignoring(error)` in an `except` clause raises all others again.
+    """
 
     def __init__(self, meant: Callable[[Exception], bool]) -> None:
         self._meant = meant
@@ -113,7 +123,10 @@ class Ignoring:
 
 
 class Missing:
-    """A client that no package brings. Asking it anything fails: EntityNotFound."""
+    """The stand-in for a client that no package provides: using it raises EntityNotFound.
+
+    So a plug-in whose client is missing can still be loaded and validated.
+    """
 
     def __init__(self, name: str | None) -> None:
         self.missing = name or "(default_client_name is not set)"
@@ -123,14 +136,14 @@ class Missing:
 
 
 class Clients:
-    """All clients for one context."""
+    """The clients for one context, each created when it is first used."""
 
     def __init__(self, context: Any) -> None:
         self._context = context
         self._made: dict[str, Any] = {}
 
     def client_plugin(self, name: str | None) -> Any:
-        """The plug-in of a client; `Missing` when no package brings it."""
+        """Return the plug-in of a client; `Missing` if no package provides it."""
         found = _made_here.get(name or "") or _classes()[0].get(name or "")
         if name is None or found is None:
             return Missing(name)

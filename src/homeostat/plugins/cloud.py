@@ -1,8 +1,9 @@
-"""Types with handlers as a cloud: the port's verbs call the methods of their classes.
+"""Types with handlers as a cloud: the verbs of the port call the methods of their classes (ADR 0021).
 
-Every thing is a record with the token of its creation, written before `handle_create` is called. A creation that was
-interrupted is not gone on with: its thing is deleted, and made anew. No call waits for a handler longer than `call_s`;
-the handler goes on, and a later look tells what came of it. After `hang_s` a handler has lost its turn.
+Each thing is a record with the token of its creation, stored before `handle_create` is called. A creation that was
+interrupted is not continued: its thing is deleted, and another one is created. A call of the port waits for handlers
+`call_s` at most; they continue in their threads, and a later look reports the result. A handler that runs longer than
+`hang_s` loses its turn.
 """
 
 import logging
@@ -29,23 +30,33 @@ from homeostat.store.database import Database
 
 LOG = logging.getLogger(__name__)
 REFRESH_S = 10.0
-"""How long a look at a thing at rest is believed while others are looked at every second, being in progress."""
+"""Time for which a look at a thing at rest stays valid while others, in progress, are looked at every second."""
 SNAPSHOT = "snapshot"
 FINDER = re.compile(r"(?:find|get)_(?P<kind>\w+?)(?:_id)?(?:_by_name_or_id)?")
-"""Names of methods that find one kind of thing."""
+"""Matches the names of methods that find one kind of thing."""
 Clouds = Callable[[str], Cloud]
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """call_s — how long a call of the port waits for handlers; hang_s — how long a handler may take."""
+    """Time limits.
+
+    Attributes:
+        call_s: How long a call of the port waits for handlers.
+        hang_s: How long a handler may take before it loses its turn.
+    """
 
     call_s: float = 5.0
     hang_s: float = 300.0
 
 
 class Turns:
-    """Keeps the turns of handlers that run, as long as they may. monotonic — seconds that never go back."""
+    """The heartbeat of running handlers: renews their turns until they hang.
+
+    Args:
+        patience: The time limits.
+        monotonic: A monotonic clock, in seconds.
+    """
 
     def __init__(self, patience: Patience, monotonic: Callable[[], float]) -> None:
         self._patience = patience
@@ -91,10 +102,16 @@ class Turns:
 
 
 class HandledClouds:
-    """Types with handlers, for every project.
+    """The types with handlers, for all projects.
 
-    Takes: classes — type name -> class; clouds — where names are looked up; monotonic — None runs handlers one after
-    the other in the thread that asks, and nobody renews their turns.
+    Args:
+        db: The database.
+        classes: Type name -> class.
+        clouds: Returns the cloud of a project, in which names are resolved.
+        monotonic: A monotonic clock. None runs handlers one after the other in the calling thread, without renewing
+            their turns.
+        patience: The time limits.
+        threads: How many handlers run at once.
     """
 
     def __init__(
@@ -117,11 +134,11 @@ class HandledClouds:
         self._made: dict[str, HandledCloud] = {}
 
     def of(self, project: str) -> "HandledCloud":
-        """Their things as one project sees them."""
+        """Return the cloud of one project."""
         return self._made.setdefault(project, HandledCloud(self, project))
 
     def close(self) -> None:
-        """Handlers that run are not waited for: the records say how to go on."""
+        """Stop without waiting for running handlers: the records tell how to continue."""
         if self.turns is not None:
             self.turns.close()
         if self.executor is not None:
@@ -129,7 +146,7 @@ class HandledClouds:
 
 
 class HandledCloud:
-    """The cloud port for the types with handlers of one project."""
+    """The cloud port of one project for types with handlers."""
 
     name = "plugins"
     listing_lag_s = 0.0
@@ -148,6 +165,7 @@ class HandledCloud:
 
     def observe(self, kind: str, handles: Sequence[str]) -> list[Observation]:
         found, now = self._things.by_handle(kind, list(handles))
+        # A look calls methods of the plug-in for each thing, so those at rest do not follow the pace of the others.
         believed_s = REFRESH_S if any(made.inner.phase != DONE for made in found.values()) else 0.0
         is_due = partial(_is_due, believed_s)
         self._hand_over(kind, found)
@@ -155,7 +173,7 @@ class HandledCloud:
         return self._looks(kind, handles)
 
     def _hand_over(self, kind: str, found: Mapping[str, Made]) -> None:
-        """Signals for things at rest; the others take theirs later."""
+        """Hand signals over to things at rest; the others take theirs later."""
         of_kind = self._handlers[kind]
         if not of_kind.can("signal"):
             return
@@ -164,7 +182,8 @@ class HandledCloud:
         def one(record_id: str) -> None:
             turn = self._things.take(record_id, lambda made, _now: handlers.may_refresh(made), lambda _made: None)
             if turn is not None:
-                left = self._things.signalled([record_id]).get(record_id, [])  # others may have taken some before
+                # Read again under the turn: its last holder may have taken some of them.
+                left = self._things.signalled([record_id]).get(record_id, [])
                 self._take_turn(turn, lambda taken: of_kind.signal(taken, left))
 
         self._run([partial(one, record_id) for record_id in told])
@@ -174,7 +193,7 @@ class HandledCloud:
         return [self._things.sought(found[token], now) if token in found else _absent("", now) for token in tokens]
 
     def resolve(self, kind: str, names: Sequence[str]) -> list[str | None]:
-        """Things with handlers have no names but their handles."""
+        """Return the handles of things; they have no other names."""
         found, _ = self._things.by_handle(kind, list(names))
         return [found[name].handle if name in found else None for name in names]
 
@@ -183,9 +202,11 @@ class HandledCloud:
         return [found[handle].look(now) if handle in found else _absent(handle, now) for handle in handles]
 
     def _attend(self, kind: str, made: Made, is_due: Callable[[Made, float], bool]) -> None:
-        """Go on with what is due: a poll, a deletion that was interrupted, a look at a thing at rest."""
+        """Continue what is due: a poll, a deletion that was interrupted, or a look at a thing at rest."""
 
         def change(each: Made) -> None:
+            # The turn was free although a handler had been called: the thread that called it has died, or hangs. A
+            # deletion may be called again; for all others the planner decides.
             if each.inner.phase == BEGUN and each.inner.action != "DELETE":
                 handlers.interrupted(each)
             elif each.inner.phase == DONE:
@@ -235,6 +256,7 @@ class HandledCloud:
 
         def begin(made: Made) -> None:
             before[made.record_id] = (made.inner.action, "COMPLETE" if made.inner.phase == DONE else "IN_PROGRESS")
+            # A deletion that is polled already is not begun again, which would lose its progress.
             if not (made.inner.action == "DELETE" and made.inner.phase == POLLED):
                 handlers.begin(made, "DELETE", DELETING)
 
@@ -265,7 +287,11 @@ class HandledCloud:
         return answer
 
     def _promise_snapshot(self, kind: str, operation: Operation) -> Answer:
-        """`handle_snapshot_delete` makes the snapshot and deletes in one go: until then nothing is to be waited for."""
+        """Report a snapshot as available that the deletion will make.
+
+        `handle_snapshot_delete` makes the snapshot and deletes the thing in one call, so before it there is nothing to
+        wait for.
+        """
         token, name = str(operation.arguments["token"]), str(operation.arguments["name"])
 
         def begin(made: Made) -> None:
@@ -278,7 +304,13 @@ class HandledCloud:
     def _act(
         self, kind: str, begins: Mapping[str, Callable[[Made], None]], act: Callable[[Turn], None]
     ) -> list[Answer]:
-        """Begin something with these things, each as its handle says, and tell what is there after it."""
+        """Run an action on things, and return what is seen of them afterwards.
+
+        Args:
+            kind: The kind.
+            begins: Handle -> the change with which the action begins.
+            act: Runs the handler.
+        """
         found, _ = self._things.by_handle(kind, list(begins))
         begun: set[str] = set()
 
@@ -302,9 +334,12 @@ class HandledCloud:
             self._all.turns.run(turn, act)
 
     def _run(self, jobs: Sequence[Callable[[], None]]) -> None:
-        """Side by side, for as long as a call may take. Those that have not begun by then are not begun.
+        """Run jobs in parallel, and wait for them as long as a call may take.
 
-        Fails: Transient when the database does not answer.
+        Jobs that have not begun by then are cancelled; those that run continue on their own.
+
+        Raises:
+            Transient: The database does not answer.
         """
         executor = self._all.executor
         if executor is None:
@@ -321,7 +356,7 @@ class HandledCloud:
             raise errors[0]
 
     def _resolve(self, rule: TranslationRule, value: Any) -> Any:
-        """What a name stands for: the client of the rule is asked, or the project's cloud."""
+        """Resolve a name to an id, by the client of the rule or else by the project's cloud."""
         finder = str(rule.finder)
         if rule.client_plugin is not None and not isinstance(rule.client_plugin, Missing):
             find = getattr(rule.client_plugin, finder)
@@ -336,7 +371,7 @@ class HandledCloud:
         return found
 
     def _peers(self, stack_id: str) -> dict[str, Resource]:
-        """The resources of a stack whose types have handlers, by name, as they are stored."""
+        """Return the resources of a stack whose types have handlers, by name, as they are stored."""
         return {
             owner.name: self._handlers[made.kind].stored(made, owner)
             for owner, made in self._things.in_stack(stack_id, self.kinds)
@@ -345,15 +380,21 @@ class HandledCloud:
     # -- the rest ----------------------------------------------------------------------------------------------------
 
     def watch(self, stop: Callable[[], bool]) -> Iterator[ChangeNotice]:
-        """Handlers tell of nothing."""
+        """Return no notices: handlers send none."""
         return iter(())
 
     def close(self) -> None:
-        """Threads are those of `HandledClouds`."""
+        """Do nothing: the threads belong to `HandledClouds`."""
 
 
 def _is_due(believed_s: float, made: Made, now: float) -> bool:
-    """Is there anything to do about it? believed_s — how long a look at a thing at rest is believed."""
+    """Return whether there is anything to do about a thing.
+
+    Args:
+        believed_s: How long a look at a thing at rest stays valid.
+        made: The thing.
+        now: The agreed time.
+    """
     inner = made.inner
     if inner.held_until > now or inner.due_at > now:
         return False
@@ -365,7 +406,7 @@ def _absent(handle: str, now: float) -> Observation:
 
 
 def _only_kept(turn: Turn) -> None:
-    """What was begun with the turn is all."""
+    """Give the turn back: the change that it began with was all there was to do."""
     turn.finish(lambda _made: None)
 
 

@@ -1,7 +1,7 @@
-"""Rules on the values of properties, as plug-ins write them, brought to `resources.schema.Constraint`.
+"""Constraints on the values of properties, as plug-ins write them, converted to `resources.schema.Constraint`.
 
-A custom constraint is a name. Its class is one that a plug-in's `constraint_mapping()` gives under that name; a name
-that no plug-in gives is that of a constraint of the service.
+A custom constraint is referred to by name. Its class comes from the `constraint_mapping()` of a plug-in; a name that no
+plug-in provides is that of a constraint of the service.
 """
 
 import re
@@ -11,11 +11,15 @@ from typing import Any
 from homeostat.resources import schema
 
 CUSTOM: dict[str, type["BaseCustomConstraint"]] = {}
-"""Name -> class, of all plug-ins that were loaded."""
+"""The classes of custom constraints of all loaded plug-ins, by name."""
 
 
 class Constraint:
-    """Base of all rules. description — said instead of the rule's own words when a value breaks it."""
+    """Base class of all constraints.
+
+    Args:
+        description: The message for a value that violates the constraint, instead of the built-in one.
+    """
 
     def __init__(self, description: str | None = None) -> None:
         self.description = description
@@ -24,7 +28,7 @@ class Constraint:
         raise NotImplementedError(f"{type(self).__name__} does not say what its rule is")
 
     def constraint(self) -> schema.Constraint:
-        """As resource types have it."""
+        """Return the constraint in the form of resource types."""
         rule = self.rule()
 
         def check(value: Any) -> str | None:
@@ -37,7 +41,11 @@ class Constraint:
         return schema.Constraint(wire, check)
 
     def validate(self, value: Any, *_: Any, **__: Any) -> None:
-        """Fails: ValueError."""
+        """Check a value.
+
+        Raises:
+            ValueError: The value violates the constraint.
+        """
         problem = self.constraint().check(value)
         if problem is not None:
             raise ValueError(problem)
@@ -113,8 +121,11 @@ class CustomConstraint(Constraint):
 
 
 class BaseCustomConstraint:
-    """Base of a plug-in's own constraints: `validate_with_client(clients, value)` raises one of `expected_exceptions`
-    for a value that does not fit; or `validate` is overridden."""
+    """Base class of a plug-in's own constraints.
+
+    A subclass overrides `validate_with_client(clients, value)`, which raises one of `expected_exceptions` for a value
+    that does not fit, or `validate`.
+    """
 
     expected_exceptions: tuple[type[Exception], ...] = (ValueError,)
     resource_client_name: str | None = None

@@ -1,15 +1,18 @@
-"""What handlers raise. The classes and their arguments are those that plug-ins know; the service reads their meaning.
+"""Errors that handlers raise, with the names and arguments of Heat's.
 
-`UpdateReplace` replaces the thing, `PollDelay` makes the next poll wait, `ResourceInError` during a creation has the
-thing deleted and made anew, `PhysicalResourceExists` during a deletion has it tried again, `EntityNotFound` and
-`NotFound` from a look mean that the thing is gone. Everything else fails the resource, with its text as the reason.
+`UpdateReplace` replaces the thing, `PollDelay` delays the next poll, `ResourceInError` during a creation deletes the
+thing and creates it anew, `PhysicalResourceExists` during a deletion repeats it, `EntityNotFound` and `NotFound` during
+a look mean that the thing is missing. Every other error fails the resource, with its text as the reason.
 """
 
 from typing import Any
 
 
 class HeatException(Exception):
-    """Takes the names in `msg_fmt` as keywords; `error_code` goes before the text."""
+    """Base class of most errors.
+
+    The names in `msg_fmt` are passed as keywords; an `error_code` is put before the message.
+    """
 
     msg_fmt = "An unknown exception occurred."
     error_code: str | None = None
@@ -19,7 +22,7 @@ class HeatException(Exception):
         self.error_code = kwargs.get("error_code", self.error_code)
         try:
             self.message = self.msg_fmt % kwargs
-        except KeyError as error:
+        except KeyError as error:  # a plug-in that forgets a keyword still gets its error reported
             self.message = f"{self.msg_fmt} (without {error}: {kwargs})"
         super().__init__(self.message)
 
@@ -101,7 +104,15 @@ class NotAuthenticated(HeatException):
 
 
 class StackValidationFailed(HeatException):
-    """Takes: message — or an error to take it from; error — class of mistake; path — where, as names and numbers."""
+    """A template or a value is not valid.
+
+    Args:
+        error: The class of the error, or the error itself if no message is given.
+        path: The place, as names and indices.
+        message: The message.
+        resource: Ignored.
+        **kwargs: Further values, as for the base class.
+    """
 
     def __init__(
         self, error: Any = None, path: Any = None, message: Any = None, resource: Any = None, **kwargs: Any
@@ -216,7 +227,13 @@ class ResourceUnknownStatus(HeatException):
 
 
 class ResourceFailure(HeatException):
-    """Takes: exception_or_error — what failed; resource; action — CREATE, UPDATE, …"""
+    """An action of a resource has failed.
+
+    Args:
+        exception_or_error: The error, or its text.
+        resource: The resource, which the message names.
+        action: The action: CREATE, UPDATE and so on.
+    """
 
     def __init__(self, exception_or_error: Any, resource: Any = None, action: str | None = None) -> None:
         self.exc = exception_or_error if isinstance(exception_or_error, Exception) else None
@@ -228,28 +245,28 @@ class ResourceFailure(HeatException):
 
 
 class UpdateReplace(Exception):
-    """The change cannot be made in place: a new thing is made, and then the old one goes."""
+    """The change cannot be made in place: a new thing is created, then the old one is deleted."""
 
     def __init__(self, resource_name: str = "Unknown") -> None:
         super().__init__(f"The Resource {resource_name} requires replacement.")
 
 
 class UpdateInProgress(Exception):
-    """Somebody else acts on it: tried again later."""
+    """The thing is being updated by another request: the action is retried later."""
 
     def __init__(self, resource_name: str = "Unknown") -> None:
         super().__init__(f"The resource {resource_name} is already being updated.")
 
 
 class NoActionRequired(Exception):
-    """A signal that changes nothing."""
+    """A signal requires no action, so no event is stored for it."""
 
     def __init__(self, res_name: str = "Unknown", reason: str = "") -> None:
         super().__init__(f"The resource {res_name} needs no action: {reason}")
 
 
 class PollDelay(Exception):
-    """From `check_…_complete`: not ready, and not to be asked again for `period` seconds."""
+    """Raised by `check_…_complete`: the action is not complete; the next poll comes after `period` seconds."""
 
     def __init__(self, period: float) -> None:
         self.period = period

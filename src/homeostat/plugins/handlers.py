@@ -1,6 +1,6 @@
-"""Runs the handlers of one thing, and stores what came of each before anything else is done.
+"""Runs the handlers of one thing, and stores the result of each before anything else is done.
 
-What a handler returns or raises becomes a status of the thing: the planner decides what is done about it.
+What a handler returns or raises becomes a status of the thing; the planner decides what to do about it.
 """
 
 import logging
@@ -22,23 +22,30 @@ from homeostat.store.schema import as_stored
 
 LOG = logging.getLogger(__name__)
 LATER = (Transient, ConnectionError, TimeoutError, exception.UpdateInProgress)
-"""Errors that time mends."""
+"""Errors that time mends, so that the call is retried."""
 RETRY_S, RETRY_MAX_S = 2.0, 60.0
 CHECK = "CHECK"
 FAULT_MAX = 1000
-"""Characters that are kept of why an attribute cannot be told."""
+"""Maximum number of characters that are kept of the error of an attribute."""
 NOTHING = object()
-"""There is nothing to be done: the handler is not called, and its thing is as it should be."""
+"""Returned instead of calling a handler when there is nothing to do."""
 ASKED_ANEW = {"handle_delete": "asked anew"}
-"""Kept instead of a task, which cannot be."""
+"""Stored as progress in place of a task, which cannot be stored."""
 INTERRUPTED = "its {action} was interrupted: nobody knows how far it came"
 Resolve = Callable[[TranslationRule, Any], Any]
 Peers = Callable[[str], Mapping[str, Resource]]
 
 
 class Handlers:
-    """The handlers of one class. resolve — (rule, name) -> id, for translation; peers — stack's id -> the resources of
-    it whose types have handlers, by name."""
+    """The handlers of one class.
+
+    Args:
+        handled: The class.
+        type_name: The name of its resource type.
+        project: The project.
+        resolve: (rule, name) -> id, for translation.
+        peers: Stack id -> the resources of the stack whose types have handlers, by name.
+    """
 
     def __init__(
         self, handled: type[Resource], type_name: str, project: str, resolve: Resolve, peers: Peers | None = None
@@ -58,7 +65,7 @@ class Handlers:
         self._act(turn, call)
 
     def update(self, turn: Turn) -> None:
-        """Bring it to `wanted`. The handler sees the old properties, and what differs in the new ones."""
+        """Update the thing to `wanted`; the handler is given the old properties and the changed ones."""
         inner = turn.made.inner
         schema = self._class.properties_schema
 
@@ -74,7 +81,12 @@ class Handlers:
         self._act(turn, call)
 
     def delete(self, turn: Turn, before: tuple[str, str] | None = None) -> None:
-        """before — the state that it had, for a deletion with a snapshot."""
+        """Delete the thing.
+
+        Args:
+            turn: The turn.
+            before: Its action and status before, for a deletion with a snapshot.
+        """
 
         def call(each: Resource) -> Any:
             self._cancelled(each, turn)
@@ -91,7 +103,7 @@ class Handlers:
         return callable(getattr(self._class, f"handle_{verb}", None))
 
     def poll(self, turn: Turn) -> None:
-        """Ask whether what goes on is complete."""
+        """Ask whether the action in progress is complete."""
         try:
             each, progress = self._instance(turn), turn.made.inner.progress
             if progress == ASKED_ANEW:
@@ -101,7 +113,7 @@ class Handlers:
             self._went_wrong(turn, error)
 
     def signal(self, turn: Turn, signals: Sequence[Any]) -> None:
-        """Hand over what it was told, one after the other. What fails is told, and not handed over again."""
+        """Hand signals over, one after the other; one whose handler fails is reported, and not handed over again."""
         for each in signals:
             try:
                 said = self._call(self._instance(turn), "handle_signal", each.object)
@@ -116,7 +128,7 @@ class Handlers:
         turn.finish(lambda made: None)
 
     def refresh(self, turn: Turn) -> None:
-        """Look at a thing at rest: is it there and well, what does it say of itself?"""
+        """Look at a thing at rest: whether it exists and is well, and what its attributes are."""
         try:
             each = self._instance(turn)
             seen = self._looked(each)
@@ -144,7 +156,7 @@ class Handlers:
     # -- one action --------------------------------------------------------------------------------------------------
 
     def _act(self, turn: Turn, call: Callable[[Resource], Any]) -> None:
-        """Call a handler, store what it returned, and ask at once whether that is all."""
+        """Call a handler, store what it returned, and poll once at once."""
         try:
             each = self._instance(turn)
             returned = call(each)
@@ -152,13 +164,17 @@ class Handlers:
                 self._complete(turn)
                 return
             progress = ASKED_ANEW if self._is_task_of_deletion(turn, returned) else _plain(returned)
+            # Stored before the first poll: should the worker die there, the handler must not be called again.
             turn.must(lambda made: _polled(made, progress), name=turn.made.inner.action == "CREATE")
             self._check(turn, each, returned if progress == ASKED_ANEW else progress)
         except Exception as error:  # noqa: BLE001 — whatever a plug-in raises is an answer
             self._went_wrong(turn, error)
 
     def _is_task_of_deletion(self, turn: Turn, returned: Any) -> bool:
-        """A task cannot be stored. That of a deletion need not be: `handle_delete` gives another one each time."""
+        """Return whether a deletion returned a task.
+
+        Tasks cannot be stored; that of a deletion need not be, since `handle_delete` can be called again for another.
+        """
         return turn.made.inner.action == "DELETE" and isinstance(returned, TaskRunner)
 
     def _check(self, turn: Turn, each: Resource, progress: Any) -> None:
@@ -178,7 +194,7 @@ class Handlers:
             self._complete(turn)
 
     def _complete(self, turn: Turn) -> None:
-        """It is what it should be: what others may ask of it is kept."""
+        """End an action, and store the attributes and the reference, which other resources may read."""
 
         def renewed(made: Made) -> None:
             if made.inner.wanted is not None:
@@ -198,6 +214,7 @@ class Handlers:
             self._tell_faults(turn, before)
 
     def _went_wrong(self, turn: Turn, error: Exception) -> None:
+        """Store what an error means for the action in progress."""
         if isinstance(error, Superseded) or turn.lost:
             self._left_behind(turn)
             return
@@ -205,6 +222,8 @@ class Handlers:
         action, phase = inner.action, inner.phase
         LOG.warning("%s of %s went wrong", action, turn.made.handle, exc_info=error)
         again = action == "DELETE" and isinstance(error, exception.PhysicalResourceExists)
+        # Polls and deletions can be repeated. A creation or update whose handler failed half-way cannot: nothing tells
+        # how far it came.
         if again or (isinstance(error, LATER) and (phase == POLLED or action == "DELETE")):
             due_at = turn.things.now() + min(RETRY_S * 2**inner.tries, RETRY_MAX_S)
             turn.finish(lambda made: _later(made, due_at))
@@ -213,7 +232,11 @@ class Handlers:
         turn.finish(lambda made: _ended(made, status, _fault(error)))
 
     def _left_behind(self, turn: Turn) -> None:
-        """Somebody else has taken over. What was made after the thing had been deleted, nobody else knows of."""
+        """Clean up after the turn was lost.
+
+        If the record was deleted before the handler stored an id, only this thread knows the thing that it has created:
+        it has to delete it itself.
+        """
         if turn.orphan is None:
             return
         LOG.warning("%s %s was made after its deletion, and is deleted", self._type_name, turn.orphan)
@@ -229,7 +252,7 @@ class Handlers:
         return None if handler is None else handler(*arguments)
 
     def _cancelled(self, each: Resource, turn: Turn) -> None:
-        """Something else is wanted of a thing that is not ready: whoever wants to know is told."""
+        """Tell the class that the action in progress is cancelled by another one, if it has a handler for that."""
         cancelled = turn.made.inner.progress
         if isinstance(cancelled, dict) and "cancelled" in cancelled:
             self._call(each, f"handle_{cancelled['cancelled']}_cancel", cancelled["progress"])
@@ -242,7 +265,7 @@ class Handlers:
         return each
 
     def stored(self, made: Made, owner: Owner | None) -> Resource:
-        """An instance as it is stored: nothing can be kept through it."""
+        """Return an instance with the stored data, through which nothing can be stored."""
         inner = made.inner
         context = Context(self._project)
         stack = Stack(context=context)
@@ -263,8 +286,11 @@ class Handlers:
         return each
 
     def _bearable(self, each: Resource, inner: Inner) -> dict[str, Any]:
-        """Its values with names brought to ids. What cannot be found stops only what is to be made: what is there may
-        have outlived what it refers to."""
+        """Return the properties with names resolved to ids.
+
+        A name that cannot be resolved fails only a creation. A thing that exists may have outlived what it refers to,
+        and must still be deleted or looked at.
+        """
         try:
             return self._translated(each, inner.properties)
         except Exception:
@@ -274,14 +300,19 @@ class Handlers:
             return inner.properties
 
     def _translated(self, each: Resource, values: dict[str, Any]) -> dict[str, Any]:
-        """With names brought to ids, where the class has rules for that. Fails: as the cloud does."""
+        """Return the values with names resolved to ids, if the class has rules for that; errors of the cloud pass."""
         rules = [rule for rule in each.translation_rules(each.properties) or () if rule.rule == rule.RESOLVE]
         return resolved(rules, values, self._resolve) if rules else values
 
     # -- what it tells -----------------------------------------------------------------------------------------------
 
     def _looked(self, each: Resource) -> dict[str, Any]:
-        """Fails: whatever says that the thing is not well; EntityNotFound when it is gone."""
+        """Look at the thing, and return its live state if the class reports one.
+
+        Raises:
+            EntityNotFound: The thing is missing.
+            Exception: Any other error means that the thing is not well.
+        """
         if self.can("check"):
             progress = each.handle_check()  # type: ignore[attr-defined]
             check = getattr(each, "check_check_complete", None)
@@ -297,9 +328,13 @@ class Handlers:
         return overridden or bool(self._class.entity and self._class.default_client_name)
 
     def _answers(self, each: Resource, made: Made, *, at_rest: bool) -> dict[str, Any]:
-        """Its reference and attributes, and why which attributes cannot be told.
+        """Return the reference and the attributes of a thing, and the errors of attributes that cannot be read.
 
-        at_rest — what was told before is still believed; else only while its side cannot be reached.
+        Args:
+            each: The instance.
+            made: The thing.
+            at_rest: An attribute that cannot be read keeps its last value. Otherwise, after an action that may have
+                changed it, it does so only while the other service cannot be reached.
         """
         known = made.seen.get("attributes") or {}
         told: dict[str, Any] = {}
@@ -323,14 +358,14 @@ class Handlers:
             return known
 
     def _tell_faults(self, turn: Turn, before: Mapping[str, Any]) -> None:
-        """An event for each attribute that could be told before, or was never asked for, and cannot be now."""
+        """Store an event for each attribute whose error is new."""
         for name, fault in turn.made.seen.get("attribute_faults", {}).items():
             if before.get(name) != fault:
                 turn.things.record(turn, CHECK, f"attributes.{name} cannot be told: {fault}")
 
 
 def _value(ask: Callable[[], Any]) -> Any:
-    """What a method tells; None of what is not there."""
+    """Return the result of a method as it is stored; None if it raises that something was not found."""
     try:
         return as_stored(ask())
     except (exception.EntityNotFound, exception.NotFound):
@@ -338,7 +373,7 @@ def _value(ask: Callable[[], Any]) -> Any:
 
 
 def _difference(before: Properties, after: Properties, live: Mapping[str, Any]) -> dict[str, Any]:
-    """New values of what changes: against what was wanted before, and what was changed by somebody else since."""
+    """Return the new values of properties that differ from the old ones, or from the live state of the thing."""
     return {
         name: value
         for name, value in after.items()
@@ -347,14 +382,14 @@ def _difference(before: Properties, after: Properties, live: Mapping[str, Any]) 
 
 
 def interrupted(made: Made) -> None:
-    """Its handler was called, and whoever called it is dead or hangs."""
+    """End an action whose handler was called by a thread that has died or hangs."""
     fault = INTERRUPTED.format(action=made.inner.action.lower())
     made.inner.interrupted = made.inner.action == "CREATE" and not made.seen.get("id")
     _ended(made, {"CREATE": SPOILT, "UPDATE": AGAIN}.get(made.inner.action, FAILED), fault)
 
 
 def begin(made: Made, action: str, status: str) -> None:
-    """An action begins. Its handler is told of the one that it breaks off."""
+    """Begin an action; if it cancels another one, its handler learns that from `progress`."""
     inner = made.inner
     broken_off = {"cancelled": inner.action.lower(), "progress": inner.progress} if inner.phase == POLLED else None
     made.begin(action, status)
@@ -367,7 +402,7 @@ def _polled(made: Made, progress: Any) -> None:
 
 
 def _wait(made: Made, progress: Any, due_at: float) -> None:
-    """Not ready. progress — as the check left it: it may keep in it how far it came."""
+    """Keep polling; the check may have changed `progress`, to keep in it how far it has come."""
     made.inner.progress, made.inner.due_at, made.inner.tries = progress, due_at, 0
 
 
@@ -387,7 +422,10 @@ def _unwell(made: Made, fault: str) -> None:
 
 
 def _status_after(error: Exception, action: str) -> str:
-    """What a failed action leaves. A creation that time would mend is made anew: nobody knows how far it came."""
+    """Return the status word after an error.
+
+    A creation that failed with an error that time mends is repeated with another thing: how far it came is unknown.
+    """
     if action == "CREATE":
         return SPOILT if isinstance(error, (exception.ResourceInError, *LATER)) else FAILED
     if action == "UPDATE":
@@ -402,7 +440,11 @@ def _fault(error: Exception) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """What a handler returns is stored. Fails: TypeError for what is no plain data."""
+    """Return what a handler returned as it is stored.
+
+    Raises:
+        TypeError: It is not plain data.
+    """
     try:
         stored = as_stored(value)
     except TypeError as error:
@@ -411,5 +453,5 @@ def _plain(value: Any) -> Any:
 
 
 def may_refresh(made: Made) -> bool:
-    """Is it at rest, so that a look at it tells something new?"""
+    """Return whether a thing is at rest, so that a look at it may find something new."""
     return made.inner.phase == DONE and (made.status in (COMPLETE, GONE) or made.inner.action == CHECK)

@@ -1,4 +1,4 @@
-"""Texts are not translated; plug-ins mark them all the same."""
+"""Markers for translation, which plug-ins use; texts are not translated."""
 
 
 def _(text: str) -> str:

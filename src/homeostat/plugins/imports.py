@@ -1,7 +1,7 @@
-"""Lets plug-ins import what they need under Heat's names: `from heat.engine import properties`.
+"""Aliases under which plug-ins can import modules by Heat's names: `from heat.engine import properties`.
 
-Never by itself: `--heat-imports`, or a call of `install`. Where Heat is installed nothing is done: its own
-modules would be imported halfway.
+They exist only on request, by `--heat-imports` or a call of `install`, and never where Heat is installed: modules of
+both would be mixed.
 """
 
 import logging
@@ -46,11 +46,12 @@ ALIASES = {
     "heat.openstack.common.gettextutils": i18n,
     "heat.openstack.common.log": logging,
 }
-"""Name there -> module here."""
+"""Heat's name of a module -> the module here."""
 
 
 def install() -> bool:
-    """Give the modules these names in this process. False where Heat is installed, and nothing was done."""
+    """Install the aliases in this process; return False, and do nothing, if Heat is installed."""
+    # A package without a file is one that an earlier call has made.
     if "heat" in sys.modules:
         return getattr(sys.modules["heat"], "__file__", None) is None
     if find_spec("heat") is not None:
@@ -63,7 +64,7 @@ def install() -> bool:
 
 
 def uninstall() -> None:
-    """Take the names back."""
+    """Remove the aliases."""
     for name in [each for each in sys.modules if each == "heat" or each.startswith("heat.")]:
         del sys.modules[name]
 

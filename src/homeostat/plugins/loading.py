@@ -1,7 +1,8 @@
-"""Finds plug-ins: modules with `resource_mapping()`, named by entry points or lying in directories.
+"""Finds plug-ins: modules with `resource_mapping()`, from entry points and directories.
 
-A module gives `available_resource_mapping()`, or else `resource_mapping()`: type name -> class; and, if it likes,
-`constraint_mapping()`: constraint name -> class. What cannot be loaded is left out, logged, and listed as a problem.
+A module has `available_resource_mapping()`, or else `resource_mapping()`: type name -> class; and optionally
+`constraint_mapping()`: constraint name -> class. A plug-in that cannot be loaded is left out, logged, and listed as a
+problem.
 """
 
 import importlib.util
@@ -26,18 +27,23 @@ GROUP = "homeostat.plugins"
 PACKAGE = "homeostat_plugin_files"
 MAPPINGS = ("available_resource_mapping", "resource_mapping", "constraint_mapping")
 NO_PLUGINS = ("__init__", "setup", "test", "tests")
-"""Names of modules within packages that are not looked into."""
+"""Names of modules within packages that are not plug-ins."""
 
 
 @dataclass(slots=True)
 class Plugins:
-    """What was found. offers — their types; problems — what was left out."""
+    """The plug-ins that were found.
+
+    Attributes:
+        offers: Their types.
+        problems: What was left out, and why.
+    """
 
     offers: list[Offer] = field(default_factory=list)
     problems: list[PluginProblem] = field(default_factory=list)
 
     def take(self, origin: str, module: Any) -> None:
-        """The types and constraints of a module."""
+        """Add the types and constraints of a module."""
         mapping = _first(module, "available_resource_mapping", "resource_mapping")
         own = _first(module, "constraint_mapping")
         if mapping is None and own is None:
@@ -57,7 +63,7 @@ class Plugins:
             return {}
         try:
             given = mapping()
-        except (Exception, SystemExit) as error:
+        except (Exception, SystemExit) as error:  # a plug-in must not end the service
             LOG.exception("%s of %s failed", mapping.__name__, origin)
             self.problems.append(PluginProblem(origin, f"{mapping.__name__}() failed: {error!r}"))
             return {}
@@ -71,7 +77,10 @@ class Plugins:
         self.problems.append(PluginProblem(origin, reason))
 
     def read(self, directory: Path) -> None:
-        """Every module of a directory, in the order of names; of a package without types those within it."""
+        """Load every module of a directory, in the order of names.
+
+        If a package defines no types itself, the modules within it are loaded.
+        """
         if not directory.is_dir():
             self._leave_out(str(directory), "there is no such directory")
             return
@@ -107,7 +116,7 @@ def _is_plugin(module: ModuleType) -> bool:
 
 
 def _modules_within(package: ModuleType) -> list[tuple[str, Path]]:
-    """Names and files of the modules of a package and its packages; without its tests."""
+    """Return the names and files of the modules within a package and its packages, except tests."""
     pending = [(package.__name__, Path(each)) for each in getattr(package, "__path__", ())]
     found = []
     while pending:
@@ -124,7 +133,7 @@ def _modules_within(package: ModuleType) -> list[tuple[str, Path]]:
 
 
 def find(directories: Iterable[Path] = ()) -> Plugins:
-    """Plug-ins of installed packages (entry point group `homeostat.plugins`), and of directories."""
+    """Find the plug-ins of installed packages (entry point group `homeostat.plugins`), and of directories."""
     found = Plugins()
     packages = loaded(GROUP)
     found.problems += [*packages.problems, *clients.problems()]
@@ -136,9 +145,11 @@ def find(directories: Iterable[Path] = ()) -> Plugins:
 
 
 def install(directories: Iterable[Path] = (), *, heat_imports: bool = False) -> Plugins:
-    """Find plug-ins, and let the register have their types: once, before anything asks for types.
+    """Find plug-ins, and register their types; called once, before types are used.
 
-    heat_imports — modules may import `heat.engine` and `heat.common` (see `plugins.imports`).
+    Args:
+        directories: Directories with plug-ins.
+        heat_imports: Let plug-ins import `heat.engine` and `heat.common` (see `plugins.imports`).
     """
     if heat_imports:
         imports.install()
@@ -148,12 +159,12 @@ def install(directories: Iterable[Path] = (), *, heat_imports: bool = False) -> 
 
 
 def classes() -> dict[str, type[Resource]]:
-    """Type name -> class with handlers, of all such types in the register."""
+    """Return the classes with handlers of all registered types, by type name."""
     return {name: each.handled for name, each in registry.types().items() if isinstance(each, HandledType)}
 
 
 def _imported(path: Path) -> ModuleType:
-    """A module under a name of its own, so that two directories may have files of one name."""
+    """Import a file under a unique module name, so that two directories may have files of the same name."""
     is_package = path.name == "__init__.py"
     stem = path.parent.name if is_package else path.stem
     name = f"{PACKAGE}.{zlib.crc32(str(path.parent.parent if is_package else path.parent).encode()):08x}.{stem}"

@@ -1,4 +1,4 @@
-"""Base of types whose thing is one of Neutron's. Their client is the one that a package names `neutron`."""
+"""The base class of types whose things are in Neutron; their client is the one registered as `neutron`."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -7,13 +7,17 @@ from homeostat.plugins.exception import PhysicalResourceExists, ResourceInError,
 from homeostat.plugins.resource import Resource
 
 SPECS = "value_specs"
-"""A property whose fields are sent along with the others."""
+"""The property whose fields are sent to Neutron beside the others."""
 READY, AT_WORK, BROKEN = ("ACTIVE", "DOWN"), ("BUILD",), ("ERROR", "DEGRADED")
 
 
 class NeutronResource(Resource):
-    """entity — its name in calls and answers (`show_port`, `{"port": …}`); res_info_key — where answers have another
-    one."""
+    """Base class of types whose things are in Neutron.
+
+    Attributes:
+        entity: The entity's name in calls and responses (`show_port`, `{"port": …}`).
+        res_info_key: The key in responses, if it differs from `entity`.
+    """
 
     default_client_name = "neutron"
     VALUE_SPECS = SPECS
@@ -24,13 +28,18 @@ class NeutronResource(Resource):
 
     @staticmethod
     def validate_properties(properties: Mapping[str, Any]) -> str | None:
-        """What is wrong with fields that are sent along: a property of the same name is there."""
+        """Return an error if a field of `value_specs` has the name of a property; None if none has."""
         taken = {"shared", "tenant_id", *properties} & set(properties.get(SPECS) or ())
         return f"{', '.join(sorted(taken))} not allowed in {SPECS}" if taken else None
 
     @staticmethod
     def prepare_properties(properties: Mapping[str, Any], name: str) -> dict[str, Any]:
-        """The body of a creation. name — where the properties have none."""
+        """Return the body of a creation request.
+
+        Args:
+            properties: The properties of the resource.
+            name: The name, if the properties give none.
+        """
         body = {key: value for key, value in properties.items() if value is not None}
         if "name" in properties:
             body.setdefault("name", name)
@@ -39,14 +48,19 @@ class NeutronResource(Resource):
 
     @staticmethod
     def merge_value_specs(props: dict[str, Any], before_value_specs: Mapping[str, Any] | None = None) -> None:
-        """Put what is to be sent along in its place. before_value_specs — what was sent before need not be again."""
+        """Move the fields of `value_specs` into the request body.
+
+        Args:
+            props: The request body, which is changed.
+            before_value_specs: Fields that were sent before; they are left out unless their value has changed.
+        """
         before = before_value_specs or {}
         for key, value in (props.pop(SPECS, None) or {}).items():
             if key not in before or before[key] != value:
                 props[key] = value
 
     def prepare_update_properties(self, prop_diff: dict[str, Any]) -> None:
-        """Make the body of an update of what differs."""
+        """Turn the changed properties into the body of an update request."""
         if SPECS in prop_diff:
             self.merge_value_specs(prop_diff, self.properties[SPECS])
         if "name" in prop_diff and prop_diff["name"] is None:
@@ -54,7 +68,12 @@ class NeutronResource(Resource):
 
     @staticmethod
     def is_built(attributes: Mapping[str, Any]) -> bool:
-        """Fails: ResourceInError; ResourceUnknownStatus."""
+        """Return whether a thing is ready, by its status.
+
+        Raises:
+            ResourceInError: The thing is broken.
+            ResourceUnknownStatus: The status is not known.
+        """
         status = attributes["status"]
         if status in BROKEN:
             raise ResourceInError(resource_status=status)
@@ -84,7 +103,11 @@ class NeutronResource(Resource):
         return None
 
     def check_delete_complete(self, check: Any) -> bool:
-        """Fails: PhysicalResourceExists, which has it deleted again later."""
+        """Return True once the thing is gone.
+
+        Raises:
+            PhysicalResourceExists: It still exists; the deletion is repeated later.
+        """
         if check and not self._not_found_in_call(self._show_resource):
             raise PhysicalResourceExists(name=self.physical_resource_name_or_FnGetRefId())
         return True

@@ -1,4 +1,4 @@
-"""Schemas of properties, and their values as handlers read them."""
+"""Properties of resources: their schemas, and their values as handlers read them."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -11,8 +11,21 @@ from homeostat.resources.schema import Kind, Property
 
 
 class Schema:
-    """Takes: data_type — one of TYPES; schema — of a Map, name -> Schema, of a List, the Schema of its items;
-    implemented — False refuses every value; allow_conversion — a String takes maps and lists, as JSON."""
+    """The schema of one property.
+
+    Args:
+        data_type: One of `TYPES`.
+        description: The description for users.
+        default: The default; None for none.
+        schema: For a Map, name -> Schema; for a List, the Schema of its items.
+        required: Whether a template must set it.
+        constraints: The constraints on its value.
+        implemented: If False, every value is refused.
+        update_allowed: Whether it can change in place; otherwise the thing is replaced.
+        immutable: Whether a change is refused.
+        support_status: The support status.
+        allow_conversion: Whether a String accepts maps and lists, and receives them as JSON.
+    """
 
     INTEGER, NUMBER, STRING, BOOLEAN, MAP, LIST, ANY = TYPES = (
         "Integer",
@@ -55,7 +68,7 @@ class Schema:
         self.allow_conversion = allow_conversion
 
     def native(self) -> Property:
-        """As resource types have it. Nothing is compared with a look but what `get_live_state` tells."""
+        """Return the schema in the form of resource types."""
         kind = Kind(self.type.lower())
         rules = tuple(each.constraint() for each in self.constraints)
         return Property(
@@ -76,7 +89,7 @@ class Schema:
         return self.type == self.MAP and self.schema is not None
 
     def convert(self, value: Any) -> Any:
-        """Maps and lists as JSON where the schema allows that."""
+        """Convert maps and lists to JSON texts where the schema allows that."""
         if self.type == self.STRING and self.allow_conversion and isinstance(value, dict | list):
             return json.dumps(value)
         if self._is_map and isinstance(value, Mapping):
@@ -92,11 +105,11 @@ NOT_IMPLEMENTED = native.Constraint({}, lambda _value: "Property is not implemen
 
 
 _NATIVE: dict[int, tuple[Mapping[str, Schema], dict[str, Property]]] = {}
-"""Schemas that were brought over, by the identity of the map, which is kept so that it stays one."""
+"""Converted schemas, by the id of the map, which is kept as well so that no other object gets its id."""
 
 
 def native_schema(schema: Mapping[str, Schema]) -> dict[str, Property]:
-    """A schema as resource types have it; the same object for the same map."""
+    """Return a schema in the form of resource types; the same object for the same map."""
     known = _NATIVE.get(id(schema))
     if known is None:
         known = _NATIVE[id(schema)] = (schema, {name: each.native() for name, each in schema.items()})
@@ -111,11 +124,15 @@ KEYS_OF_MAPS = {
     "UpdateAllowed": "update_allowed",
     "Immutable": "immutable",
 }
-"""Keys of schemas that are maps -> arguments of `Schema`."""
+"""The keys of schemas that are given as maps -> the arguments of `Schema`."""
 
 
 def schemata(schemas: Mapping[str, Any]) -> dict[str, Schema]:
-    """Schemas by name, where each may be a map (`{"Type": "String", "Required": True}`). Fails: ValueError."""
+    """Return the schemas by name; each may be given as a map (`{"Type": "String", "Required": True}`).
+
+    Raises:
+        ValueError: A schema contradicts itself, or a map has unknown keys.
+    """
     return {name: _schema(each) for name, each in schemas.items()}
 
 
@@ -148,7 +165,7 @@ def _number(given: Any) -> Any:
 
 
 class Described:
-    """One property as its schema describes it. path — its name, for errors."""
+    """One property as its schema describes it; `path` is its name, for errors."""
 
     def __init__(self, schema: Schema, name: str) -> None:
         self.schema, self.name, self.path = schema, name, name
@@ -179,9 +196,13 @@ class Described:
 
 
 class Properties(Mapping[str, Any]):
-    """Values by name: the default where none was given, else None. Only names of the schema can be asked for.
+    """Values of properties by name: a property that was not set has its default or None.
 
-    props — each property as its schema describes it, by name.
+    Only names of the schema can be read.
+
+    Attributes:
+        data: The values that were set.
+        props: Each property as its schema describes it, by name.
     """
 
     def __init__(self, schema: Mapping[str, Schema], data: Mapping[str, Any], *_: Any, **__: Any) -> None:
@@ -205,9 +226,9 @@ class Properties(Mapping[str, Any]):
         return name in self._values
 
     def get_user_value(self, name: str) -> Any:
-        """What was given, None where nothing was."""
-        self[name]
+        """Return the value that the template sets; None if it sets none."""
+        self[name]  # raises KeyError for a name that the schema does not have
         return self.data.get(name)
 
     def validate(self, *_: Any, **__: Any) -> None:
-        """Values were checked before the handler is called."""
+        """Do nothing: values are validated before a handler is called."""

@@ -1,7 +1,7 @@
-"""The base class of types written with handlers, and what an instance of one can rely on.
+"""The base class of types with handlers, and the objects that an instance can use.
 
-An instance lives for one call of the service: what must be known later is kept with `resource_id_set`, `data_set`,
-`metadata_set`, or in the value that a handler returns, which is plain data. Each of these is stored at once.
+An instance lives for one call of the service. What it must know later it stores with `resource_id_set`, `data_set` or
+`metadata_set`, or in the value that a handler returns, which must be plain data. Each of these is stored at once.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ SHORTEST_NAME = 4
 
 
 class Keeper(Protocol):
-    """Where an instance's memory is stored."""
+    """Storage for the data of an instance."""
 
     def keep_id(self, physical_id: str | None) -> None: ...
 
@@ -43,7 +43,7 @@ class Keeper(Protocol):
 
 
 class Nowhere:
-    """For instances that only decide: whoever keeps something there has mistaken what the method is for."""
+    """Storage of instances that only decide: a method that decides must not store anything."""
 
     def keep_id(self, physical_id: str | None) -> None:
         raise NotSupported(feature="Changing a resource while its type is only asked something")
@@ -57,7 +57,7 @@ class Nowhere:
 
 @dataclass(slots=True)
 class Context:
-    """Who it is done for."""
+    """The project and the user on whose behalf a handler runs."""
 
     tenant_id: str = ""
     user_id: str | None = None
@@ -71,14 +71,22 @@ class Context:
 
     @property
     def keystone_session(self) -> Any:
-        """Fails: NotSupported."""
+        """Refused: raises NotSupported."""
         raise NotSupported(feature="A session with Keystone for plug-ins: the service keeps no login of users, which")
 
 
 @dataclass(slots=True)
 class Stack:
-    """What a resource may know of its stack: with the resources of it whose types have handlers, by name, as they are
-    stored. Those may be asked; what they keep cannot be changed. peers — gives them."""
+    """The stack of a resource, as a mapping of its resources whose types have handlers, by name.
+
+    Those resources are as they are stored; they can be read, but not changed.
+
+    Attributes:
+        name: The name of the stack.
+        id: The id of the stack.
+        context: The project and the user.
+        peers: Returns the resources.
+    """
 
     name: str = ""
     id: str = ""
@@ -86,11 +94,11 @@ class Stack:
     peers: Callable[[], Mapping[str, "Resource"]] = dict
 
     def resource_by_refid(self, refid: Any) -> "Resource | None":
-        """The one that `get_resource` gives this for; None where there is none."""
+        """Return the resource with this reference id, as `get_resource` returns it; None if there is none."""
         return next((each for each in self.peers().values() if str(each.get_reference_id()) == str(refid)), None)
 
     def __getitem__(self, name: str) -> "Resource":
-        """Fails: KeyError."""
+        """Return a resource by name; raise KeyError if there is none."""
         return self.peers()[name]
 
     def __contains__(self, name: object) -> bool:
@@ -145,7 +153,7 @@ class Definition:
         return sections[section]
 
     def freeze(self, **sections: Any) -> "Definition":
-        """The same definition with other `properties` or `metadata`."""
+        """Return the same definition with other `properties` or `metadata`."""
         values = sections.get("properties", self._values)
         return Definition(self.name, self.resource_type, values, sections.get("metadata", self._metadata))
 
@@ -157,7 +165,7 @@ ResourceDefinition = Definition
 
 
 class TemplateDiff(dict[str, bool]):
-    """What differs between two definitions: `properties_changed`, `metadata_changed`, `update_policy_changed`."""
+    """The sections in which two definitions differ."""
 
     def properties_changed(self) -> bool:
         return self.get("Properties", False)
@@ -170,7 +178,7 @@ class TemplateDiff(dict[str, bool]):
 
 
 class Resource:
-    """Base of types with handlers. The class attributes and methods are those that plug-ins define or override."""
+    """Base class of types with handlers; plug-ins define or override its class attributes and methods."""
 
     ACTIONS = (INIT, CREATE, DELETE, UPDATE, ROLLBACK, SUSPEND, RESUME, ADOPT, SNAPSHOT, CHECK) = (
         "INIT",
@@ -205,7 +213,7 @@ class Resource:
     signal_needs_metadata_updates: ClassVar[bool] = True
     always_replace_on_check_failed: ClassVar[bool] = True
     needs: ClassVar[str] = ""
-    """What its types would need that is not there; "" for nothing."""
+    """A feature that types of this class need and that is not available; "" for none."""
 
     _physical_name = ""
 
@@ -246,13 +254,21 @@ class Resource:
         return self.type() == resource_type
 
     def physical_resource_name(self) -> str:
-        """Unique, the same at every call, and known before anything is made: what was made under it can be found."""
+        """Return the unique name of the thing.
+
+        It is the same at every call and known before the thing is created, so a thing that was created under it can be
+        found after a crash.
+        """
         name, limit = self._physical_name or self.name, self.physical_resource_name_limit
         return name if limit is None else self.reduce_physical_resource_name(name, limit)
 
     @staticmethod
     def reduce_physical_resource_name(name: str, limit: int) -> str:
-        """The first two characters, a dash, and the end. Fails: ValueError for a limit below 4."""
+        """Shorten a name to its first two characters, a dash, and its end.
+
+        Raises:
+            ValueError: The limit is below 4.
+        """
         if limit < SHORTEST_NAME:
             raise ValueError(f"limit cannot be less than {SHORTEST_NAME}")
         return name if len(name) <= limit else f"{name[:2]}-{name[-(limit - 3) :]}"
@@ -269,7 +285,7 @@ class Resource:
     # -- what it keeps -----------------------------------------------------------------------------------------------
 
     def resource_id_set(self, inst: Any) -> None:
-        """Store the physical id: at once, so that no crash loses it."""
+        """Store the physical id at once, so that no crash loses it."""
         physical_id = None if inst is None else str(inst)
         self._keeper.keep_id(physical_id)
         self.resource_id = physical_id
@@ -278,7 +294,7 @@ class Resource:
         return dict(self._data)
 
     def data_set(self, key: str, value: Any, redact: bool = False) -> None:
-        """Store a text under a name. redact — it is secret."""
+        """Store a text under a name; with `redact` it is treated as secret."""
         text = str(value)
         self._keeper.keep_data(key, text, redact=redact)
         self._data[key] = text
@@ -300,7 +316,7 @@ class Resource:
         self._metadata = wanted
 
     def state_set(self, action: str, status: str, reason: str = "state changed") -> None:
-        """For this call only: the state of a resource follows from what its handlers return."""
+        """Set the state for this call only: the stored state follows from what handlers return."""
         self.action, self.status, self.status_reason = action, status, reason
 
     # -- what it does ------------------------------------------------------------------------------------------------
@@ -310,7 +326,7 @@ class Resource:
             raise UpdateReplace(self.name)
 
     def handle_delete(self) -> Any:
-        """Delete the entity of the client, where the type has one."""
+        """Delete the thing by the client, if the type names an entity of it."""
         manager = self._manager() if self.resource_id is not None else None
         if manager is not None:
             with self.client_plugin().ignore_not_found:
@@ -325,13 +341,21 @@ class Resource:
         self.resource_id_set(given.get("resource_id"))
 
     def validate(self) -> Any:
-        """Rules across properties; raise StackValidationFailed. What is not known yet is None."""
+        """Check rules that span several properties; those that are not known yet are None.
+
+        Raises:
+            StackValidationFailed: The properties do not fit together.
+        """
 
     def _manager(self) -> Any:
         return getattr(self.client(), self.entity) if self.default_client_name and self.entity else None
 
     def _verify_check_conditions(self, checks: Sequence[Mapping[str, Any]]) -> None:
-        """Fails: Error naming every attribute whose `current` value is not among the `expected`."""
+        """Compare attributes with expected values.
+
+        Raises:
+            Error: The message names each attribute whose `current` value is not among the `expected` ones.
+        """
         wrong = [
             f"'{each['attr']}': expected '{each['expected']}', got '{each['current']}'"
             for each in checks
@@ -343,7 +367,7 @@ class Resource:
     # -- what it answers ---------------------------------------------------------------------------------------------
 
     def _resolve_attribute(self, name: str) -> Any:
-        """Value of an attribute, None where it cannot be known."""
+        """Return the value of an attribute; None if it cannot be known."""
 
     def _show_resource(self) -> Any:
         manager = self._manager() if self.resource_id is not None else None
@@ -375,12 +399,16 @@ class Resource:
         return False
 
     def translation_rules(self, props: Properties) -> Sequence[TranslationRule] | None:
-        """Rules that bring what the template says to what handlers read."""
+        """Return the rules that convert the values of a template to those that handlers read."""
 
     # -- what is looked at -------------------------------------------------------------------------------------------
 
     def get_live_resource_data(self) -> Any:
-        """What the other side says of it. Fails: EntityNotFound when it is gone."""
+        """Return what the other service reports about the thing.
+
+        Raises:
+            EntityNotFound: The thing is missing.
+        """
         try:
             return self._show_resource()
         except Exception as error:
@@ -389,7 +417,7 @@ class Resource:
             raise
 
     def parse_live_resource_data(self, resource_properties: Properties, resource_data: Any) -> dict[str, Any]:
-        """The values that properties have over there: of those that can change in place."""
+        """Return the live values of the properties that can change in place."""
         there = resource_data if isinstance(resource_data, Mapping) else {}
         return {
             name: there[name] for name, each in self.properties_schema.items() if each.update_allowed and name in there

@@ -1,7 +1,7 @@
-"""Tasks as plug-ins write them: generators that yield while they wait.
+"""Tasks: generators that yield while they wait, as some plug-ins of Heat use them.
 
-Handlers have better means (`check_…_complete` is called again and again); this is for plug-ins that have such tasks
-already. A task runs in the thread of the handler that steps it.
+New handlers should use `check_…_complete` instead, which is called again and again. A task runs in the thread of the
+handler that steps it.
 """
 
 import time
@@ -11,14 +11,20 @@ from typing import Any
 
 
 class Timeout(BaseException):
-    """Raised inside a task whose time is over. BaseException: no `except Exception` of the task is to swallow it."""
+    """Raised inside a task whose time is over; a BaseException, so that no `except Exception` in it swallows this."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"the task took longer than {seconds} s")
 
 
 class TaskRunner:
-    """Runs a task step by step. task — a function; what it returns is stepped through if it is a generator."""
+    """Runs a task step by step.
+
+    Args:
+        task: A function; if it returns a generator, that is stepped through.
+        *args: Its arguments.
+        **kwargs: Its keyword arguments.
+    """
 
     def __init__(self, task: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
         if not callable(task):
@@ -30,7 +36,14 @@ class TaskRunner:
         self._limit: tuple[float, float] | None = None
 
     def start(self, timeout: float | None = None) -> None:
-        """Take the first step. timeout — seconds for all steps. Fails: ValueError when it was started before."""
+        """Take the first step.
+
+        Args:
+            timeout: Seconds for all steps; None for no limit.
+
+        Raises:
+            ValueError: The task was started before.
+        """
         if self._begun:
             raise ValueError(f"the task {self.name} was started before")
         self._begun = True
@@ -43,7 +56,11 @@ class TaskRunner:
             self._ended = True
 
     def step(self) -> bool:
-        """Take another step. True once the task has ended. Fails: as the task does; Timeout."""
+        """Take another step, and return whether the task has ended.
+
+        Raises:
+            Timeout: The time of the task is over. Errors of the task itself are raised as well.
+        """
         if self._steps is not None and not self._ended:
             try:
                 if self._limit is not None and time.monotonic() > self._limit[0]:
@@ -58,7 +75,7 @@ class TaskRunner:
         return self._ended
 
     def run_to_completion(self, wait_time: float = 1, progress_callback: Callable[[], Any] | None = None) -> None:
-        """Step until it has ended. wait_time — seconds between steps."""
+        """Step until the task has ended, with `wait_time` seconds between the steps."""
         while not self.step():
             if progress_callback is not None:
                 progress_callback()
@@ -76,7 +93,7 @@ class TaskRunner:
         self.run_to_completion(wait_time, progress_callback)
 
     def cancel(self, grace_period: float | None = None) -> None:
-        """End it without another step; a task that was given a grace period may go on for these seconds."""
+        """End the task without another step, or let it continue for a grace period, in seconds."""
         if self._ended:
             return
         if self._begun and grace_period is not None:
@@ -93,7 +110,7 @@ class TaskRunner:
         return self._ended
 
     def __bool__(self) -> bool:
-        """Is it still to go on?"""
+        """Return whether the task has not ended yet."""
         return not self._ended
 
     def _throw(self, error: BaseException) -> None:
@@ -102,7 +119,7 @@ class TaskRunner:
 
 
 def wrappertask(task: Callable[..., Any]) -> Callable[..., Any]:
-    """Lets a task yield other tasks, which are stepped through in its place."""
+    """Let a task yield other tasks, which are stepped through in its place."""
 
     @wraps(task)
     def outer(*args: Any, **kwargs: Any) -> Generator[Any, Any, None]:

@@ -1,5 +1,8 @@
-"""Base classes whose types need more than plug-ins have here. They can be imported and derived from, so that the other
-types of a module are there; their own types are left out, and the reason is named."""
+"""Base classes of types that need what plug-ins do not have here.
+
+They can be imported and derived from, so that the other types of a module can be loaded; types derived from these are
+left out, with the reason in `needs`.
+"""
 
 from homeostat.plugins.resource import Resource
 

@@ -1,4 +1,4 @@
-"""How far a type, a property or an attribute is supported."""
+"""The support status of types, properties and attributes."""
 
 from typing import Any
 
@@ -10,8 +10,15 @@ SUPPORT_STATUSES = tuple(word.value for word in Word)
 
 
 class SupportStatus:
-    """Takes: status — one of SUPPORT_STATUSES, anything else is UNKNOWN; message — what to use instead; version — since
-    when; previous_status — what held before; substitute_class — the type that takes its place."""
+    """The support status of one type, property or attribute.
+
+    Args:
+        status: One of `SUPPORT_STATUSES`; anything else becomes UNKNOWN.
+        message: The hint for users, such as what to use instead.
+        version: The version since which the status holds.
+        previous_status: The status before.
+        substitute_class: The type that replaces a deprecated one.
+    """
 
     def __init__(
         self,
@@ -29,6 +36,6 @@ class SupportStatus:
         self.substitute_class = substitute_class
 
     def support(self) -> Support:
-        """As resource types have it."""
+        """Return the status in the form of resource types."""
         before = self.previous_status.support() if self.previous_status is not None else None
         return Support(Word(self.status), self.message or "", self.version or "", before)

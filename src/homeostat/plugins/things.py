@@ -1,8 +1,8 @@
-"""What is stored of a thing whose type has handlers, and who may run them.
+"""The records of things whose types have handlers, and the right to run those handlers.
 
-Handlers of one thing run one at a time, whoever asks: the right to run them is a turn, a number in the record with a
-lease. Whoever has lost its turn writes nothing more, but for the physical id of what it has made: that is kept in any
-case, so that it can be deleted.
+The handlers of one thing run one at a time, across all processes: the right to run them is a *turn*, a number in the
+record with a lease (a fencing token, like the epoch of a shard). A thread that has lost its turn stores nothing more,
+except the physical id of what it has created: that is kept in any case, so that it can be deleted.
 """
 
 import logging
@@ -27,28 +27,44 @@ from homeostat.store.shards.orphans import Orphan
 
 LOG = logging.getLogger(__name__)
 LEASE_S = 15.0
-"""How long a turn is kept that nobody renews: its holder died."""
+"""Length of the lease of a turn: the turn of a thread that has died ends after that."""
 GONE, BURIED = "gone", "buried"
-"""Status of a thing that is not there any more, though nobody has deleted it; of one that was deleted, and may be made
-yet: its creation was interrupted, and whoever had begun it may be frozen only."""
+"""Status words beside those of `types`.
+
+A `gone` thing is missing although the service has not deleted it. A `buried` thing was deleted and may still be
+created: its creation was interrupted, and the thread that had begun it may only be frozen.
+"""
 SIGNAL = "SIGNAL"
-"""Action of an event that tells of a signal."""
+"""The action of events that report signals."""
 SWEEP_S, SWEEP_MAX_S = 5.0, 120.0
-"""Time between deletions of what is buried; grows to the second."""
+"""Time between deletions of a buried thing; it doubles from the first to the second."""
 BEGUN, POLLED, DONE = "begun", "polled", "done"
-"""Phases of an action: its handler was called and has not returned; it is asked whether it is complete; it is."""
+"""Phases of an action: its handler was called and has not returned; it is polled for completion; it has ended."""
 
 
 @dataclass(slots=True)
 class Inner:
-    """What handlers and the service keep for themselves. Times are seconds since the epoch.
+    """The part of a record that handlers and the service keep for themselves. Times are seconds since the epoch.
 
-    name, physical_name — of the resource; properties — as they are; wanted — as an update makes them; action, phase,
-    progress — what goes on, and what its handler returned; turn, held_until — see above; due_at — not polled before;
-    tries — acts in a row that time has to mend; looked_at — when it was last looked at; data, redacted — texts that
-    handlers keep, and names of the secret ones; metadata — where a handler has set it; late — an id came from a handler
-    that had lost its turn; interrupted — so was its creation, before an id was known; buried_until — when it is certain
-    that nobody makes it any more.
+    Attributes:
+        name: The name of the resource.
+        physical_name: The physical name of the resource.
+        properties: The properties that the thing has.
+        wanted: The properties after the update in progress; None if there is none.
+        action: The action in progress, or the last one.
+        phase: The phase of the action.
+        progress: What the handler of the action returned, for its polls.
+        turn: The number of the newest turn.
+        held_until: The end of that turn's lease; 0.0 if it was given back.
+        due_at: The thing is not polled before this time.
+        tries: Acts in a row that failed for reasons that time mends.
+        looked_at: When the thing was last looked at.
+        data: Texts that handlers keep, by name.
+        redacted: The names of those texts that are secret.
+        metadata: The metadata that a handler has set; None if none has.
+        late: An id was stored by a handler that had lost its turn.
+        interrupted: The creation was interrupted before an id was known.
+        buried_until: When it is certain that a buried thing is not created any more; 0.0 if it is not buried.
     """
 
     name: str = ""
@@ -73,7 +89,12 @@ class Inner:
 
 @dataclass(slots=True)
 class Made:
-    """One thing. seen — what `observe` tells: status, action, id, fault, reference, attributes, live, snapshots."""
+    """One thing, as its record.
+
+    Attributes:
+        seen: What `observe` returns: status, action, id, fault, reference, attributes, live, snapshots.
+        inner: What only the service and the handlers see.
+    """
 
     record_id: str
     kind: str
@@ -95,6 +116,7 @@ class Made:
         return str(self.seen.get("status", ""))
 
     def tell(self, status: str, fault: str = "") -> None:
+        """Set the status that `observe` returns."""
         self.seen["status"] = status
         if fault:
             self.seen["fault"] = fault
@@ -102,6 +124,7 @@ class Made:
             self.seen.pop("fault", None)
 
     def begin(self, action: str, status: str) -> None:
+        """Begin an action, whose handler is about to be called."""
         self.inner.action, self.inner.phase, self.inner.progress = action, BEGUN, None
         self.inner.due_at = 0.0
         self.seen["action"] = action
@@ -115,9 +138,17 @@ class Made:
 
 @dataclass(slots=True)
 class Turn:
-    """The right to run handlers of a thing. made — the thing as it was when it was last changed under this turn;
-    owner — what the rows say of its resource; unsaved — an id that could not be stored yet: the next change does it;
-    orphan — the id of what was made after the thing was forgotten. An instance keeps its memory through the turn."""
+    """The right to run handlers of a thing; instances of its class store their data through it.
+
+    Attributes:
+        things: The records of the project.
+        made: The thing as it was when it was last changed under this turn.
+        number: The number of the turn.
+        owner: The resource that the thing belongs to; None if there is no row.
+        lost: Another thread has the turn by now.
+        unsaved: A physical id that could not be stored yet; the next change stores it.
+        orphan: The physical id of a thing that was created after its record was deleted.
+    """
 
     things: "Things"
     made: Made
@@ -128,16 +159,18 @@ class Turn:
     orphan: str | None = None
 
     def keep_id(self, physical_id: str | None) -> None:
-        """Stored also by whoever has lost its turn, unless something newer is known."""
+        """Store the physical id, also after the turn was lost, unless a newer id is known then."""
 
         def keep(made: Made) -> None:
             if self.lost and (physical_id is None or made.seen.get("id") not in (None, physical_id)):
                 return
             made.seen["id"] = physical_id
+            # The thread that deletes the thing did not know this id, so its deletion must not count as complete.
             made.inner.late = made.inner.late or self.lost
-            if made.status == BURIED:
+            if made.status == BURIED:  # delete it now, not at the next sweep
                 made.inner.due_at = 0.0
 
+        # Kept in memory until it is stored: if the database does not answer now, the next change stores it.
         self.unsaved = physical_id
         if not self.things.change(self, keep, at_any_time=True):
             self.orphan = physical_id
@@ -160,14 +193,20 @@ class Turn:
         self.must(keep)
 
     def must(self, mutate: Callable[[Made], None], *, name: bool = False) -> None:
-        """name — let it be known by its physical id from now on.
+        """Change the thing, which requires the turn.
 
-        Fails: Superseded when somebody else has the turn by now."""
+        Args:
+            mutate: Makes the change.
+            name: Make the physical id the handle from now on.
+
+        Raises:
+            Superseded: Another thread has the turn by now.
+        """
         if not self.things.change(self, mutate, name=name):
             raise Superseded(f"somebody else acts on {self.made.handle} by now")
 
     def finish(self, mutate: Callable[[Made], None]) -> bool:
-        """Store the end of the turn. False when it was lost before."""
+        """Make a last change and give the turn back; return False if it was lost before."""
         return self.things.change(self, mutate, give_back=True)
 
 
@@ -181,20 +220,21 @@ class Things:
     # -- looking -----------------------------------------------------------------------------------------------------
 
     def by_handle(self, kind: str, handles: list[str]) -> tuple[dict[str, Made], float]:
-        """Handle -> thing, and what time it is."""
+        """Return the things that exist, by handle, and the agreed time."""
         with self.db.read() as tx:
             rows = plugin_records.by_handle(tx, kind, self.project, handles)
             now = self.db.now_of(tx)
         return {handle: Made.of(row) for handle, row in rows.items()}, now
 
     def by_token(self, kind: str, tokens: list[str]) -> tuple[dict[str, Made], float]:
+        """Return the things that exist, by token, and the agreed time."""
         with self.db.read() as tx:
             rows = plugin_records.by_token(tx, kind, tokens)
             now = self.db.now_of(tx)
         return {token: Made.of(row) for token, row in rows.items()}, now
 
     def in_stack(self, stack_id: str, kinds: Collection[str]) -> list[tuple[Owner, Made]]:
-        """Things of these kinds that are the resources of a stack."""
+        """Return the things of these kinds that belong to resources of a stack, each with its resource."""
         with self.db.read() as tx:
             found = [Made.of(row) for row in plugin_records.in_stack(tx, stack_id, kinds)]
             owners = records.owners(tx, [records.key_of(made.token) for made in found])
@@ -203,14 +243,19 @@ class Things:
     # -- turns -------------------------------------------------------------------------------------------------------
 
     def begin(self, kind: str, token: str, spec: Mapping[str, Any]) -> Turn | None:
-        """A new thing, its handler not called yet, with the first turn. None when the token has one already."""
+        """Store the record of a new thing, before its handler is called, and take the first turn.
+
+        Returns:
+            The turn; None if there is a thing with this token already.
+        """
         with self.db.write() as tx:
             if plugin_records.by_token(tx, kind, [token]):
                 return None
             now = self.db.now_of(tx)
             key, _, attempt = token.rpartition("-")
             owner = records.owners(tx, [key]).get(key)
-            # A thing is looked for by its name: that of another attempt, which may come yet, is not its own.
+            # Handlers look for their things by name. If an earlier attempt was given up and may still appear, this one
+            # needs another name, or the two would be confused.
             name = str(spec["physical_name"])
             inner = Inner(
                 owner.name if owner is not None else name,
@@ -224,7 +269,11 @@ class Things:
         return Turn(self, made, inner.turn, owner)
 
     def take(self, record_id: str, may: Callable[[Made, float], bool], change: Callable[[Made], None]) -> Turn | None:
-        """The turn, with a change made; None when it is gone, somebody has the turn, or `may(thing, now)` says no."""
+        """Take the turn, and make a change.
+
+        Returns:
+            The turn; None if the thing does not exist, another thread has the turn, or `may(thing, now)` is False.
+        """
         with self.db.write() as tx:
             row = plugin_records.locked(self.db, tx, record_id)
             now = self.db.now_of(tx)
@@ -250,9 +299,17 @@ class Things:
         at_any_time: bool = False,
         name: bool = False,
     ) -> bool:
-        """Change the thing under a turn, and renew its lease, or give it back. False: the turn was lost before.
+        """Change the thing under a turn, and renew the lease of the turn or give it back.
 
-        at_any_time — change it then, too; name — its physical id becomes its handle, unless another one has that.
+        Args:
+            turn: The turn.
+            mutate: Makes the change.
+            give_back: Give the turn back.
+            at_any_time: Make the change even if the turn was lost.
+            name: Make the physical id the handle, unless another thing has that handle.
+
+        Returns:
+            False if nothing was changed, since the turn was lost or the record was deleted.
         """
         with self.db.write() as tx:
             row = plugin_records.locked(self.db, tx, turn.made.record_id)
@@ -283,7 +340,7 @@ class Things:
         return True
 
     def now(self) -> float:
-        """Seconds since the epoch, as all workers agree on."""
+        """Return the agreed time, in seconds since the epoch."""
         with self.db.read() as tx:
             return self.db.now_of(tx)
 
@@ -291,7 +348,11 @@ class Things:
         self.change(turn, lambda _made: None)
 
     def sought(self, made: Made, now: float) -> Observation:
-        """What `find` tells of a thing. What is buried is there whenever it is time to delete it once more."""
+        """Return the answer of `find` for a thing.
+
+        A buried thing is reported as present whenever it is time to delete it once more: the sweep for orphans then
+        does so.
+        """
         if made.status != BURIED:
             return made.look(now)
         if made.inner.buried_until <= now:
@@ -304,19 +365,26 @@ class Things:
     # -- signals -----------------------------------------------------------------------------------------------------
 
     def signalled(self, record_ids: list[str]) -> dict[str, list[Any]]:
-        """Signals, (seq, object, at), that these things have not taken yet."""
+        """Return the signals that these things have not taken yet, as (seq, object, at), by record."""
         with self.db.read() as tx:
             return plugin_records.signals(tx, record_ids)
 
     def took(self, turn: Turn, seq: int, at: float, reason: str) -> None:
-        """A signal, which came at this time, is taken. reason — for the event that tells of it, "" for none."""
+        """Delete a signal that was taken.
+
+        Args:
+            turn: The turn.
+            seq: The number of the signal.
+            at: When it arrived.
+            reason: The reason of the event that reports it; "" for no event.
+        """
         with self.db.write() as tx:
             plugin_records.forget_signal(tx, seq, at)
             if reason:
                 self._event(tx, turn.owner, SIGNAL, reason)
 
     def record(self, turn: Turn, action: str, reason: str) -> None:
-        """An event of the resource, which leaves its status as it is."""
+        """Store an event of the resource that does not change its status."""
         with self.db.write() as tx:
             self._event(tx, turn.owner, action, reason)
 
@@ -328,7 +396,11 @@ class Things:
     # -- the end -----------------------------------------------------------------------------------------------------
 
     def remove(self, turn: Turn) -> bool:
-        """Forget a deleted thing. False when it is not over: an id came late, or the turn was lost."""
+        """Delete the record of a deleted thing.
+
+        Returns:
+            False if the deletion is not complete, since an id was stored late, or the turn was lost.
+        """
         with self.db.write() as tx:
             row = plugin_records.locked(self.db, tx, turn.made.record_id)
             now = self.db.now_of(tx)
@@ -338,6 +410,7 @@ class Things:
             if made.inner.turn != turn.number:
                 turn.lost = True
                 return False
+            # A frozen handler has stored the id of what it created while this thread was deleting: delete that, too.
             if made.inner.late:
                 made.inner.late, made.inner.held_until = False, 0.0
                 made.begin("DELETE", made.status)
@@ -350,7 +423,10 @@ class Things:
         return True
 
     def _bury(self, tx: Connection, made: Made, now: float) -> None:
-        """It is looked for by its token, as what other clouds were asked to make, and deleted again and again."""
+        """Keep the record of a deleted thing whose creation may still happen, and have it deleted again and again.
+
+        Its token is looked for like those of orphans in other clouds.
+        """
         inner = made.inner
         if not inner.buried_until:
             inner.buried_until, inner.tries = now + orphans.PATIENCE_S, 0

@@ -1,7 +1,8 @@
-"""Rules that bring what a template says to what handlers read: old names of properties, names instead of ids.
+"""Translation rules, which convert the values of a template to those that handlers read, such as names to ids.
 
-Order for one path: ADD, REPLACE, RESOLVE, DELETE. All but RESOLVE are computed before anything is compared, so that a
-renamed property is no change. RESOLVE needs the cloud: names become ids right before a handler is called.
+The order for one path is ADD, REPLACE, RESOLVE, DELETE. All rules but RESOLVE are applied before values are compared,
+so that using another name for a property is no change. RESOLVE needs the cloud: names become ids right before a handler
+is called.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,13 +12,24 @@ from homeostat.plugins.exception import ResourcePropertyConflict, StackValidatio
 from homeostat.resources.schema import UNKNOWN
 
 Finder = Callable[["TranslationRule", Any], Any]
-"""(rule, name or id) -> id."""
+"""Resolves a name for a rule: (rule, name or id) -> id."""
 
 
 class TranslationRule:
-    """Takes: properties — of the resource; rule — one of RULE_KEYS; translation_path — names that lead to the value; of
-    value, value_name (a name beside it) and value_path (from the top) at most one; client_plugin, finder, entity — what
-    RESOLVE asks with; custom_value_path — names that lead on, inside the value, to what is resolved."""
+    """One rule.
+
+    Args:
+        properties: The properties of the resource.
+        rule: One of `RULE_KEYS`.
+        translation_path: The names that lead to the value.
+        value: The new value. Of value, value_name and value_path at most one is given.
+        value_name: The name, beside the translated one, of the property that has the new value.
+        value_path: The names that lead, from the top, to the new value.
+        client_plugin: The client that RESOLVE asks; None for the project's cloud.
+        finder: The method of the client that RESOLVE calls.
+        entity: The kind of object that RESOLVE looks for.
+        custom_value_path: The names that lead on, inside the value, to what is resolved.
+    """
 
     RULE_KEYS = (ADD, REPLACE, DELETE, RESOLVE) = ("Add", "Replace", "Delete", "Resolve")
 
@@ -64,9 +76,10 @@ class TranslationRule:
 
 
 def translated(rules: Sequence[TranslationRule], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values after all rules but RESOLVE. Pure.
+    """Return the values after all rules except RESOLVE; a pure function.
 
-    Fails: StackValidationFailed where the old name and the new one are both set.
+    Raises:
+        StackValidationFailed: The old and the new name of a property are both set, or a value has the wrong type.
     """
     result = _copy(values)
     for rule in sorted(rules, key=lambda each: each.order):
@@ -77,7 +90,7 @@ def translated(rules: Sequence[TranslationRule], values: Mapping[str, Any]) -> d
 
 
 def resolved(rules: Sequence[TranslationRule], values: Mapping[str, Any], find: Finder) -> dict[str, Any]:
-    """The values with names brought to ids by `find`."""
+    """Return the values with names resolved to ids by `find`."""
     result = _copy(values)
     for rule in rules:
         if rule.rule == rule.RESOLVE:
@@ -88,7 +101,7 @@ def resolved(rules: Sequence[TranslationRule], values: Mapping[str, Any], find: 
 
 
 def _holders(tree: Any, path: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Maps that the path leads to, through every item of the lists on its way."""
+    """Yield the maps that a path leads to, through every item of the lists on the way."""
     if isinstance(tree, list):
         for item in tree:
             yield from _holders(item, path)

@@ -1,4 +1,7 @@
-"""A class with handlers as the planner sees it: schemas and pure answers. Its handlers are run by `plugins.cloud`."""
+"""Classes with handlers as resource types for the planner: schemas and pure functions.
+
+The handlers are run by `plugins.cloud`.
+"""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -19,22 +22,26 @@ from homeostat.resources.schema import UNKNOWN
 LOG = logging.getLogger(__name__)
 COMPLETE, WORKING, DELETING = "complete", "working", "deleting"
 FAILED, SPOILT, REPLACE, AGAIN = "failed", "spoilt", "replace", "again"
-"""Status words of such things: as it should be; a handler is at work or is to be polled; on its way out; for the user
-to mend; to be made anew; to be replaced, as its handler asked; to be updated once more."""
+"""Status words of things with handlers.
+
+`complete`: as desired; `working`: a handler runs or is polled; `deleting`: likewise, to delete it; `failed`: the user
+has to mend it; `spoilt`: it has to be deleted and created anew; `replace`: its handler asked for a replacement;
+`again`: the update has to be repeated.
+"""
 REMEDIES = {FAILED: Remedy.ASK, SPOILT: Remedy.RECREATE, REPLACE: Remedy.REPLACE, AGAIN: Remedy.UPDATE}
 
 
 HANDLED = "plugin:"
-"""What the kinds of such types begin with."""
+"""The prefix of the kinds of such types."""
 
 
 def kind_of_class(type_name: str) -> str:
-    """Kind of the cloud port."""
+    """Return the kind of a type in the cloud port."""
     return f"{HANDLED}{type_name}"
 
 
 class HandledType(ResourceType):
-    """Base of the types that are made from classes with handlers. handled — the class."""
+    """Base class of the resource types that are made from classes with handlers; `handled` is that class."""
 
     name = ""
     handled: ClassVar[type[Resource]] = Resource
@@ -48,7 +55,10 @@ class HandledType(ResourceType):
         )
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
-        """Ask the class. What breaks there for another reason (a service that does not answer) is for its handlers."""
+        """Let the class validate the values.
+
+        Errors that have another reason, such as a service that does not answer, are left to its handlers.
+        """
         try:
             problem = self._detached(_known(values)).validate()
             self._translated(values)
@@ -70,7 +80,11 @@ class HandledType(ResourceType):
             return super().complete(values)
 
     def _translated(self, values: Props) -> dict[str, Any]:
-        """With defaults, and old names of properties brought to the new ones. Fails: StackValidationFailed."""
+        """Return the values with defaults, and with the translation rules applied except RESOLVE.
+
+        Raises:
+            StackValidationFailed: The old and the new name of a property are both set.
+        """
         completed = super().complete(values)
         if self.handled.translation_rules is Resource.translation_rules:
             return completed
@@ -110,11 +124,11 @@ class HandledType(ResourceType):
         return f"{self.name} wants to be replaced for {', '.join(sorted(changed))}" if wanted else ""
 
     def _detached(self, values: Mapping[str, Any]) -> Resource:
-        """An instance without a thing."""
+        """Return an instance without a thing, which can decide but not store anything."""
         return self.handled(self.name, Definition(self.name, self.name, values), Stack())
 
     def treatment(self, thing: Thing, action: str) -> MaintenanceMethod | None:
-        """`handle_suspend` and so on, where the class has it."""
+        """Return the use of `handle_suspend` and so on, if the class has it."""
         verb = action.lower()
         has = callable(getattr(self.handled, f"handle_{verb}", None))
         return MaintenanceMethod(verb, shown="action", done=(action,)) if has else None
@@ -134,7 +148,7 @@ class HandledType(ResourceType):
         return READY
 
     def drift(self, thing: Thing) -> tuple[str, ...]:
-        """What `get_live_state` tells that differs from what is set."""
+        """Return the names of properties whose live value differs from the one that is set."""
         live = thing.seen.properties.get("live") or {}
         return tuple(
             name
@@ -159,7 +173,11 @@ class HandledType(ResourceType):
         return (thing.seen.properties.get("attributes") or {}).get(name)
 
     def resolve(self, thing: Thing, name: str, path: Sequence[str | int] = ()) -> Any:
-        """Fails: Rejected for an attribute whose method raised, and that never had a value."""
+        """Return the value of an attribute.
+
+        Raises:
+            Rejected: The method of the attribute raised an error, and the attribute never had a value.
+        """
         seen = thing.seen.properties
         fault = (seen.get("attribute_faults") or {}).get(name)
         if fault is not None and name not in (seen.get("attributes") or {}):
@@ -174,7 +192,7 @@ class HandledType(ResourceType):
 
 
 def _known(values: Props) -> dict[str, Any]:
-    """Without what is not known yet."""
+    """Return the values without those that are not known yet."""
     return {name: _bare(value) for name, value in values.items() if value is not UNKNOWN}
 
 
@@ -187,13 +205,18 @@ def _bare(value: Any) -> Any:
 
 
 def takes_signals(type_name: str) -> bool:
-    """Has it a handler for them?"""
+    """Return whether a type has a handler for signals."""
     each = registry.types().get(type_name)
     return isinstance(each, HandledType) and callable(getattr(each.handled, "handle_signal", None))
 
 
 def handled_type(name: str, handled: type[Resource]) -> type[HandledType]:
-    """The resource type of a class. Fails: TypeError, ValueError for a class that cannot be one."""
+    """Make the resource type of a class with handlers.
+
+    Raises:
+        TypeError: The class cannot be a resource type.
+        ValueError: A schema of the class is wrong.
+    """
     if not (isinstance(handled, type) and issubclass(handled, Resource)):
         raise TypeError(f"{handled!r} is no subclass of Resource")
     if handled.needs:

@@ -1,4 +1,4 @@
-"""Tests for resource types, for those who write them: everything that the service expects of a type and its cloud.
+"""Conformance tests for resource types: everything that the service expects of a type and its cloud.
 
     from homeostat.testing import Example, cases, check_conforms
 
@@ -6,8 +6,8 @@
     def test_lamp(case: str) -> None:
         check_conforms(Lamp, Example({"watts": 40}, change={"watts": 25}), cloud=my_cloud, case=case)
 
-A case that fails raises AssertionError with what is wrong. Time is virtual, nothing waits; a case takes milliseconds to
-seconds. For classes with handlers, `handled(types, classes)` gives both the type and the cloud.
+A case that fails raises AssertionError with the reason. Time is virtual, so nothing waits; a case takes milliseconds to
+seconds. For a class with handlers, `handled(type_name, handled_class)` returns both the type and the cloud.
 """
 
 from homeostat.testing.cases import Example, cases, check_conforms, handled

@@ -1,4 +1,4 @@
-"""What is expected of every resource type, one case each."""
+"""The cases of the conformance tests: the requirements on every resource type."""
 
 import copy
 import json
@@ -21,15 +21,18 @@ from homeostat.testing.workbench import Bench, Making, Setting
 NAME = "it"
 ORIGIN = "homeostat.testing"
 STRUCK_MAX = 60
-"""Points of one life that are struck; the life of an ordinary thing has about twenty."""
+"""Maximum number of points of a life that are tried with a fault; an ordinary life has about twenty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """Values to try a type with.
+    """Values to test a type with.
 
-    properties — as in a template; change — other values, of properties that change in place; replace — of properties
-    whose change needs a new thing; others — resources of the template that it refers to, by name.
+    Attributes:
+        properties: The properties, as in a template.
+        change: New values of properties that change in place.
+        replace: New values of properties whose change needs a replacement.
+        others: Other resources of the template, which the properties refer to, by name.
     """
 
     properties: Mapping[str, Any] = field(default_factory=dict)
@@ -42,7 +45,7 @@ class Example:
 
 
 def handled(type_name: str, handled_class: type[Resource]) -> tuple[type[ResourceType], Making]:
-    """The type of a class with handlers, and a cloud that runs them one after the other."""
+    """Return the type of a class with handlers, and a factory of a cloud that runs them one after the other."""
 
     def make(setting: Setting) -> Any:
         return HandledClouds(setting.db, {type_name: handled_class}).of(setting.project)
@@ -51,14 +54,21 @@ def handled(type_name: str, handled_class: type[Resource]) -> tuple[type[Resourc
 
 
 def cases() -> list[str]:
-    """Names of all cases, for `pytest.mark.parametrize`."""
+    """Return the names of all cases, for `pytest.mark.parametrize`."""
     return list(CASES)
 
 
 def check_conforms(kind: type[ResourceType], example: Example, *, cloud: Making, case: str = "") -> None:
-    """Put a type through one case, or all of them. cloud — makes the cloud, a new one for each case.
+    """Test a type with one case, or with all of them.
 
-    Fails: AssertionError saying what is expected and what is found.
+    Args:
+        kind: The type.
+        example: Values to test it with.
+        cloud: Makes the cloud; called anew for each case.
+        case: The name of the case; "" for all.
+
+    Raises:
+        AssertionError: The message says what is expected and what was found.
     """
     with known(kind):
         for name in [case] if case else CASES:
@@ -67,7 +77,7 @@ def check_conforms(kind: type[ResourceType], example: Example, *, cloud: Making,
 
 @contextmanager
 def known(kind: type[ResourceType]) -> Iterator[None]:
-    """The type is in the register, whether its package is installed or not."""
+    """Register a type during the block, unless it is registered already."""
     if kind.name in registry.types():
         yield
         return
@@ -82,7 +92,7 @@ def known(kind: type[ResourceType]) -> Iterator[None]:
 
 
 def check_schema(kind: ResourceType, example: Example, cloud: Making) -> None:
-    """Defaults fit their own schemas, nothing contradicts itself, and all of it can be shown."""
+    """Check that defaults fit their schemas, that no schema contradicts itself, and that all can be shown."""
     assert re.fullmatch(r"[^\s\W][\w.:-]*", kind.name), f"{kind.name!r} is no name of a type"
     for name, each in kind.properties.items():
         _check_property(name, each)
@@ -116,7 +126,7 @@ def _check_property(name: str, each: Property) -> None:
 
 
 def check_pure(kind: ResourceType, example: Example, cloud: Making) -> None:
-    """Asked twice, a type answers the same, and changes nothing of what it is given."""
+    """Check that the functions of a type are pure: called twice they return the same, and change no argument."""
     given = _known(example.properties)
     values = _same(lambda: kind.check(given, ("properties",)), given, "check")
     completed = _same(lambda: kind.complete(values), values, "complete")
@@ -134,7 +144,7 @@ def check_pure(kind: ResourceType, example: Example, cloud: Making) -> None:
 
 
 def _known(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what only other resources can tell."""
+    """Return the values without those that depend on other resources."""
     return {name: value for name, value in values.items() if "get_" not in json.dumps(value, default=str)}
 
 
@@ -157,7 +167,7 @@ def _plain(tree: Any, what: str) -> None:
 
 
 def check_life(kind: ResourceType, example: Example, cloud: Making) -> None:
-    """Made, left alone, changed in place, replaced, deleted: and nothing is left."""
+    """Create a thing, leave it alone, change it in place, replace it, and delete it; then nothing may be left."""
     bench = Bench(cloud)
     stack_id = bench.create(example.resources(kind.name))
     _rests(bench, stack_id, "CREATE_COMPLETE")
@@ -192,7 +202,7 @@ def check_life(kind: ResourceType, example: Example, cloud: Making) -> None:
 
 
 def check_crashes(kind: ResourceType, example: Example, cloud: Making) -> None:
-    """A worker dies before or after any call: one thing is made in the end, and none is left."""
+    """Let the worker die before or after each call: there must be one thing in the end, and none after deletion."""
     for verb in ("create", "change", "delete"):
         for point in range(STRUCK_MAX):
             if not _struck(kind, example, cloud, verb, crash_at=point):
@@ -200,7 +210,7 @@ def check_crashes(kind: ResourceType, example: Example, cloud: Making) -> None:
 
 
 def check_lost_answers(kind: ResourceType, example: Example, cloud: Making) -> None:
-    """An answer is lost though the call was carried out: looked for, it is found, and nothing is made twice."""
+    """Lose the answer of each call that was carried out: its thing must be found, and nothing made twice."""
     for verb in ("create", "change", "delete"):
         for act in range(STRUCK_MAX):
             if not _struck(kind, example, cloud, verb, lose_at=act):
@@ -210,7 +220,11 @@ def check_lost_answers(kind: ResourceType, example: Example, cloud: Making) -> N
 def _struck(
     kind: ResourceType, example: Example, cloud: Making, verb: str, crash_at: int = -1, lose_at: int = -1
 ) -> bool:
-    """One life, struck once while it is made, changed or deleted. False: it was over before it could be struck."""
+    """Live one life with one fault while the thing is created, changed or deleted.
+
+    Returns:
+        False if the life was over before the fault, so there are no further points to try.
+    """
     bench = Bench(cloud)
     stack_id = bench.create(example.resources(kind.name))
     expected = "CREATE_COMPLETE"
@@ -255,4 +269,4 @@ CASES: Mapping[str, Callable[[ResourceType, Example, Making], None]] = {
     "crashes": check_crashes,
     "lost_answers": check_lost_answers,
 }
-"""Name of the case -> what is checked."""
+"""The cases by name."""

@@ -1,4 +1,4 @@
-"""A whole service in one thread on virtual time, with a cloud that can be struck at any of its calls."""
+"""A whole service in one thread on virtual time, with a cloud in which a fault can hit any call."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,11 +31,11 @@ LEASE_S = 5.0
 
 
 class Crash(BaseException):
-    """The worker dies here, as with kill -9: nothing on the way may catch it."""
+    """The death of the worker at this point, as with kill -9; a BaseException, so that no code catches it."""
 
 
 class Clock:
-    """Time that moves when the bench says so."""
+    """Virtual time, which the bench moves."""
 
     def __init__(self) -> None:
         self.time = 1_000_000.0
@@ -49,7 +49,13 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a cloud is made from. now — seconds since the epoch, virtual; db — the database of the service; project."""
+    """The environment that a cloud is made for.
+
+    Attributes:
+        now: The virtual time, in seconds since the epoch.
+        db: The database of the service.
+        project: The project.
+    """
 
     now: Callable[[], float]
     db: Database
@@ -60,10 +66,16 @@ Making = Callable[[Setting], Cloud]
 
 
 class StruckCloud:
-    """A cloud whose calls are counted, and may go wrong.
+    """A cloud that counts its calls, and in which one of them can fail.
 
-    crash_at, lose_at — number of the point at which the worker dies, or of the acting call whose answers are lost; -1
-    for none. Points are before and after each call. tokens, handles — all that were ever used, by kind.
+    Attributes:
+        crash_at: The point at which the worker dies; -1 for none. Points are before and after each call.
+        lose_at: The acting call whose answers are lost; -1 for none.
+        points: How many points were passed.
+        acts: How many acting calls were made.
+        called: The verbs of the acting calls.
+        tokens: All tokens ever used, each with its kind.
+        handles: All handles ever used, each with its kind.
     """
 
     def __init__(self, cloud: Cloud) -> None:
@@ -78,7 +90,7 @@ class StruckCloud:
         self.handles: set[tuple[str, str]] = set()
 
     def begin(self, crash_at: int = -1, lose_at: int = -1) -> None:
-        """Count anew."""
+        """Restart the counters, and set the next fault."""
         self.crash_at, self.lose_at = crash_at, lose_at
         self.points = self.acts = 0
         self.called = []
@@ -134,7 +146,7 @@ class StruckCloud:
         self._cloud.close()
 
     def present(self) -> list[tuple[str, str]]:
-        """(kind, handle) of everything that was ever made here and is still there."""
+        """Return kind and handle of everything that was ever created here and still exists."""
         found: set[tuple[str, str]] = set()
         for kind in {kind for kind, _ in (*self.tokens, *self.handles)}:
             tokens = sorted(token for each, token in self.tokens if each == kind)
@@ -145,7 +157,11 @@ class StruckCloud:
 
 
 class Bench:
-    """The service. Takes: make — the cloud that it works on."""
+    """The service.
+
+    Args:
+        make: Makes the cloud that it works on.
+    """
 
     def __init__(self, make: Making) -> None:
         self.clock = Clock()
@@ -169,7 +185,7 @@ class Bench:
     # -- users -------------------------------------------------------------------------------------------------------
 
     def create(self, resources: Mapping[str, Any], name: str = "stack") -> str:
-        """A stack of these resources, of which nothing is done yet. Gives its id."""
+        """Request a stack of these resources, and return its id; nothing is done yet."""
         return self.intake.create(PROJECT, None, name, self._intent(resources))
 
     def update(self, stack_id: str, resources: Mapping[str, Any]) -> None:
@@ -186,7 +202,7 @@ class Bench:
     # -- the service -------------------------------------------------------------------------------------------------
 
     def live(self, seconds: float) -> None:
-        """Let time pass, from one due time to the next. Workers that crash are followed by others."""
+        """Let time pass, from one due time to the next; a worker that dies is followed by another one."""
         end = self.clock.time + seconds
         while self.clock.time < end:
             try:
@@ -195,6 +211,7 @@ class Bench:
                 self._observer.sweep()
                 self._work()
             except Crash:
+                # The dead worker's lease has to run out before the next one can claim the shard.
                 self.clock.time += LEASE_S + 1
                 continue
             at = self._next()
@@ -204,7 +221,11 @@ class Bench:
             self.clock.time = max(at, self.clock.time + 0.01)
 
     def rest(self, within_s: float = 3600.0) -> None:
-        """Let time pass until the stack is not in progress. Fails: AssertionError when it still is after so long."""
+        """Let time pass until no stack is in progress.
+
+        Raises:
+            AssertionError: A stack still is after `within_s` seconds.
+        """
         end = self.clock.time + within_s
         while True:
             self.live(1.0)
@@ -242,7 +263,7 @@ class Bench:
         return joined(row.action, row.status) if row is not None else ""
 
     def things(self, stack_id: str) -> dict[str, Thing]:
-        """The resources of a stack, by name, as their types see them."""
+        """Return the resources of a stack, by name, in the form that their types are given."""
         with self.db.read() as tx:
             rows, seen = shard_state.load_rows(tx, stack_id, 0)
         found = {}
@@ -254,7 +275,7 @@ class Bench:
         return found
 
     def reasons(self) -> list[str]:
-        """What the rows say that are not complete."""
+        """Return the states and reasons of the resources that are not complete."""
         with self.db.read() as tx:
             table = schema.resource
             rows = tx.execute(select(table.c.name, table.c.action, table.c.status, table.c.reason))

@@ -26,7 +26,7 @@ _event = schema.event
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What may be removed.
+    """The rules of what may be removed.
 
     Attributes:
         deleted_before: Stacks that were deleted before this time, in seconds since the epoch, and revisions of live

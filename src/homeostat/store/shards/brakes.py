@@ -15,9 +15,9 @@ from homeostat.store import schema
 from homeostat.store.sql.prepared import prepared
 
 FEW = 3
-"""How many things of a kind may be absent at once before the observations are doubted."""
+"""Number of things of a kind that may be absent at once before the observations are doubted."""
 PATIENCE_S = 600.0
-"""How long a doubt lasts at least before a canary can end it."""
+"""Minimum time of a doubt before a canary can end it."""
 
 _resource = schema.resource
 _observed = schema.resource_observed

@@ -16,7 +16,7 @@ from homeostat.store.sql import lock_order, notices
 from homeostat.store.sql.prepared import prepared
 
 TAKEN_S = 5.0
-"""How long an observer keeps the shards that it has taken; if it dies, they are looked at again after that."""
+"""Time for which an observer keeps the shards that it has taken; if it dies, they are looked at again after that."""
 
 
 def take_for_observation(tx: Connection, now: float, limit: int, again_s: float) -> dict[tuple[str, int], float | None]:

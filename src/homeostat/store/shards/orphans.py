@@ -17,7 +17,7 @@ from homeostat.store.sql.prepared import prepared
 LOOK_S = 5.0
 """Time between looks."""
 PATIENCE_S = 600.0
-"""How long a token is looked for; time in which no worker looks does not count."""
+"""Time for which a token is looked for; time in which no worker looks does not count."""
 
 _forsaken = schema.forsaken
 _resource = schema.resource

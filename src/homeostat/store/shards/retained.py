@@ -9,7 +9,7 @@ from homeostat.store import schema
 from homeostat.store.database import Database
 
 CHUNK = 500
-"""How many things one query asks for."""
+"""Maximum number of things in one query."""
 
 _retained = schema.retained
 

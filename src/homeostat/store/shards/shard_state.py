@@ -41,7 +41,7 @@ OUTCOME_COLUMNS = (
 """The columns that the outcome of an act can change; the others change only with an intent, which writes them all."""
 
 FETCHED = 500
-"""How many rows are fetched from the driver at once."""
+"""Number of rows that are fetched from the driver at once."""
 
 SEEN_COLUMNS = ("handle", "presence", "object", "reason", "number", "seen_at")
 
@@ -59,7 +59,7 @@ _PROPERTY = ("id", "prop_name", "stack_id", "resource_name", "prop_value", "sinc
 
 @dataclass(slots=True)
 class Writes:
-    """What one transaction of a pass stores; a row is written once, however often it changed since the last commit.
+    """The writes of one transaction of a pass; a row is written once, however often it changed since the last commit.
 
     Attributes:
         inserted: New rows.

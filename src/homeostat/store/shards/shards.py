@@ -42,7 +42,7 @@ PATIENCE_S = 10.0
 """Time after which healing is as urgent as what users wait for; each lower priority waits one such time longer."""
 
 ENSURED = 500
-"""How many shards one statement creates."""
+"""Maximum number of shards that one statement creates."""
 CRASHES_MAX, CRASH = 6, 3
 """Limits for passes that crash their workers.
 
@@ -430,7 +430,7 @@ def renew_all(tx: Connection, leases: Collection[Lease], now: float, lease_s: fl
 
 @dataclass(frozen=True, slots=True)
 class PassProgress:
-    """How far a pass at a revision has come.
+    """The progress of a shard, as a pass at a revision has found it.
 
     Attributes:
         revision: The revision.

@@ -36,7 +36,7 @@ class Outdated(HomeostatError):
 
 @dataclass(frozen=True, slots=True)
 class SchemaStatus:
-    """How far the schema has been migrated.
+    """The state of a schema's migration.
 
     Attributes:
         heads: The revisions that the database names as its newest.
@@ -69,8 +69,8 @@ def standing(connection: Connection) -> SchemaStatus:
     wanted = sorted(revision.revision for revision in script.walk_revisions())
     return SchemaStatus(
         heads=tuple(sorted(heads)),
-        # A newer expanding revision follows all of ours on one line, so they are all applied, though its history is
-        # unknown here.
+        # A newer expanding revision follows all those of this program on one line, so they are all applied, though its
+        # history is unknown here.
         missing=() if newer else tuple(each for each in wanted if each not in done and not _contracts(each)),
         pending=tuple(each for each in wanted if each not in done and _contracts(each)),
         newer=newer,

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from homeostat.model.errors import Transient
 
 PATIENCE_S = 30.0
-"""How long a writer waits before it gives up: the one that holds the lock is frozen in its transaction."""
+"""Time after which a writer gives up: the one that holds the lock is frozen in its transaction."""
 
 
 class WriteQueue:

@@ -23,7 +23,7 @@ from homeostat.store.sql.prepared import prepared
 Rows = Sequence[Mapping[str, str]]
 """Encoded rows of the table."""
 REMEMBERED_MAX = 32 * 1024 * 1024
-"""How many characters of texts a process caches for one database."""
+"""Size of the cache of a process for one database, in characters."""
 
 
 class StoredFiles(dict[str, str]):

@@ -13,9 +13,9 @@ from homeostat.store.operation import workers
 STACKS_MAX = 1000
 """Progress of a tree with more nested stacks than this is not computed."""
 EVENTS_MAX = 1000
-"""How many events of a stack are read for estimates."""
+"""The number of events of a stack that are read for estimates."""
 PROJECT_EVENTS_MAX = 2000
-"""How many events, of all projects together, are searched for those of one project."""
+"""The number of events, of all projects together, that are searched for those of one project."""
 
 _stack, _shard, _event = schema.stack, schema.shard, schema.event
 

@@ -90,7 +90,7 @@ MERELY_LOOKED_AT = frozenset({Action.CHECK, Action.SNAPSHOT})
 CHANGING_NOTHING = MERELY_LOOKED_AT | MAINTENANCE
 """Actions that leave the desired state as it is."""
 ASKED_MAX = 500
-"""How many stacks one query asks for."""
+"""Maximum number of stacks in one query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -703,7 +703,7 @@ def _tell_again(tx: Connection, row: Row[Any], now: float) -> None:
 
 
 TOLD_MAX = 10
-"""How many failed resources the reason of a failed check names."""
+"""Maximum number of failed resources that the reason of a failed check names."""
 
 
 def _failed_check(tx: Connection, stack: Row[Any]) -> str:
