@@ -41,6 +41,7 @@ def take_for_observation(tx: Connection, now: float, limit: int, again_s: float)
 
 @prepared
 def _to_be_looked_at(now: float, limit: int) -> Select[Any]:
+    # SKIP LOCKED: observers never wait for a pass that is writing to a shard; the next round finds that shard.
     table, stack = schema.shard, schema.stack
     return (
         select(table.c.stack_id, table.c.number, stack.c.observe_s, stack.c.exceptions)

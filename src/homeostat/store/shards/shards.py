@@ -568,6 +568,7 @@ def set_aside(tx: Connection, lease: Lease, reason: str, until: float) -> None:
     The reason is kept. Nothing changes if a newer owner has the shard.
     """
     table = schema.shard
+    # `crashes` stays, unlike in a release: the next pass is tried, and one more crash sets the shard aside for longer.
     tx.execute(
         update(table)
         .where(table.c.stack_id == lease.stack_id, table.c.number == lease.number, table.c.epoch == lease.epoch)

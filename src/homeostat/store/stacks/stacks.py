@@ -223,6 +223,7 @@ def revise(
     timeout_mins = columns.get("timeout_mins", stack.timeout_mins)
     said = {"revision": number, "action": action, "status": Status.IN_PROGRESS, "reason": f"Stack {action} started"}
     times = {"deadline": now + seconds(timeout_mins, timeout_s), "updated_at": now}
+    # Whatever the revision before was waiting for has ended; `columns` may set some of it again.
     ended = {"rollback_to": None, "look_from": None, "step_at": None, "snapshot": None}
     # A stack never has fewer shards than before: those beyond the new revision have rows to delete.
     _change(tx, stack.id, {**said, **times, "shards": max(int(stack.shards), desired.shards), **ended, **columns})
@@ -232,6 +233,7 @@ def revise(
         tree = (schema.stack.c.root_id == stack.root_id, schema.stack.c.secret.is_(False))
         tx.execute(update(schema.stack).where(*tree).values(secret=True))
     _set_to_work(db, tx, stack, desired, number, now, touched)
+    # A large group may be deleted before most of its shards were begun: these need no pass to find that out.
     if desired.kind == EMPTY.kind and stack.shards > 1:
         shards.settle_empty(tx, stack.id, number, now)
     _interrupt_snapshot(tx, stack, f"Stack {action} came in between")
@@ -677,7 +679,11 @@ NEVER_COMPLETE = "Some resources were never created: the last update did not com
 
 
 def _unlocked(tx: Connection, row: Row[Any], now: float) -> None:
-    """Remove the lock from a stack and from all nested in it, and wake them, since they may be healed again."""
+    """Remove the lock from a stack and from all nested in it, and wake them, since they may be healed again.
+
+    The caller has locked the whole tree before its own shard (`lock_order.take_tree`): this changes rows of stacks and
+    shards above and below it.
+    """
     table, tree = schema.stack, below(row.id)
     for each in list(tx.execute(select(table).where(table.c.id.in_(tree), table.c.lock.is_not(None)))):
         _tell_again(tx, each, now)

@@ -29,10 +29,12 @@ def disagrees(stack: Any, failures: int, *, at_rest: bool) -> bool:
         failures: How many resources of the shard are FAILED.
         at_rest: Whether the shard is at rest.
     """
+    # An action in progress ends with a status of its own. A locked stack goes on saying so: nothing is healed in it.
     if stack.status == Status.IN_PROGRESS or stack.lock is not None:
         return False
     if stack.action == Action.DELETE:
         return at_rest and not failures and bool(stack.status == Status.FAILED)
+    # The same holds for a suspended stack. A revision that has failed stays FAILED, as the answer to its request.
     if stack.suspended or stack.complete_revision != stack.revision:
         return False
     if failures:
