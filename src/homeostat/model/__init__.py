@@ -1,5 +1,9 @@
-"""Values that cross package borders. Imports nothing of the rest, does no I/O.
+"""Values that all packages share. This package imports none of the others, and does no I/O.
 
-`errors` who must act on what went wrong · `status` the state words and legal transitions ·
-`desired` what should exist · `observed` what was seen · `world` what deciding needs · `plan` what was decided.
+- `errors`: errors by who must act
+- `status`: words for states, and the legal transitions
+- `desired`: the desired graph
+- `observed`: observations and verdicts
+- `world`: everything that deciding needs
+- `plan`: decisions
 """

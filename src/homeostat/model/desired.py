@@ -1,4 +1,4 @@
-"""What should exist: the compiled desired graph of one revision."""
+"""Desired state: the compiled graph of one revision."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Of the stack a template is compiled for; feeds the pseudo parameters."""
+    """Identity of the stack that a template is compiled for; the source of the pseudo parameters."""
 
     stack_id: str
     stack_name: str
@@ -18,11 +18,16 @@ class Identity:
 class Definition:
     """One resource of the desired graph.
 
-    properties, metadata — trees of plain data in which functions that wait for other resources stand as nodes of
-    `templates.functions` (evaluate them with `templates.evaluate`); requires — names of the resources that must be done
-    first (CV4), each in the same graph; static — no such node is left in properties; called — the type as the template
-    says it, "" where that is `type`; hooks, restricted — what its environment says of it: where it stops, and what must
-    not be done to it (see `templates.registry`).
+    Attributes:
+        properties: Tree of plain data in which functions that depend on other resources stand as nodes of
+            `templates.functions`; `templates.evaluate` resolves them.
+        metadata: A tree of the same kind.
+        requires: Names of the resources of the same graph that must be done first (CV4).
+        external_id: Id of an existing thing to stand for, or a function that gives it; None for a resource to be made.
+        static: Whether `properties` holds no such function.
+        called: The type as the template calls it; "" where that is `type`.
+        hooks: Hooks that its environment sets: where it stops until the hook is cleared (see `templates.registry`).
+        restricted: Actions that its environment forbids: `update`, `replace`.
     """
 
     name: str

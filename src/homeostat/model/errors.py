@@ -1,7 +1,7 @@
-"""Errors, sorted by who must act (design section 5), and the register of wire fault types.
+"""Errors, sorted by who must act, and the register of the API's fault types.
 
-`Rejected` is the caller's, `Transient` is time's, `Terminal` is the user's, `Uncertain` asks to look before acting
-again, `Superseded` is nobody's, `Bug` is ours.
+`Rejected` is for the caller, `Transient` for time, `Terminal` for the user; after `Uncertain` the code looks before it
+acts again; `Superseded` needs no action; `Bug` is an internal error.
 """
 
 import math
@@ -48,13 +48,14 @@ FAULT_CODES: dict[str, int] = {
     "UserParameterMissing": 400,
     "ValueError": 400,
 }
-"""Wire `error.type` -> HTTP code (reference/heat/rest-api.md section 1). Never reuse a name for another meaning.
+"""Fault type (`error.type` of a response) -> HTTP code, as in Heat. A name never changes its meaning.
 
-Upstream answers 500 to InvalidTemplateAttribute, which is the caller's mistake; here it is a 400."""
+Heat answers 500 to InvalidTemplateAttribute; here it is 400, since it is an error of the caller.
+"""
 
 
 def dotted(path: Iterable[str | int]) -> str:
-    """`["resources", "srv", "networks", 0]` -> `resources.srv.networks[0]`."""
+    """Join a path: `["resources", "srv", "networks", 0]` -> `resources.srv.networks[0]`."""
     text = ""
     for part in path:
         if isinstance(part, int):
@@ -65,14 +66,17 @@ def dotted(path: Iterable[str | int]) -> str:
 
 
 class HomeostatError(Exception):
-    """Root of all errors raised on purpose."""
+    """Base of all errors raised on purpose."""
 
 
 class Rejected(HomeostatError):
     """The caller must change the request; nothing was stored.
 
-    Takes: fault — key of FAULT_CODES; message — what is wrong and what to do; error — class of mistake shown first
-    (`Property error`); path — where, as names and indices.
+    Args:
+        fault: Key of FAULT_CODES.
+        message: What is wrong and what to do about it.
+        error: Class of mistake, shown first (`Property error`).
+        path: Place of the mistake, as names and indices.
     """
 
     def __init__(self, fault: str, message: str, *, error: str = "", path: Iterable[str | int] = ()) -> None:
@@ -88,19 +92,22 @@ class Rejected(HomeostatError):
 
     @property
     def on_wire(self) -> str:
-        """The text as clients know it: of what does not validate, two colons set the class of mistake and the place
-        apart, as upstream's engine and API have it between them."""
+        """The text of the fault as Heat's clients know it.
+
+        For what does not validate, Heat's engine and API put two colons between the class of mistake, the place and the
+        message.
+        """
         if self.fault != "StackValidationFailed":
             return str(self)
         return ": : ".join(part for part in (self.error, dotted(self.path), self.detail) if part)
 
     def at(self, *prefix: str | int) -> "Rejected":
-        """The same error, with `prefix` put before its path."""
+        """Return the same error with `prefix` put before its path."""
         return Rejected(self.fault, self.detail, error=self.error, path=(*prefix, *self.path))
 
 
 class TooManyRequests(Rejected):
-    """The caller asks too often. retry_after_s — when it may ask again."""
+    """The caller sends requests too often, and may retry after `retry_after_s` seconds."""
 
     def __init__(self, message: str, retry_after_s: float) -> None:
         self.retry_after_s = retry_after_s
@@ -112,7 +119,7 @@ class TooManyRequests(Rejected):
 
 
 def invalid(message: str, *path: str | int, error: str = "") -> Rejected:
-    """A template or property that does not validate (400 StackValidationFailed)."""
+    """Return the error for a template or property that does not validate (400 StackValidationFailed)."""
     return Rejected("StackValidationFailed", message, error=error, path=path)
 
 
@@ -120,7 +127,11 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def check_name(name: object, path: Iterable[str | int]) -> None:
-    """Fails: Rejected for a text with characters that programs, databases and terminals take for something else."""
+    """Check that a text has no control characters, which programs, databases and terminals interpret.
+
+    Raises:
+        Rejected: The name has one. Values that are no text are not checked.
+    """
     found = _CONTROL.search(name) if isinstance(name, str) else None
     if found is not None:
         sign = f"U+{ord(found[0]):04X}"
@@ -139,7 +150,7 @@ def stack_not_found(name: str) -> Rejected:
 
 
 class Transient(HomeostatError):
-    """Time will mend it: try again after `retry_after_s` seconds (None: the caller's own backoff)."""
+    """Time will mend it: retry after `retry_after_s` seconds, or after the caller's own backoff where that is None."""
 
     def __init__(self, message: str, retry_after_s: float | None = None) -> None:
         self.retry_after_s = retry_after_s
@@ -151,7 +162,7 @@ class Terminal(HomeostatError):
 
 
 class ResourceActionRestricted(Terminal):
-    """The environment of the stack forbids what would have to be done to a resource. action — `update` or `replace`."""
+    """The stack's environment forbids an action (`update` or `replace`) that a resource would need."""
 
     def __init__(self, action: str) -> None:
         super().__init__(f"{action} is restricted for resource.")
@@ -162,7 +173,7 @@ class NotSupported(Terminal):
 
 
 class NotFound(Terminal):
-    """A thing that a resource stands for is not there."""
+    """The thing that a resource stands for does not exist."""
 
 
 class Uncertain(HomeostatError):
@@ -174,4 +185,4 @@ class Superseded(HomeostatError):
 
 
 class Bug(HomeostatError):
-    """A broken invariant of ours; set the subject aside and go on with the rest."""
+    """A broken internal invariant: its subject is set aside, and everything else goes on."""

@@ -1,4 +1,4 @@
-"""What was seen of the world, apart from what should be (CV1)."""
+"""Observed state, kept apart from the desired state (CV1)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,11 @@ from typing import Any
 
 
 class Presence(StrEnum):
-    """Absent, unknown and unreachable are different answers; the last two are both `UNKNOWN` here."""
+    """Whether a look found the thing.
+
+    `ABSENT` means that the cloud has answered that there is none. A cloud that cannot tell and one that does not answer
+    are both `UNKNOWN`: neither is a reason to create or delete anything.
+    """
 
     PRESENT = "present"
     ABSENT = "absent"
@@ -18,9 +22,12 @@ class Presence(StrEnum):
 class Observation:
     """One look at one thing.
 
-    handle — the cloud's own id; properties — the cloud's object as plain data in the words of `clouds/port.py`
-    (empty unless present); seen_at — seconds since the epoch; reason — why it is absent or unknown, for people;
-    not_found — the answer to a deletion: ABSENT, and there was nothing to delete.
+    Attributes:
+        handle: The cloud's own id.
+        properties: The cloud's object as plain data in the words of `clouds.port`; empty unless present.
+        seen_at: Seconds since the epoch.
+        reason: Why it is absent or unknown, for people.
+        not_found: In the answer to a deletion: it is ABSENT, and there was nothing to delete.
     """
 
     presence: Presence
@@ -36,7 +43,7 @@ class Observation:
 
 
 class Condition(StrEnum):
-    """How an observation compares with what should be."""
+    """Result of comparing an observation with the desired state."""
 
     READY = "ready"
     PENDING = "pending"
@@ -47,9 +54,10 @@ class Condition(StrEnum):
 
 
 class Remedy(StrEnum):
-    """The right action for a condition that will not pass by itself (CV13).
+    """The right action for a condition that does not pass by itself (CV13).
 
-    RECREATE removes the broken thing and makes another, REPLACE makes another and removes it then.
+    RECREATE deletes the broken thing and then creates another one; REPLACE creates another one first and deletes the
+    old one afterwards. ASK leaves it to the user.
     """
 
     WAIT = "wait"
@@ -62,11 +70,13 @@ class Remedy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The judgement of a resource type on an observation.
+    """Judgement of a resource type on an observation.
 
-    operation — with `Remedy.OPERATE`, the operation of the cloud port (`start`, `reboot`, …);
-    drifted — with `Condition.DRIFTED`, the names of the properties that differ; due_at — with PENDING, when time alone
-    will make it ready (seconds since the epoch), else None.
+    Attributes:
+        reason: Why it is not READY, for people.
+        operation: With `Remedy.OPERATE`, the operation of the cloud port (`start`, `reboot`, …).
+        drifted: With `Condition.DRIFTED`, the names of the properties that differ.
+        due_at: With `Condition.PENDING`, when time alone will make it ready (seconds since the epoch), else None.
     """
 
     condition: Condition

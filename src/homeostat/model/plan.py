@@ -1,4 +1,4 @@
-"""What was decided: steps to take now, and for everything not acted on the reason why (laws 2 and 9)."""
+"""Decisions: steps to take now, and for everything else the reason to wait (invariant 2, CONTRIBUTING.md)."""
 
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
@@ -9,7 +9,7 @@ from homeostat.model.world import Resource
 
 
 class Priority(IntEnum):
-    """Which work goes first (CV17): a lower number before a higher one."""
+    """Order of work (CV17): a lower number precedes a higher one."""
 
     USER = 0
     HEAL = 1
@@ -19,7 +19,17 @@ class Priority(IntEnum):
 
 
 class Verb(StrEnum):
-    """What the acting part does with a step; it has no choices left."""
+    """The act that carries out a step; no choice is left to the code that performs it.
+
+    Attributes:
+        CREATE: Send the request to create, with the row's token.
+        FIND: Look for what carries the row's token, after a creation without an answer.
+        OBSERVE: Look at the thing itself.
+        UPDATE: Change the thing in place.
+        OPERATE: Carry out an operation of the cloud port: start, reboot, snapshot, …
+        DELETE: Delete the thing.
+        RECORD: Nothing to perform; only the row's new state is stored.
+    """
 
     CREATE = "create"
     FIND = "find"
@@ -32,7 +42,7 @@ class Verb(StrEnum):
 
 @dataclass(slots=True)
 class Event:
-    """A change of state, as the event list shows it; stored with the change (law 6)."""
+    """A change of state as the event list shows it, stored in the same transaction as the change (invariant 6)."""
 
     name: str
     action: str
@@ -44,13 +54,20 @@ class Event:
 
 
 def snapshots_of(kind: str) -> str:
-    """Kind of the snapshots of things of a kind, in the words of `clouds.port`."""
+    """Return the kind of the snapshots of things of a kind, in the words of `clouds.port`."""
     return f"{kind}_snapshot"
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a cloud keeps of one resource for a snapshot of its stack; see `store.schema.snapshot_part`."""
+    """The snapshot of one resource's thing, as a part of a snapshot of its stack; see `store.schema.snapshot_part`.
+
+    Attributes:
+        token: Token that the cloud's snapshot carries.
+        name: Name of the resource.
+        kind: Kind of its thing.
+        made: The cloud's id of the snapshot once it is complete, before that "".
+    """
 
     token: str
     name: str
@@ -60,14 +77,23 @@ class Part:
 
 @dataclass(slots=True)
 class Step:
-    """The smallest act. Its intent is already in `row` when it is performed.
+    """The smallest act. When it is performed, its intent is already in `row`.
 
-    verb RECORD — nothing to perform, only the row's new state to store. spec, changed — for the cloud (see
-    `clouds.port.Change`); operation, arguments — for OPERATE; inserted — the row is new; removed — the row goes away;
-    events — to store with the intent; also — other rows that change with it; forsaken — token of a creation that is
-    given up without an answer; spared — token of one whose thing stays, whoever it belongs to from now on; part — of
-    the snapshot that is taken of the stack; retained — handle of a thing that the row lets go of, and that stays;
-    fails — why the stack fails with this step, though its row has not failed; "" if it does not.
+    Attributes:
+        reason: Reason for the act, for people.
+        spec: The cloud object wanted, for CREATE and UPDATE.
+        changed: Names of the fields of `spec` that differ, see `clouds.port.Change`.
+        operation: Operation for OPERATE.
+        arguments: Arguments of the operation, or what a row was given to take over.
+        inserted: Whether the row is new.
+        removed: Whether the row is deleted.
+        events: Events to store with the intent.
+        also: Other rows that change with this one.
+        forsaken: Token of a creation that is given up without an answer; what turns up with it later is deleted.
+        spared: Token of a creation whose thing stays, whoever owns it from now on.
+        part: Part of the snapshot being taken of the stack.
+        retained: Handle of a thing that the row lets go of, and that stays.
+        fails: Why the stack fails with this step although its row does not; "" if it does not.
     """
 
     verb: Verb
@@ -92,8 +118,11 @@ class Step:
 class Recorded:
     """Outcome of a step, ready to be stored: the row is already changed in memory.
 
-    forsaken — token of a creation that was given up without an answer, or of what the cloud did not find when it was to
-    delete it, if any; whole — more of the row has changed than an act usually changes.
+    Attributes:
+        removed: Whether the row is deleted.
+        forsaken: Token of a creation that was given up without an answer, or of a thing that the cloud did not find
+            when it was to delete it; "" for none. What turns up with this token later is deleted.
+        whole: Whether more columns of the row have changed than an outcome usually changes.
     """
 
     row: Resource
@@ -105,7 +134,7 @@ class Recorded:
 
 
 class Why(StrEnum):
-    """Named reasons not to act yet (CV19)."""
+    """Named reasons not to act yet (CV19); `RELEASED_BY` says what ends each."""
 
     REQUIRES = "requires"
     BUILDING = "building"
@@ -156,14 +185,20 @@ RELEASED_BY = {
     Why.ASKS: "somebody who agrees (homeostat converge STACK RESOURCE), or the thing coming back",
     Why.HOOK: "its hook being cleared (openstack stack hook clear), or a newer update or deletion of the stack",
 }
+"""Reason -> what would release it, for users."""
 
 
 @dataclass(slots=True)
 class Waiting:
-    """One thing that is not moving: what it waits for, since when, and when time alone would move it.
+    """A resource that does not move: the reason, since when, and when time alone would move it.
 
-    on — names of resources that it waits for; key — of its row, "" where there is none yet; ends_at — when it is
-    examined again, whatever was seen of it: its time may be over.
+    Attributes:
+        on: Keys of the rows that it waits for; where it is shown to users, names of their resources.
+        reason: Details of `why`, for people.
+        since: When the waiting began; None where that is not known.
+        due_at: When time alone releases it; None if it never does.
+        key: Key of its row; "" where there is none yet.
+        ends_at: When it is examined again whatever was seen of it, since its time may be over.
     """
 
     name: str
@@ -182,10 +217,16 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """It is what it should be; dependants may go on. step — a quiet change of its row to store, if any."""
+    """The resource is as it should be, and its dependants may go on.
+
+    Attributes:
+        step: A change of the row to store without acting, if any.
+    """
 
     step: Step | None = None
 
 
 SETTLED = Settled()
+"""The usual case: nothing to store."""
 Decision = Step | Settled | Waiting
+"""Result of deciding about one resource."""

@@ -1,4 +1,4 @@
-"""A rate, as operators write it."""
+"""Rate limits in the notation that operators write."""
 
 import math
 import re
@@ -9,15 +9,20 @@ _RATE = re.compile(r"(\d+(?:\.\d+)?)(?::(\d+))?")
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """per_s — requests a second in the long run; burst — at once."""
+    """A rate limit: `per_s` requests a second in the long run, and up to `burst` of them at once."""
 
     per_s: float
     burst: int
 
 
 def read_rate(text: str) -> Rate | None:
-    """`REQUESTS_PER_SECOND[:BURST]`; the burst is by default what comes together in a second, at least 1; empty — no
-    limit. Fails: ValueError."""
+    """Read `REQUESTS_PER_SECOND[:BURST]`; return None, which means no limit, for an empty text.
+
+    The default burst is the number of requests in a second, at least 1.
+
+    Raises:
+        ValueError: The text has another form, or a number is too small.
+    """
     if not text:
         return None
     match = _RATE.fullmatch(text)

@@ -1,4 +1,4 @@
-"""State words of the Orchestration API (reference/heat/engine-semantics.md section 1)."""
+"""States of stacks and resources in the words of Heat's API, and the transitions between them."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -33,23 +33,25 @@ class DeletionPolicy(StrEnum):
 
 
 def joined(action: str, status: str) -> str:
-    """`CREATE`, `COMPLETE` -> `CREATE_COMPLETE`, the form on the wire."""
+    """Join action and status as the API shows them: `CREATE`, `COMPLETE` -> `CREATE_COMPLETE`."""
     return f"{action}_{status}"
 
 
 ROLLED_BACK_ON_FAILURE = frozenset({Action.CREATE, Action.ADOPT, Action.UPDATE, Action.RESTORE})
-"""Stack actions that fall back to the last COMPLETE revision when rollback is enabled (CV11)."""
+"""Stack actions after whose failure a stack with rollback enabled goes back to its last COMPLETE revision (CV11)."""
 
 
 MAINTENANCE = frozenset({Action.SUSPEND, Action.RESUME, Action.LOCK, Action.UNLOCK})
-"""Actions on what is there: they leave the desired state as it is, and nothing is made or removed by them."""
+"""Actions on existing things that leave the desired state as it is; nothing is created or deleted for them."""
 
 LOCKING = frozenset({Action.LOCK, Action.UNLOCK})
+"""The actions of maintenance in which every resource gets its turn, even after failures."""
 
 State = tuple[str, str]
 """Action and status."""
 
 LATER = frozenset(Action) - {Action.INIT, Action.CREATE, Action.ADOPT, Action.ROLLBACK}
+"""Actions that may follow once a stack or resource has begun to exist."""
 RESOURCE_ACTIONS: Mapping[str, frozenset[Action]] = {
     Action.INIT: frozenset({Action.CREATE, Action.ADOPT, Action.DELETE}),
     **dict.fromkeys(LATER | {Action.CREATE, Action.ADOPT}, LATER),
@@ -57,21 +59,27 @@ RESOURCE_ACTIONS: Mapping[str, frozenset[Action]] = {
     Action.CHECK: LATER | {Action.CREATE, Action.ADOPT},
     Action.DELETE: frozenset({Action.DELETE}),
 }
-"""Which other actions may come after one, for a resource. What is being deleted never comes back: a new row does.
-What was to be taken over, and is not there, is made; so is what was marked unhealthy before it was ever there. And what
-could not be taken over, and was marked, has failed with that again when the time of its mark is over."""
+"""Action of a resource -> other actions that may follow it.
+
+A row that is being deleted never comes back; a new row takes its place. CREATE follows ADOPT for a thing that was to be
+taken over and does not exist, and CHECK for a resource that was marked unhealthy before it was ever made. ADOPT follows
+CHECK when the mark on a resource whose adoption had failed expires: it has failed with that again.
+"""
 
 STACK_ACTIONS: Mapping[str, frozenset[Action]] = {
     **dict.fromkeys(Action, LATER | {Action.ROLLBACK}),
     Action.ROLLBACK: LATER,
     Action.DELETE: frozenset({Action.DELETE, Action.UPDATE, Action.RESTORE, Action.LOCK}),
 }
-"""The same for a stack: rolled back once at most; an update, or going back to a snapshot, that comes while it is being
-deleted wins (CV2); what could not be deleted may be locked."""
+"""Action of a stack -> other actions that may follow it.
+
+A rollback is never rolled back itself. An update, or going back to a snapshot, that is requested during a deletion wins
+(CV2). A stack whose deletion failed may be locked.
+"""
 
 GONE: State = (Action.DELETE, Status.COMPLETE)
 UNBEGUN = frozenset({Action.CREATE, Action.ADOPT, Action.UPDATE, Action.CHECK})
-"""Actions of a resource that may fail before they begin: values that do not fit, trouble that is merely noticed."""
+"""Actions of a resource that may fail without having begun: its values do not fit, or trouble is merely noticed."""
 
 
 ILL: State = (Action.CHECK, Status.FAILED)
@@ -85,13 +93,20 @@ AT_REST: Mapping[State, frozenset[State]] = {
         {ILL, (Action.SUSPEND, Status.COMPLETE), *((action, Status.FAILED) for action in Action)}
     ),
 }
-"""What a stack at rest turns into by itself: one of its resources has failed; none of them has any more, or is
-left (ADR 0047); what it was before it was locked."""
+"""State of a stack at rest -> states that it may change to without a request.
+
+One of its resources has failed; none of them is FAILED any more, or none is left (ADR 0047); or an unlocked stack
+returns to what it said before it was locked.
+"""
 
 
 def resource_may(before: State, after: State) -> bool:
-    """May a resource go from one state to the other? (Each such step is one event; a row begins as INIT_COMPLETE.)"""
+    """Return whether a resource may change from one state to the other.
+
+    Each such change is one event; a row begins as INIT_COMPLETE.
+    """
     (was, status), (action, then) = before, after
+    # Any row may be removed (a thing that vanished, was kept or was never made); nothing follows after that.
     if before == GONE or after == GONE:
         return before != GONE
     if was == action:
@@ -103,16 +118,23 @@ _AT_ONCE = {(Status.FAILED, action) for action in UNBEGUN}
 
 
 def _same_action(action: str, status: str, then: str) -> bool:
-    """It ends, or is tried again. What failed may turn out well, or fail anew for a newer revision before it begins."""
+    """Return whether an action may end, or begin once more.
+
+    A failed one may still turn out well, or fail anew for a newer revision before it begins.
+    """
     if status == then:
         return (then, action) in _AT_ONCE
+    # A row's thing is created once; another creation is another row.
     if status == Status.COMPLETE:
         return action != Action.CREATE and (then == Status.IN_PROGRESS or (then, action) in _AT_ONCE)
     return True
 
 
 def stack_may(before: State | None, after: State) -> bool:
-    """May a stack go from one state to the other? None: it is new. A newer revision may begin an action anew."""
+    """Return whether a stack may change from one state to the other; `before` is None for a new stack.
+
+    A newer revision may begin the same action again.
+    """
     action, then = after
     if before is None:
         return action in (Action.CREATE, Action.ADOPT) and then == Status.IN_PROGRESS

@@ -1,4 +1,4 @@
-"""All that deciding about one shard needs, as plain values: rows, observations, desired graph, facts of the stack."""
+"""Input of the planner for one shard, as plain values: rows, observations, desired graph, facts of the stack."""
 
 import math
 from collections.abc import Mapping
@@ -13,21 +13,39 @@ from homeostat.model.status import LOCKING, MAINTENANCE, Action, Status
 
 @dataclass(slots=True)
 class Resource:
-    """One row: what should exist and its lifecycle. Fields are the columns of table `resource`, in order.
+    """One row: a resource as it should exist, and the state of its lifecycle.
 
-    key — 12 letters and digits, also the end of the physical name; revision — of the stack when last acted on;
-    requires — keys of the rows it was built on; properties — resolved ones as last asked of the cloud;
-    token — what the cloud's object carries; acted_at — when the act was carried out, None from intent to outcome;
-    due_at — not before this; asked_at — somebody asked to converge it: it is to be looked at after this time, and then
-    to be mended whatever the switches say; attempts — creations tried for this name in a row; retries — acts in a row
-    that time has to mend; intent — what an update or operation is about: `{"changed": [fields]}` or
-    `{"operation": verb}`, and of a deletion with a snapshot `{"operation": "snapshot", "token": …}` and then
-    `{"snapshot": id}`;
-    born, changed, resolved — stamps of the shard: when the row was made, when its reference or attributes last
-    changed, when its inputs were last read; judged — number of the observation last judged; called — its type as the
-    template calls it, None where that is `type`; external_id — of the thing that it stands for, which is somebody
-    else's; hooks — see `planner.lifecycle.hooks`; marks — what people and locks have put on it. Times are seconds
-    since the epoch.
+    The fields are the columns of table `resource`, in order. A replacement is a row of its own, so several rows may
+    share a name. Times are in seconds since the epoch. Stamps (`born`, `changed`, `resolved`) are values of the shard's
+    logical clock, see `World.next_stamp`; comparing two of them says which came first.
+
+    Attributes:
+        key: 12 letters and digits; also the end of the physical name.
+        version: Version of the stored row, for optimistic locking between a pass and the API.
+        handle: The cloud's id of the thing; "" as long as no answer has told it.
+        revision: Revision of the stack for which the row was last acted on.
+        requires: Keys of the rows it was built on. Keys, not names: a dependant holds on to the very row it has used.
+        properties: Resolved properties as last requested from the cloud, without defaults.
+        replaces: Key of the row that this one was made to replace.
+        replaced_by: Key of the row that was made to replace this one.
+        token: Token that the cloud's object carries, by which it is found after a lost answer.
+        acted_at: When the act was carried out; None from the intent to the outcome.
+        due_at: No act before this time.
+        asked_at: When a user asked to converge this one resource: it is looked at after this time, and then healed or
+            retried whatever the switches say; else None.
+        attempts: Consecutive attempts to make or heal the resource of this name; a replacement inherits the count.
+        retries: Consecutive answers after which the same act is repeated (`Transient`, `Uncertain`).
+        intent: Subject of the update or operation: `{"changed": [fields]}` or `{"operation": verb}`. A deletion with a
+            snapshot has `{"operation": "snapshot", "token": …}`, and then `{"snapshot": id}`.
+        born: Stamp at which the row was made.
+        changed: Stamp at which its reference or attributes last changed.
+        resolved: Stamp at which its inputs were last read.
+        judged: Number of the observation last judged, see `Seen`; 0 has the newest judged again.
+        called: The type as the template calls it; None where that is `type`.
+        external_id: Id of an existing thing that the resource stands for and that is not managed here (`external_id` of
+            the template); else None.
+        hooks: Progress through hooks, see `planner.lifecycle.hooks`.
+        marks: What users, locks, suspension, healing and restoring have put on the row, by name.
     """
 
     key: str
@@ -67,7 +85,7 @@ class Resource:
 
     @property
     def shown_type(self) -> str:
-        """Its type as users know it."""
+        """The type as users know it."""
         return self.called or self.type
 
     @property
@@ -80,21 +98,25 @@ class Resource:
 
     @property
     def leaving(self) -> bool:
-        """Its deletion has begun (or failed): it is nobody's current row any more."""
+        """Whether its deletion has begun or failed: such a row is never the current one of its name again."""
         return self.action == Action.DELETE
 
     @property
     def hinders(self) -> bool:
-        """Has it failed so that the stack is not what it should be? What has a successor has not, unless it cannot
-        go."""
+        """Whether its failure keeps the stack from being as desired.
+
+        A row with a successor does not, unless what has failed is its deletion.
+        """
         return self.failed and (self.replaced_by is None or self.leaving)
 
 
 @dataclass(slots=True)
 class Seen:
-    """Newest observation of a row; number — grows whenever what was seen differs from before.
+    """Newest observation of a row.
 
-    Observers give odd numbers and owners even ones, so that neither takes the other's look for its own.
+    Attributes:
+        number: Grows whenever what was seen differs from the observation before. Observers give odd numbers and the
+            shard's owner even ones, so that neither takes the other's look for its own.
     """
 
     observation: Observation
@@ -102,30 +124,33 @@ class Seen:
 
 
 def next_look(number: int) -> int:
-    """Number of an observer's look after the one of this number."""
+    """Return the number of an observer's look after the look with this number: the next odd one."""
     return number + 1 + number % 2
 
 
 def next_own_look(number: int) -> int:
-    """Number of the owner's look, which it has judged itself."""
+    """Return the number of the owner's look, which it has judged itself: the next even one."""
     return number + 2 - number % 2
 
 
 ASK, REPLACE = "ask", "replace"
-"""What healing does about a thing that would have to be made anew: ask for help, or do it."""
+"""Healing policies for a thing that would have to be made anew: ask the user first, or replace it."""
 HEAL_SHARE = 0.4
-"""Of the things of a stack, that are healed at a time, where neither the stack nor the service says otherwise."""
+"""Share of a stack's things healed at a time, where neither the stack nor the service says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Brake:
-    """What holds healing back, besides the rows of the shard itself.
+    """Limits on healing that come from outside the rows of the shard.
 
-    share — of what should be there, that is acted on at a time; members — how many there should be in all shards, None
-    for what is in this one; elsewhere — how many are being healed in other shards; in_service_min — that must be left
-    alone, where there are so many; policy — what is done about what would have to be made anew, where nothing else is
-    said of a resource, None for the default; blind — kinds of the cloud port of which everything in the project is
-    absent, so that the look is doubted rather than the things.
+    Attributes:
+        share: Share of the expected things that may be healed at a time.
+        members: Number of expected things in all shards of the stack; None to count those of this shard.
+        elsewhere: Number of things being healed in other shards.
+        in_service_min: Number of things to leave alone, as far as there are so many.
+        policy: Healing policy of the stack for things that would have to be made anew; None for the default.
+        blind: Kinds of the cloud port of which every thing in the project is absent: the look is doubted rather than
+            the things.
     """
 
     share: float = HEAL_SHARE
@@ -136,14 +161,18 @@ class Brake:
     blind: frozenset[str] = frozenset()
 
     def allowed(self, there: int) -> int:
-        """How many of so many things may be healed at a time: at least one."""
+        """Return how many of `there` things may be healed at a time: at least one."""
         there = there if self.members is None else self.members
+        # The epsilon makes up for products just below a whole number: 0.29 * 100 is 28.999….
         return max(1, min(int(self.share * there + 1e-9), there - self.in_service_min))
 
 
 class Spares(StrEnum):
-    """What stays untouched when a stack goes: everything, since it is abandoned; or what it was given when it was
-    adopted, as long as that is not complete."""
+    """Things that stay untouched when a stack is deleted.
+
+    `ALL`: everything, since the stack is abandoned. `ADOPTED`: whatever the stack was given to adopt, as long as its
+    adoption is not complete.
+    """
 
     ALL = "all"
     ADOPTED = "adopted"
@@ -151,9 +180,27 @@ class Spares(StrEnum):
 
 @dataclass(slots=True)
 class StackFacts:
-    """What a shard must know of its stack. rollback_to — the revision a ROLLBACK goes back to, else None;
-    observe_s, exceptions, look_from, step_at, lock, suspended, snapshot, secret, healing — see `store.schema.stack`;
-    spares — one of `Spares`, or None."""
+    """Facts about the stack that its shards decide by; shapes as in `store.schema.stack`.
+
+    Attributes:
+        revision: Newest revision, the desired state.
+        complete_revision: Newest revision that was complete; None before the first.
+        rollback_to: Revision that a ROLLBACK goes back to, else None.
+        deadline: When the action in progress fails, in seconds since the epoch.
+        converge: Whether resources are brought back without a request when the world changes.
+        observe_s: Seconds between looks at things at rest; 0 for never, None for the service's interval.
+        exceptions: Resource name -> switches that differ from the stack's.
+        look_from: No resource is at rest before it was looked at after this time.
+        step_at: A group goes on to its next batch no sooner than this.
+        parent_key: Key of the row in the parent stack whose thing this stack is; None for a root stack.
+        depth: Levels of nesting above it.
+        lock: The lock while the stack is locked, else None.
+        suspended: Whether it was suspended and not resumed since.
+        spares: One of `Spares`, or None.
+        snapshot: The snapshot being taken of the stack, or restored to it, with the place of a nested stack in it.
+        secret: False if nothing in the whole tree of stacks is made from secrets; None if that is not known yet.
+        healing: Healing settings that differ from the service's: `policy`, `share`.
+    """
 
     id: str
     name: str
@@ -186,72 +233,81 @@ class StackFacts:
 
     @property
     def halted(self) -> bool:
-        """Its newest revision has failed before it was ever complete: nothing new is begun for it.
+        """Whether the newest revision failed before it was ever complete, so that nothing new is begun for it.
 
-        Maintenance of what is there neither completes it nor gives it another try."""
+        Maintenance of existing things neither completes such a revision nor gives it another try.
+        """
         failed = self.status == Status.FAILED or self.action in MAINTENANCE
         return failed and self.complete_revision != self.revision
 
     @property
     def checking(self) -> bool:
-        """It is being looked at, and nothing is to be changed."""
+        """Whether a check is in progress, which changes nothing."""
         return self.action == Action.CHECK and self.status == Status.IN_PROGRESS
 
     @property
     def maintained(self) -> bool:
-        """What is there is being suspended, resumed, locked or unlocked."""
+        """Whether existing things are being suspended, resumed, locked or unlocked."""
         return self.action in MAINTENANCE and self.status == Status.IN_PROGRESS
 
     @property
     def thorough(self) -> bool:
-        """Every resource gets its turn, whatever fails of the others; the stack fails at the end. So checks find all
-        that is wrong, and locks protect all that can be protected."""
+        """Whether every resource gets its turn although others fail; the stack fails at the end.
+
+        So a check finds everything that is wrong, and a lock protects everything that can be protected.
+        """
         return self.checking or (self.maintained and self.action in LOCKING)
 
     @property
     def held(self) -> bool:
-        """Nothing of it is begun: it is locked or suspended. Whoever deletes it takes both away; what could not be
-        deleted may be locked then."""
+        """Whether nothing may be begun, since the stack is locked or suspended.
+
+        Deleting a stack takes both away; a stack that could not be deleted may be locked afterwards.
+        """
         return self.lock is not None or (self.suspended and self.action != Action.DELETE)
 
     @property
     def lock_ends_at(self) -> float | None:
-        """When the service takes its lock away, if it does. What could not be unlocked is left to people."""
+        """When the service removes the lock, None if it does not.
+
+        A lock that could not be taken away (action UNLOCK) is left to users, and a nested stack's ends with its root's.
+        """
         if self.lock is None or self.parent_id is not None or self.action != Action.LOCK:
             return None
         return self.lock.get("expires_at")
 
     @property
     def adopting(self) -> bool:
-        """It is taking over what there is, as it is."""
+        """Whether it is taking over existing things as they are."""
         return self.action == Action.ADOPT and self.status == Status.IN_PROGRESS
 
     @property
     def abandoned(self) -> bool:
-        """Nothing that it has had is touched any more."""
+        """Whether everything that ever belonged to it stays untouched."""
         return self.spares == Spares.ALL
 
     @property
     def snapshotting(self) -> bool:
-        """A snapshot is being taken of it, and nothing is to be changed."""
+        """Whether a snapshot is being taken of it, which changes nothing else."""
         return self.action == Action.SNAPSHOT and self.status == Status.IN_PROGRESS
 
     @property
     def restoring(self) -> bool:
-        """It goes back to a snapshot, and has not got there yet."""
+        """Whether it is on its way back to a snapshot."""
+        # Only going back stores a "run"; a snapshot that is merely taken has none.
         return self.snapshot is not None and "run" in self.snapshot and self.complete_revision != self.revision
 
     def snapshot_inside(self, name: str) -> dict[str, Any] | None:
-        """The same snapshot, as it concerns the stack inside this one that is the reality of a resource."""
+        """Return the same snapshot as it concerns the nested stack behind the resource `name`."""
         return None if self.snapshot is None else {**self.snapshot, "place": [*self.snapshot["place"], name]}
 
     def healing_inside(self, name: str) -> Mapping[str, Any] | None:
-        """The same for the stack inside this one that is the reality of a resource."""
+        """Return the healing settings of the nested stack behind the resource `name`."""
         exception = (self.exceptions or {}).get(name, {}).get("healing")
         return self.healing if exception is None else {**(self.healing or {}), "policy": exception}
 
     def converges(self, name: str) -> bool:
-        """Is a resource brought back by itself when the world changes (CV8)?"""
+        """Return whether a resource is brought back without a request when the world changes (CV8)."""
         exception = (self.exceptions or {}).get(name, {}).get("converge")
         return self.converge if exception is None else bool(exception)
 
@@ -259,8 +315,15 @@ class StackFacts:
 def look_interval(
     observe_s: float | None, exceptions: Mapping[str, Mapping[str, Any]] | None, default_s: float
 ) -> float | None:
-    """Seconds between looks at a shard where all is at rest; None: never. One resource's wish is served for all of its
-    shard, since looks are made in bulk. observe_s, exceptions — see `store.schema.stack`; 0 there means never."""
+    """Return the seconds between looks at a shard at rest, None for never.
+
+    The shortest interval that any resource asks for holds for the whole shard, since looks are made in bulk.
+
+    Args:
+        observe_s: The stack's own interval; 0 for never, None for `default_s`.
+        exceptions: Resource name -> switches, of which `observe_s` counts here; see `store.schema.stack`.
+        default_s: The service's interval.
+    """
     wishes = [default_s if observe_s is None else observe_s]
     wishes += [each["observe_s"] for each in (exceptions or {}).values() if each.get("observe_s") is not None]
     return min((wish for wish in wishes if wish > 0), default=None)
@@ -268,15 +331,23 @@ def look_interval(
 
 @dataclass(slots=True)
 class World:
-    """One shard as it is: what `planner.Frontier` decides from.
+    """The state of one shard, from which `planner.Frontier` decides.
 
-    definitions — desired graph of this shard; settled_revision — newest revision at which the shard came to rest;
-    looked_at — the newest round of looking that saw all its things; blind — why the one after that did not;
-    listing_lag_s — see `clouds.port.Cloud`; second_look_s — how long after something was not found it is looked for
-    once more; looked — keys of the rows whose things the owner has looked for itself, in this pass; brake — what holds
-    healing back; restored — name of a resource -> id of the snapshot that it is to have its data back from; policies —
-    name of a resource -> the deletion policy that it has got since its deletion began (ADR 0048); patience_s — how long
-    what was begun in a stack that is not in progress may take (ADR 0058).
+    Attributes:
+        definitions: Desired graph of this shard, by resource name.
+        rows: All rows of the shard, by key.
+        seen: Newest observations, by row key; no entry for a row that was never looked at.
+        settled_revision: Newest revision at which the shard came to rest.
+        looked_at: Time of the newest round of looking that saw all its things.
+        blind: Why the round after that one did not; "" if it did.
+        listing_lag_s: Seconds after a creation during which looks may not show the new thing, see `clouds.port.Cloud`.
+        second_look_s: Seconds from a look that did not find a thing to the owner's second look for it.
+        looked: Keys of the rows whose things the owner itself has looked for in this pass.
+        brake: Limits on healing.
+        stamp: The logical clock of the shard: the newest stamp in any row.
+        restored: Resource name -> id of the snapshot from which it gets its data back.
+        policies: Resource name -> deletion policy given to it since the deletion of the stack began (ADR 0048).
+        patience_s: Seconds for an act begun in a stack that is not in progress (ADR 0058).
     """
 
     stack: StackFacts
@@ -297,5 +368,6 @@ class World:
     patience_s: float = math.inf
 
     def next_stamp(self) -> int:
+        """Advance the logical clock of the shard and return it."""
         self.stamp += 1
         return self.stamp
