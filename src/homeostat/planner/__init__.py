@@ -1,13 +1,15 @@
-"""Decides, and does nothing else: `(world, now) -> steps and waiting reasons`. No I/O, no clock, no randomness.
+"""The planner decides, and does nothing else: `(world, now) -> steps and waiting reasons`.
+
+It does no I/O and knows no clock, threads or randomness: the same world gives the same plan.
 
 - `frontier`: what may be done in a shard now, in the order of its dependencies
 - `decide`: what one resource needs now
 - `outcome`: what an answer of a cloud means for a row
-- `lifecycle`: create, update, replace, delete, adopt, and where a resource stops for a hook
+- `lifecycle`: creation, update, replacement, deletion, adoption, and the hooks at which a resource stops
 - `actions`: check, suspend and resume, lock and unlock, snapshot and restore
-- `policies`: what limits a decision: healing, rolling updates, unhealthy marks
-- `retry`: when something that failed is tried again, and when it has failed for good
-- `report`: explain, estimate and preview
+- `policies`: limits on a decision: healing, rolling updates, unhealthy marks
+- `retry`: when a failure is retried, and when it is final
+- `report`: explanation, estimate and preview
 - `current`, `scope`, `evaluation_weight`, `priority`: facts that several of these need
 """
 

@@ -1,4 +1,4 @@
-"""Which row is the resource of a name, when replacements have left several."""
+"""Choice of the row that stands for a resource when replacements have left several of its name."""
 
 from collections.abc import Iterable
 
@@ -7,12 +7,12 @@ from homeostat.model.world import Resource, StackFacts
 
 
 def current_row(rows: Iterable[Resource], stack: StackFacts) -> Resource | None:
-    """The row that stands for the name; the others are leftovers.
+    """Return the row that stands for the name, or None; the others are leftovers.
 
-    A row acted on for the newest revision wins. A rollback prefers what was COMPLETE at the revision it goes back to,
-    so that an interrupted replacement is undone rather than redone. Otherwise the newest that could be made: one that
-    failed later, a check or a mark, does not give way to what it has replaced. What was replaced does not win over its
-    successor for having been acted on later than that was judged.
+    A row acted on for the newest revision wins. A rollback prefers the row that was COMPLETE at the revision it goes
+    back to, so that an interrupted replacement is undone rather than redone. Otherwise the newest row that could be
+    made wins: one that failed later, by a check or a mark, does not give way to what it has replaced. A replaced row
+    does not win over its successor, even if it was acted on for a newer revision than the successor.
     """
     candidates = [row for row in rows if not row.leaving and not gave_way(row)]
     if len(candidates) == 1:
@@ -22,11 +22,15 @@ def current_row(rows: Iterable[Resource], stack: StackFacts) -> Resource | None:
 
 
 def gave_way(row: Resource) -> bool:
-    """Was it made in the place of one that was absent, and came back?"""
+    """Return whether the row was made in the place of one that was absent and has come back.
+
+    Healing then sets `replaced_by` to the row that this one `replaces` (see `Healing.came_back`).
+    """
     return row.replaces is not None and row.replaced_by == row.replaces
 
 
 def _rank(row: Resource, stack: StackFacts, *, replaced: bool) -> tuple[bool, bool, bool, int]:
+    """Return the sort key of a row among those of its name; `replaced` says whether its successor is among them."""
     goal = stack.rollback_to
     before = goal is not None and row.revision <= goal and row.status == Status.COMPLETE
     made = not row.failed or (row.action not in (Action.CREATE, Action.ADOPT) and not replaced)

@@ -1,5 +1,8 @@
-"""What functions make for all resources of a shard weighs something together, too: a thousand values, each as heavy as
-it may be, would fill the memory of whoever loads them. Pure."""
+"""Limit on the weight of all values that functions produce for one shard. Pure.
+
+A limit for each resource is not enough: a thousand values, each as heavy as allowed, would fill the memory of every
+process that loads the shard (ADR 0038).
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,11 +13,11 @@ from homeostat.templates.tree import VALUE_MAX
 from homeostat.templates.weights import TooHeavy, weight
 
 VALUES_MAX = 16 * 1024 * 1024
-"""Weight of the properties and metadata of all resources of one shard that are not written out in its template."""
+"""Weight allowed for the properties and metadata of all resources of one shard that are not literal in its template."""
 
 
 class ShardWeight:
-    """Weighs what the resources of one world are to be. current — name -> the row that stands for it."""
+    """Weighs the desired values of the resources of one world; `current` maps a name to the row that stands for it."""
 
     def __init__(self, world: World, current: Mapping[str, Resource]) -> None:
         self._world = world
@@ -23,8 +26,13 @@ class ShardWeight:
         self._total = 0
 
     def put(self, name: str, properties: Any, metadata: Any) -> None:
-        """Make this what a resource is to be. Fails: Rejected when it is too much, alone or with all others."""
+        """Set the desired values of a resource.
+
+        Raises:
+            Rejected: They are too heavy, alone or together with all others.
+        """
         if self._weights is None:
+            # Weighed on first use only: most passes resolve nothing.
             self._weights = self._of_rows()
             self._total = sum(self._weights.values())
         place = ("resources", name)
@@ -52,5 +60,6 @@ class ShardWeight:
 def _weight_of(row: Resource) -> int:
     try:
         return weight([row.properties, row.metadata], VALUES_MAX)
-    except ValueError:  # it is from before there was a limit
+    except ValueError:
+        # The row is older than the limit. It counts as the whole allowance: nothing else is set before it shrinks.
         return VALUES_MAX

@@ -1,8 +1,9 @@
-"""The moving edge of what may be done in one shard (CV4, CV6, CV12).
+"""Frontier of one shard: the resources that may be acted on now (CV4, CV6, CV12).
 
-Nodes are names of resources that should exist, and, with a slash before them, keys of rows that should not.
-A resource waits for what it requires; a leftover waits for its users to let go and for its replacement to be done.
-The frontier is built once from a world, then moved by outcomes: a chain of a thousand does not cost a thousand reloads.
+The nodes of its graph are the names of resources that should exist, and the keys of leftover rows with a slash before
+them. A resource waits for what it requires. A leftover waits until no row uses it any more and its replacement is done.
+The frontier is built once from a world and then moved by the outcomes of steps, so that a chain of a thousand resources
+does not cost a thousand loads of the shard.
 """
 
 from collections import defaultdict, deque
@@ -20,16 +21,23 @@ from homeostat.planner.retry import deadlines
 from homeostat.resources.registry import kind_of
 
 Node = str
+"""Name of a resource, or a slash and the key of a leftover row. Resource names cannot contain a slash."""
 
 
 def leftover_node(key: str) -> Node:
+    """Return the node of a leftover row."""
     return f"/{key}"
 
 
 class Frontier:
-    """Plans one shard. Pure: changes only the rows of its own world, by the steps and outcomes it is told of.
+    """Plans one shard. Pure: changes nothing but the rows of its own world.
 
-    Takes: world — all of the shard; keys — supply of fresh row keys.
+    Each node is in one of these states: blocked by others (`_blocked` counts them), ready to be examined, acting (its
+    step was given out, and `apply` was not called for it yet), waiting for a reason in `waiting`, or settled.
+
+    Args:
+        world: The whole shard.
+        keys: Supply of fresh row keys, since the planner has no randomness of its own.
     """
 
     def __init__(self, world: World, keys: Iterator[str]) -> None:
@@ -37,6 +45,7 @@ class Frontier:
         self.current: dict[str, Resource] = {}
         self.leftovers: dict[str, Resource] = {}
         self.waiting: dict[Node, Waiting] = {}
+        # `current` is shared with the decider, which so sees every row that takes the place of another one.
         self._decider = Decider(world, self.current, keys)
         self._blocked: dict[Node, int] = {}
         self._unblocks: dict[Node, list[Node]] = defaultdict(list)
@@ -57,6 +66,8 @@ class Frontier:
             current = current_row(rows, self.world.stack) if name in self.world.definitions else None
             if current is not None:
                 self.current[name] = current
+            # A resource that is not in the desired graph has no current row, so all its rows are leftovers to be
+            # deleted.
             self.leftovers.update((row.key, row) for row in rows if row is not current)
         for name, blockers in self._order().items():
             self._add(name, blockers)
@@ -64,7 +75,10 @@ class Frontier:
             self._add_leftover(row)
 
     def _order(self) -> Mapping[Node, Iterable[Node]]:
-        """Which resources come before each: what it requires; before one that is suspended, what requires it."""
+        """Return for each resource the resources that come before it: those that it requires.
+
+        Suspending goes the other way: what requires a resource is suspended before it. Locks are set in no order.
+        """
         definitions = self.world.definitions
         if not self.world.stack.maintained or self.world.stack.action == Action.RESUME:
             return {name: each.requires for name, each in definitions.items()}
@@ -82,14 +96,16 @@ class Frontier:
                 self._unblocks[blocker].append(node)
                 count += 1
         self._blocked[node] = count
+        # A lost answer is cleared up at once, whatever blocks the node by now; see `_unanswered`.
         if count == 0 or self._unanswered(node) is not None:
             self._ready.append(node)
 
     def _add_leftover(self, row: Resource) -> None:
+        # A deletion that has begun is carried on: it is too late to wait for what uses the row.
         self._add(leftover_node(row.key), () if row.leaving else self._holders(row))
 
     def _holders(self, row: Resource) -> set[Node]:
-        """What must be done before this leftover may go: its replacement, and every row that was built on it."""
+        """Return what comes before the deletion of a leftover: its replacement, and every row that was built on it."""
         nodes: set[Node] = {row.name} if self._was_replaced(row) else set()
         for key in self._users.get(row.key, ()):
             user = self.world.rows.get(key)
@@ -97,25 +113,28 @@ class Frontier:
                 continue
             if user.key in self.leftovers:
                 nodes.add(leftover_node(user.key))
+            # A wanted user lets go when it settles: by then it was compared, and updated to use the replacement.
             elif user.name in self.world.definitions:
                 nodes.add(user.name)
         return nodes
 
     def _was_replaced(self, row: Resource) -> bool:
-        """Has the name a younger row by now? (After a rollback the current one may be the older.)"""
+        """Return whether a younger row stands for the name by now; after a rollback the older one may."""
         current = self.current.get(row.name)
         return current is not None and current.born > row.born
 
     # -- choosing ----------------------------------------------------------------------------------------------------
 
     def steps(self, now: float, limit: int) -> list[Step]:
-        """At most `limit` steps that may be taken now; their intents are in their rows already.
+        """Return at most `limit` steps that may be taken now, with their intents already in their rows.
 
-        One that failed before anything acted is the last: what fails its stack is stored before anything else is tried.
+        A step that failed before anything acted is the last: what fails the stack is stored before anything else is
+        tried.
         """
         found: list[Step] = []
         while self._ready and len(found) < limit:
             node = self._ready.popleft()
+            # A node may have been queued twice, or settled since it was queued.
             if node in self._settled or node in self._acting:
                 continue
             step = self._examine(node, now)
@@ -132,6 +151,7 @@ class Frontier:
             decision = self._drop(node, now)
         elif self._blocked[node] > 0:
             row = self._unanswered(node)
+            # It was queued for a lost answer that has arrived since; it is queued again when nothing blocks it.
             if row is None:
                 return None
             decision = self._decider.look_for(row, now)
@@ -152,8 +172,11 @@ class Frontier:
         return decision
 
     def _unanswered(self, node: Node) -> Resource | None:
-        """The row of this name, if nobody knows whether its creation has made anything. That is found out whatever it
-        has to wait for by now: a requirement that a newer revision gave it may fail for ever."""
+        """Return the row of this name if it is not known whether its creation has made anything.
+
+        That is found out whatever the resource waits for by now: a requirement that a newer revision has added may fail
+        for ever, and the thing would never be found.
+        """
         row = self.current.get(node)
         if row is None or not row.busy or row.action != Action.CREATE or row.handle or not row.token:
             return None
@@ -161,21 +184,26 @@ class Frontier:
 
     def _drop(self, node: Node, now: float) -> Step | Settled | Waiting:
         row = self.leftovers.get(node[1:])
+        # Its row was deleted while the node was queued.
         if row is None:
             return Settled()
         stack = self.world.stack
         unanswered = row.busy and row.action in (Action.CREATE, Action.ADOPT) and row.acted_at is None
+        # Maintenance passes leftovers by and must be able to end, so they count as settled; in a stack that is locked
+        # or suspended they wait, and the wait is explained.
         if (stack.maintained or stack.held) and not (row.leaving and row.busy) and not unanswered:
             return Settled() if stack.maintained else held(stack, row.name, row.key, row.updated_at)
-        begun = row.leaving or unanswered  # what it may have made is found also where nothing new is begun
+        # What a creation may have made is looked for even where nothing new is begun.
+        begun = row.leaving or unanswered
         if stack.halted and not begun and stack.action != Action.DELETE:
             return Waiting(row.name, Why.HALTED, reason=self.world.stack.reason, key=row.key)
         return self._decider.drop(row, now)
 
     def _adopt(self, node: Node, step: Step) -> None:
-        """Take a new row into the world; the one that it replaces becomes a leftover."""
+        """Take a new row into the world; the row that it replaces becomes a leftover."""
         row = step.row
         if not step.inserted:
+            # The decision about a name was about one of its leftovers: the replaced thing has come back.
             if node[0] != "/" and row.key in self.leftovers:
                 self._reinstate(row)
             return
@@ -189,7 +217,7 @@ class Frontier:
             self._add_leftover(old)
 
     def _reinstate(self, row: Resource) -> None:
-        """What was replaced stands for its name again; what was to replace it becomes the leftover."""
+        """Make a replaced row the current one of its name again, and its replacement a leftover."""
         del self.leftovers[row.key]
         new = self.current[row.name]
         self.current[row.name] = row
@@ -199,9 +227,11 @@ class Frontier:
     # -- moving ------------------------------------------------------------------------------------------------------
 
     def apply(self, step: Step, record: Recorded) -> None:
-        """A step was carried out and its outcome is in its row: move the edge."""
+        """Move the frontier by a step that was carried out and whose outcome is in its row."""
         row = record.row
         node = leftover_node(row.key) if row.key in self.leftovers else row.name
+        # The step may have turned its row from the current one into a leftover, or back: then it was given out under
+        # the other node.
         self._acting.discard(node)
         self._acting.discard(row.name)
         self._healed(row, removed=record.removed)
@@ -209,13 +239,14 @@ class Frontier:
             self._healed(each, removed=False)
         if record.removed:
             self._gone(row)
+        # What was only recorded may not have been compared with its definition yet, so it is examined again.
         elif row.status == Status.COMPLETE and step.verb is not Verb.RECORD and self._is_done(node, row):
             self._settle(node)
         else:
             self._ready.append(node)
 
     def _healed(self, row: Resource, *, removed: bool) -> None:
-        """When one is not being healed any more, one that had to wait for that is examined again."""
+        """Once a row is not being healed any more, examine one that the brake has held back."""
         healing = self._decider.healing
         if row.key in healing and (removed or not outcome.is_being_healed(row)):
             healing.discard(row.key)
@@ -223,8 +254,11 @@ class Frontier:
                 self._ready.append(self._braked.popleft())
 
     def _is_done(self, node: Node, row: Resource) -> bool:
-        """Otherwise it is examined again: it was merely healed, what it reads has changed while it was in progress, or
-        a difference was not judged."""
+        """Return whether a row that has just become complete needs no further examination.
+
+        It needs one if it was merely healed, if what it reads has changed while it was in progress, if a difference was
+        not judged, or if a hook is due.
+        """
         definition = self.world.definitions.get(node)
         if definition is None or row.revision != self.world.stack.revision or not row.judged:
             return False
@@ -240,6 +274,8 @@ class Frontier:
         self.world.seen.pop(row.key, None)
         self.leftovers.pop(row.key, None)
         self._settle(leftover_node(row.key))
+        # A replacement that waits for its broken predecessor to be deleted (`Why.LEAVING`) is not blocked by the
+        # predecessor's node, so settling that does not queue it.
         if self._blocked.get(row.name) == 0 and row.name not in self._settled:
             self._ready.append(row.name)
 
@@ -253,12 +289,14 @@ class Frontier:
                 self._ready.append(other)
 
     def time_out(self, now: float) -> list[Step]:
-        """The stack's deadline has passed: whatever is still in progress has failed."""
+        """Fail whatever is still in progress: the stack's deadline has passed."""
         steps = []
         for row in self.world.rows.values():
             if row.busy:
                 step = deadlines.time_out(self.world, row, now)
-                if row.handle == "" and kind_of(row.type) != "stack":  # a child stack is found by its row at any time
+                # The request may still be carried out: what turns up with the token is deleted. A nested stack needs no
+                # token, its parent's row leads to it at any time.
+                if row.handle == "" and kind_of(row.type) != "stack":
                     step.forsaken, row.token = row.token, ""
                 steps.append(step)
         return steps
@@ -267,43 +305,43 @@ class Frontier:
 
     @property
     def at_rest(self) -> bool:
-        """Everything is as it should be: nothing to do, nothing in progress, no leftovers."""
+        """Whether everything is as it should be: nothing to do, nothing in progress, no leftovers."""
         return len(self._settled) >= len(self._blocked)
 
     @property
     def exhausted(self) -> bool:
-        """Nothing can be done now; what is left waits for something outside this shard, or for time."""
+        """Whether nothing can be done now: what is left waits for something outside this shard, or for time."""
         return not self._ready and not self._acting
 
     @property
     def unfinished(self) -> int:
-        """How many of the shard's nodes are not at rest."""
+        """Number of nodes that are not at rest."""
         return max(0, len(self._blocked) - len(self._settled))
 
     @property
     def size(self) -> int:
-        """How many nodes there are: what should exist, and leftovers, also those that went since it was built."""
+        """Number of nodes: resources that should exist, and leftovers, even if deleted since the frontier was built."""
         return len(self._blocked)
 
     def due_at(self) -> float | None:
-        """Earliest time at which something waiting should be examined again."""
+        """Return the earliest time at which something that waits should be examined again."""
         times = (at for each in self.waiting.values() for at in (each.due_at, each.ends_at))
         return min((at for at in times if at is not None), default=None)
 
     @property
     def healing(self) -> int:
-        """How many rows of the shard are being healed."""
+        """Number of rows of the shard that are being healed."""
         return len(self._decider.healing)
 
     def is_settled(self, node: Node) -> bool:
         return node in self._settled
 
     def foresee(self, node: Node, at: float) -> Step | None:
-        """What would be done about a waiting node at a later time. The frontier is of no other use afterwards."""
+        """Return what would be done about a waiting node at a later time; the frontier is useless afterwards."""
         return self._examine(node, at)
 
     def unmet(self) -> dict[Node, list[Node]]:
-        """What each node waits for that could not be examined yet: nodes that have to come to rest first."""
+        """Return for each node not examined yet the nodes that have to come to rest first."""
         found: dict[Node, list[Node]] = defaultdict(list)
         for blocker, nodes in self._unblocks.items():
             for node in nodes:
@@ -312,5 +350,5 @@ class Frontier:
         return found
 
     def name(self, node: Node) -> str:
-        """Of the resource that a node stands for."""
+        """Return the name of the resource that a node stands for."""
         return node if node[0] != "/" else self.world.rows[node[1:]].name

@@ -1,4 +1,4 @@
-"""What an answer of the cloud means for a row: the second half of deciding, as pure as the first."""
+"""Meaning of a cloud's answer for a row: the second half of deciding, as pure as the first."""
 
 import re
 from dataclasses import replace
@@ -17,9 +17,11 @@ from homeostat.resources.registry import is_outside, kind_of, type_of
 from homeostat.templates.registry import POST_DELETE
 
 CHANGED = "state changed"
+"""The reason of events that need no other, as in Heat."""
 NESTED_FAILURE = re.compile(r"Resource \w+ failed: (?P<kind>\w+): resources\.(?P<name>[^.:\[]+)(?P<rest>.*)", re.DOTALL)
+"""A reason that `stack_failure` has given for a nested stack."""
 UNJUDGED = 0
-"""Number of no look at all."""
+"""Below the number of any look: a row with this in `judged` has its newest observation judged again."""
 
 
 def event_of(row: Resource, status: str, reason: str, action: str = "") -> Event:
@@ -31,7 +33,7 @@ TOLD_MAX = 4000
 
 
 def failure_text(row: Resource, error: Exception | str) -> str:
-    """`<class>: resources.<name>: <message>`, the form in which failures travel up to the stack.
+    """Return `<class>: resources.<name>: <message>`, the form in which failures travel up to the stack.
 
     The failure of a nested stack keeps its class, and its path grows: `resources.group.resources[2]`.
     """
@@ -40,19 +42,20 @@ def failure_text(row: Resource, error: Exception | str) -> str:
         member = f"[{nested['name']}]" if nested["name"].isdigit() else f".{nested['name']}"
         return f"{nested['kind']}: resources.{row.name}.resources{member}{nested['rest']}"
     kind = "ResourceInError" if isinstance(error, str) else type(error).__name__
-    inside = kind_of(row.type) == "stack"  # an error of what is nested names a place in there
+    # The path of an error inside a nested stack names a place in there: it must not be taken for one of this stack.
+    inside = kind_of(row.type) == "stack"
     if isinstance(error, Rejected) and not (error.error or inside) and error.path[:2] == ("resources", row.name):
         return f"{kind}: {_cut(str(error))}"
     return f"{kind}: resources.{row.name}: {_cut(str(error))}"
 
 
 def _cut(text: str) -> str:
-    """An error may quote a value, and many rows may tell of it."""
+    """Shorten an error: it may quote a value, and many rows may repeat it."""
     return text if len(text) <= TOLD_MAX else f"{text[:TOLD_MAX]}…"
 
 
 def stack_failure(world: World, row: Resource) -> str:
-    """Why a stack fails with this resource."""
+    """Return why a stack fails with this resource."""
     if world.stack.action == Action.SUSPEND and row.action not in MAINTENANCE:
         refusal = f"State {row.action}_{row.status} invalid for suspend: {row.reason}"
         return f"Resource {Action.SUSPEND} failed: {failure_text(row, NotSupported(refusal))}"
@@ -60,9 +63,10 @@ def stack_failure(world: World, row: Resource) -> str:
 
 
 def conclude(world: World, step: Step, answer: Observation | HomeostatError, now: float) -> Recorded:
-    """Change the row of a performed step by its answer, and say what is to be stored."""
+    """Change the row of a performed step by the answer, and return what is to be stored."""
     row = step.row
     taking = row.external_id is not None or (row.action == Action.ADOPT and row.busy)
+    # The owner's second look is no act: it must not touch `updated_at`, from which intervals are counted.
     if step.verb is Verb.OBSERVE and not taking:
         return _looked_once_more(world, row, answer, now)
     row.updated_at = now
@@ -71,6 +75,7 @@ def conclude(world: World, step: Step, answer: Observation | HomeostatError, now
     if isinstance(answer, HomeostatError):
         way_out = f". {snapshot_state.WAY_OUT}" if snapshot_state.asked(row) else ""
         return fail(world, row, failure_text(row, answer) + way_out, now)
+    # The order matters from here on: what the row is about comes before the verb, which may serve several purposes.
     if row.action == Action.ADOPT and step.verb is not Verb.FIND:
         return _seen_there(world, row, answer, now)
     if snapshot_state.asked(row) or snapshot_state.taken(row):
@@ -103,31 +108,36 @@ def look(world: World, row: Resource, seen: Observation) -> None:
 
 
 def judge_at_rest(world: World, row: Resource, verdict: Verdict) -> None:
-    """It is about to be complete. What differs is judged once more when it is at rest, and mended there; of one that
-    was suspended or locked it is only known that this is done."""
+    """Mark the newest observation of a row that is about to be complete as judged, or leave that for later.
+
+    A thing that differs is judged once more at rest, and mended there. So is one that was suspended or locked: only
+    that this is done is known of it.
+    """
     ready = verdict.condition is Condition.READY and row.action not in MAINTENANCE
     row.judged = world.seen[row.key].number if ready else UNJUDGED
 
 
 def judged(world: World, row: Resource, now: float) -> Recorded:
-    """COMPLETE or FAIL a row in progress if what was seen of it says so; otherwise it goes on."""
+    """COMPLETE or FAIL a row in progress if its newest observation says so; otherwise it stays in progress."""
     verdict = maintenance_state.verdict(world, row, now)
     if verdict.condition in (Condition.READY, Condition.DRIFTED):
         judge_at_rest(world, row, verdict)
         return complete(world, row, now)
     if verdict.condition is Condition.BROKEN and verdict.remedy is Remedy.ASK:
         return fail(world, row, failure_text(row, verdict.reason), now)
+    # Anything else that is broken is left to the next decision, which knows the remedy.
     row.reason = verdict.reason
     row.due_at = verdict.due_at
     return Recorded(row)
 
 
 def complete(world: World, row: Resource, now: float) -> Recorded:
-    """The row has reached what it should be; whoever depends on it may read it now."""
+    """COMPLETE a row: it is as desired, and its dependants may read it now."""
     row.status = Status.COMPLETE
     row.reason = CHANGED
     row.due_at = None
     row.updated_at = now
+    # Whatever has read an earlier state of it is stale by this stamp, see `Decider.stale`.
     row.changed = world.next_stamp()
     undone = row.action in maintenance_state.UNDOES and row.marks is not None
     if undone:
@@ -136,7 +146,7 @@ def complete(world: World, row: Resource, now: float) -> Recorded:
 
 
 def no_longer_healed(row: Resource) -> bool:
-    """It is not being healed any more, well or not. Gives whether it was."""
+    """Take the mark of healing off a row, well or not; return whether it had one."""
     if row.marks is None or HEALING not in row.marks:
         return False
     row.marks = {name: mark for name, mark in row.marks.items() if name != HEALING} or None
@@ -144,15 +154,16 @@ def no_longer_healed(row: Resource) -> bool:
 
 
 def is_being_healed(row: Resource) -> bool:
-    """Or is it made in the place of one that is?"""
+    """Return whether a row is being healed, or made in the place of one that is."""
     marked = row.marks is not None and HEALING in row.marks
     return marked and not row.leaving and (row.busy or row.action == Action.INIT)
 
 
 def fail(world: World, row: Resource, reason: str, now: float) -> Recorded:
-    """The row needs a change of the desired state: it is left alone until there is a newer revision."""
+    """FAIL a row: it is left alone until a newer revision changes the desired state."""
     reason = snapshot_state.farewell(row, reason)
     row.status = Status.FAILED
+    # It has failed for this revision, even where it was acted on for an earlier one: only a newer revision retries it.
     row.revision = world.stack.revision
     row.reason = reason
     row.due_at = row.asked_at = None
@@ -169,7 +180,7 @@ def _try_again(row: Resource, error: Transient | Uncertain, now: float) -> Recor
 
 
 def _taken(world: World, row: Resource, answer: Observation, now: float) -> Recorded:
-    """A look at what is somebody else's."""
+    """Conclude a look at a thing that is not managed here (`external_id`)."""
     if answer.presence is Presence.UNKNOWN:
         return _try_again(row, Transient(answer.reason or "nobody can tell whether it is there"), now)
     if answer.presence is Presence.ABSENT:
@@ -180,48 +191,61 @@ def _taken(world: World, row: Resource, answer: Observation, now: float) -> Reco
     row.retries = 0
     look(world, row, answer)
     record = judged(world, row, now)
+    # What differs is no drift: the owner of the thing may change it.
     row.judged = world.seen[row.key].number
     record.observation = answer
     return record
 
 
 def is_looked_for(row: Resource) -> bool:
-    """Is it a thing of a cloud, which one look may miss? What the service keeps itself is in its own rows."""
+    """Return whether a row has a thing in a cloud, which a single look may miss.
+
+    What the service keeps itself is in its own database, where no look misses anything.
+    """
     return row.handle != "" and is_outside(row.type) and kind_of(row.type) not in builtin_kinds.KINDS
 
 
 def is_changed_outside(row: Resource) -> bool:
-    """Is it a thing of a cloud that is being changed?"""
+    """Return whether a thing in a cloud is being changed."""
     return row.busy and row.action == Action.UPDATE and is_looked_for(row)
 
 
 def is_unchanged(row: Resource) -> bool:
-    """Was its thing to be changed, and was not, before something else was said of it: that it is gone, or unhealthy?"""
+    """Return whether an update of the thing was intended and never carried out.
+
+    Something else came in between: the thing was not found, or was marked unhealthy.
+    """
     return row.acted_at is None and row.handle != "" and bool((row.intent or {}).get("changed"))
 
 
 def _missed(world: World, row: Resource, answer: Observation, now: float) -> Recorded:
-    """What was not found was not changed: when it is seen again, it is changed."""
+    """Conclude an update that did not find its thing; it is repeated when the thing is seen again."""
     record = _try_again(row, Transient(answer.reason or "it is gone"), now)
     look(world, row, answer)
+    # An answer to an update is no look: the owner still has to look for the thing before it makes another one.
     world.looked.discard(row.key)
     record.observation = answer
     return record
 
 
 def _looked_once_more(world: World, row: Resource, answer: Observation | HomeostatError, now: float) -> Recorded:
-    """The owner's look at what was not found. It is judged like any other look, and nothing else of the row changes."""
+    """Conclude the owner's look for a thing that was not found: it is judged like any other look.
+
+    Nothing else of the row changes.
+    """
     if isinstance(answer, HomeostatError) or answer.presence is Presence.UNKNOWN:
         row.retries += 1
         row.due_at = now + delay_s(row.retries, answer.retry_after_s if isinstance(answer, Transient) else None)
         return Recorded(row)
+    # An act without an answer (`acted_at` is None) goes on counting its own retries.
     row.retries, row.due_at = 0 if row.acted_at is not None else row.retries, None
     before = world.seen.get(row.key)
     known = before.observation.properties if before is not None else {}
     once = {name: known[name] for name in type_of(row.type).told_once if name in known}
     if answer.present:
         answer = replace(answer, properties={**once, **answer.properties})
-    else:  # it was not there already when it was missed for the first time
+    else:
+        # Absent since the first look that missed it: the time of waiting and doubting counts from there.
         since = before.observation.seen_at if before is not None and not before.observation.present else answer.seen_at
         answer = replace(answer, properties=known, seen_at=since)
     world.seen[row.key] = Seen(answer, next_own_look(before.number if before is not None else 0))
@@ -230,8 +254,10 @@ def _looked_once_more(world: World, row: Resource, answer: Observation | Homeost
 
 
 def _seen_there(world: World, row: Resource, answer: Observation, now: float) -> Recorded:
-    """An answer about what is to be taken over. What is not there is told, and forgotten: it is made when somebody asks
-    for it once more."""
+    """Conclude an answer about a thing that is to be taken over.
+
+    If it does not exist, the row fails and what it was given is forgotten: the next try creates it.
+    """
     if answer.presence is Presence.UNKNOWN:
         return _try_again(row, Transient(answer.reason or "nobody can tell whether it is there"), now)
     if answer.presence is Presence.ABSENT:
@@ -242,6 +268,7 @@ def _seen_there(world: World, row: Resource, answer: Observation, now: float) ->
     row.retries = 0
     row.handle = answer.handle or row.handle
     kind = type_of(row.type)
+    # What the cloud tells only at creation is known from the exported document alone.
     known = (adoption_data.of(row) or {}).get("data") or {}
     once = {name: known[name] for name in kind.told_once if name in known and name not in answer.properties}
     if once:
@@ -253,6 +280,7 @@ def _seen_there(world: World, row: Resource, answer: Observation, now: float) ->
 
 
 TO_BE_MADE = "Update the stack, or ask it to converge, to have it made; abandon the stack if this is the wrong project"
+"""What a user can do about a thing that was to be adopted and does not exist."""
 
 
 def _not_there(world: World, row: Resource, reason: str, now: float) -> Recorded:
@@ -264,8 +292,10 @@ def _not_there(world: World, row: Resource, reason: str, now: float) -> Recorded
 
 
 def taken_over(world: World, row: Resource, verdict: Verdict, now: float) -> Recorded:
-    """COMPLETE a row whose thing is there, whatever it is like: what is wrong with a thing of the cloud is mended
-    later. What the service has made anew FAILS if it is of no use; what is not settled yet goes on."""
+    """COMPLETE a row whose thing exists, whatever its state: drift and damage in a cloud are mended later.
+
+    What the service has made anew itself FAILS if it is of no use. What is not settled yet stays in progress.
+    """
     if verdict.condition is Condition.ABSENT:
         return _not_there(world, row, failure_text(row, f"{verdict.reason}. {TO_BE_MADE}"), now)
     broken = verdict.condition is Condition.BROKEN
@@ -287,7 +317,8 @@ def _deleted(world: World, row: Resource, answer: Observation, now: float) -> Re
     if answer.presence is Presence.ABSENT:
         doubted = answer.not_found and is_looked_for(row)
         record = removed(world, row, snapshot_state.farewell(row, CHANGED))
-        if doubted:  # the cloud may be wrong: should it turn up again, it is removed, also while its row lingers
+        # The cloud may be wrong: if the thing turns up again it is deleted, even while its row lingers at a hook.
+        if doubted:
             record.forsaken, row.token = row.token, ""
         return record
     row.handle = row.handle or answer.handle
@@ -298,7 +329,7 @@ def _deleted(world: World, row: Resource, answer: Observation, now: float) -> Re
 
 
 def _snapshot_asked(world: World, row: Resource, answer: Observation, now: float) -> Recorded:
-    """The row goes on once its snapshot is seen complete."""
+    """Conclude a request for a snapshot; the row goes on once the snapshot is seen complete."""
     if answer.presence is Presence.ABSENT and row.leaving:
         return removed(world, row, snapshot_state.TOO_LATE)
     row.acted_at = now
@@ -309,7 +340,7 @@ def _snapshot_asked(world: World, row: Resource, answer: Observation, now: float
 
 
 def _unlocked(world: World, row: Resource, answer: Observation, now: float) -> Recorded:
-    """Now it may be deleted."""
+    """Conclude the unlocking that comes before a deletion."""
     if answer.presence is Presence.ABSENT:
         return removed(world, row)
     row.marks, row.intent = maintenance_state.without_mark(row, Action.UNLOCK), None
@@ -320,7 +351,7 @@ def _unlocked(world: World, row: Resource, answer: Observation, now: float) -> R
 
 
 def removed(world: World, row: Resource, reason: str = CHANGED) -> Recorded:
-    """The thing is gone (or let go of), and so is its row, unless its deletion stops once more at the very end."""
+    """Remove the row of a thing that is gone or let go of, unless its deletion stops at a last hook."""
     events = [event_of(row, Status.COMPLETE, reason, Action.DELETE)]
     if not _lingers(world, row):
         return Recorded(row, events, removed=True)
@@ -330,7 +361,10 @@ def removed(world: World, row: Resource, reason: str = CHANGED) -> Recorded:
 
 
 def _lingers(world: World, row: Resource) -> bool:
-    """Is there a hook at the end of its deletion (see `planner.lifecycle.hooks`)? What was never made goes by."""
+    """Return whether there is a hook at the end of the row's deletion (see `planner.lifecycle.hooks`).
+
+    A row whose thing was never made has none.
+    """
     if world.stack.abandoned or row.action == Action.INIT:
         return False
     deleting = world.stack.action == Action.DELETE and world.stack.status == Status.IN_PROGRESS
@@ -338,8 +372,13 @@ def _lingers(world: World, row: Resource) -> bool:
 
 
 def _found(world: World, row: Resource, answer: Observation, now: float) -> Recorded:
-    """A creation whose answer was lost: what it made is taken over, or it is given up and its token with it."""
+    """Conclude the search for what a creation without an answer has made.
+
+    The thing is taken on; if none is found, the creation is given up, and its token with it.
+    """
     if answer.presence is not Presence.PRESENT:
+        # The request may still arrive: what turns up with this token is deleted. The next creation has a token of its
+        # own.
         given_up, row.token = row.token, ""
         return Recorded(row, forsaken=given_up)
     row.handle = answer.handle
@@ -350,5 +389,5 @@ def _found(world: World, row: Resource, answer: Observation, now: float) -> Reco
 
 
 def unfit(verdict: Verdict) -> bool:
-    """Does this verdict on a resource at rest call for an act?"""
+    """Return whether this verdict on a resource at rest calls for an act."""
     return verdict.condition in (Condition.ABSENT, Condition.BROKEN, Condition.DRIFTED)

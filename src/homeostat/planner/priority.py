@@ -1,4 +1,4 @@
-"""How urgent the next pass over a shard is, when nothing new happens before (CV17). Pure."""
+"""Priority of the next pass over a shard, when nothing new happens before it (CV17). Pure."""
 
 from homeostat.model.plan import Priority
 from homeostat.model.status import Action, Status
@@ -6,8 +6,11 @@ from homeostat.model.world import Resource, World
 
 
 def urgency(world: World) -> Priority:
-    """What a user waits for goes first, then what is being healed, with the leftovers of that; a rolling update that
-    was accepted before comes after them, and mere differences of properties after that."""
+    """Return the priority of a shard's next pass.
+
+    What a user waits for comes first, then healing and the leftovers of it. A rolling update that was accepted before
+    comes after them, and mere differences of properties after that.
+    """
     stack = world.stack
     if stack.status == Status.IN_PROGRESS:
         return Priority.ROLLOUT if stack.step_at is not None else Priority.USER
@@ -15,6 +18,6 @@ def urgency(world: World) -> Priority:
 
 
 def _urgency_of(row: Resource) -> Priority:
-    """Of a row in progress while its stack is at rest."""
+    """Return the priority of a row in progress while its stack is at rest."""
     drifted = row.action == Action.UPDATE and "operation" not in (row.intent or {})
     return Priority.DRIFT if drifted else Priority.HEAL

@@ -1,4 +1,4 @@
-"""How functions of a template see the other resources of the shard."""
+"""The other resources of the shard, as the functions of a template see them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,16 +12,16 @@ from homeostat.resources.base import ResourceType, Thing
 from homeostat.resources.registry import type_of
 
 UNTOLD = "untold"
-"""Property of what was seen of a nested stack: why its attributes cannot be told."""
+"""Property of an observation of a nested stack: why its attributes cannot be told."""
 HEALING = "healing"
-"""Mark on a row that is being healed, or made in the place of one that is: so many are, of those that may be."""
+"""Mark on a row that is being healed, or made in the place of one that is; these rows count against the brake."""
 SUSPENDED, LOCKED = "suspended", "locked"
-"""Marks on a row: what was done to its thing for its stack, and is to be undone."""
+"""Marks on a row: what was done to its thing on behalf of its stack, and has to be undone."""
 NEVER_SEEN = Observation(Presence.UNKNOWN, reason="not looked at yet")
 
 
 def thing_of(world: World, row: Resource, kind: ResourceType | None = None) -> Thing:
-    """A row as its resource type sees it."""
+    """Return a row as its resource type sees it."""
     kind = kind or type_of(row.type)
     seen = world.seen.get(row.key)
     return Thing(
@@ -39,20 +39,24 @@ def thing_of(world: World, row: Resource, kind: ResourceType | None = None) -> T
 
 
 def _treated(world: World, row: Resource) -> tuple[str, ...]:
-    """What it carries marks of. One that was not resumed, though its stack was, is suspended against all wishes."""
+    """Return the actions whose marks the row carries.
+
+    A thing that was not resumed although its stack was has no SUSPEND here: that it is suspended is not desired.
+    """
     marks = row.marks or {}
     found = (Action.SUSPEND,) if SUSPENDED in marks and world.stack.suspended else ()
     return (*found, Action.LOCK) if LOCKED in marks else found
 
 
 class RowScope:
-    """Resolves `get_resource` and `get_attr` from rows and what was last seen of them.
+    """Resolves `get_resource` and `get_attr` from rows and their newest observations.
 
-    Fails: Rejected naming the resource that cannot tell what is asked of it.
+    Raises:
+        Rejected: A resource cannot tell its attributes; the error names it.
     """
 
     unknown: Any = None
-    """What is not known at run time is null."""
+    """Value of what is not known at run time."""
 
     def __init__(self, world: World, current: Mapping[str, Resource]) -> None:
         self._world = world
@@ -78,6 +82,7 @@ class RowScope:
 
     def _known(self, resource: str) -> Resource | None:
         row = self._current.get(resource)
+        # A row in INIT has no thing yet, and must not look as if it had one.
         if row is None or row.action == Action.INIT:
             return None
         seen = self._world.seen.get(row.key)
