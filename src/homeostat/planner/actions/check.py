@@ -1,6 +1,6 @@
-"""What users ask of what is there already: to look first, to mend or to leave alone, to check (CV8, CV9). Pure.
+"""Requests about existing things that change no desired state: to look first, to converge, to check (CV8, CV9). Pure.
 
-A check tells whether each resource is as it should be, and changes nothing (reference/heat/engine-semantics.md).
+A check tells whether each resource is as it should be, and changes nothing, as in Heat.
 """
 
 from homeostat.model.observed import Condition, Verdict
@@ -15,43 +15,49 @@ from homeostat.resources.registry import is_outside, kind_of, type_of
 
 LOOK_FIRST = "it is to be looked at first"
 LEFT = "left"
-"""Key of a row's intent: what is wrong with it and is left alone, since its convergence is switched off."""
+"""Key of a row's intent: what is wrong with a resource that is left alone since its convergence is switched off."""
 CONVERGE, CHECK = "converge", "check"
-"""Operations on a child stack: what was asked of its parent. The others have the names of actions of maintenance."""
+"""Operations on a nested stack: the requests of its parent. Those of maintenance have the names of their actions."""
 
 
 _AS_ACTION = {CHECK: Action.CHECK, snapshot_state.SNAPSHOT: Action.SNAPSHOT}
 
 
 def unsettled(world: World) -> bool:
-    """Is the newest revision still to be brought about in this shard?"""
+    """Return whether this shard has yet to bring about the newest revision."""
     return world.settled_revision < world.stack.revision
 
 
 def look_first(world: World, row: Resource) -> Waiting | None:
-    """Somebody wants it to be looked at before anything is said or done about it."""
+    """Return a reason to wait where the thing has to be looked at before anything is said or done about it.
+
+    That is so after a request to check, converge or maintain its stack, or to converge the resource, until there is a
+    look newer than the request.
+    """
     asked_at = row.asked_at or 0.0
     if unsettled(world):
         asked_at = max(asked_at, world.stack.look_from or 0.0)
+    # A nested stack needs no look: its state is read from its own rows whenever the shard is loaded.
     if asked_at <= world.looked_at or not row.handle or not is_outside(row.type):
         return None
     return Waiting(row.name, Why.UNSEEN, (), world.blind or LOOK_FIRST, asked_at, key=row.key)
 
 
 def heals(world: World, row: Resource) -> bool:
-    """Is it to be brought back when it is not as it should be: by itself, or because somebody asked?
+    """Return whether the resource is brought back when it is not as it should be, unasked or since a user asked.
 
-    What is adopted is left as it is until all of it is adopted; nothing is brought back while the stack is locked or
-    suspended.
+    What is adopted is left as it is until all of the stack is adopted, and nothing is brought back while the stack is
+    locked or suspended.
     """
     if world.stack.held or (world.stack.adopting and row.asked_at is None):
         return False
+    # A revision in progress brings about what it says, even where continuous convergence is switched off.
     rolled_out = unsettled(world) and not world.stack.halted
     return world.stack.converges(row.name) or row.asked_at is not None or rolled_out
 
 
 def left_alone(row: Resource) -> str:
-    """What is known to be wrong with it and is left alone, or ""."""
+    """Return what is known to be wrong with a resource that is left alone, or ""."""
     return str((row.intent or {}).get(LEFT, ""))
 
 
@@ -60,25 +66,28 @@ def leave_alone(row: Resource, verdict: Verdict) -> None:
 
 
 def passed_on(world: World, row: Resource) -> str:
-    """The operation with which a child stack is asked what this stack was asked, or ""."""
+    """Return the operation that passes the request to this stack on to a nested one, or ""."""
     stack = world.stack
     if kind_of(row.type) != "stack" or stack.look_from is None or not unsettled(world):
         return ""
+    # Maintenance passes itself on, see `Maintenance.maintain`.
     if stack.action in MAINTENANCE:
         return ""
+    # It has been passed on, or acted on otherwise, at this revision already.
     if row.revision == stack.revision:
         return ""
     return CHECK if stack.checking else CONVERGE
 
 
 def pass_on(world: World, row: Resource, operation: str, now: float) -> Step:
-    """Ask the child stack; the row is done when its child is."""
+    """Intend to pass a request on to a nested stack; the row is done when the nested stack is."""
     action = Action.UPDATE if operation == CONVERGE else Action(operation.upper())
     goes_on = row.busy and row.action == action
     row.action, row.status, row.reason = action, Status.IN_PROGRESS, outcome.CHANGED
     row.revision = world.stack.revision
     row.acted_at = row.due_at = row.asked_at = None
     row.retries = 0
+    # The stamp makes this request another one than the last, which the nested stack would not repeat.
     row.intent = {"operation": operation, "stamp": world.next_stamp()}
     row.updated_at = now
     events = [] if goes_on else [outcome.event_of(row, row.status, row.reason)]
@@ -86,12 +95,18 @@ def pass_on(world: World, row: Resource, operation: str, now: float) -> Step:
 
 
 def only_finishes(world: World) -> bool:
-    """A stack is looked at that was never complete: what its resources require may be missing, so none is begun."""
+    """Return whether a check or snapshot is taken of a stack that was never complete.
+
+    What its resources require may be missing, so none is begun.
+    """
     return (world.stack.checking or world.stack.snapshotting) and world.stack.complete_revision != world.stack.revision
 
 
 def check(world: World, row: Resource | None, now: float) -> Decision:
-    """Check one resource that is not in progress. What failed before stays as it is: it counts as a failure."""
+    """Check a resource that is not in progress.
+
+    One that had failed before stays as it is: it counts as a failure of the check.
+    """
     if row is None or row.action == Action.INIT or row.revision == world.stack.revision:
         return SETTLED
     mark = unhealthy.mark_of(row)
@@ -121,8 +136,11 @@ def _told(world: World, row: Resource, now: float) -> Decision:
 
 
 def _unmade(world: World, row: Resource, now: float) -> Decision:
-    """Of what could not be made it is told that it is not there. What came to be all the same, after its time was over,
-    is well; what is there and of no use stays as it is."""
+    """Check a resource that could not be made.
+
+    Without a thing its check fails; a thing that has become ready after its time was over is well; one that is there
+    and of no use keeps its state.
+    """
     if row.handle == "":
         return _checked(world, row, Status.FAILED, row.reason, now)
     if not outcome.is_looked_for(row) or row.external_id is not None:
@@ -135,7 +153,7 @@ def _unmade(world: World, row: Resource, now: float) -> Decision:
 
 
 def came_to_be(world: World, row: Resource, now: float) -> Verdict | None:
-    """The verdict on a thing that could not be made in its time, where it is there by now, and of use."""
+    """Return the verdict on a thing that could not be made in its time, if it is there by now and of use, else None."""
     if row.handle == "" or not is_outside(row.type) or row.external_id is not None:
         return None
     kind = type_of(row.type)
@@ -146,7 +164,10 @@ def came_to_be(world: World, row: Resource, now: float) -> Verdict | None:
 
 
 def _checked(world: World, row: Resource, status: Status, reason: str, now: float) -> Settled:
-    """What differs in a property only is no failure: it would be replaced for it."""
+    """Record the result of a check.
+
+    A difference in properties alone is no failure: an update would replace a resource whose check has failed.
+    """
     begun = outcome.event_of(row, Status.IN_PROGRESS, outcome.CHANGED, Action.CHECK)
     row.action, row.status, row.reason = Action.CHECK, status, reason
     row.revision = world.stack.revision

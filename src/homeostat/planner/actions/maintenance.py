@@ -1,8 +1,8 @@
-"""Actions on what is there: suspending, resuming, locking and unlocking it. Pure.
+"""Actions on existing things: suspend, resume, lock and unlock. Pure.
 
-They are revisions with the same desired state, as a check is (ADR 0020). Nothing is made, changed or removed for them:
-what goes on comes to its end, what was never made is passed by, and each thing is treated as its type says. A stack
-that is suspended or locked is held: nothing of it is changed until it is resumed or unlocked.
+They are revisions with the same desired state, like a check (ADR 0020, ADR 0037). Nothing is created, changed or
+deleted for them: what is in progress comes to its end, what was never made is passed by, and each thing is treated as
+its type says. A stack that is suspended or locked is held: nothing of it is changed until it is resumed or unlocked.
 """
 
 from homeostat.model.observed import Condition, Verdict
@@ -21,7 +21,7 @@ STACKS = "stacks"
 
 
 def held(stack: StackFacts, name: str, key: str = "", since: float | None = None) -> Waiting:
-    """Why nothing is done about a resource of a stack that is held."""
+    """Return the reason why nothing is done about a resource of a stack that is held."""
     if stack.lock is None:
         return Waiting(name, Why.SUSPENDED, (), "the stack is suspended", since, key=key)
     owner, reason = stack.lock.get("owner"), stack.lock.get("reason")
@@ -30,32 +30,36 @@ def held(stack: StackFacts, name: str, key: str = "", since: float | None = None
 
 
 def asked_of(stack: StackFacts, row: Resource) -> str:
-    """The action that the maintenance of its stack asks of a resource, or ""."""
+    """Return the action that the maintenance of a stack requires of a resource, or "" for none."""
     action = stack.action
     if kind_of(row.type) == "stack":
         return action
+    # Locked again at a lower level: what the lock before has protected is released.
     if action == Action.LOCK and (stack.lock or {}).get("level") == STACKS:
         action = Action.UNLOCK
     if action == Action.UNLOCK:
+        # Only what was locked for the stack is unlocked: a thing that others had locked stays so (LK5).
         locked = LOCKED in (row.marks or {}) or row.action == Action.LOCK or (row.action == action and row.failed)
         return action if locked else ""
     return action
 
 
 class Maintenance(Externals):
-    """Decides about resources of a stack that is maintained."""
+    """Decides about resources of a stack that is suspended, resumed, locked or unlocked."""
 
     def maintain(self, row: Resource | None, now: float) -> Decision:
-        """About one that is not in progress with anything else."""
+        """Decide about a resource that is in progress with nothing else."""
         stack = self.world.stack
         if row is None or row.action == Action.INIT:
             return SETTLED
+        # Done at this revision; a failure ends the maintenance unless every resource is to get its turn.
         if row.revision == stack.revision and row.action in MAINTENANCE and not row.busy:
             failed = Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
             return failed if row.failed and not stack.thorough else SETTLED
         action = asked_of(stack, row)
         if not action:
             return SETTLED
+        # To record an action here would forget that the row has failed, so it keeps its state.
         if row.failed and row.action not in MAINTENANCE:
             return self._refused(row) if action == Action.SUSPEND else SETTLED
         if kind_of(row.type) == "stack":
@@ -66,7 +70,8 @@ class Maintenance(Externals):
         return check.look_first(self.world, row) or self._treat(row, action, treatment, now)
 
     def _refused(self, row: Resource) -> Settled:
-        """What has failed is not suspended; it keeps its state, and the stack fails for it."""
+        """Refuse to suspend a failed resource: it keeps its state, and the stack fails for it."""
+        # A failure of this revision is what fails the stack.
         row.revision = self.world.stack.revision
         return Settled(Step(Verb.RECORD, row))
 
@@ -80,16 +85,20 @@ class Maintenance(Externals):
         if verdict.condition is Condition.PENDING and not row.failed:
             return Waiting(row.name, Why.BUILDING, (), verdict.reason, row.updated_at, verdict.due_at, row.key)
         undone = maintenance_state.UNDOES.get(Action(action))
+        # Without a mark nothing was done to the thing on behalf of the stack, so there is nothing to undo.
         if undone is not None and undone not in (row.marks or {}):
             return self._at_once(row, action, now)
+        # After a failure the field proves nothing for a gradual treatment: a stack in another region shows the action
+        # SUSPEND also when that has failed. So it is requested again.
         if treatment.is_done(thing.seen.properties) and not (row.failed and treatment.gradual):
-            if action == Action.SUSPEND:  # whoever has suspended it: it is resumed with its stack
+            # Whatever has suspended it before: it is resumed together with its stack.
+            if action == Action.SUSPEND:
                 row.marks = maintenance_state.with_mark(row, action, now)
             return self._at_once(row, action, now)
         return self._begin_treatment(row, action, treatment, now)
 
     def _gone(self, row: Resource, action: str, verdict: Verdict, now: float) -> Decision:
-        """What is not there cannot be protected; anything else is done with it."""
+        """Pass by a thing that does not exist, except for a lock: it fails, since nothing is protected."""
         if action != Action.LOCK:
             return self._at_once(row, action, now, verdict)
         begun = self._begun(row, action)
@@ -98,8 +107,12 @@ class Maintenance(Externals):
         return step
 
     def _at_once(self, row: Resource, action: str, now: float, gone: Verdict | None = None) -> Step:
-        """There is nothing to do to the thing. gone — it is not there, which is told later, when it may be mended: at
-        once where its stack is not maintained any more."""
+        """Record an action as done where nothing has to be done to the thing.
+
+        Args:
+            gone: Verdict on a thing that does not exist. It is noted in the row and reported once it may be healed,
+                which is when the stack is not maintained any more.
+        """
         events = self._begun(row, action)
         row.action, row.status, row.reason = action, Status.COMPLETE, outcome.CHANGED
         row.revision = self.world.stack.revision
@@ -113,7 +126,10 @@ class Maintenance(Externals):
         return Step(Verb.RECORD, row, events=events)
 
     def _begin_treatment(self, row: Resource, action: str, treatment: MaintenanceMethod, now: float) -> Step:
-        """Intend it. The mark comes before the act: what might have been done is undone later."""
+        """Intend a treatment.
+
+        The mark is stored before the act, so that whatever may have been done to the thing is undone later.
+        """
         step = self._treatment_step(row, treatment)
         step.events = self._begun(row, action)
         row.action, row.status, row.reason = action, Status.IN_PROGRESS, outcome.CHANGED
@@ -127,7 +143,7 @@ class Maintenance(Externals):
         return step
 
     def _begun(self, row: Resource, action: str) -> list[Event]:
-        """What tells that it begins, unless it has begun already."""
+        """Return the event that an action begins, unless it has begun already."""
         if row.busy and row.action == action:
             return []
         return [outcome.event_of(row, Status.IN_PROGRESS, outcome.CHANGED, action)]
@@ -135,10 +151,11 @@ class Maintenance(Externals):
     # -- in progress -------------------------------------------------------------------------------------------------
 
     def under_treatment(self, row: Resource, now: float) -> Decision:
-        """About one that is being suspended, resumed, locked or unlocked."""
+        """Decide about a resource that is being suspended, resumed, locked or unlocked."""
         stack = self.world.stack
         if row.acted_at is None and row.revision != stack.revision and stack.maintained:
-            return self.maintain(row, now)  # nothing was done yet, and something else is wanted now
+            # Nothing was done yet, and by now another action is wanted.
+            return self.maintain(row, now)
         verdict = maintenance_state.verdict(self.world, row, now)
         if verdict.condition is Condition.ABSENT:
             return self._gone(row, row.action, verdict, now)
@@ -146,6 +163,7 @@ class Maintenance(Externals):
             outcome.judge_at_rest(self.world, row, verdict)
             return Step(Verb.RECORD, row, events=outcome.complete(self.world, row, now).events)
         if row.acted_at is None:
+            # Treatments are idempotent, so an answer that was lost needs no search.
             return self._treat_again(row, now)
         if verdict.condition is Condition.BROKEN:
             return self._failed_step(row, verdict.reason, now)
@@ -153,11 +171,14 @@ class Maintenance(Externals):
         return Waiting(row.name, why, (), verdict.reason, row.updated_at, verdict.due_at, row.key)
 
     def _shows_it(self, row: Resource) -> bool:
-        """Is it seen at the thing itself? A child stack that was not asked yet shows how it was before."""
+        """Return whether the thing itself shows the result.
+
+        A nested stack that was not asked yet still shows its state from before.
+        """
         return row.acted_at is not None or kind_of(row.type) != "stack"
 
     def _treat_again(self, row: Resource, now: float) -> Decision:
-        """It is not known whether the thing was asked."""
+        """Repeat a request of which it is not known whether it has reached the thing."""
         if row.due_at is not None and row.due_at > now:
             return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, row.due_at, row.key)
         treatment = maintenance_state.treatment_of(self.world, row, row.action)

@@ -1,6 +1,4 @@
-"""How it is seen that a thing is suspended, resumed, locked or unlocked for its stack, and the marks that tell of it.
-
-Pure."""
+"""Signs that a thing is suspended, resumed, locked or unlocked for its stack, and the marks that remember it. Pure."""
 
 from typing import Any
 
@@ -12,18 +10,20 @@ from homeostat.resources.base import MaintenanceMethod
 from homeostat.resources.registry import kind_of, type_of
 
 MARKS = {Action.SUSPEND: SUSPENDED, Action.LOCK: LOCKED}
+"""Actions that leave a mark on the row of what they touch."""
 UNDOES = {Action.RESUME: SUSPENDED, Action.UNLOCK: LOCKED}
-"""Actions that take such a mark away: they touch only what carries it."""
+"""Actions that take such a mark away: they touch nothing without it."""
 
 ASLEEP = Verdict(Condition.BROKEN, "its stack is suspended", Remedy.OPERATE, Action.RESUME.lower())
-"""The verdict on a nested stack that sleeps on (see `sleeps_on`)."""
+"""Verdict on a nested stack that is still suspended (see `sleeps_on`)."""
 
 UNLOCK = "unlock"
+"""Operation in the intent of a row that is unlocked for its deletion."""
 UNLOCK_FIRST = "it is unlocked first"
 
 
 def verdict(world: World, row: Resource, now: float) -> Verdict:
-    """Is it as it should be? Of one that is being treated: is that done?"""
+    """Judge a thing; one that is being treated by whether the treatment is done."""
     kind = type_of(row.type)
     thing = thing_of(world, row, kind)
     found = kind.judge(thing, now)
@@ -32,6 +32,7 @@ def verdict(world: World, row: Resource, now: float) -> Verdict:
     treatment = kind.treatment(thing, row.action)
     if treatment is None or found.condition in (Condition.ABSENT, Condition.UNKNOWN):
         return found
+    # Before the field is read: it may show the new value while the treatment is under way, or has failed.
     if treatment.gradual and _under_way_or_broken(found):
         return found
     if treatment.is_done(thing.seen.properties):
@@ -40,13 +41,19 @@ def verdict(world: World, row: Resource, now: float) -> Verdict:
 
 
 def _under_way_or_broken(found: Verdict) -> bool:
-    """Another status word than the one that is waited for may merely be the one it had before."""
+    """Return whether the thing is changing, or broken.
+
+    A status that calls for an operation is not counted: it may merely be the status from before the treatment.
+    """
     broken = found.condition is Condition.BROKEN and found.remedy is not Remedy.OPERATE
     return broken or found.condition is Condition.PENDING
 
 
 def treatment_of(world: World, row: Resource, action: str) -> MaintenanceMethod | None:
-    """How this action is carried out on it; None: it is left alone. What is somebody else's always is."""
+    """Return how an action is carried out on a resource's thing; None to leave it alone.
+
+    A thing that is not managed here (`external_id`) is always left alone.
+    """
     if row.external_id is not None or row.handle == "" or kind_of(row.type) == "":
         return None
     kind = type_of(row.type)
@@ -54,29 +61,29 @@ def treatment_of(world: World, row: Resource, action: str) -> MaintenanceMethod 
 
 
 def with_mark(row: Resource, action: str, now: float) -> dict[str, Any] | None:
-    """The marks of a row that this action begins on."""
+    """Return the marks of a row on which the action begins."""
     return {**(row.marks or {}), MARKS[Action(action)]: {"at": now}}
 
 
 def without_mark(row: Resource, action: str) -> dict[str, Any] | None:
-    """The marks of a row that this action is done on."""
+    """Return the marks of a row on which the action is done: without the mark that it undoes, if any."""
     undone = UNDOES.get(Action(action))
     return {name: mark for name, mark in (row.marks or {}).items() if name != undone} or None
 
 
 def unlocking(row: Resource) -> bool:
-    """Is it unlocked so that it may be deleted?"""
+    """Return whether a row is unlocked so that it may be deleted."""
     return row.leaving and row.busy and (row.intent or {}).get("operation") == UNLOCK
 
 
 def at_rest(world: World, row: Resource, now: float) -> Verdict:
-    """Is one that is not in progress as it should be?"""
+    """Judge a thing that is in progress with nothing."""
     found = type_of(row.type).judge(thing_of(world, row), now)
     return ASLEEP if found.condition is Condition.READY and sleeps_on(world, row) else found
 
 
 def sleeps_on(world: World, row: Resource) -> bool:
-    """Is it a nested stack that was suspended with this one, and has not heard that this one was resumed?"""
+    """Return whether it is a nested stack that is still suspended although this stack was resumed."""
     seen = world.seen.get(row.key)
     if seen is None or kind_of(row.type) != "stack" or world.stack.suspended or world.stack.held:
         return False
@@ -84,6 +91,6 @@ def sleeps_on(world: World, row: Resource) -> bool:
 
 
 def unresumed(world: World, row: Resource) -> bool:
-    """It was suspended with its stack, and not resumed with it."""
+    """Return whether it was suspended with its stack, and not resumed with it."""
     marked = row.marks is not None and SUSPENDED in row.marks and not world.stack.suspended
     return marked or sleeps_on(world, row)

@@ -1,7 +1,7 @@
-"""Going back to a snapshot of a stack: resources have their data back from what was kept of it. Pure.
+"""Restoring a snapshot of a stack: resources get their data back from it. Pure.
 
-The template goes on saying what it said; a mark on the row remembers what that was, and what stands in its place: as
-long as the template says the same, what was restored stays.
+The template still says what it said. A mark on the row remembers that, and with which values it was replaced: as long
+as the template says the same, what was restored stays (ADR 0033).
 """
 
 from collections.abc import Mapping
@@ -13,13 +13,17 @@ from homeostat.resources.base import ResourceType
 from homeostat.resources.registry import kind_of
 
 RESTORED = "restored"
-"""Mark of a row: `{"run", "said": {property: as the template says it}}`; run — see `store.schema.stack`."""
+"""Mark of a row: `{"run", "said": {property: value in the template}}`; for `run` see `store.schema.stack`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Restoration:
-    """values — properties with what is restored in its place; mark — to be put on the row, None for none; renewed —
-    properties that are asked for even where they are the same already."""
+    """Desired properties of a resource, with what is restored in its place.
+
+    Attributes:
+        mark: Mark to put on the row; None for none.
+        renewed: Properties that are requested even where they are the same already.
+    """
 
     values: dict[str, Any]
     mark: Mapping[str, Any] | None = None
@@ -27,15 +31,23 @@ class Restoration:
 
 
 def restoration(world: World, name: str, kind: ResourceType, said: dict[str, Any], row: Resource | None) -> Restoration:
-    """said — properties as the template says them; row — that is to have them, None for a new one."""
+    """Return the properties that a resource should have, given those in its template.
+
+    Args:
+        said: Properties as the template says them.
+        row: The row that should have them; None for a new one.
+    """
     mark = (row.marks or {}).get(RESTORED) if row is not None else None
     kept = world.restored.get(name)
     place = kind.kept_as(kind.complete(said)) if kept is not None else ""
     if kept is not None and place:
         run = (world.stack.snapshot or {}).get("run")
+        # Each request to go back has a run of its own, in which the data is restored once, though the value stays the
+        # same.
         known = mark is not None and mark["run"] == run
         values = {**said, place: kept}
         return Restoration(values, {"run": run, "said": {place: said.get(place)}}, frozenset(() if known else (place,)))
+    # The template says something else by now, and that counts.
     if row is None or mark is None or any(said.get(each) != value for each, value in mark["said"].items()):
         return Restoration(said)
     stays = {each: row.properties[each] for each in mark["said"] if each in row.properties}
@@ -43,11 +55,11 @@ def restoration(world: World, name: str, kind: ResourceType, said: dict[str, Any
 
 
 def marked(row: Resource, mark: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Marks of the row with this one, or without it."""
+    """Return the marks of a row with this one, or without it where it is None."""
     others = {name: each for name, each in (row.marks or {}).items() if name != RESTORED}
     return {**others, RESTORED: dict(mark)} if mark is not None else others or None
 
 
 def goes_down(world: World, row: Resource) -> bool:
-    """Is a nested stack to go back with this one?"""
+    """Return whether a nested stack has to go back to the snapshot with this one."""
     return world.stack.restoring and kind_of(row.type) == "stack" and row.revision != world.stack.revision

@@ -1,7 +1,7 @@
-"""Snapshots of whole stacks: what each resource does for one that is being taken. Pure.
+"""Snapshots of whole stacks: the part of each resource. Pure.
 
-The thing itself is left as it is: its cloud is asked for a snapshot with a token that is stored first, and the resource
-is done once an observation tells that this snapshot is complete. Nested stacks are asked the same.
+The thing itself is left as it is. Its cloud is asked for a snapshot with a token that is stored first, and the resource
+is done once an observation shows this snapshot complete. Nested stacks are asked for the same.
 """
 
 from homeostat.model.observed import Condition, Presence
@@ -20,21 +20,24 @@ GIVEN_UP = "the snapshot is given up: something else was asked of the stack"
 
 
 def take(world: World, row: Resource | None, now: float) -> Decision:
-    """Begin with one resource that is not in progress."""
+    """Begin the part of a resource that is in progress with nothing else."""
     if row is None or row.action == Action.INIT or row.handle == "":
         return SETTLED
     if row.action == Action.SNAPSHOT and row.revision == world.stack.revision:
         if row.failed:
             return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
         return SETTLED
-    if adoption_data.of(row) is not None:  # it is not ours yet; that it is to be taken over is not forgotten
+    # The thing is not taken over yet; the intent must go on remembering that it has to be.
+    if adoption_data.of(row) is not None:
         return SETTLED
     if kind_of(row.type) == "stack":
         return check.pass_on(world, row, snapshot_state.SNAPSHOT, now)
     if not _has_data(row):
+        # To record an action would forget that the row has failed.
         return SETTLED if row.failed else _nothing_to_keep(world, row, now)
     if check.left_alone(row):
-        row.judged = outcome.UNJUDGED  # that it is left alone is found out anew
+        # The snapshot takes the place of this note in the intent: judged again later, the thing is left alone anew.
+        row.judged = outcome.UNJUDGED
     row.action, row.status, row.reason = Action.SNAPSHOT, Status.IN_PROGRESS, outcome.CHANGED
     row.revision, row.updated_at = world.stack.revision, now
     row.acted_at = row.due_at = None
@@ -60,7 +63,7 @@ def _nothing_to_keep(world: World, row: Resource, now: float) -> Settled:
 
 
 def _ask(world: World, row: Resource) -> Step:
-    """Ask for the snapshot; it is made once, however often it is asked for."""
+    """Ask for the snapshot. It is made only once, however often it is requested, since the token is the same."""
     row.attempts += 1
     row.acted_at = row.due_at = None
     mine = snapshot_state.token_of(row)
@@ -70,7 +73,8 @@ def _ask(world: World, row: Resource) -> Step:
 
 
 def go_on(world: World, row: Resource, now: float) -> Decision:
-    """About a resource whose snapshot is being made."""
+    """Decide about a resource whose snapshot is being made."""
+    # A newer revision interrupts the snapshot of the stack, so nothing is left to wait for.
     if row.revision != world.stack.revision:
         return _done(row, GIVEN_UP, now)
     if row.due_at is not None and row.due_at > now and row.acted_at is None:
@@ -89,7 +93,9 @@ def go_on(world: World, row: Resource, now: float) -> Decision:
 
 def _being_made(world: World, row: Resource, now: float) -> Decision:
     mine = snapshot_state.seen(world, row)
-    if mine is None:  # whoever made it has died, or the cloud lists late
+    # The snapshot was lost after the cloud had accepted the request, or the cloud lists late. To ask again is
+    # idempotent.
+    if mine is None:
         due_at = (row.acted_at or now) + world.listing_lag_s + delay_s(row.attempts)
         if due_at <= now:
             return _ask(world, row)
@@ -106,13 +112,14 @@ def _being_made(world: World, row: Resource, now: float) -> Decision:
 
 
 def _inside(world: World, row: Resource, now: float) -> Decision:
-    """About a nested stack."""
+    """Decide about a nested stack."""
     if row.acted_at is None:
         return Step(Verb.OPERATE, row, row.reason, operation=snapshot_state.SNAPSHOT)
     verdict = type_of(row.type).judge(thing_of(world, row), now)
     if verdict.condition in (Condition.READY, Condition.DRIFTED):
         last = world.seen[row.key].observation.properties.get("action")
-        if last != Action.SNAPSHOT:  # somebody has asked that stack for something else
+        # Something else was requested of the nested stack itself in the meantime.
+        if last != Action.SNAPSHOT:
             return _failed(world, row, f"its snapshot was given up: {last} came in between", now)
         outcome.judge_at_rest(world, row, verdict)
         return Step(Verb.RECORD, row, events=outcome.complete(world, row, now).events)
@@ -122,7 +129,10 @@ def _inside(world: World, row: Resource, now: float) -> Decision:
 
 
 def _done(row: Resource, reason: str, now: float) -> Step:
-    """Nothing that others read of it has changed. What was seen of it meanwhile is judged when it is at rest."""
+    """Complete the part of a resource.
+
+    `changed` stays, since nothing that others read has changed. What was seen meanwhile is judged at rest.
+    """
     row.judged = outcome.UNJUDGED
     row.status, row.reason, row.updated_at = Status.COMPLETE, reason, now
     row.intent = row.due_at = None
