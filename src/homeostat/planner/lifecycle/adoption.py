@@ -1,7 +1,7 @@
-"""Taking over what is there already, by a document of export: nothing is made, and nothing is changed. Pure.
+"""Adoption: taking over existing things from an exported document. No cloud creates or changes anything. Pure.
 
-A thing of the cloud is looked at; a stack, what the service keeps itself and what lives in it alone are made anew from
-what the document says of them. What differs is mended once the whole stack is adopted, like any other drift (CV16).
+A thing of a cloud is looked at. Nested stacks, what the service keeps itself and what exists in it alone are made anew
+from the document. What differs is healed once the whole stack is adopted, like any other drift (CV16).
 """
 
 from homeostat.model.desired import Definition
@@ -27,8 +27,11 @@ class Takeovers(Externals):
     """Decides about resources whose rows remember what they were given."""
 
     def take_over(self, definition: Definition, row: Resource, now: float) -> Decision:
-        """Intend it. All that the resource requires is done, so its properties are known. Where a newer revision wants
-        something of another type, what was given is let go of."""
+        """Intend the adoption of a resource.
+
+        Its requirements are done, so its properties can be resolved.
+        """
+        # A newer revision wants another type: what was given is let go of.
         if row.type != definition.type:
             return self._replace(definition, row, now)
         what = adoption_data.of(row)
@@ -40,17 +43,19 @@ class Takeovers(Externals):
         except (Rejected, Terminal) as error:
             return self._failed_step(row, error, now, Action.ADOPT)
         if kind_of(row.type) == NestedStack.kind or kind_of(row.type) in builtin_kinds.KINDS:
+            # Only what is made anew carries a token. A row without one shows that its thing was not made here.
             row.token = row.token or token(row.key, self.world.next_stamp())
         elif is_outside(row.type):
             row.handle = want.kind.adopted_handle(what["id"], want.kind.complete(want.values))
         step = self._taking(row)
         self._intend(step, want, Action.ADOPT, outcome.CHANGED, now)
+        # `_intend` has overwritten the intent.
         adoption_data.keep(row, what)
         self._tell_spec(step)
         return step
 
     def keep_external(self, definition: Definition, row: Resource | None, now: float) -> Decision:
-        """What is being taken over comes to its end first."""
+        """Bring a takeover to its end before the row may stand for a thing not managed here."""
         if row is not None and row.busy and row.action == Action.ADOPT:
             return self._taking_over(row, now)
         return super().keep_external(definition, row, now)
@@ -62,14 +67,14 @@ class Takeovers(Externals):
         return Step(Verb.OPERATE, row, operation=ADOPT) if kind in builtin_kinds.KINDS else Step(Verb.OBSERVE, row)
 
     def _tell_spec(self, step: Step) -> None:
-        """What the acting part needs to know of it."""
+        """Tell the step what the row was given."""
         row = step.row
         step.arguments = {**(adoption_data.of(row) or {})}
         if step.verb is Verb.OPERATE:
             step.arguments |= {"token": row.token, "spec": self._asked(row)}
 
     def _taking_over(self, row: Resource, now: float) -> Decision:
-        """It was intended: carry it out (again), or judge what was seen."""
+        """Carry out an intended takeover, again if need be, or judge its result."""
         if row.acted_at is None:
             if row.due_at is not None and row.due_at > now:
                 return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, row.due_at, row.key)

@@ -1,6 +1,6 @@
-"""What a row was given to take over: a thing that is there already, by a document of export. Pure.
+"""The existing thing that a row was given to take over, from an exported document. Pure.
 
-The row remembers it from the document to the end of its adoption, in its intent.
+The row remembers it in its intent, from the import of the document to the end of its adoption.
 """
 
 from collections.abc import Mapping
@@ -9,13 +9,13 @@ from typing import Any
 from homeostat.model.world import Resource
 
 GIVEN = "given"
+"""Key of the intent."""
 Given = Mapping[str, Any]
-"""`{"action", "status", "metadata", "data"}` of a resource, as its entry in the document says them; of one that is a
-stack `{"document": …}`."""
+"""Entry of a resource in the document: `{"action", "status", "metadata", "data"}`; `{"document"}` for a nested stack."""
 
 
 def of(row: Resource) -> Given | None:
-    """What the row is to take over; None where it was made, or has taken it over."""
+    """Return what the row has to take over; None if its thing was made here, or is taken over already."""
     found: Given | None = (row.intent or {}).get(GIVEN)
     return found
 

@@ -1,4 +1,4 @@
-"""How a resource that should not exist goes: kept, snapshotted first, deleted, let go of (CV12, CV14). Pure."""
+"""Deletion of resources that should not exist, as their deletion policies say (CV12, CV14). Pure."""
 
 from typing import Any
 
@@ -30,11 +30,12 @@ LOST = "lost"
 
 
 class Departures(Intents):
-    """Decides about leftovers of replacement and removal, and all of a stack that is deleted."""
+    """Decides about what replacement and removal leave behind, and about everything in a stack that is deleted."""
 
     def drop(self, row: Resource, now: float) -> Step | Waiting:
-        """About a row that is a leftover of replacement or removal, nothing using it any more (CV12)."""
+        """Decide about a leftover that nothing uses any more (CV12)."""
         if self._is_spared(row):
+            # A row that lingers at its last hook: its thing is deleted, and that was reported.
             gone = row.leaving and row.status == Status.COMPLETE
             told = [] if gone else [outcome.event_of(row, Status.COMPLETE, LET_GO, Action.DELETE)]
             stays = "" if gone else row.handle
@@ -44,11 +45,13 @@ class Departures(Intents):
             return overtaken
         policy = self._policy_of(row)
         if policy != row.deletion_policy:
-            row.deletion_policy, row.due_at = policy, None  # what it waited for may be of no concern any more
+            # Another policy may lead to another act, so the backoff of the last one does not count.
+            row.deletion_policy, row.due_at = policy, None
         if row.busy and row.due_at is not None and row.due_at > now and row.acted_at is None:
             return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, row.due_at, row.key)
         if row.leaving:
             return self._leaving(row, now)
+        # A creation without an answer may have made something, which has to be known before the row is forgotten.
         if row.busy and row.action in (Action.CREATE, Action.ADOPT) and row.acted_at is None:
             return self._find(row, now) if row.token else self._forget(row, outcome.CHANGED)
         if is_lost(row) and self._is_wanted(row):
@@ -59,7 +62,10 @@ class Departures(Intents):
         return row.name in self.world.definitions and self.world.stack.action != Action.DELETE
 
     def _drop_lost(self, row: Resource, now: float) -> Step | Waiting:
-        """Another one has taken its place. It is looked for once more, and never deleted: it may hold data."""
+        """Decide about a row whose thing was absent, and whose replacement is done.
+
+        The thing is looked for a last time, and never deleted: if it came back it may hold data (ADR 0045).
+        """
         if row.key not in self.world.looked:
             if row.due_at is not None and row.due_at > now:
                 return Waiting(row.name, Why.UNSEEN, (), GONE, row.updated_at, row.due_at, row.key)
@@ -68,10 +74,11 @@ class Departures(Intents):
         return self._forget(row, STAYS if there else GONE, stays=there)
 
     def _is_spared(self, row: Resource) -> bool:
-        """Does it stay as it is, since its stack is abandoned, or was to adopt it? What was made carries a token.
+        """Return whether the thing stays, since its stack is abandoned, or was to adopt it.
 
-        What is nested is let go of by its own stack; what nobody could find any more, or delete, goes with it. What is
-        still to be taken over is not ours, whatever its stack does.
+        What was made here carries a token. A nested stack is deleted in any case, and lets go of its own things. So are
+        things of the service that users could not find or delete without the stack. A thing that is still to be taken
+        over does not belong to the stack yet, and stays whatever the stack does.
         """
         stack, kind = self.world.stack, kind_of(row.type)
         mine = kind == NestedStack.kind or kind in builtin_kinds.KINDS - builtin_kinds.LISTED
@@ -83,7 +90,7 @@ class Departures(Intents):
         return stack.abandoned or taken_over
 
     def _stop(self, row: Resource, hook: str, now: float) -> Step | Waiting | None:
-        """At a hook of its deletion; what has never been made goes by."""
+        """Stop at a hook of the row's deletion; what was never made does not stop."""
         there = row.action != Action.INIT and hooks.stops_leaving(row, hook)
         return hooks.stop(self.world, row, hook, now) if there else None
 
@@ -97,9 +104,13 @@ class Departures(Intents):
         return Step(Verb.FIND, row)
 
     def _policy_of(self, row: Resource) -> str:
-        """The policy it was last given; that of a revision newer than the one which began its deletion comes before
-        (CV14), and what the newest revision retains is retained in any case."""
+        """Return the deletion policy that holds for a row.
+
+        That is the one it was last given. In the middle of its deletion the policy of a newer revision counts instead
+        (CV14), and Retain in the newest revision counts in any case.
+        """
         if self.world.stack.abandoned and kind_of(row.type) == NestedStack.kind:
+            # An abandoned nested stack has to be asked to let go of its own things, which is a deletion to it.
             return DeletionPolicy.DELETE
         if row.name in self.world.policies:
             return self.world.policies[row.name]
@@ -110,7 +121,7 @@ class Departures(Intents):
         return definition.deletion_policy if newer else row.deletion_policy
 
     def _let_go(self, row: Resource, now: float) -> Step:
-        """Begin, or begin again, what its policy says. What its stack has locked is unlocked before that."""
+        """Begin, or begin again, what the deletion policy says; what the stack has locked is unlocked before that."""
         if LOCKED in (row.marks or {}) and may_exist(row) and is_known(row.type):
             return self._unlock(row, now)
         if _kept(row):
@@ -124,16 +135,20 @@ class Departures(Intents):
         return self._delete(row, now)
 
     def _keep(self, row: Resource) -> Step:
-        """Let go of it. What was made without its row having heard of it is found first: the event names what stays."""
+        """Retain the thing, and forget its row.
+
+        If the thing is not known yet, it is searched for first, so that the event names what stays.
+        """
         if row.handle == "" and may_exist(row):
             return Step(Verb.FIND, row)
         return self._forget(row, KEPT, stays=True)
 
     def _unlock(self, row: Resource, now: float) -> Step:
-        """Locking or unlocking its stack has failed, and it is deleted for that."""
+        """Unlock a thing before its deletion, after locking or unlocking the stack has failed."""
         kind = type_of(row.type)
         treatment = kind.treatment(thing_of(self.world, row, kind), Action.UNLOCK)
         if treatment is None:
+            # Its type cannot be unlocked (any more).
             row.marks = maintenance_state.without_mark(row, Action.UNLOCK)
             return self._let_go(row, now)
         step = self._treatment_step(row, treatment)
@@ -149,39 +164,45 @@ class Departures(Intents):
         return Step(Verb.UPDATE, row, row.reason, spec, changed=tuple(treatment.fields))
 
     def _give_up(self, row: Resource, now: float) -> Step:
-        """Nobody knows how a thing of this type is deleted: that is told first, and who asks again is taken at his
-        word."""
+        """Fail the deletion of a thing whose type is not known any more; let go of it when that is requested again."""
         if row.leaving and row.failed:
             return self._forget(row, f"{row.handle} is left as it is: its type {row.type} is not known any more")
         reason = f"{unknown(row.type)}, or delete {row.handle} yourself and ask again: then it is let go of"
         return self._failed_step(row, reason, now, Action.DELETE)
 
     def _leaving(self, row: Resource, now: float) -> Step | Waiting:
-        """Its deletion has begun. A newer revision that would keep it lets go of it at once (CV14)."""
+        """Continue a deletion that has begun; let go of the thing at once if a newer revision keeps it (CV14)."""
         if row.status == Status.COMPLETE:
             last = self._stop(row, POST_DELETE, now)
             return last or Step(Verb.RECORD, row, row.reason, removed=True)
         if _kept(row):
             return self._keep(row)
         if row.failed:
+            # No newer revision has asked for the deletion again.
             if row.revision == self.world.stack.revision or not self.unsettled:
                 waiting = Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
                 return self._went_by_itself(row, now) or self._release_share(row) or waiting
             return self._let_go(row, now)
+        # Another policy since the snapshot was requested: it is not waited for.
         if snapshot_state.asked(row) and not snapshot_state.needed(row, row.deletion_policy):
             return self._delete(row, now)
         if row.acted_at is None:
+            # The outcome of the last request is not known; deleting, unlocking and the snapshot may all be requested
+            # again.
             return self._delete(row, now) if snapshot_state.made(row) else self._let_go(row, now)
         return self._snapshotting(row, now) if snapshot_state.asked(row) else self._going(row, now)
 
     def _went_by_itself(self, row: Resource, now: float) -> Step | Waiting | None:
-        """What could not be deleted is not there any more."""
+        """Forget the row of a thing whose deletion failed and that does not exist any more."""
         if not conditions.is_gone(self.world, row):
             return None
         return self._missed(row, now) or self._forget(row, snapshot_state.farewell(row, outcome.CHANGED))
 
     def _release_share(self, row: Resource) -> Step | None:
-        """What is to take its place cannot be made for now: it keeps nothing else from being healed."""
+        """Take the mark of healing off a replacement that waits for a deletion that failed.
+
+        It cannot be made for now, and must not keep other things from being healed.
+        """
         heir = self.world.rows.get(row.replaced_by or "")
         if heir is None or not outcome.is_being_healed(heir):
             return None
@@ -193,7 +214,8 @@ class Departures(Intents):
         if verdict.condition is Condition.ABSENT:
             return self._forget(row, snapshot_state.farewell(row, outcome.CHANGED))
         if verdict.remedy is Remedy.ASK and row.revision < self.world.stack.revision:
-            return self._let_go(row, now)  # that was said to an earlier wish
+            # That failure was the answer to an earlier revision.
+            return self._let_go(row, now)
         if verdict.remedy is Remedy.ASK:
             return self._failed_step(row, verdict.reason, now)
         return Waiting(row.name, Why.BUILDING, (), "it is being deleted", row.updated_at, verdict.due_at, row.key)
@@ -206,6 +228,7 @@ class Departures(Intents):
     def _delete(self, row: Resource, now: float) -> Step:
         """Intend the deletion."""
         step = Step(Verb.DELETE, row)
+        # A snapshot counts for the deletion it was made for; one requested again, after a failure, makes its own.
         if not snapshot_state.made(row) or row.failed:
             row.intent = None
         self._depart(step, snapshot_state.farewell(row, outcome.CHANGED))
@@ -213,7 +236,7 @@ class Departures(Intents):
         return step
 
     def _depart(self, step: Step, reason: str) -> None:
-        """Its deletion begins, or goes on; only the beginning is an event."""
+        """Begin the deletion, or continue it; only the beginning is an event."""
         row = step.row
         row.reason = reason
         if row.leaving and row.busy:
@@ -230,9 +253,13 @@ class Departures(Intents):
     # -- the snapshot ------------------------------------------------------------------------------------------------
 
     def _snapshot(self, row: Resource, now: float) -> Step:
-        """Intend the snapshot. One that was asked for and may still come is asked for again, and not made twice."""
+        """Intend the snapshot.
+
+        One that may still come is requested again under its token, so that it is not made twice.
+        """
         mine = snapshot_state.asked(row)
         old = snapshot_state.seen(self.world, row) if mine else None
+        # After a failed deletion a complete or failed snapshot is of no use: the thing may have been written to since.
         spent = old is not None and old.get("status") != snapshot_state.CREATING
         again = bool(mine) and not (row.failed and spent)
         step = Step(Verb.OPERATE, row, operation=snapshot_state.SNAPSHOT)
@@ -247,7 +274,7 @@ class Departures(Intents):
         return step
 
     def _snapshotting(self, row: Resource, now: float) -> Step | Waiting:
-        """It was asked for; the thing is deleted once its snapshot is seen complete, and kept when that fails."""
+        """Wait for a requested snapshot: delete the thing once it is seen complete, keep the thing if it fails."""
         look = self.world.seen[row.key].observation if row.key in self.world.seen else NEVER_SEEN
         if look.presence is Presence.ABSENT:
             return self._missed(row, now) or self._forget(row, snapshot_state.TOO_LATE)
@@ -266,18 +293,21 @@ class Departures(Intents):
         return Waiting(row.name, Why.SNAPSHOT, (), reason, row.updated_at, key=row.key)
 
     def _missed(self, row: Resource, now: float) -> Step | Waiting | None:
-        """One look that does not find it may be a mistake, and then it would be left over, with its data; None once it
-        was looked for again."""
+        """Look once more for a thing that was not found; None once that is done.
+
+        A single look may be a mistake, and would leave the thing behind, with its data.
+        """
         if row.key in self.world.looked or not outcome.is_looked_for(row):
             return None
         missed_at = self.world.seen[row.key].observation.seen_at
         due_at = row.due_at or missed_at + max(self.world.second_look_s, self.world.listing_lag_s)
+        # A first look in the future comes from another machine's clock; then there is no waiting.
         if missed_at <= now < due_at:
             return Waiting(row.name, Why.UNSEEN, (), row.reason, row.updated_at, due_at, row.key)
         return Step(Verb.OBSERVE, row)
 
     def _ask_again(self, row: Resource, now: float) -> Step | Waiting:
-        """Nothing is seen of it: whoever made it has died, or the cloud lists late."""
+        """Request a snapshot again of which nothing is seen: it was lost, or the cloud lists late."""
         due_at = (row.acted_at or now) + self.world.listing_lag_s + delay_s(row.attempts)
         if due_at > now:
             return Waiting(row.name, Why.SNAPSHOT, (), "nothing is seen of it yet", row.updated_at, due_at, row.key)
@@ -285,19 +315,22 @@ class Departures(Intents):
 
 
 def may_exist(row: Resource) -> bool:
-    """Is there anything to delete? A child stack may have been made without its row having heard of it."""
+    """Return whether there may be anything to delete.
+
+    A nested stack may have been made without its row knowing the handle.
+    """
     return row.handle != "" or (row.token != "" and kind_of(row.type) == "stack")
 
 
 def _kept(row: Resource) -> bool:
-    """What asks for a snapshot and cannot have one is not thrown away."""
+    """Return whether the thing is kept: by policy, or since its type cannot make the snapshot that the policy wants."""
     if row.deletion_policy == DeletionPolicy.SNAPSHOT:
         return not type_of(row.type).can_snapshot
     return row.deletion_policy != DeletionPolicy.DELETE
 
 
 def is_lost(row: Resource) -> bool:
-    """Was another one made in its place since it was absent?"""
+    """Return whether another thing was made in the row's place since its own was absent."""
     return row.marks is not None and LOST in row.marks
 
 

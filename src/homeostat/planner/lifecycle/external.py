@@ -1,6 +1,7 @@
-"""Resources that stand for a thing of somebody else's (`external_id`): looked at, never made, changed or deleted. Pure.
+"""Resources that stand for a thing not managed here (`external_id`). Pure.
 
-How such a resource leaves is its deletion policy, which is always Retain.
+The thing is looked at, never created, changed or deleted. When the resource is removed, the thing stays: its deletion
+policy is always Retain.
 """
 
 from homeostat.model.desired import Definition
@@ -19,18 +20,19 @@ from homeostat.resources.registry import type_of
 from homeostat.templates import evaluate
 
 EXTERNAL_ID_MAX = 1024
-"""Characters of the id of a thing."""
+"""Characters of an external id."""
 
 
 class Externals(Departures):
-    """Decides about things of others."""
+    """Decides about things that are not managed here."""
 
     def keep_external(self, definition: Definition, row: Resource | None, now: float) -> Decision:
-        """About a resource one of whose two, definition or row, says that it is somebody else's."""
+        """Decide about a resource whose definition or row says that its thing is not managed here."""
         if row is None or row.action == Action.INIT:
             return self._halt(definition.name) or self._take(definition, row, now)
         if _was_never_ours(row):
-            # One of our own was about to be made: what that has come to is known first.
+            # Before that the resource may have created a thing of its own, which would be left behind: look for it
+            # first.
             unanswered = row.token != "" and (row.busy or may_exist(row))
             return self._find(row, now) if unanswered else self._halt(row.name) or self._take(definition, row, now)
         if row.external_id is not None and row.action == Action.CREATE and row.failed:
@@ -40,7 +42,8 @@ class Externals(Departures):
             known = row.failed and row.revision == self.world.stack.revision
             if known:
                 return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
-            adoption_data.forget(row)  # it was made of that
+            # The thing was made from what the row was given: there is nothing left to take over.
+            adoption_data.forget(row)
             return self._failed_step(row, NotSupported(changed), now, Action.UPDATE)
         if row.busy:
             return self._watched(row, now)
@@ -49,7 +52,7 @@ class Externals(Departures):
         return self._external_at_rest(definition, row, now)
 
     def _after_failed_take(self, definition: Definition, row: Resource, now: float) -> Decision:
-        """It never stood for anything: it may stand for something else now, or be made."""
+        """Decide about a row that never stood for anything: it may stand for another thing now, or make one."""
         if not self._newer(row) and row.asked_at is None:
             return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
         halted = self._halt(row.name)
@@ -64,7 +67,12 @@ class Externals(Departures):
         return self.unsettled and row.revision != self.world.stack.revision
 
     def _id_of(self, definition: Definition) -> str | None:
-        """Fails: Rejected, Terminal — another resource gave a value that is none."""
+        """Return the id of the thing to stand for; None where the definition names none.
+
+        Raises:
+            Rejected: Another resource cannot tell the value.
+            Terminal: The value is no id.
+        """
         if definition.external_id is None:
             return None
         found = evaluate(definition.external_id, self.scope)
@@ -75,7 +83,7 @@ class Externals(Departures):
         return found
 
     def _other_thing(self, definition: Definition, row: Resource) -> str:
-        """Why the row does not stand for what the definition names, or ""."""
+        """Return why the row does not stand for what the definition names, or ""."""
         try:
             same = self._id_of(definition) == row.external_id and definition.type == row.type
         except (Rejected, Terminal):
@@ -84,7 +92,7 @@ class Externals(Departures):
         return "" if same else f"{feature} is not supported."
 
     def _take(self, definition: Definition, row: Resource | None, now: float) -> Decision:
-        """Look whether it is there."""
+        """Look whether the thing exists."""
         fresh = row is None
         row = row or self._new_row(definition, now)
         never_ours = _was_never_ours(row)
@@ -124,7 +132,7 @@ class Externals(Departures):
         return Waiting(row.name, Why.BUILDING, (), verdict.reason, row.updated_at, verdict.due_at, row.key)
 
     def _external_at_rest(self, definition: Definition, row: Resource, now: float) -> Decision:
-        """What becomes of it is told, and left to whoever it belongs to."""
+        """Report changes of the thing; to act on them is up to its owner."""
         mark = unhealthy.mark_of(row)
         if mark is not None:
             over = mark.is_over(now)
@@ -147,7 +155,8 @@ class Externals(Departures):
             if gone and not self.world.stack.held:
                 return self._failed_step(row, verdict.reason, now, Action.CHECK)
             row.intent = None
-            if gone:  # told once it is unlocked or resumed
+            # Reported once the stack is unlocked or resumed.
+            if gone:
                 check.leave_alone(row, verdict)
             row.changed = self.world.next_stamp() if news else row.changed
         told = news or before != (row.intent, row.asked_at)
@@ -159,6 +168,6 @@ class Externals(Departures):
 
 
 def _was_never_ours(row: Resource) -> bool:
-    """Was nothing made for it, as far as is known, and nothing taken over? Nor does it stand for somebody else's."""
+    """Return whether the row stands for nothing yet: as far as is known nothing was made, taken over or looked at."""
     still_given = adoption_data.of(row) is not None and row.token == ""
     return row.external_id is None and (row.handle == "" or still_given)

@@ -1,7 +1,7 @@
-"""Hooks: places at which a resource stops until somebody lets it go on (environment.md section 3). Pure.
+"""Hooks: places where a resource stops until a user clears the hook, as in Heat. Pure.
 
-A row remembers, for one revision of its stack: `{"revision": number, "at": hook it stops at, "since": when it came
-there, "cleared": [hooks it has passed], "due": hook it stops at once it is complete}`, and for its deletion, whenever
+A row remembers for one revision of its stack `{"revision": number, "at": hook at which it stops, "since": time,
+"cleared": [hooks it has passed], "due": hook at which it stops once it is complete}`, and for its deletion, whenever
 that comes, `{"leaving": [hooks]}`.
 """
 
@@ -14,6 +14,7 @@ from homeostat.planner import outcome
 from homeostat.templates.registry import POST_CREATE, POST_DELETE, POST_UPDATE, PRE_CREATE, PRE_DELETE, PRE_UPDATE
 
 INTERRUPTED = "Failure occurred while waiting."
+"""The reason of Heat for an overtaken wait."""
 _OF_DELETION = (PRE_DELETE, POST_DELETE)
 _STACK_ACTIONS = {
     PRE_CREATE: (Action.CREATE,),
@@ -23,17 +24,17 @@ _STACK_ACTIONS = {
     PRE_DELETE: (Action.DELETE,),
     POST_DELETE: (Action.DELETE,),
 }
-"""Actions of the stack during which a hook holds."""
+"""Hook -> actions of the stack during which it holds."""
 
 
 def holds(world: World, hook: str) -> bool:
-    """Is the stack doing what the hook is about?"""
+    """Return whether the stack is doing what the hook is about."""
     stack = world.stack
     return stack.status == Status.IN_PROGRESS and stack.action in _STACK_ACTIONS[hook] and not stack.abandoned
 
 
 def stop(world: World, row: Resource, hook: str, now: float) -> Step | Waiting | None:
-    """Stop the resource here, if it has not passed this hook; None where it goes on."""
+    """Stop a resource at a hook that it has not passed; None where it goes on."""
     mine = _mine(world, row)
     if not holds(world, hook) or hook in mine.get("cleared", ()):
         return None
@@ -45,7 +46,7 @@ def stop(world: World, row: Resource, hook: str, now: float) -> Step | Waiting |
 
 
 def interrupted(world: World, row: Resource) -> Step | None:
-    """What it waited for has been overtaken: by a newer revision, or by the failure of this one."""
+    """End the wait at a hook that was overtaken by a newer revision, or by the failure of this one; else None."""
     if not waits_at(row) or (_mine(world, row) and world.stack.status == Status.IN_PROGRESS):
         return None
     row.hooks = _kept(row) or None
@@ -53,13 +54,13 @@ def interrupted(world: World, row: Resource) -> Step | None:
 
 
 def due(world: World, row: Resource) -> str:
-    """The hook at which a complete resource stops, or "". That of an older revision holds no more."""
+    """Return the hook at which a complete resource stops, or "". One of an older revision does not hold any more."""
     found = str(_mine(world, row).get("due", ""))
     return found if found and holds(world, found) and found not in _mine(world, row).get("cleared", ()) else ""
 
 
 def intended(world: World, row: Resource, hooks: tuple[str, ...]) -> dict[str, Any] | None:
-    """What a row remembers when an act on it is intended. hooks — of its definition."""
+    """Return what a row remembers when an act on it is intended; `hooks` are those of its definition."""
     if not hooks and not row.hooks:
         return None
     after = POST_CREATE if row.action == Action.CREATE else POST_UPDATE
@@ -70,24 +71,24 @@ def intended(world: World, row: Resource, hooks: tuple[str, ...]) -> dict[str, A
 
 
 def with_leaving(memory: dict[str, Any] | None, hooks: tuple[str, ...]) -> dict[str, Any] | None:
-    """The memory of a row with the hooks of its deletion as its definition has them now."""
+    """Return the memory of a row with the deletion hooks that its definition has now."""
     rest = {key: value for key, value in (memory or {}).items() if key != "leaving"}
     of_deletion = [hook for hook in _OF_DELETION if hook in hooks]
     return {**rest, "leaving": of_deletion} if of_deletion else rest or None
 
 
 def stops_leaving(row: Resource, hook: str) -> bool:
-    """Has its deletion this hook?"""
+    """Return whether the row's deletion has this hook."""
     return hook in (row.hooks or {}).get("leaving", ())
 
 
 def waits_at(row: Resource) -> str:
-    """The hook that it waits at, or ""."""
+    """Return the hook at which the row waits, or ""."""
     return str((row.hooks or {}).get("at", ""))
 
 
 def cleared(memory: dict[str, Any]) -> dict[str, Any]:
-    """The memory of a row once the hook that it waits at is cleared."""
+    """Return the memory of a row after the hook at which it waits was cleared."""
     rest = {key: value for key, value in memory.items() if key not in ("at", "since")}
     return {**rest, "cleared": [*memory.get("cleared", ()), memory["at"]]}
 
@@ -97,12 +98,12 @@ def paused(hook: str) -> str:
 
 
 def _mine(world: World, row: Resource) -> dict[str, Any]:
-    """What it remembers of the newest revision."""
+    """Return what the row remembers of the newest revision."""
     memory = row.hooks or {}
     return memory if memory.get("revision") == world.stack.revision else {}
 
 
 def _kept(row: Resource) -> dict[str, Any]:
-    """What it remembers of any revision."""
+    """Return what the row remembers whatever the revision: a deletion may come in any later one."""
     memory = row.hooks or {}
     return {"leaving": memory["leaving"]} if "leaving" in memory else {}

@@ -1,4 +1,4 @@
-"""Steps, and the intents in their rows: how a decision is put down before anything acts on it (law 3). Pure."""
+"""Steps and their intents: how a decision is stored before anything acts on it (invariant 3, CONTRIBUTING.md). Pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -22,12 +22,15 @@ from homeostat.resources.registry import resource_type, type_of
 from homeostat.templates import evaluate
 
 CALM_S = 60.0
-"""A resource that was well for this long has its failed attempts forgotten."""
+"""Seconds after which a resource that is well has its failed attempts forgotten."""
 
 
 @dataclass(slots=True)
 class ResolvedResource:
-    """The desired state of one resource with all functions resolved. mark, renewed — see `planner.actions.restore`."""
+    """Desired state of one resource with all functions resolved.
+
+    For `mark` and `renewed` see `planner.actions.restore`.
+    """
 
     definition: Definition
     kind: ResourceType
@@ -39,9 +42,11 @@ class ResolvedResource:
 
 
 class Intents:
-    """Makes steps for the rows of one world. keys — supply of fresh row keys (randomness is an input).
+    """Makes the steps for the rows of one world.
 
-    current — name -> the row that stands for it, kept up to date by the frontier.
+    Args:
+        current: Name -> the row that stands for it; the frontier keeps it up to date.
+        keys: Supply of fresh row keys, since randomness is an input.
     """
 
     def __init__(self, world: World, current: dict[str, Resource], keys: Iterator[str]) -> None:
@@ -56,14 +61,22 @@ class Intents:
         self.healing = {row.key for row in world.rows.values() if outcome.is_being_healed(row)}
 
     def _want(self, definition: Definition, row: Resource | None = None) -> ResolvedResource:
-        """Resolve. row — that is to be so, None for a new one. Fails: Rejected, Terminal — what it depends on gave
-        values that do not fit."""
+        """Resolve the desired state of a resource.
+
+        Args:
+            row: The row that should be so; None for a new one.
+
+        Raises:
+            Rejected: A resource that it depends on gave values that do not fit.
+            Terminal: As above.
+        """
         kind = resource_type(definition.type)
         tree = definition.properties
         values = kind.check(tree if definition.static else evaluate(tree, self.scope), ("resources", definition.name))
         metadata = definition.metadata
         if metadata:
             metadata = evaluate(metadata, self.scope)
+        # What the template says literally has been weighed with the template.
         if not definition.static or metadata is not definition.metadata:
             self.balance.put(definition.name, values, metadata)
         requires = [self.current[name].key for name in definition.requires if name in self.current]
@@ -88,13 +101,15 @@ class Intents:
         )
         if replaces is not None:
             replaces.replaced_by = row.key
+            # A replacement inherits the count of attempts, or a thing that breaks again and again would be replaced
+            # without delay.
             calm = replaces.status == Status.COMPLETE and now - replaces.updated_at >= CALM_S
             row.attempts = 0 if calm else replaces.attempts
             self._inherit_healing(row, replaces)
         return row
 
     def _inherit_healing(self, row: Resource, replaces: Resource) -> None:
-        """What is made in the place of one that was being healed is healed in its place."""
+        """Pass the mark of healing on to a replacement, which is healed in the place of its predecessor."""
         if outcome.is_being_healed(replaces):
             row.marks = {HEALING: (replaces.marks or {})[HEALING]}
             replaces.marks = {name: mark for name, mark in (replaces.marks or {}).items() if name != HEALING} or None
@@ -106,6 +121,7 @@ class Intents:
         step = self._begin(definition, row, now)
         step.inserted = True
         if replaces is not None:
+            # Its `replaced_by` has changed.
             step.also.append(replaces)
         return step
 
@@ -122,16 +138,19 @@ class Intents:
         except (Rejected, Terminal) as error:
             return self._failed_step(row, error, now, Action.CREATE)
         row.attempts += 1
+        # A token for each try: what a given-up try still makes carries the old one, and is deleted by it (ADR 0012).
         row.token = token(row.key, self.world.next_stamp())
         step = Step(Verb.CREATE, row, spec=self._spec(want, row))
         self._intend(step, want, Action.CREATE, outcome.CHANGED, now)
         return step
 
     def _failed_step(self, row: Resource, error: Exception | str, now: float, action: str = "") -> Step:
+        # Failing again for the same revision is no news, so there is no second event.
         known = row.failed and row.revision == self.world.stack.revision and row.action == (action or row.action)
         row.action = action or row.action
         if isinstance(error, Exception):
-            row.resolved = self.world.stamp  # it failed of what it read: when that changes it may be tried again
+            # It failed of the values it read: when one of them changes it may be retried.
+            row.resolved = self.world.stamp
         record = outcome.fail(self.world, row, outcome.failure_text(row, error), now)
         return Step(Verb.RECORD, row, events=[] if known else record.events)
 
@@ -142,13 +161,14 @@ class Intents:
         return kind.spec(properties, physical_name(self.world.stack.name, row.name, row.key, kind.name_limit))
 
     def _asked(self, row: Resource) -> dict[str, Any]:
-        """The cloud object that was last asked for."""
+        """Return the cloud object that was last requested."""
         kind = type_of(row.type)
         return self._spec_of(kind, row, kind.complete(row.properties))
 
     def _intend(self, step: Step, want: ResolvedResource, action: Action, reason: str, now: float) -> None:
-        """Write the intent into the row, and the event that tells of it (law 3)."""
+        """Write the intent into the row, and its event into the step (invariant 3, CONTRIBUTING.md)."""
         row = step.row
+        # An act that is intended again, or redirected, has begun already as far as users are concerned.
         if not (row.action == action and row.busy):
             step.events.append(outcome.event_of(row, Status.IN_PROGRESS, reason, action))
         row.action, row.status, row.reason = action, Status.IN_PROGRESS, reason
@@ -165,7 +185,12 @@ class Intents:
         row.updated_at = now
 
     def _replace(self, definition: Definition, row: Resource, now: float, why: str = "") -> Step:
-        """A new one first; dependants move; then the old one goes. why — what cannot be done in place."""
+        """Replace a thing: the new one is created first, then its dependants move, then the old one is deleted.
+
+        Args:
+            why: What cannot be done in place.
+        """
+        # Nothing was made for this row, so it can be used itself.
         if row.handle == "" and row.acted_at is None and row.token == "":
             return self._begin(definition, row, now)
         restricted = self._restricted(definition, "replace", row, now)
@@ -176,14 +201,17 @@ class Intents:
         return step
 
     def _restricted(self, definition: Definition, action: str, row: Resource, now: float) -> Step | None:
-        """What the environment forbids is not done, and the thing is not touched."""
+        """Refuse an act that the environment forbids, without touching the thing; None where it is allowed."""
         if action not in definition.restricted:
             return None
         return self._refuse(row, ResourceActionRestricted(action), now)
 
     def _refuse(self, row: Resource, error: ResourceActionRestricted, now: float) -> Step:
-        """An update fails its stack, and the resource stays what it is (environment.md section 3). What cannot stay as
-        it is has failed itself: it is in progress, or has to follow at rest what has changed."""
+        """Fail the stack for an update that its environment forbids; the resource stays as it is, as in Heat.
+
+        A resource that cannot stay as it is fails itself: one in progress, and one that must follow a change while its
+        stack is at rest.
+        """
         if row.busy or self.world.stack.status != Status.IN_PROGRESS:
             return self._failed_step(row, error, now, Action.UPDATE)
         event = outcome.event_of(row, Status.FAILED, str(error), Action.UPDATE)
@@ -191,23 +219,27 @@ class Intents:
         return Step(Verb.RECORD, row, events=[event], fails=reason)
 
     def _delete_first(self, definition: Definition, row: Resource, now: float) -> Step:
-        """The broken one goes first, since it may hold what the new one needs; the new row waits for that."""
+        """Replace a broken thing by deleting it first, since it may hold what the new one needs; the new row waits."""
         new = self._new_row(definition, now, replaces=row)
         row.action, row.status, row.acted_at, row.due_at = Action.DELETE, Status.IN_PROGRESS, None, None
         row.revision = self.world.stack.revision
-        row.intent = None  # what was asked for another action, such as a snapshot of the whole stack, is not its own
+        # An intent for another action, as a snapshot of the whole stack, must not be taken for one of this deletion.
+        row.intent = None
         row.updated_at = now
         deleting = outcome.event_of(row, Status.IN_PROGRESS, row.reason)
         return Step(Verb.RECORD, new, inserted=True, events=[deleting], also=[row])
 
     def _halt(self, name: str) -> Waiting | None:
-        """Nothing new is begun for a revision that has failed."""
+        """Return a reason to wait if the newest revision has failed, so that nothing new is begun for it."""
         if not self.halted:
             return None
         return Waiting(name, Why.HALTED, reason=self.world.stack.reason)
 
     def _absent_requirements(self, definition: Definition) -> Waiting | None:
-        """Nothing is made against something that is known to be gone, and is not brought back for now."""
+        """Return a reason to wait if a required thing is known to be gone, and is not brought back for now.
+
+        What is made against it would fail, or hold on to an id that means nothing (ADR 0047).
+        """
         gone = conditions.absent_requirements(self.world, definition, self.current)
         if not gone:
             return None
@@ -218,9 +250,10 @@ class Intents:
         return self.current[name].key if name in self.current else ""
 
     def _changed(self, want: ResolvedResource, row: Resource) -> frozenset[str]:
-        """Names of properties whose desired value differs from what was last asked for."""
+        """Return the names of the properties whose desired values differ from those last requested."""
         if want.values == row.properties:
             return want.renewed
+        # With defaults, since a value that is given and equals its default is no change.
         before, after = want.kind.complete(row.properties), want.kind.complete(want.values)
         return want.renewed | frozenset(
             name for name in before.keys() | after.keys() if before.get(name) != after.get(name)
@@ -239,21 +272,29 @@ class Intents:
     def _must_replace(
         self, want: ResolvedResource, row: Resource, before: Mapping[str, Any], after: Mapping[str, Any]
     ) -> str:
-        """Why the change cannot be made in place, or "". before, after — properties with defaults.
+        """Return why a change cannot be made in place, or "".
 
-        Fails: Rejected, Terminal for a change that cannot be made at all.
+        Args:
+            before: Properties with defaults, as last requested.
+            after: Desired properties with defaults.
+
+        Raises:
+            Rejected: The change cannot be made at all.
+            Terminal: As above.
         """
         reason = want.kind.replaced_by(before, after, self._changed(want, row))
         return reason or want.kind.outgrown(thing_of(self.world, row, want.kind), after)
 
     def _update(self, want: ResolvedResource, row: Resource, before: Mapping[str, Any], now: float) -> Step:
-        """Bring the thing to new values in place; what differs is sent, and what the cloud refused before.
+        """Bring a thing to new values in place; the request names what differs, and what the cloud refused before.
 
-        before — properties, with defaults, that it has for certain; empty when that is not known.
+        Args:
+            before: Properties, with defaults, that the thing has for certain; empty if that is not known.
         """
         restricted = self._restricted(want.definition, "update", row, now)
         if restricted is not None:
             return restricted
+        # The cloud is told of fields of its object, not of properties, so these are compared.
         asked = self._spec_of(want.kind, row, before) if before else {}
         spec = self._spec(want, row)
         refused = set((row.intent or {}).get("changed", ())) if row.acted_at is None else set()
@@ -268,7 +309,7 @@ class Intents:
         return step if fields or not want.kind.kind else self._updated_without_asking(step, now)
 
     def _updated_without_asking(self, step: Step, now: float) -> Step:
-        """What changed is of no concern to the cloud (a policy of ours): the row alone moves on."""
+        """Complete an update that does not concern the cloud: only the row changes."""
         row = step.row
         row.acted_at = now
         step.verb = Verb.RECORD

@@ -1,6 +1,6 @@
-"""When something that failed is tried again, and when it has failed for good.
+"""When something that failed is retried, and when it has failed for good.
 
-- `backoff`: the delay between attempts
-- `conditions`: which failures are tried again unasked
+- `backoff`: delays between attempts
+- `conditions`: failures that are retried without a request
 - `deadlines`: how long something may stay in progress
 """

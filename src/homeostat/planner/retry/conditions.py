@@ -1,4 +1,4 @@
-"""When a failure is tried again without anybody asking, and what must be there before anything is made (CV13). Pure."""
+"""Conditions for retrying a failure without a request, and for making anything at all (CV13). Pure."""
 
 from collections.abc import Mapping
 
@@ -13,14 +13,18 @@ from homeostat.resources.registry import type_of
 
 
 def may_succeed(world: World, row: Resource, now: float, *, changed: bool) -> bool:
-    """Is a failed resource of a stack at rest worth another try?
+    """Return whether a failed resource of a stack at rest is worth another try.
 
-    changed — something that it requires has changed since it failed. One whose thing has gone meanwhile is made anew;
-    one whose thing is broken is left to people, since to try again would replace it.
+    A resource whose thing has vanished meanwhile is made anew. One whose thing is broken is left to users, since to
+    retry would be to replace it.
+
+    Args:
+        changed: Whether something that the resource requires has changed since it failed.
     """
     if not is_at_rest(world.stack) or not check.heals(world, row):
         return False
     kind = type_of(row.type)
+    # The failed check of any other thing was judged before, see `Decider._failed`.
     checked = row.action == Action.CHECK and (kind.mends_itself or row.handle == "")
     if row.action not in (Action.CREATE, Action.UPDATE) and not checked:
         return False
@@ -32,32 +36,32 @@ def may_succeed(world: World, row: Resource, now: float, *, changed: bool) -> bo
 
 
 def is_at_rest(stack: StackFacts) -> bool:
-    """Was its newest revision brought about, and is nothing asked of it now?"""
+    """Return whether the stack's newest revision was brought about, and no request is in progress."""
     return stack.status != Status.IN_PROGRESS and not stack.halted
 
 
 def due_at(row: Resource) -> float:
-    """Time of the next try: the first is due at once, those after it at growing intervals."""
+    """Return the time of the next try: the first is due at once, later ones at growing intervals."""
     return row.updated_at + (delay_s(row.attempts - 1) if row.attempts > 1 else 0.0)
 
 
 def is_gone(world: World, row: Resource) -> bool:
-    """Has it had a thing that was not there when it was looked at last?"""
+    """Return whether the row had a thing that the newest look did not find."""
     seen = world.seen.get(row.key)
     return row.handle != "" and seen is not None and seen.observation.presence is Presence.ABSENT
 
 
 def absence(world: World, row: Resource) -> Verdict:
-    """The verdict on a thing that is gone."""
+    """Return the verdict on a thing that is gone."""
     return Verdict(Condition.ABSENT, world.seen[row.key].observation.reason or "it is gone", Remedy.RECREATE)
 
 
 def absent_requirements(world: World, definition: Definition, current: Mapping[str, Resource]) -> tuple[Resource, ...]:
-    """Rows of what a resource requires whose things are known to be gone, in the order of their names."""
+    """Return the rows of required resources whose things are known to be gone, in the order of their names."""
     required = (current[name] for name in sorted(definition.requires) if name in current)
     return tuple(row for row in required if is_gone(world, row) and not _late(world, row))
 
 
 def _late(world: World, row: Resource) -> bool:
-    """A cloud that lists late does not show yet what was just made."""
+    """Return whether the cloud may merely not list a new thing yet."""
     return row.acted_at is not None and world.seen[row.key].observation.seen_at < row.acted_at + world.listing_lag_s

@@ -1,8 +1,8 @@
-"""How long what is in progress may take. Pure.
+"""Time limits for what is in progress. Pure.
 
-An action of a stack has a deadline, and what is in progress then has failed. What goes on in a stack that is not in
-progress (it is healed, or somebody asked for it alone, or another resource has failed the stack) has as much time, from
-when the cloud took it on (ADR 0058).
+An action of a stack has a deadline, at which everything in progress fails. What is in progress in a stack that is not
+(it is healed, or was converged alone, or another resource has failed the stack) has as much time, counted from when the
+cloud accepted it (ADR 0058).
 """
 
 from dataclasses import replace
@@ -14,26 +14,27 @@ from homeostat.planner import outcome
 from homeostat.resources.registry import kind_of
 
 SEEN_TO_END = frozenset({Why.BUILDING, Why.SNAPSHOT})
-"""Reasons that end with a look at the thing."""
+"""Reasons to wait that a look at the thing ends."""
 LOOK_S, LOOK_S_MAX = 1.0, 60.0
-"""Between two questions whether a thing whose time is over was looked at since: ever rarer."""
+"""Shortest and longest interval in seconds at which it is examined whether an overdue thing was looked at since."""
 LOOK_PART = 0.25
-"""Of the time since then, until that is asked again."""
+"""The interval as a part of the time since the thing became overdue, so that it grows."""
 
 
 def time_out(world: World, row: Resource, now: float) -> Step:
-    """Its time is over."""
+    """Fail a row whose time is over."""
     record = outcome.fail(world, row, outcome.failure_text(row, f"{row.action} timed out"), now)
     return Step(Verb.RECORD, row, events=record.events)
 
 
 def in_time(world: World, waiting: Waiting, now: float) -> Step | Waiting:
-    """A row that waits for its thing to become ready does so until its time is over.
+    """Let a row wait for its thing to become ready until its time is over, and fail it then.
 
-    It fails only if a look was taken after that: what nobody could look at may be ready. A nested stack has a deadline
-    of its own.
+    It fails only by a look that was taken after its time was over: while the cloud does not answer, the thing may be
+    ready. A nested stack has a deadline of its own.
     """
     stack, row = world.stack, world.rows.get(waiting.key)
+    # An act that the cloud has not accepted yet has no limit: it is repeated until there is an answer.
     if waiting.why not in SEEN_TO_END or row is None or not row.busy or row.acted_at is None:
         return waiting
     if stack.status == Status.IN_PROGRESS or stack.abandoned or kind_of(row.type) == "stack":
