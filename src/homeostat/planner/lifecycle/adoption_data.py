@@ -11,7 +11,7 @@ from homeostat.model.world import Resource
 GIVEN = "given"
 """Key of the intent."""
 Given = Mapping[str, Any]
-"""Entry of a resource in the document: `{"action", "status", "metadata", "data"}`; `{"document"}` for a nested stack."""
+"""Entry of a resource in the document: `{"action", "status", "metadata", "data"}`; of a nested stack `{"document"}`."""
 
 
 def of(row: Resource) -> Given | None:

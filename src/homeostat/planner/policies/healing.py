@@ -1,12 +1,12 @@
-"""What holds healing back: doubt, a policy, and a brake. Pure.
+"""Limits on healing: doubt, policy, and a brake. Pure.
 
-Healing acts on a share of a stack's things at a time (ADR 0046), and where a policy says so it asks before it makes
-another one of a thing. When everything of a kind in a project is absent, the look is doubted.
+Healing acts on a share of a stack's things at a time (ADR 0046). Where the policy says so, it asks before it replaces a
+thing. When every thing of a kind in a project is absent, the look is doubted rather than the things.
 
-Before a thing is replaced because it is absent the owner looks once more, and what came back is kept (ADR 0045): one
-look may be a mistake of a list, of a cloud that has just started, of a directory that was away. So an observer's look
-begins nothing. The owner asks for the thing itself, a moment later, in the pass that would replace it; and while its
-replacement is under way, and before its row goes, what has come back stays.
+A single look may be a mistake: of a list, of a cloud that has just started, of a directory that was away. So an
+observer's look alone begins nothing. Before the shard's owner replaces a thing for being absent, it asks the cloud for
+that thing once more, a moment later, in the same pass. While a replacement is under way, and until the row of the old
+thing is removed, a thing that has come back stays (ADR 0045).
 """
 
 from functools import cached_property
@@ -27,20 +27,30 @@ CAME_BACK = "it came back"
 ALL_GONE = "everything of its kind in the project seems to be gone at once, which is more likely a mistake of the look"
 CONSENT = "Another one is made when you agree"
 BLIND_S, BLIND_S_MAX = 5.0, 120.0
-"""Between two questions whether others of a kind are seen: ever rarer. Whoever is seen again is judged at once."""
+"""Shortest and longest interval in seconds at which it is examined whether a doubt has ended.
+
+Things that are seen again are judged at once in any case.
+"""
 BLIND_PART = 0.25
-"""Of the time for which a thing has been missed, until that is asked again."""
+"""The interval as a part of the time for which a thing has been missed."""
 BRAKE_S = 2.0
-"""Between two questions how many are being healed in other shards."""
+"""Seconds between two examinations of how many things are being healed in other shards."""
 
 
 class Healing(Departures):
-    """Decides whether something may be healed for what was seen of it, or was said about it."""
+    """Decides whether a thing may be healed for what was seen of it, or for a mark on it."""
 
     def held_back(
         self, row: Resource, reason: str, now: float, *, gone: bool = False, destroys: bool = True
     ) -> Decision | None:
-        """Why it is not healed yet; None where it may be. gone — it is absent; destroys — another one would be made."""
+        """Return the reason why a thing is not healed yet, or the step that asks for consent; None if it may be healed.
+
+        Args:
+            gone: Whether the thing is absent.
+            destroys: Whether another thing would be made in its place.
+        """
+        # A user's request for this one resource overrides all limits; what is being healed has its place under the
+        # brake; and to retry a creation is not healing.
         if row.asked_at is not None or HEALING in (row.marks or {}) or was_never_well(row):
             return None
         if gone and kind_of(row.type) in self.world.brake.blind and not self._is_agreed():
@@ -52,16 +62,20 @@ class Healing(Departures):
         if healed < self.world.brake.allowed(there):
             return None
         told = f"{reason}; {healed} of its stack are being healed, and no more are at a time"
+        # Within the shard the frontier examines it again when a place is free; other shards do not report theirs.
         due_at = now + BRAKE_S if self.world.brake.elsewhere else None
         return Waiting(row.name, Why.BRAKE, (), told, row.updated_at, due_at, row.key)
 
     def _healed_beside(self, row: Resource) -> int:
-        """How many of the shard are being healed; those that wait for this one to be there would keep it from that."""
+        """Return how many things of the shard are being healed, not counting those that require this one.
+
+        They cannot become well before this one: counted, they could keep it from being healed for ever.
+        """
         names = (self.world.rows[key].name for key in self.healing if key in self.world.rows)
         return sum(not self._requires(name, row.name) for name in names)
 
     def _requires(self, name: str, other: str) -> bool:
-        """Does one resource require another, or something that requires it?"""
+        """Return whether one resource requires another, directly or by others."""
         asked, found = [name], {name}
         while asked:
             definition = self.world.definitions.get(asked.pop())
@@ -73,8 +87,9 @@ class Healing(Departures):
         return False
 
     def begin_healing(self, step: Step) -> None:
-        """A step heals: from now on its row counts among those that are being healed."""
+        """Mark the row of a step that heals: from now on it counts as being healed."""
         healed = step.row
+        # The step has failed before it began: nothing is being healed.
         if not (healed.busy or healed.action == Action.INIT):
             return
         if HEALING not in (healed.marks or {}):
@@ -82,21 +97,22 @@ class Healing(Departures):
         self.healing.add(healed.key)
 
     def _blind_s(self, row: Resource, now: float) -> float:
-        """Until it is asked again whether a look is to be believed."""
+        """Return the seconds until it is examined again whether a look is to be believed."""
         missed_s = now - self.world.seen[row.key].observation.seen_at
         return min(max(BLIND_S, missed_s * BLIND_PART), BLIND_S_MAX)
 
     def _asks_first(self, row: Resource) -> bool:
-        """Does somebody have to agree before another one is made (CV13)?"""
+        """Return whether a user has to agree before another thing is made (CV13)."""
         definition = self.world.definitions.get(row.name)
         metadata = row.metadata if definition is None else definition.metadata
         return healing_policy.of_resource(self.world.stack, row.name, metadata, self.world.brake.policy) == ASK
 
     def _is_agreed(self) -> bool:
-        """Has somebody asked to look, and then to bring about what should be, whatever it takes?"""
+        """Return whether a user has asked to converge the whole stack, whatever it takes."""
         return self.unsettled and self.world.stack.look_from is not None
 
     def _ask(self, row: Resource, reason: str, now: float) -> Decision:
+        """Fail the check of a resource with the command by which the user agrees, or go on waiting for it."""
         if is_asking(row) and (row.revision == self.world.stack.revision or not self.unsettled):
             return Waiting(row.name, Why.ASKS, (), row.reason, row.updated_at, key=row.key)
         stack = self.world.stack
@@ -105,40 +121,46 @@ class Healing(Departures):
 
     @cached_property
     def _there(self) -> int:
-        """How many things the shard has, or had: what is being replaced counts."""
+        """Number of things that the shard has or had; one that is being replaced counts."""
         made = (row for row in self.current.values() if row.handle or row.replaces is not None)
         return sum(kind_of(row.type) != "" for row in made)
 
     def look_once_more(self, row: Resource, now: float) -> Step | Waiting | None:
-        """What was not found is looked for by its owner, some time after the first look; None once that was done."""
+        """Have the owner look for a missing thing, some time after the first look; None once that was done."""
         if row.key in self.world.looked or not outcome.is_looked_for(row):
             return None
         if row.due_at is not None and row.due_at > now:
             return Waiting(row.name, Why.UNSEEN, (), MISSED, row.updated_at, row.due_at, row.key)
         missed_at = self.world.seen[row.key].observation.seen_at
         due_at = missed_at + max(self.world.second_look_s, self.world.listing_lag_s)
-        if missed_at <= now < due_at:  # where the clocks of two machines differ, it is looked for at once
+        # A first look in the future comes from another machine's clock; then there is no waiting.
+        if missed_at <= now < due_at:
             return Waiting(row.name, Why.UNSEEN, (), MISSED, missed_at, due_at, row.key)
         return Step(Verb.OBSERVE, row, MISSED)
 
     def replaced_for_absence(self, row: Resource, now: float) -> None:
-        """Remember why another one is made."""
+        """Remember on the old row why another thing is made."""
         if outcome.is_looked_for(row):
             row.marks = with_lost(row, now)
 
     def came_back(self, definition: Definition, row: Resource | None, now: float) -> Step | None:
-        """Is what this row replaces, since it was absent, there again? Then it stays, and this one goes."""
+        """Reinstate the predecessor of a row if it was replaced for being absent and is there again; else None.
+
+        The predecessor stays, and this row becomes a leftover.
+        """
         old = self.world.rows.get(row.replaces or "") if row is not None else None
         if row is None or old is None or not is_lost(old) or old.leaving or old.replaced_by != row.key:
             return None
         if row.status == Status.COMPLETE and row.action != Action.INIT:
-            return None  # it may hold data by now
+            # The replacement may hold data by now, so it stays.
+            return None
         if old.type != definition.type or not self._is_there(old, now):
             return None
+        # With this `current_row` chooses the old one, also in the next pass: see `current.gave_way`.
         row.replaced_by, old.replaced_by = old.key, None
         old.marks = without_lost(old)
         old.judged = outcome.UNJUDGED
-        # It was never compared with a revision at which it merely was away.
+        # Its revision may be one at which it was merely absent; set back, it is compared with that.
         old.revision = min(old.revision, self.world.settled_revision)
         events = outcome.complete(self.world, old, now).events
         for event in events:
@@ -155,10 +177,10 @@ class Healing(Departures):
 
 
 def is_asking(row: Resource) -> bool:
-    """Does it wait for somebody to agree before another one is made?"""
+    """Return whether a resource waits for a user to agree before another thing is made."""
     return row.failed and row.action == Action.CHECK and CONSENT in row.reason
 
 
 def was_never_well(row: Resource) -> bool:
-    """It is still being made: what is done about that is no healing."""
+    """Return whether a resource is still being made, so that repairing it is no healing."""
     return row.busy and row.action in (Action.CREATE, Action.ADOPT)

@@ -1,4 +1,4 @@
-"""The healing policy that a template gives a resource: `metadata: {homeostat: {healing: ask}}` (ADR 0052). Pure."""
+"""Healing policy of a resource in its template: `metadata: {homeostat: {healing: ask}}` (ADR 0052). Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,17 +11,21 @@ POLICIES = (REPLACE, ASK)
 
 
 def said_in(metadata: Any) -> str | None:
-    """The policy in the metadata of a resource; None where they say nothing of it."""
+    """Return the policy in the metadata of a resource; None if they have none."""
     section = metadata.get(SECTION) if isinstance(metadata, Mapping) else None
     said = section.get(HEALING) if isinstance(section, Mapping) else None
     return said if isinstance(said, str) else None
 
 
 def check(metadata: Any, path: tuple[str | int, ...]) -> None:
-    """Fails: Rejected (StackValidationFailed) naming the place, for what is no policy, and where it is not known before
-    any resource exists.
+    """Check the healing policy in the metadata of a resource.
 
-    metadata — of a resource, with what is not known yet as another value than text; path — of it.
+    Args:
+        metadata: Metadata of the resource; a value that is not known yet is no text, and so refused.
+        path: Path of the metadata.
+
+    Raises:
+        Rejected: (StackValidationFailed) The value is no policy, or is not known before any resource exists.
     """
     section = metadata.get(SECTION) if isinstance(metadata, Mapping) else None
     if section is None:
@@ -41,10 +45,11 @@ def _invalid(message: str, *path: str | int) -> Rejected:
 
 
 def of_resource(stack: StackFacts, name: str, metadata: Any, inherited: str | None) -> str:
-    """The policy of a resource: as somebody has switched it by its name, else as its template says, else as it is in
-    its stack.
+    """Return the policy of a resource: switched for it by name, else from its template, else that of its stack.
 
-    metadata — of the resource; inherited — the policy of the stack, None for the default.
+    Args:
+        metadata: Metadata of the resource.
+        inherited: Policy of the stack; None for the default.
     """
     switched = (stack.exceptions or {}).get(name, {}).get("healing")
     return switched or said_in(metadata) or inherited or REPLACE

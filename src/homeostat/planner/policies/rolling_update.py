@@ -1,8 +1,9 @@
-"""Batches of a group's members: how many take the new definition next, and the series that they make. Pure.
+"""Batches of a group's members: which take the new definition next, and the series that the batches make. Pure.
 
-A rolling update, or a creation in batches, is a series of revisions of the group's stack. Each says which members there
-are, and which of them still have an earlier definition; when the stack is at rest at one, `following` gives the next.
-Nothing but the newest revision has to be known to go on, so a crash or a change of mind may come at any moment.
+A rolling update, or a creation in batches, is a series of revisions of the group's stack. Each revision says which
+members there are, and which of them still have an earlier definition. When the stack is at rest at one, `following`
+gives the next. Nothing but the newest revision is needed to go on, so a crash or a change of mind may come at any
+moment (ADR 0014).
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -12,22 +13,31 @@ from homeostat.resources import groups
 from homeostat.resources.groups import Group, Run
 
 Policy = Mapping[str, Any]
-"""`{max_batch_size, pause_time (seconds)[, min_in_service]}`."""
+"""`{max_batch_size, pause_time[, min_in_service]}`; the pause is in seconds."""
 
 
 def next_batch(target: int, current: int, updated: int, size: int, in_service: int) -> tuple[int, int]:
-    """Of the next batch: how many members there are during it, and how many of them are made or changed.
+    """Return for the next batch the number of members during it, and the number of those that are created or changed.
 
-    target — members wanted in the end; current — members there are; updated — how many of those wanted are as they
-    should be; size — of a batch; in_service — members that must be left alone meanwhile, where there are so many.
+    Args:
+        target: Number of members in the end.
+        current: Number of members now.
+        updated: Number of members of the target that have the new definition.
+        size: Largest number of members in a batch.
+        in_service: Number of members to leave alone in each batch, as far as there are so many.
     """
     batch = min(size, max(target - updated, 0))
+    # Besides the batch, as many members as the target has room for stay; where that leaves fewer than must be in
+    # service, more stay, and the group is larger than its target for a while.
     kept = max(min(current, target - batch), min(in_service, target, current))
     return batch + kept, batch
 
 
 def batches(target: int, current: int, updated: int, size: int, in_service: int) -> Iterator[tuple[int, int]]:
-    """All batches up to the end, each as `next_batch` gives it. Extra members count as made, not as updated."""
+    """Yield all batches up to the end, each as from `next_batch`.
+
+    Members beyond the target count as created, not as updated.
+    """
     while updated < target or current != target:
         total, batch = next_batch(target, current, updated, size, in_service)
         yield total, batch
@@ -38,11 +48,14 @@ def batches(target: int, current: int, updated: int, size: int, in_service: int)
 def begin(
     before: Group, wanted: Group, policy: Mapping[str, Policy | None], failed: Collection[str], new: bool
 ) -> Group:
-    """The first revision on the way from what a group's stack was last told to be to what it should be.
+    """Return the first revision on the way from the last definition of a group's stack to the desired one.
 
-    before — `{}` where there was nothing; wanted — `{resource_def, index_var, count, skip}`; policy — section
-    `update_policy` of the group; failed — names of its FAILED members, which take the new definition at once: they are
-    out of service anyway; new — the group was never complete.
+    Args:
+        before: The group as its stack was last told to be; `{}` for a new one.
+        wanted: The desired group: `{resource_def, index_var, count, skip}`.
+        policy: Section `update_policy` of the group.
+        failed: Names of its FAILED members. They take the new definition at once, since they are out of service anyway.
+        new: Whether the group was never complete.
     """
     runs = _kept_runs(before, wanted, failed)
     chosen = policy.get("rolling_update") if runs else None
@@ -59,6 +72,8 @@ def begin(
         "min_in_service": chosen.get("min_in_service", 0),
         "pause_time": chosen["pause_time"],
     }
+    # Failed members are mended in a revision of their own before the first batch, in which no other member changes.
+    # Likewise members that have the new definition already come to rest before others are added.
     mending = bool(there) and (bool(troubled) or not runs)
     count = _worth_mending(wanted, there, troubled) if mending else there
     first = groups.with_earlier({**wanted, "count": count, "rollout": rollout}, runs)
@@ -66,7 +81,7 @@ def begin(
 
 
 def following(group: Group) -> Group | None:
-    """The next revision of a series; None at its end."""
+    """Return the next revision of a series; None at its end."""
     rollout = group.get("rollout")
     if rollout is None:
         return None
@@ -76,13 +91,14 @@ def following(group: Group) -> Group | None:
     if updated >= target and current == target:
         return None
     total, batch = next_batch(target, current, updated, rollout["max_batch_size"], rollout["min_in_service"])
+    # Members that are new in this batch are made with the new definition and leave no run of an earlier one.
     moved = batch - max(total - current, 0)
     runs = _without_highest(group, moved)
     return groups.with_earlier({**group, "count": total}, runs)
 
 
 def to_come(group: Group) -> tuple[int, int]:
-    """What the batches after this revision do: how many members they change, and how many they make."""
+    """Return how many members the batches after this revision change, and how many they create."""
     rollout = group.get("rollout")
     if rollout is None:
         return 0, 0
@@ -90,8 +106,7 @@ def to_come(group: Group) -> tuple[int, int]:
 
 
 def changed_later(group: Group, low: int = 0, high: int | None = None) -> int:
-    """How many members the batches after this revision of a series change, of those with numbers from `low` on, below
-    `high`."""
+    """Return how many members the batches after this revision change, of those numbered from `low` and below `high`."""
     skip = group["skip"]
     end = groups.names_end(group["rollout"]["target"], skip)
     runs = [(max(low, first), last, definition) for first, last, definition in groups.earlier_runs(group)]
@@ -99,7 +114,7 @@ def changed_later(group: Group, low: int = 0, high: int | None = None) -> int:
 
 
 def pauses_s(group: Group) -> Iterator[float]:
-    """The pauses between this revision of a series and its end, one by one."""
+    """Yield the pauses in seconds between this revision of a series and its end."""
     rollout = group.get("rollout")
     while rollout and (after := following(group)) is not None:
         yield float(rollout["pause_time"])
@@ -107,9 +122,10 @@ def pauses_s(group: Group) -> Iterator[float]:
 
 
 def _kept_runs(before: Group, wanted: Group, failed: Collection[str]) -> list[Run]:
-    """Members that stay, and do not have the definition that is wanted."""
+    """Return the runs of members that stay and do not have the desired definition."""
     if not before:
         return []
+    # Numbers that come back from the skip list are new members; failed ones take the new definition at once.
     alone = set(before["skip"]) - set(wanted["skip"]) | {name for name in failed if name.isdigit()}
     runs = [run for run in groups.all_runs(before) if run[2] != wanted["resource_def"]]
     for number in sorted(int(name) for name in alone if name.isdigit()):
@@ -118,7 +134,7 @@ def _kept_runs(before: Group, wanted: Group, failed: Collection[str]) -> list[Ru
 
 
 def _there(before: Group, wanted: Group) -> int:
-    """How many members there are that may stay."""
+    """Return how many members there are that may stay."""
     if not before:
         return 0
     end = groups.names_end(before["count"], before["skip"])
@@ -126,14 +142,14 @@ def _there(before: Group, wanted: Group) -> int:
 
 
 def _worth_mending(wanted: Group, there: int, troubled: Collection[int]) -> int:
-    """How many members to keep while failed ones are mended: one that is not wanted any more is not worth it."""
+    """Return how many members to keep while failed ones are mended; one that is not wanted any more is not worth it."""
     skip, end = wanted["skip"], groups.names_end(wanted["count"], wanted["skip"])
     unwanted = [number - groups.numbers_below(skip, number) for number in troubled if number >= end]
     return min([there, *unwanted])
 
 
 def _without_highest(group: Group, moved: int) -> list[Run]:
-    """Runs of earlier definitions once the `moved` highest wanted members have left them."""
+    """Return the runs of earlier definitions without the `moved` highest members of the target."""
     skip = {int(name) for name in group["skip"] if name.isdigit()}
     end = groups.names_end(group["rollout"]["target"], group["skip"])
     kept: list[Run] = []

@@ -1,8 +1,7 @@
-"""Marks of people (and of their programs) that say: this resource is unhealthy, whatever is seen of it (MU). Pure.
+"""Marks of users and their programs that a resource is unhealthy, whatever is seen of it (MU1 to MU8). Pure.
 
-A row keeps one under the key `unhealthy` of its marks: `{"by": user or None, "reporter": text or None, "reason": text,
-"since": time, "expires_at": time or None, "before": [action, reason] or None}`, times in seconds since the epoch. It
-holds until the resource is replaced, the mark is taken away, or its time is over.
+A row keeps its mark under the key `unhealthy` of `marks`, with the fields of `Mark`. The mark holds until the resource
+is replaced, the mark is taken away, or its time is over.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,15 +13,23 @@ from homeostat.model.world import Resource, World
 from homeostat.planner import outcome
 
 UNHEALTHY = "unhealthy"
+"""Key of the mark."""
 EXPIRED = "the time of its mark is over"
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Who says so (the caller, and what the caller calls itself), why, since when and until when; None: no end.
+    """A mark on a row; times are in seconds since the epoch.
 
-    before — which action had failed when the mark came, and why: when the time of the mark is over, it still has. So it
-    has when the mark is taken away, where nothing was ever made."""
+    Attributes:
+        reason: Why the resource is unhealthy.
+        since: When it was marked.
+        by: User who made the request, None if not known.
+        reporter: Name that the caller gives itself, if any.
+        expires_at: When the mark ends; None for no end.
+        before: Action that had failed when the mark came, and its reason. The resource fails with that again when the
+            mark expires, or, if nothing was ever made, when it is taken away. None if nothing had failed.
+    """
 
     reason: str
     since: float
@@ -36,15 +43,16 @@ class Mark:
 
 
 def mark_of(row: Resource) -> Mark | None:
-    """The mark that a row carries."""
+    """Return the mark that a row carries."""
     found: Mapping[str, object] | None = (row.marks or {}).get(UNHEALTHY)
     return None if found is None else Mark(**found)  # type: ignore[arg-type]
 
 
 def marked(row: Resource, mark: Mark) -> Event:
-    """Put a mark on a row; gives what happened."""
+    """Put a mark on a row; return the event."""
     earlier = mark_of(row)
     if earlier is not None:
+        # The failure in the row now is the earlier mark's own.
         mark = replace(mark, before=earlier.before)
     elif row.failed and (row.action in UNBEGUN - {Action.CHECK} or row.handle == ""):
         mark = replace(mark, before=(row.action, row.reason))
@@ -54,10 +62,14 @@ def marked(row: Resource, mark: Mark) -> Event:
 
 
 def unmarked(row: Resource, reason: str, settled_revision: int, now: float) -> Event:
-    """Take away that it failed its check, marked or not; gives what happened. It is judged anew by what is seen of it.
-    What was never made is not well because somebody says so: it has failed as before.
+    """Make a failed check of a row COMPLETE, whether it was marked or not; return the event.
 
-    settled_revision — of its shard: it was never compared with a later revision at which it merely failed.
+    The row is judged anew by what is seen of it. One whose thing was never made fails as it did before the mark: saying
+    that it is well makes nothing.
+
+    Args:
+        settled_revision: Newest revision at which its shard came to rest. The row was never compared with a later one
+            at which it merely failed.
     """
     if row.handle == "":
         return _failed_as_before(row, now)
@@ -78,12 +90,12 @@ def _failed_as_before(row: Resource, now: float) -> Event:
 
 
 def forget(row: Resource) -> None:
-    """What carried the mark is not there any more, or is looked at anew."""
+    """Remove the mark: the thing that carried it is gone, or is judged anew."""
     row.marks = {name: mark for name, mark in (row.marks or {}).items() if name != UNHEALTHY} or None
 
 
 def expire(world: World, row: Resource, now: float) -> Step:
-    """Nobody has acted on the mark in time."""
+    """End a mark whose time is over."""
     if not (row.failed and row.action == Action.CHECK):
         forget(row)
         return Step(Verb.RECORD, row)
@@ -92,6 +104,7 @@ def expire(world: World, row: Resource, now: float) -> Step:
         event = _failed_as_before(row, now)
     else:
         event = unmarked(row, EXPIRED, world.settled_revision, now)
+    # Whatever reads it is examined again, as after any change of its state.
     row.changed = world.next_stamp()
     return Step(Verb.RECORD, row, events=[event])
 
@@ -103,5 +116,5 @@ def fails_again(row: Resource, mark: Mark, now: float) -> Step:
 
 
 def merely_marked(row: Resource) -> bool:
-    """Has it failed because somebody says so, and not of what was done about it?"""
+    """Return whether a row has failed by its mark alone, not by an act on it."""
     return row.failed and row.action == Action.CHECK and mark_of(row) is not None
