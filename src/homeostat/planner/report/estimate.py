@@ -1,4 +1,7 @@
-"""How long it will take: by how long such things took, along the chain that takes longest, and by the rate. Pure."""
+"""Estimate of the time until a stack is at rest. Pure.
+
+It follows from how long such things took before, along the chain of resources that takes longest, and from the rate.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,11 +27,12 @@ _ACTIONS: Mapping[str, str] = {
     Verb.OPERATE: Action.UPDATE,
     ADOPT: Action.ADOPT,
 }
+"""Next act, as in `Explanation.next` -> action that it begins."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceEvent:
-    """What an event tells. key — of the row; at — seconds since the epoch."""
+    """Content of an event of a resource: `key` of its row, and `at` in seconds since the epoch."""
 
     key: str
     type: str
@@ -38,12 +42,16 @@ class ResourceEvent:
 
 
 def medians(happened: Iterable[ResourceEvent]) -> dict[Kind, float]:
-    """From events in the order in which they happened; what failed, or has not ended, counts nothing."""
+    """Return the median durations of actions, from events in the order in which they happened.
+
+    Actions that failed, or have not ended, do not count.
+    """
     begun: dict[tuple[str, str], float] = {}
     took: dict[Kind, list[float]] = defaultdict(list)
     for each in happened:
         act = (each.key, each.action)
         if each.status == Status.IN_PROGRESS:
+            # An action that was begun again counts from its first beginning.
             begun.setdefault(act, each.at)
             continue
         at = begun.pop(act, None)
@@ -54,7 +62,7 @@ def medians(happened: Iterable[ResourceEvent]) -> dict[Kind, float]:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One resource of a chain. seconds — that it still needs, None where nothing is known of such."""
+    """One resource of a chain; `seconds` that it still needs, None where no such duration is known."""
 
     explanation: Explanation
     action: str
@@ -63,21 +71,19 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Resources of which each waits for the one before it, the first for nothing.
-
-    seconds — that it needs as a whole; None when nothing is known of any of its links.
-    """
+    """Resources of which each waits for the one before it; the first waits for none."""
 
     links: tuple[Link, ...] = ()
 
     @property
     def seconds(self) -> float | None:
+        """Seconds that the chain needs as a whole; None if nothing is known of any of its links."""
         known = [link.seconds for link in self.links if link.seconds is not None]
         return sum(known) if known else None
 
     @property
     def unknown(self) -> tuple[Kind, ...]:
-        """Of which nothing is known: the chain may take longer than its seconds say."""
+        """Types and actions of which nothing is known: the chain may take longer than `seconds`."""
         kinds = {(link.explanation.shown_type, link.action) for link in self.links if link.seconds is None}
         return tuple(sorted(kinds))
 
@@ -85,9 +91,11 @@ class Chain:
 def critical_path(
     unfinished: Sequence[Explanation], took: Took, now: float, inside: Mapping[Node, float] | None = None
 ) -> Chain:
-    """The chain that takes longest; of several, the one with most links.
+    """Return the chain that takes longest; of several, the one with most links.
 
-    inside — of nested stacks: what their own chains still need.
+    Args:
+        took: Usual durations.
+        inside: Nodes of nested stacks -> seconds that their own chains still need.
     """
     links = {each.node: _link(each, took, now, inside or {}) for each in unfinished}
     best: dict[Node, tuple[float, int]] = {}
@@ -96,6 +104,7 @@ def critical_path(
         known = [each for each in links[node].explanation.after if each in best]
         seconds, length = 0.0, 0
         if known:
+            # The node itself breaks ties, so that the same world always gives the same chain.
             before[node] = max(known, key=lambda each: (best[each], each))
             seconds, length = best[before[node]]
         best[node] = (seconds + (links[node].seconds or 0.0), length + 1)
@@ -117,7 +126,7 @@ def _link(each: Explanation, took: Took, now: float, inside: Mapping[Node, float
 
 
 def _seconds(each: Explanation, usual: float | None, now: float) -> float | None:
-    """What it still needs. Where time alone releases it, the planner knows when."""
+    """Return the seconds that a resource still needs; where time alone releases it, the planner knows when."""
     wait = max(0.0, each.due_at - now) if each.due_at is not None else 0.0
     if each.why is Why.BUILDING and each.due_at is not None:
         return wait
@@ -127,7 +136,7 @@ def _seconds(each: Explanation, usual: float | None, now: float) -> float | None
 
 
 def _action(each: Explanation) -> str:
-    """What has to be carried out; "" for what may be as it should be already."""
+    """Return the action that has to be carried out; "" for a resource that may be as it should be already."""
     if each.leftover:
         return Action.DELETE
     if each.status == Status.IN_PROGRESS:
@@ -136,7 +145,7 @@ def _action(each: Explanation) -> str:
 
 
 def _in_order(unfinished: Sequence[Explanation]) -> list[Node]:
-    """Nodes after all that they wait for; those in a ring are left out."""
+    """Return the nodes, each after all that it waits for; nodes in a ring are left out."""
     nodes = {each.node for each in unfinished}
     left = {each.node: sum(other in nodes for other in each.after) for each in unfinished}
     followers: dict[Node, list[Node]] = defaultdict(list)
@@ -153,7 +162,7 @@ def _in_order(unfinished: Sequence[Explanation]) -> list[Node]:
 
 
 class By(StrEnum):
-    """What an estimate follows from."""
+    """Source of an estimate."""
 
     CRITICAL_PATH = "critical_path"
     RATE = "rate"
@@ -161,14 +170,19 @@ class By(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Seconds until all is at rest."""
+    """Seconds until everything is at rest."""
 
     seconds: float
     by: By
 
 
 def time_left(chain: Chain, left: int, rate: float | None) -> Estimate | None:
-    """The longer of the two; None when nothing is known. left — resources; rate — of them a second."""
+    """Return the longer of the two estimates; None if nothing is known.
+
+    Args:
+        left: Number of resources that are not at rest.
+        rate: Resources a second that came to rest lately.
+    """
     found = []
     if chain.seconds is not None:
         found.append(Estimate(chain.seconds, By.CRITICAL_PATH))

@@ -1,7 +1,7 @@
-"""Why each resource and leftover of a shard is not at rest, and what would move it (CV19).
+"""Explanations: why each resource and leftover of a shard is not at rest, and what would move it (CV19).
 
-The planner itself is asked: what it would do now, what it gives a reason not to do, and what it would do later. Nothing
-of it is carried out, and the world that was asked about is of no use afterwards.
+The planner itself is asked what it would do now, what it gives a reason not to do, and what it would do later. Nothing
+of that is carried out, and the world is useless afterwards.
 """
 
 from collections import defaultdict
@@ -24,31 +24,37 @@ from homeostat.planner.retry.deadlines import SEEN_TO_END
 from homeostat.resources.registry import is_outside, type_of
 
 LOOK, COMPARE = "look", "compare"
-"""What comes next, where it is no step: a look by an observer; comparing it with what it should be."""
+"""Next acts that are no step: a look by an observer, and comparing a resource with its definition."""
 
 PATIENCE_S = 5.0
-"""A shard that is due waits this long for its turn before the absence of workers is blamed."""
+"""Seconds that a shard is due before a missing worker is given as the reason."""
 
 CONSEQUENCES = frozenset({Why.REQUIRES, Why.IN_USE, Why.LEAVING, Why.HALTED})
 """Reasons whose cause is another resource."""
 
 LAST = 4
+"""Rank of what is left alone."""
 _HELD = dict.fromkeys((Why.LEFT_ALONE, Why.LOCKED, Why.SUSPENDED), LAST)
 _RANKS = {Why.FAILED: 0, Why.UNHEALTHY: 0, Why.BLIND: 0, Why.ASKS: 0, Why.SET_ASIDE: 1, Why.NO_WORKER: 1, **_HELD}
+"""Reason -> rank, see `Explanation.rank`."""
 
 
 def _word(step: Step) -> str:
-    """What a step does, for people."""
+    """Return the word for what a step does, for users."""
     return ADOPT if step.row.action == Action.ADOPT else step.verb.value
 
 
 @dataclass(frozen=True, slots=True)
 class ShardStatus:
-    """What is known of a shard beyond its world.
+    """Facts about a shard that are not in its world; times are in seconds since the epoch.
 
-    begun_at — when its newest revision was asked for; wake_at — when it is due, None: at no time by itself; held — a
-    worker has it now; aside — the bug of ours that it was set aside for; manned — some worker is alive; observe_at —
-    when its things are looked at next.
+    Attributes:
+        begun_at: When its newest revision was requested.
+        wake_at: When it is due; None for no time.
+        held: Whether a worker owns it now.
+        aside: The internal error for which it was set aside; "" if it was not.
+        manned: Whether any worker is alive.
+        observe_at: When its things are looked at next.
     """
 
     begun_at: float
@@ -61,13 +67,22 @@ class ShardStatus:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Of one resource or leftover that is not at rest.
+    """Why one resource or leftover is not at rest.
 
-    node — see `planner.frontier`; type — what it is made by; called — see `model.desired.Definition`; key, handle,
-    action, status — of its row (INIT COMPLETE where there is none yet); on — names of those it waits for, after —
-    their nodes; since, due_at — since when it waits, and when time alone would release it; next, next_at — the next
-    attempt (the word of a step, `look` or `compare`), and when, as far as that is known; fails_at — when its time is
-    over; blocks — names of those that wait for it; cause — the node at the end of its chain of waiting.
+    Attributes:
+        node: Its node, see `planner.frontier`.
+        type: Type that implements it.
+        called: Type as the template calls it, see `model.desired.Definition`.
+        key: Key, handle, action and status are those of its row; INIT COMPLETE where there is none yet.
+        on: Names of the resources that it waits for.
+        after: Nodes of these.
+        since: When the waiting began.
+        due_at: When time alone would release it.
+        next: The next act (the word of a step, `look` or `compare`), as far as it is known.
+        next_at: When, as far as that is known.
+        fails_at: When its time is over.
+        blocks: Names of the resources that wait for it.
+        cause: Node at the end of its chain of waiting.
     """
 
     node: Node
@@ -100,22 +115,29 @@ class Explanation:
 
     @property
     def released_by(self) -> str:
-        """What could not be locked is no matter of an update, which a lock refuses."""
+        """What would release it.
+
+        A resource that could not be locked is released by unlocking: a lock refuses updates.
+        """
         return RELEASED_BY[Why.LOCKED if self.why == Why.FAILED and self.action == Action.LOCK else self.why]
 
     @property
     def rank(self) -> int:
-        """0 … LAST: causes come before what only follows from them."""
+        """Sort key, 0 to LAST: causes precede what merely follows from them."""
         return _RANKS.get(self.why, 3 if self.why in CONSEQUENCES else 2)
 
 
 def explain(world: World, standing: ShardStatus, now: float) -> list[Explanation]:
-    """Everything that is not at rest, or is left alone though it differs; causes first, then by name."""
+    """Explain everything that is not at rest, or is left alone although it differs; causes first, then by name."""
     return _Explainer(world, standing, now).explanations()
 
 
 def explain_stack(stack: StackFacts, busy: bool) -> Waiting | None:
-    """What a stack itself waits for. busy — some of its resources are not at rest: then it waits for them."""
+    """Return what a stack itself waits for; None if nothing.
+
+    Args:
+        busy: Whether some of its resources are not at rest: then it waits for them.
+    """
     if stack.status != Status.IN_PROGRESS:
         return None
     if stack.step_at is not None:
@@ -124,7 +146,7 @@ def explain_stack(stack: StackFacts, busy: bool) -> Waiting | None:
 
 
 def with_pause(each: Explanation, child: StackFacts) -> Explanation:
-    """A resource whose nested stack makes a pause waits for the end of that."""
+    """Explain a resource whose nested stack pauses between two batches by that pause."""
     found = explain_stack(child, busy=True)
     if found is None:
         return each
@@ -133,7 +155,7 @@ def with_pause(each: Explanation, child: StackFacts) -> Explanation:
 
 
 class RowBefore(NamedTuple):
-    """A row as it was before the planner was asked, which changes rows when it decides."""
+    """A row before the planner was asked, which changes rows by deciding."""
 
     type: str
     key: str
@@ -175,12 +197,13 @@ class _Explainer:
         self._causes: dict[Node, Node] = {}
 
     def _asked(self) -> dict[Node, Step]:
-        """What would be done now."""
+        """Return the steps that would be taken now, by node."""
         frontier = self._frontier
         found: dict[Node, Step] = {}
         for step in frontier.steps(self._now, len(self._nodes) + 1):
             key = step.row.key
             node = leftover_node(key) if key in frontier.leftovers else step.row.name
+            # A change of the row alone that comes with being settled needs no explanation.
             quiet = frontier.is_settled(node) and not step.events
             if node in self._nodes and not quiet:
                 found[node] = step
@@ -196,7 +219,7 @@ class _Explainer:
         return found | {name: each for name, each in left_alone if each is not None}
 
     def _examined(self, waiting: Waiting) -> Waiting:
-        """What the planner says, completed by what it does not know."""
+        """Complete what the planner says by facts it does not have."""
         row, world = self._rows.get(waiting.key), self._world
         if waiting.why in SEEN_TO_END and row is not None and is_outside(row.type) and world.blind:
             since = world.looked_at or waiting.since
@@ -209,12 +232,12 @@ class _Explainer:
 
     @cached_property
     def _failed_at(self) -> float | None:
-        """When the newest failure of this revision was."""
+        """Time of the newest failure of this revision."""
         mine = (each for each in self._rows.values() if each.revision == self._world.stack.revision)
         return max((each.updated_at for each in mine if each.status == Status.FAILED), default=None)
 
     def _ready(self, node: Node) -> Waiting:
-        """Nothing holds it but that a worker has to do it."""
+        """Explain a node that only waits for a worker."""
         standing, name = self._standing, self._frontier.name(node)
         due = standing.wake_at is not None and standing.wake_at <= self._now
         if standing.aside:
@@ -232,7 +255,7 @@ class _Explainer:
         return Waiting(name, Why.TURN, (), "its shard is due", standing.wake_at)
 
     def _asked_of_cloud(self, node: Node, name: str) -> Waiting | None:
-        """What the worker that has the shard has asked for: its row says so before the cloud hears of it."""
+        """Explain a node by a request that has no answer yet: its row says so before the cloud hears of it."""
         row = self._row(node)
         if row is None or row.status != Status.IN_PROGRESS or not is_outside(row.type):
             return None
@@ -246,11 +269,12 @@ class _Explainer:
         return Waiting(self._frontier.name(node), why, on, since=self._standing.begun_at)
 
     def _left_alone(self, name: str) -> Waiting | None:
-        """It differs from what it should be, and yet it is at rest."""
+        """Explain a resource that is at rest although it differs from what it should be."""
         row = self._world.rows[self._current[name]]
         if row.status != Status.COMPLETE or not row.handle or row.key not in self._world.seen:
             return None
-        if row.external_id is not None:  # it is as its owner wants it
+        # A thing that is not managed here is as its owner wants it.
+        if row.external_id is not None:
             return None
         verdict = maintenance_state.at_rest(self._world, row, self._now)
         if not outcome.unfit(verdict):
@@ -267,22 +291,24 @@ class _Explainer:
     # -- who waits for whom ------------------------------------------------------------------------------------------
 
     def _edges(self) -> Mapping[Node, tuple[Node, ...]]:
-        """Nodes that each waits for, of those that are not at rest."""
+        """Return for each node that is not at rest the nodes that it waits for."""
         after = {node: tuple(sorted(blockers)) for node, blockers in self._unmet.items()}
         for node, waiting in self._frontier.waiting.items():
             if waiting.why is Why.LEAVING:
                 after[node] = tuple(leftover_node(key) for key in waiting.on)
-            elif waiting.why is Why.REQUIRES:  # at rest, but gone: see `planner.retry.conditions`
+            # Required resources that are at rest, but gone: see `planner.retry.conditions`.
+            elif waiting.why is Why.REQUIRES:
                 after[node] = tuple(self._frontier.name(leftover_node(key)) for key in waiting.on)
         return after
 
     def _cause(self, node: Node) -> Node:
-        """The end of the waiting. What failed is blamed rather than what goes on."""
+        """Return the end of a node's chain of waiting; what failed is blamed rather than what is still in progress."""
         path: dict[Node, None] = {}
         while node in self._after and node not in path and node not in self._causes:
             path[node] = None
             node = min(self._after[node], key=self._severity)
         found = self._causes.get(node, node)
+        # Every node on the path has the same cause, so a chain of a thousand is walked once.
         self._causes.update(dict.fromkeys(path, found))
         return found
 
@@ -306,6 +332,7 @@ class _Explainer:
             return Verb.DELETE, None
         if waiting.why not in {Why.BACKOFF, Why.UNSEEN, *SEEN_TO_END}:
             return "", None
+        # This changes the frontier and its rows, so everything else was asked before.
         step = self._frontier.foresee(node, waiting.due_at) if waiting.due_at is not None else None
         if step is not None:
             return _word(step), waiting.due_at
@@ -313,7 +340,7 @@ class _Explainer:
         return (LOOK, self._standing.observe_at) if row is not None and is_outside(row.type) else ("", None)
 
     def _fails_at(self, waiting: Waiting) -> float | None:
-        """When its time is over, as far as nothing else ends it before (see `planner.retry.deadlines`)."""
+        """Return when the row's time is over, unless something else ends it before (see `planner.retry.deadlines`)."""
         stack = self._world.stack
         row = self._rows.get(waiting.key)
         if row is None or row.status != Status.IN_PROGRESS:

@@ -1,4 +1,4 @@
-"""What an update would do, foreseen by those who would decide it: a `Decider` whose acts are only noted. Pure."""
+"""Preview of an update, by a `Decider` whose acts are only noted (ADR 0025). Pure."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ from homeostat.templates.tree import holds
 
 
 class Fate(StrEnum):
-    """What would become of a resource; the words of the API."""
+    """Effect of an update on a resource, in the words of Heat's API."""
 
     UNCHANGED = "unchanged"
     UPDATED = "updated"
@@ -37,10 +37,16 @@ class Fate(StrEnum):
 
 @dataclass(slots=True)
 class ResourcePreview:
-    """One resource. why — what is the cause, "" where the differences say it all; row — as it is now, None for what is
-    not there; before, after — properties as last asked for and as wanted, without defaults; what is not known yet is
-    `UNKNOWN`; changed — names of the properties that differ; sections — others of the definition that differ, as
-    (name, before, after)."""
+    """Preview of one resource.
+
+    Attributes:
+        why: Cause of the change; "" where the differences say it all.
+        row: The row as it is now; None for a resource that does not exist.
+        before: Properties as last requested, without defaults.
+        after: Desired properties, without defaults; values that are not known yet are `UNKNOWN`.
+        changed: Names of the properties that differ.
+        sections: Other sections of the definition that differ, as (name, before, after).
+    """
 
     name: str
     type: str
@@ -55,15 +61,17 @@ class ResourcePreview:
 
 
 Inside = Callable[[ResourcePreview], bool]
-"""Looks into the stack that is the reality of a resource, and says whether anything would change there."""
+"""Previews the nested stack behind a resource, and returns whether anything would change there."""
 
 
 class ShardPreviewer(Decider):
-    """Foresees one shard.
+    """Previews one shard. It differs from its base class by the acts alone: they write a note instead of an intent.
 
-    Takes: world — the shard as it is, with the stack's facts and the definitions as they would be; its rows are
-    changed; inside — for resources whose reality is a stack; looks — what is
-    not as it should be by the last look counts, too.
+    Args:
+        world: The shard as it is, with the facts of the stack and the definitions as they would be. Its rows are
+            changed.
+        inside: Previews the nested stack behind a resource.
+        looks: Whether to count what the newest observations show to be wrong, too.
     """
 
     def __init__(self, world: World, inside: Inside = lambda _: True, *, looks: bool = False) -> None:
@@ -72,6 +80,7 @@ class ShardPreviewer(Decider):
             by_name.setdefault(row.name, []).append(row)
         standing = {name: current_row(rows, world.stack) for name, rows in by_name.items()}
         current = {name: row for name, row in standing.items() if row is not None}
+        # No supply of keys: a preview makes no rows.
         super().__init__(world, current, iter(()))
         self.notes: dict[str, ResourcePreview] = {}
         self.scope = _Scope(world, current, self.notes)
@@ -79,7 +88,7 @@ class ShardPreviewer(Decider):
         self._looks = looks
 
     def foresee(self, now: float) -> list[ResourcePreview]:
-        """All resources, each after what it requires; then those that would go."""
+        """Return all resources, each after what it requires, and then those that would be deleted."""
         definitions = self.world.definitions
         for name in ordered({name: each.requires for name, each in definitions.items()}):
             self._foresee(definitions[name], now)
@@ -93,6 +102,7 @@ class ShardPreviewer(Decider):
             note.before = note.after = row.properties
             was = (row.metadata, row.deletion_policy)
         self.notes[definition.name] = note
+        # A row in INIT has no thing: whether it was made for a hook or as a replacement, the thing would be added.
         if row is not None and row.action == Action.INIT:
             self._note(definition.name, Fate.ADDED)
         else:
@@ -104,6 +114,7 @@ class ShardPreviewer(Decider):
             if note.sections:
                 note.fate = Fate.UPDATED
         if isinstance(type_of(definition.type), NestedStack):
+            # The files of a nested stack may have changed without any effect inside: then nothing happens to it.
             moved = self._inside(note)
             if not moved and note.fate is Fate.UPDATED and not (as_changed(note.changed) or note.sections):
                 note.fate = Fate.UNCHANGED
@@ -111,7 +122,7 @@ class ShardPreviewer(Decider):
     # -- acts that are only noted ------------------------------------------------------------------------------------
 
     def _note(self, name: str, fate: Fate, why: str = "", want: ResolvedResource | None = None) -> Step:
-        """Put it down. The step is for nobody to take."""
+        """Note the effect on a resource; return a step that is never taken."""
         note = self.notes[name]
         note.fate, note.why = fate, why
         if want is not None:
@@ -182,24 +193,27 @@ class ShardPreviewer(Decider):
     # -- where what is to come is not known --------------------------------------------------------------------------
 
     def _before(self, definition: Definition, row: Resource | None, now: float) -> Step | Waiting | None:
-        """A hook puts it off, and does not change what comes."""
+        """Ignore hooks: they put an act off, and do not change what it is."""
         return None
 
     def _after(self, row: Resource | None, now: float) -> Step | Waiting | None:
         return None
 
     def _in_progress(self, definition: Definition, row: Resource, now: float) -> Decision:
-        """As if it had come to its end."""
+        """Treat what is in progress as if it had come to its end."""
         return self._redirected(definition, row, now) or self._compare(definition, row, now)
 
     def _judge(self, definition: Definition, row: Resource, now: float) -> Decision | None:
-        """What is known to be wrong and left alone is mended by an update in any case."""
+        """Judge a resource that is known to be wrong and left alone: an update heals it in any case."""
         return super()._judge(definition, row, now) if self._looks or check.left_alone(row) else None
 
     def _must_replace(
         self, want: ResolvedResource, row: Resource, before: Mapping[str, Any], after: Mapping[str, Any]
     ) -> str:
-        """Types judge values; of those that are not known only the schema can tell."""
+        """Return why a change cannot be made in place, or "".
+
+        Types judge values. For values that are not known yet only the schema tells whether they can change in place.
+        """
         open_ones = frozenset(name for name, value in after.items() if holds(value, UNKNOWN))
         if not open_ones:
             return super()._must_replace(want, row, before, after)
@@ -213,7 +227,7 @@ class ShardPreviewer(Decider):
 
 
 class _Scope(RowScope):
-    """As rows tell it, where what they tell will still be so."""
+    """Resolves references and attributes from rows, as far as they will be the same after the update."""
 
     unknown: Any = UNKNOWN
 
@@ -235,7 +249,7 @@ class _Scope(RowScope):
         return note is None or note.row is None or note.fate in (Fate.ADDED, Fate.REPLACED) or not note.row.handle
 
     def _moves(self, resource: str, name: str) -> bool:
-        """Is the attribute another one afterwards, as far as can be told?"""
+        """Return whether the attribute may be another one after the update."""
         note = self._notes.get(resource)
         if note is None or note.row is None or self._is_new(resource):
             return True
@@ -270,7 +284,7 @@ def _why_replaced(definition: Definition, row: Resource) -> str:
 
 
 def _going(row: Resource) -> ResourcePreview:
-    """What is not in the template any more."""
+    """Return the preview of a resource that is not in the template any more."""
     why = {
         DeletionPolicy.RETAIN: KEPT,
         DeletionPolicy.SNAPSHOT: "a snapshot of it is made first",
@@ -279,5 +293,5 @@ def _going(row: Resource) -> ResourcePreview:
 
 
 def as_changed(names: Iterable[str]) -> list[str]:
-    """Properties of users among these: those of ours stand for what lies elsewhere."""
+    """Return the properties that users have set among these; internal ones stand for files and sections elsewhere."""
     return list(as_given(dict.fromkeys(names)))
