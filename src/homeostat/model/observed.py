@@ -26,7 +26,7 @@ class Observation:
         handle: The cloud's own id.
         properties: The cloud's object as plain data in the words of `clouds.port`; empty unless present.
         seen_at: Seconds since the epoch.
-        reason: Why it is absent or unknown, for people.
+        reason: Why it is absent or unknown, for users.
         not_found: In the answer to a deletion: it is ABSENT, and there was nothing to delete.
     """
 
@@ -73,7 +73,7 @@ class Verdict:
     """Judgement of a resource type on an observation.
 
     Attributes:
-        reason: Why it is not READY, for people.
+        reason: Why it is not READY, for users.
         operation: With `Remedy.OPERATE`, the operation of the cloud port (`start`, `reboot`, …).
         drifted: With `Condition.DRIFTED`, the names of the properties that differ.
         due_at: With `Condition.PENDING`, when time alone will make it ready (seconds since the epoch), else None.

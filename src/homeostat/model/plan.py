@@ -80,7 +80,7 @@ class Step:
     """The smallest act. When it is performed, its intent is already in `row`.
 
     Attributes:
-        reason: Reason for the act, for people.
+        reason: Reason for the act, for users.
         spec: The cloud object wanted, for CREATE and UPDATE.
         changed: Names of the fields of `spec` that differ, see `clouds.port.Change`.
         operation: Operation for OPERATE.
@@ -90,7 +90,7 @@ class Step:
         events: Events to store with the intent.
         also: Other rows that change with this one.
         forsaken: Token of a creation that is given up without an answer; what turns up with it later is deleted.
-        spared: Token of a creation whose thing stays, whoever owns it from now on.
+        spared: Token of a creation whose thing stays, and does not belong to the stack any more.
         part: Part of the snapshot being taken of the stack.
         retained: Handle of a thing that the row lets go of, and that stays.
         fails: Why the stack fails with this step although its row does not; "" if it does not.
@@ -194,7 +194,7 @@ class Waiting:
 
     Attributes:
         on: Keys of the rows that it waits for; where it is shown to users, names of their resources.
-        reason: Details of `why`, for people.
+        reason: Details of `why`, for users.
         since: When the waiting began; None where that is not known.
         due_at: When time alone releases it; None if it never does.
         key: Key of its row; "" where there is none yet.

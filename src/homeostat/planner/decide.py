@@ -260,7 +260,7 @@ class Decider(Healing, Maintenance, Takeovers):
             return Step(Verb.OPERATE, row, row.reason, operation=intent["operation"])
         return Step(Verb.UPDATE, row, row.reason, self._asked(row), changed=tuple(intent.get("changed", ())))
 
-    # -- marked by people --------------------------------------------------------------------------------------------
+    # -- marked by users ---------------------------------------------------------------------------------------------
 
     def _marked(self, definition: Definition, row: Resource, mark: Mark, now: float) -> Decision:
         """Decide about a resource that is marked unhealthy: replace it, or wait for an update that does (MU2, MU7)."""
@@ -552,6 +552,7 @@ class Decider(Healing, Maintenance, Takeovers):
         seen = self.world.seen.get(row.key)
         # Judging is skipped where nothing has changed since the last time: most rows of most passes end here.
         news = seen is not None and seen.number != row.judged
+        # `_judge` may note something in the row without giving a step; the note has to be stored all the same.
         before = (row.intent, row.asked_at)
         if news or check.left_alone(row) or row.asked_at is not None or maintenance_state.unresumed(self.world, row):
             healing = self._judge(definition, row, now)
@@ -620,6 +621,7 @@ class Decider(Healing, Maintenance, Takeovers):
                 return self._halt(row.name) or self._replace(definition, row, now)
             if want.kind.is_restless(want.values):
                 return self._halt(row.name) or self._update(want, row, {}, now)
+        # Only where nothing differs: a changed nested stack is updated, which has it looked at as well.
         operation = check.passed_on(self.world, row)
         if operation:
             return self._halt(row.name) or check.pass_on(self.world, row, operation, now)
@@ -629,9 +631,8 @@ class Decider(Healing, Maintenance, Takeovers):
             or maintenance_state.sleeps_on(self.world, row)
         ):
             return self._halt(row.name) or self._update(want, row, {}, now)
-        # What the cloud does not hear of: only the row changes. By this a dependant of a replaced resource lets go of
-        # the old row: from now on `requires` has the key of the new one, and the old one is a leftover that nothing
-        # uses.
+        # Changes that do not concern the cloud, only the row. By this a dependant of a replaced resource lets go of
+        # the old row: from now on `requires` has the key of the new one, and nothing uses the old one any more.
         called, remembered = definition.called or None, hooks.with_leaving(row.hooks, definition.hooks)
         moved = row.requires != want.requires or row.metadata != want.metadata
         moved = moved or row.called != called or row.hooks != remembered

@@ -118,7 +118,7 @@ def judge_at_rest(world: World, row: Resource, verdict: Verdict) -> None:
 
 
 def judged(world: World, row: Resource, now: float) -> Recorded:
-    """COMPLETE or FAIL a row in progress if its newest observation says so; otherwise it stays in progress."""
+    """Complete or fail a row in progress if its newest observation says so; otherwise it stays in progress."""
     verdict = maintenance_state.verdict(world, row, now)
     if verdict.condition in (Condition.READY, Condition.DRIFTED):
         judge_at_rest(world, row, verdict)
@@ -132,7 +132,7 @@ def judged(world: World, row: Resource, now: float) -> Recorded:
 
 
 def complete(world: World, row: Resource, now: float) -> Recorded:
-    """COMPLETE a row: it is as desired, and its dependants may read it now."""
+    """Complete a row: it is as desired, and its dependants may read it now."""
     row.status = Status.COMPLETE
     row.reason = CHANGED
     row.due_at = None
@@ -160,7 +160,7 @@ def is_being_healed(row: Resource) -> bool:
 
 
 def fail(world: World, row: Resource, reason: str, now: float) -> Recorded:
-    """FAIL a row: it is left alone until a newer revision changes the desired state."""
+    """Fail a row: it is left alone until a newer revision changes the desired state."""
     reason = snapshot_state.farewell(row, reason)
     row.status = Status.FAILED
     # It has failed for this revision, even where it was acted on for an earlier one: only a newer revision retries it.
@@ -254,7 +254,7 @@ def _looked_once_more(world: World, row: Resource, answer: Observation | Homeost
 
 
 def _seen_there(world: World, row: Resource, answer: Observation, now: float) -> Recorded:
-    """Conclude an answer about a thing that is to be taken over.
+    """Conclude an answer about a thing to take over.
 
     If it does not exist, the row fails and what it was given is forgotten: the next try creates it.
     """
@@ -292,9 +292,9 @@ def _not_there(world: World, row: Resource, reason: str, now: float) -> Recorded
 
 
 def taken_over(world: World, row: Resource, verdict: Verdict, now: float) -> Recorded:
-    """COMPLETE a row whose thing exists, whatever its state: drift and damage in a cloud are mended later.
+    """Complete a row whose thing exists, whatever its state: drift and damage in a cloud are mended later.
 
-    What the service has made anew itself FAILS if it is of no use. What is not settled yet stays in progress.
+    What the service has made anew itself fails if it is of no use. What is not settled yet stays in progress.
     """
     if verdict.condition is Condition.ABSENT:
         return _not_there(world, row, failure_text(row, f"{verdict.reason}. {TO_BE_MADE}"), now)

@@ -29,7 +29,7 @@ def unsettled(world: World) -> bool:
 
 
 def look_first(world: World, row: Resource) -> Waiting | None:
-    """Return a reason to wait where the thing has to be looked at before anything is said or done about it.
+    """Return a reason to wait where the thing has to be looked at before anything is decided about it.
 
     That is so after a request to check, converge or maintain its stack, or to converge the resource, until there is a
     look newer than the request.

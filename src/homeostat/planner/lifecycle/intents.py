@@ -76,7 +76,7 @@ class Intents:
         metadata = definition.metadata
         if metadata:
             metadata = evaluate(metadata, self.scope)
-        # What the template says literally has been weighed with the template.
+        # Literal values have been weighed with the template.
         if not definition.static or metadata is not definition.metadata:
             self.balance.put(definition.name, values, metadata)
         requires = [self.current[name].key for name in definition.requires if name in self.current]
@@ -294,7 +294,7 @@ class Intents:
         restricted = self._restricted(want.definition, "update", row, now)
         if restricted is not None:
             return restricted
-        # The cloud is told of fields of its object, not of properties, so these are compared.
+        # The request names fields of the cloud's object, not properties, so the fields are compared.
         asked = self._spec_of(want.kind, row, before) if before else {}
         spec = self._spec(want, row)
         refused = set((row.intent or {}).get("changed", ())) if row.acted_at is None else set()

@@ -1,8 +1,8 @@
 """Time limits for what is in progress. Pure.
 
-An action of a stack has a deadline, at which everything in progress fails. What is in progress in a stack that is not
-(it is healed, or was converged alone, or another resource has failed the stack) has as much time, counted from when the
-cloud accepted it (ADR 0058).
+An action of a stack has a deadline, at which everything in progress fails. An act in a stack that is not in progress
+(healing, converging one resource, or what goes on after another resource has failed the stack) has as much time,
+counted from when the cloud accepted it (ADR 0058).
 """
 
 from dataclasses import replace
