@@ -1,12 +1,12 @@
-"""Resource types: what a template may contain, and what it means to a cloud. Pure.
+"""Resource types: what a template may contain, and how it translates to things of a cloud. Pure.
 
-- `base`: what a type is; `schema`: its properties and attributes
-- `constraints`, `custom_constraints`, `rules`: checks on them
-- `comparison`: whether an observed value is the wanted one; `graph`: dependencies that a template leaves unsaid
-- `registry`: all types by name; `discovery`: those of installed packages; `missing`: those whose package is gone
-- `support`: how far each is supported; `secrets`: which properties are secret
-- `nested`, `composite`, `groups`: types that are stacks of their own
-- `user_data`, `mime`, `signals`, `signing`: what servers get and send
-- `builtin_kinds`: kinds that the service provides itself
+- `base`: the base class of all types; `schema`: schemas of properties and attributes
+- `constraints`, `custom_constraints`, `rules`: checks on properties
+- `comparison`: whether an observed value agrees with the desired one; `graph`: implicit dependencies in a template
+- `registry`: all types by name; `discovery`: types of installed packages; `missing`: types whose package was removed
+- `support`: support status of types; `secrets`: which stacks hold secrets
+- `nested`, `composite`, `groups`: types that are implemented by a stack of their own
+- `user_data`, `mime`, `signals`, `signing`: what servers receive and send
+- `builtin_kinds`: kinds of things that the service itself provides
 - `families`: the types
 """

@@ -1,8 +1,7 @@
-"""What a resource type is: schemas, and pure translation between properties and the objects of a cloud.
+"""Base of resource types: schemas, and pure translation between properties and the objects of a cloud.
 
-Adding a type is one subclass of `ResourceType` in the file of its family, listed in that file's `TYPES`.
-Nothing here does I/O: the convergence loop calls the cloud, types only say what to ask for and what an answer
-means.
+To add a type, write a subclass of `ResourceType` in the file of its family, and list it in that file's `TYPES`. Types
+do no I/O: the convergence loop calls the cloud; a type only says what to request and what a response means.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,19 +21,25 @@ Props = Mapping[str, Any]
 
 SHOW = Attribute("Everything that the cloud says about the resource.", Kind.MAP, live=True)
 NAME_LIMIT = 63
-"""Characters of a physical name: short enough for host names."""
+"""Longest physical name, in characters: short enough for host names."""
 EMPTY: tuple[Any, ...] = (None, "", [], {})
-"""Values that leave it to the cloud: never compared with what is observed."""
+"""Values that leave the choice to the cloud; they are never compared with observed values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """One resource as its type sees it when asked about attributes, references or fitness.
+    """One resource with its last observation: the input of a type's methods that judge it or give its attributes.
 
-    key — the row's id, 12 lower-case letters and digits; name — in the template; physical_name — for the
-    cloud; properties — resolved ones as last applied, with defaults; seen — the last observation of it;
-    acted_at — when the last act on it was carried out, seconds since the epoch; action — CREATE, UPDATE, …;
-    treated — SUSPEND and LOCK, where it is suspended or locked for its stack.
+    Attributes:
+        key: Id of the row, 12 lower-case letters and digits.
+        name: Name in the template.
+        physical_name: Name in the cloud.
+        properties: Resolved properties as last applied, with defaults.
+        seen: The last observation.
+        handle: The cloud's id; "" while it is not known.
+        acted_at: When the last act on it was carried out, in seconds since the epoch.
+        action: CREATE, UPDATE, …
+        treated: SUSPEND and LOCK, where it is suspended or locked with its stack.
     """
 
     key: str
@@ -51,11 +56,14 @@ class Thing:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceMethod:
-    """How a thing is suspended, resumed, locked or unlocked, and how that is seen.
+    """Way to suspend, resume, lock or unlock a thing, and to observe that it is done.
 
-    operation — of the cloud port; where it is "", `fields` of the thing's object are set by an update. shown — the
-    field that tells whether it is done, by one of the values `done`. gradual — it takes time, and `status` tells when
-    it is over.
+    Attributes:
+        operation: Operation of the cloud port; "" for an update that sets `fields` of the thing's object.
+        fields: Fields that the update sets.
+        shown: Observed field that tells whether it is done.
+        done: Values of that field that mean done.
+        gradual: Whether it takes time; `status` then tells when it is over.
     """
 
     operation: str = ""
@@ -69,7 +77,7 @@ class MaintenanceMethod:
 
 
 def switched(name: str, *, suspended: Any, running: Any) -> dict[str, MaintenanceMethod]:
-    """Treatments of a kind that is suspended by a field of its own."""
+    """Return the treatments of a kind that a field of its object suspends (`suspended`) and resumes (`running`)."""
     return {
         "SUSPEND": MaintenanceMethod(fields={name: suspended}, shown=name, done=(suspended,), gradual=False),
         "RESUME": MaintenanceMethod(fields={name: running}, shown=name, done=(running,), gradual=False),
@@ -77,17 +85,22 @@ def switched(name: str, *, suspended: Any, running: Any) -> dict[str, Maintenanc
 
 
 def passed_on(*actions: str) -> dict[str, MaintenanceMethod]:
-    """Treatments of a kind that takes these actions as they are, and tells the last one in its field `action`."""
+    """Return the treatments of a kind that has these actions as operations, and reports the last one in `action`."""
     return {action: MaintenanceMethod(action.lower(), shown="action", done=(action,)) for action in actions}
 
 
 @dataclass(frozen=True, slots=True)
 class StatusWords:
-    """How to read the `status` words of a kind.
+    """Meaning of the `status` words of a kind, all in lower case.
 
-    ready — as it should be; busy — it will change by itself; broken — word -> what helps; operations — word
-    -> the operation of the cloud port that brings it back; suspended — as it should be while it is suspended. Any
-    other word is broken and asks for help.
+    Any word not listed means broken, and that a user has to decide.
+
+    Attributes:
+        ready: Words for the desired state.
+        busy: Words for states that end by themselves.
+        broken: Word -> its remedy.
+        operations: Word -> the operation of the cloud port that repairs the thing.
+        suspended: Words for the desired state of a suspended thing; empty where suspension does not show in `status`.
     """
 
     ready: frozenset[str] = frozenset()
@@ -100,17 +113,30 @@ class StatusWords:
 class ResourceType:
     """Base of all resource types. Subclasses set the class attributes and override what differs.
 
-    kind — kind of the cloud port; "" for types that live in the service alone (their object is what `embody`
-    gives). update_policy — schema of that section. can_snapshot — deletion policy Snapshot is possible.
-    renewed — each update of the stack replaces it. secretive — its things are secrets, or come with some: passwords,
-    keys, signed addresses; secret_reference — its reference is one.
-    mends_itself — has parts that are converged by themselves: never replaced for a failed action of its own.
-    told_once — fields that the cloud tells only in its answer to the creation. open_schema — accepts any property
-    and attribute. open_attributes — has attributes besides those declared. support — how far it is supported.
-    lifecycle — reading of `status`. treatments — action (SUSPEND, RESUME, LOCK, UNLOCK) -> how it is done; an action
-    without one leaves the thing alone. renamed — property -> field of the cloud's object, where the two differ. twins —
-    deprecated property -> the one in its place. name_limit — characters of its physical name at most. renamed_to — name
-    of the type that this one is called by now: a resource changes from one to the other, and back, as it is.
+    Attributes:
+        name: Name in templates.
+        renamed_to: Present name of the type, where `name` is a former one; a resource can change from one name to the
+            other, and back, without a change of its thing. Else "".
+        kind: Kind of the cloud port; "" for types that exist in the service alone, whose object is the result of
+            `embody`.
+        properties: Schema of the properties.
+        attributes: Attributes by name; `show` is added to all types.
+        update_policy: Schema of that section.
+        secretive: Whether its things are secrets or come with secrets: passwords, keys, signed URLs.
+        secret_reference: Whether its reference is a secret.
+        told_once: Fields that the cloud returns only in its response to the creation.
+        mends_itself: Whether its parts are converged by themselves, so that it is never replaced because an action of
+            its own failed.
+        can_snapshot: Whether the deletion policy Snapshot is possible.
+        renewed: Whether each update of the stack replaces it.
+        open_schema: Whether it accepts any property and attribute.
+        open_attributes: Whether it has attributes besides the declared ones.
+        support: Support status.
+        lifecycle: Meaning of its `status` words.
+        treatments: Action (SUSPEND, RESUME, LOCK, UNLOCK) -> its method; other actions leave the thing alone.
+        renamed: Property -> field of the cloud's object, where the two names differ.
+        name_limit: Longest physical name, in characters.
+        twins: Deprecated property -> the one that replaces it.
     """
 
     name: ClassVar[str]
@@ -158,9 +184,17 @@ class ResourceType:
     # -- before anything exists ------------------------------------------------------------------------------
 
     def check(self, given: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
-        """Coerced properties, only those given; values may be `schema.UNKNOWN`.
+        """Check the given properties, and convert them to the types of the schema.
 
-        Fails: Rejected naming the path.
+        Args:
+            given: Properties as resolved so far; values may be `schema.UNKNOWN`.
+            path: Path for errors.
+
+        Returns:
+            Only the properties that are given.
+
+        Raises:
+            Rejected: A property is wrong; the error has its path.
         """
         if self.open_schema:
             return dict(given)
@@ -181,29 +215,39 @@ class ResourceType:
         return values
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
-        """Rules across properties; raise `errors.invalid(message, *path)`. Values may be `schema.UNKNOWN`."""
+        """Check rules across properties; raise `errors.invalid(message, *path)`. Values may be `schema.UNKNOWN`."""
 
     def complete(self, values: Props) -> dict[str, Any]:
-        """`values` with the defaults of the schema; deprecated twins do not appear."""
+        """Return `values` with the defaults of the schema, without deprecated twins."""
         return dict(values) if self.open_schema else with_defaults(self._canonical, values, self._defaults)
 
     def validate_among(self, properties: Props, graph: Graph, path: tuple[str | int, ...]) -> None:
-        """Rules about the other resources of the template; raise `errors.invalid(message, *path)`.
+        """Check rules across the resources of the template; raise `errors.invalid(message, *path)`.
 
-        properties — this resource's own raw tree, as in the graph (see `resources.graph`).
+        Args:
+            properties: This resource's own raw property tree, as in the graph (see `resources.graph`).
+            graph: All resources of the template.
+            path: Path for errors.
         """
 
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
-        """Names of resources in the same template that must come first though nothing refers to them.
+        """Return the names of resources in the same template that must come first although nothing refers to them.
 
-        properties — this resource's own raw tree, as in the graph (see `resources.graph`).
+        Args:
+            properties: This resource's own raw property tree, as in the graph (see `resources.graph`).
+            graph: All resources of the template.
         """
         return set()
 
     # -- acting ----------------------------------------------------------------------------------------------
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
-        """The cloud object wanted, from properties completed with defaults, without what is left to it."""
+        """Return the desired object of the cloud, without the fields whose choice is left to the cloud.
+
+        Args:
+            values: Properties, with defaults.
+            physical_name: Name of the thing where the properties give none.
+        """
         spec = {
             self.renamed.get(name, name): value
             for name, value in values.items()
@@ -214,39 +258,53 @@ class ResourceType:
         return spec
 
     def embody(self, values: Props, token: str, entropy: Callable[[int], bytes]) -> dict[str, Any]:
-        """For types without a cloud: the object itself. entropy(n) gives n random bytes."""
+        """Return the object of a type that exists in the service alone.
+
+        Args:
+            values: Properties, with defaults.
+            token: Token of the creation; the same in each retry.
+            entropy: Returns that many random bytes.
+        """
         return {}
 
     def replaced_by(self, before: Props, after: Props, changed: frozenset[str]) -> str:
-        """Why this change needs a replacement, or "" where it can be done in place. Both with defaults."""
+        """Return why this change needs a replacement, "" where it can be made in place.
+
+        Args:
+            before: Properties as last applied, with defaults.
+            after: Desired properties, with defaults.
+            changed: Names of the properties that differ.
+        """
         fixed = sorted(name for name in changed if name not in self.properties or not self.properties[name].update)
         return f"{', '.join(fixed)} cannot change in place" if fixed else ""
 
     def is_restless(self, values: Props) -> bool:
-        """Does each update of the stack update it in place, also where nothing of it differs?"""
+        """Return whether each update of the stack updates it in place, even if nothing of it differs."""
         return False
 
     def kept_as(self, values: Props) -> str:
-        """The property that takes the id of a snapshot, so that the thing has its data; "" where there is none. With
-        defaults."""
+        """Return the property that takes the id of a snapshot to make a thing with its data, "" where there is none.
+
+        `values` are the properties, with defaults.
+        """
         return ""
 
     def outgrown(self, thing: Thing, after: Props) -> str:
-        """Why what is there, by what was seen of it, cannot become this; "" where it can. after — with defaults."""
+        """Return why the observed thing cannot be changed in place to `after` (with defaults), "" where it can."""
         return ""
 
     def shown_id(self, handle: str) -> str:
-        """The physical id as users know it."""
+        """Return the physical id as users know it."""
         return handle
 
     def adopted_handle(self, id: str, values: Props) -> str:
-        """The handle of a thing that another service knew by this id. values — with defaults."""
+        """Return the handle of an adopted thing that another service knew by `id`; `values` are with defaults."""
         return id
 
     # -- looking ---------------------------------------------------------------------------------------------
 
     def judge(self, thing: Thing, now: float) -> Verdict:
-        """Does what was seen fit what should be? Call only when something was seen since the last act."""
+        """Compare the observed state with the desired state. Call only if the thing was observed since the last act."""
         if thing.seen.presence is Presence.ABSENT:
             return Verdict(Condition.ABSENT, thing.seen.reason or "it is gone", Remedy.RECREATE)
         if thing.seen.presence is Presence.UNKNOWN:
@@ -254,11 +312,11 @@ class ResourceType:
         return self.fitness(thing, now)
 
     def missed(self, thing: Thing) -> tuple[str, ...]:
-        """Fields that the cloud told once, in an answer that was lost, and without which the thing is of no use."""
+        """Return the fields of `told_once` that were lost with a response; without them the thing is useless."""
         return tuple(name for name in self.told_once if name not in thing.seen.properties)
 
     def fitness(self, thing: Thing, now: float) -> Verdict:
-        """`judge` for a thing that is present: read its status, then compare the properties that are set."""
+        """Judge a thing that is present: read its status first, then compare the properties that are set."""
         unsettled = settling(thing, self.lifecycle)
         if unsettled is not None:
             return unsettled
@@ -268,11 +326,11 @@ class ResourceType:
         return READY
 
     def treatment(self, thing: Thing, action: str) -> MaintenanceMethod | None:
-        """How an action of its stack is carried out on it; None: it is left alone."""
+        """Return how an action of its stack is carried out on it; None if the thing is left alone."""
         return self.treatments.get(action)
 
     def drift(self, thing: Thing) -> tuple[str, ...]:
-        """Names of set, updatable properties whose observed value surely differs from the desired one."""
+        """Return the names of set, updatable properties whose observed value certainly differs from the desired one."""
         if not self.kind:
             return ()
         meant = self._fields_treated(thing) if thing.treated else ()
@@ -289,12 +347,12 @@ class ResourceType:
         )
 
     def _fields_treated(self, thing: Thing) -> set[str]:
-        """Fields that differ for a while, as its stack is suspended or locked."""
+        """Return the fields that differ on purpose while the stack is suspended or locked."""
         found = (self.treatment(thing, action) for action in thing.treated)
         return {name for each in found if each is not None for name in each.fields}
 
     def observed_properties(self, thing: Thing) -> dict[str, Any]:
-        """Observed values of the properties that are set, for `resource_properties_observed` (CV1)."""
+        """Return the observed values of the properties that are set, for `resource_properties_observed` (CV1)."""
         seen = thing.seen.properties
         fields = {name: self.renamed.get(name, name) for name in self._canonical}
         return {
@@ -305,50 +363,51 @@ class ResourceType:
 
     # -- answering -------------------------------------------------------------------------------------------
 
+    # The reference documentation quotes the first line of an overriding `reference` after "`get_resource` gives".
     def reference(self, thing: Thing) -> Any:
-        """Value of `get_resource`."""
+        """Return the value of `get_resource`."""
         return thing.handle or thing.name
 
     def attribute(self, thing: Thing, name: str) -> Any:
-        """Value of `get_attr: [resource, name]` before any further path; None when it cannot be known."""
+        """Return the value of `get_attr: [resource, name]` before any further path; None where it cannot be known."""
         if name == "show":
             return self.show(thing)
         declared = self.attributes.get(name)
         return thing.seen.properties.get(declared.field or name if declared is not None else name)
 
     def resolve(self, thing: Thing, name: str, path: Sequence[str | int] = ()) -> Any:
-        """Value of `get_attr: [resource, name, path…]`; None where the path leads nowhere."""
+        """Return the value of `get_attr: [resource, name, path…]`; None where the path leads nowhere."""
         return traverse(self.show(thing) if name == "show" else self.attribute(thing, name), path)
 
     def all_attributes(self, thing: Thing) -> dict[str, Any]:
-        """Value of each attribute but `show`, by name."""
+        """Return the value of each attribute but `show`, by name."""
         return {name: self.attribute(thing, name) for name in self.attributes if name != "show"}
 
     def show(self, thing: Thing) -> Any:
-        """Value of the attribute `show`: everything the cloud says."""
+        """Return the value of the attribute `show`: everything that the cloud reports."""
         return dict(thing.seen.properties)
 
 
 def shortened(physical_name: str, limit: int) -> str:
-    """Over the limit: the first two characters, a dash, and the end, which tells one from another."""
+    """Shorten a name to `limit` characters: its first two, a dash, and its end, which makes it unique."""
     if len(physical_name) <= limit:
         return physical_name
     return f"{physical_name[:2]}-{physical_name[3 - limit :]}"
 
 
 def said(tree: Any, **names: str) -> Any:
-    """A tree for the cloud: keys under other names, and no nulls or empty texts in maps."""
+    """Return a tree as the cloud expects it: keys renamed by `names`, no nulls or empty texts in maps."""
     if isinstance(tree, Mapping):
         return {names.get(k, k): said(v, **names) for k, v in tree.items() if v is not None and v != ""}
     return [said(item, **names) for item in tree] if isinstance(tree, list) else tree
 
 
 DELETING = "deleting"
-"""Status of a thing of any kind that is on its way out."""
+"""Status of a thing of any kind that the cloud is deleting."""
 
 
 def settling(thing: Thing, lifecycle: StatusWords) -> Verdict | None:
-    """Reading of `status`: a verdict for busy, broken and unknown words, None when ready or without one."""
+    """Judge a thing by its `status`: a verdict for busy, broken and unknown words, None if it is ready or has none."""
     status = thing.seen.properties.get("status")
     if status is None:
         return None
@@ -358,6 +417,7 @@ def settling(thing: Thing, lifecycle: StatusWords) -> Verdict | None:
         return None
     if word in lifecycle.busy or word == DELETING:
         return Verdict(Condition.PENDING, f"its status is {word}")
+    # Resumed outside while its stack is suspended: suspend it again.
     if suspended and word in lifecycle.ready:
         return Verdict(Condition.BROKEN, f"its status is {word}, though it is suspended", Remedy.OPERATE, "suspend")
     fault = thing.seen.properties.get("fault") or "Unknown"

@@ -1,4 +1,4 @@
-"""Kinds of things that the service keeps itself, see `builtin.cloud`."""
+"""Kinds of things that the service itself provides, without a cloud; see `builtin.cloud`."""
 
 from homeostat.resources.families.access import DEPLOYED, KEY, USER
 from homeostat.resources.families.configs import CONFIG
@@ -8,4 +8,4 @@ from homeostat.resources.families.wait_conditions import CONDITION, HANDLE
 
 KINDS = frozenset({CONFIG, DEPLOYMENT, HANDLE, CONDITION, USER, KEY, DEPLOYED, POLICY_KIND})
 LISTED = frozenset({CONFIG, DEPLOYMENT})
-"""Those that have addresses of their own in the API: users see and delete them also where no stack has them."""
+"""The kinds with URLs of their own in the API: users can list and delete such things even if no stack has them."""

@@ -1,7 +1,7 @@
-"""When an observed value counts as the wanted one: the `same` rules of properties.
+"""Comparison of desired with observed values: the `same` rules of properties.
 
-Every rule takes (wanted, seen), both plain data, wanted not empty, and says whether they agree, as far as can
-be told: false drift is worse than none.
+Every rule takes (wanted, seen), both plain data, wanted not empty. It returns False only for a certain difference:
+false drift is worse than undetected drift.
 """
 
 import re
@@ -16,7 +16,7 @@ _PROTOCOLS = {"1": "icmp", "6": "tcp", "17": "udp", "58": "ipv6-icmp", "icmpv6":
 
 
 def equal(wanted: Any, seen: Any) -> bool:
-    """Equal after conversion; of maps only the wanted keys; null seen means that the cloud does not say."""
+    """Compare values after conversion, and of maps only the wanted keys; an observed null means "not reported"."""
     if seen is None or wanted is None:
         return True
     if isinstance(wanted, Mapping):
@@ -38,22 +38,25 @@ def _scalar(value: Any) -> str | float:
 
 
 def unordered(wanted: Sequence[Any], seen: Any) -> bool:
-    """Lists with equal items in any order."""
+    """Compare lists whose items may be in any order."""
     return seen is None or (isinstance(seen, list) and _paired(wanted, seen, equal))
 
 
 def includes(wanted: Sequence[Any], seen: Any) -> bool:
-    """Every wanted item is there; others may be too (a cloud or its adapter adds tags of its own)."""
+    """Return whether every wanted item is there; others may be too (a cloud or its adapter adds its own tags)."""
     return seen is None or all(any(equal(item, other) for other in seen) for item in wanted)
 
 
 def at_least(wanted: Any, seen: Any) -> bool:
-    """For sizes that never shrink: what grew outside cannot be brought back."""
+    """Compare sizes that can never shrink: a larger size cannot be brought back, so it agrees."""
     return seen is None or float(seen) >= float(wanted)
 
 
 def reference(wanted: Any, seen: Any) -> bool:
-    """Something is linked, and it is the wanted one where both are ids; a name cannot be told from an id."""
+    """Return whether something is linked, and, where both values are ids, whether it is the wanted one.
+
+    A wanted name agrees with any observed id, since this package cannot look it up.
+    """
     if not seen:
         return False
     if _UUID.fullmatch(str(wanted)) and _UUID.fullmatch(str(seen)):
@@ -62,26 +65,26 @@ def reference(wanted: Any, seen: Any) -> bool:
 
 
 def references(wanted: Sequence[Any], seen: Any) -> bool:
-    """The same things are linked, in any order."""
+    """Compare lists of links in any order, each as `reference` does."""
     return isinstance(seen, list) and _paired(wanted, seen, reference)
 
 
 def gateway(wanted: Mapping[str, Any], seen: Any) -> bool:
-    """A router's external gateway; addresses count only where they were asked for."""
+    """Compare external gateways of a router: their network, and `enable_snat` where it is wanted."""
     if not seen or not reference(wanted.get("network_id"), seen.get("network_id")):
         return False
     return equal(wanted.get("enable_snat"), seen.get("enable_snat"))
 
 
 def fixed_ips(wanted: Sequence[Mapping[str, Any]], seen: Any) -> bool:
-    """A port has addresses on the wanted subnets; which ones does not count, clouds may translate them."""
+    """Return whether a port has addresses on the wanted subnets; the addresses may differ, clouds may change them."""
     subnets = [item["subnet_id"] for item in wanted if item.get("subnet_id")]
     there = [item.get("subnet_id") for item in seen or []]
     return seen is None or all(any(reference(subnet, other) for other in there) for subnet in subnets)
 
 
 def trunk_ports(wanted: Sequence[Mapping[str, Any]], seen: Any) -> bool:
-    """The same sub-ports under the same numbers, in any order."""
+    """Compare the sub-ports of a trunk with their segmentation types and ids, in any order."""
     return seen is None or _paired(wanted, seen, _same_trunk_port)
 
 
@@ -93,7 +96,7 @@ def _same_trunk_port(wanted: Mapping[str, Any], seen: Mapping[str, Any]) -> bool
 
 
 def rules(wanted: Sequence[Mapping[str, Any]], seen: Any) -> bool:
-    """Rules of a security group. Egress rules are the cloud's own as long as none is wanted."""
+    """Compare the rules of a security group; egress rules are left to the cloud as long as none is wanted."""
     if seen is None:
         return True
     governed = {"ingress", *(rule.get("direction") for rule in wanted)}
@@ -122,7 +125,7 @@ def _same_rule(wanted: Mapping[str, str], seen: Mapping[str, str]) -> bool:
 
 
 def _paired(wanted: Sequence[Any], seen: Sequence[Any], same: Rule) -> bool:
-    """Every wanted item has a seen one of its own, and none is left over."""
+    """Return whether wanted and seen items can be paired one to one."""
     left = list(seen)
     for item in wanted:
         index = next((index for index, other in enumerate(left) if same(item, other)), None)

@@ -1,6 +1,6 @@
-"""Types that are several things of the cloud at once: a nested stack from a template that is made of the properties.
+"""Types that stand for several things of a cloud: a nested stack whose template is generated from the properties.
 
-So each thing is found again after a crash, replaced or healed like any other.
+So each of these things is recovered after a crash, replaced and healed like any other.
 """
 
 from typing import Any
@@ -10,20 +10,20 @@ from homeostat.resources.nested import NestedStack
 
 VERSION = "2018-08-31"
 ID = "id"
-"""Output with the reference of the whole."""
+"""Output with the reference of the whole resource."""
 
 
 class Composed(NestedStack):
-    """Its attributes are the outputs of its template, its reference the one named `id`."""
+    """Base of such types: attributes are the outputs of the generated template, the reference is the output `id`."""
 
     contents = "composed"
 
     def parts(self, values: Props) -> dict[str, Any]:
-        """Resources of its template by name; values — with defaults."""
+        """Return the resources of the template by name; `values` are the properties, with defaults."""
         raise NotImplementedError
 
     def outputs(self, values: Props) -> dict[str, Any]:
-        """Values of the outputs of its template by name."""
+        """Return the values of the outputs of the template by name."""
         return {}
 
     def template(self, values: Props) -> dict[str, Any]:
@@ -31,7 +31,7 @@ class Composed(NestedStack):
         return {"heat_template_version": VERSION, "resources": self.parts(values), "outputs": outputs}
 
     def reference(self, thing: Thing) -> Any:
-        """The id of its main part."""
+        """Its main part's id."""
         return (thing.seen.properties.get("outputs") or {}).get(ID) or thing.handle or thing.name
 
     def attribute(self, thing: Thing, name: str) -> Any:
@@ -39,7 +39,7 @@ class Composed(NestedStack):
 
 
 def part(type_name: str, **properties: Any) -> dict[str, Any]:
-    """A resource of a template; what is null is left out."""
+    """Return a resource of a template, without properties that are null."""
     return {"type": type_name, "properties": {name: value for name, value in properties.items() if value is not None}}
 
 

@@ -1,4 +1,4 @@
-"""Named constraints whose rule needs no cloud: addresses, domain names, times, texts of a form."""
+"""Named constraints that are checked without a cloud: addresses, domain names, times, texts of a certain form."""
 
 import json
 import re
@@ -16,7 +16,7 @@ _LABEL = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)", re.IGNORECASE)
 
 
 RULES: dict[str, Callable[[Any], str | None]] = {}
-"""Name of a constraint -> text of what is wrong with a value, or None."""
+"""Name of a constraint -> its check, which returns what is wrong with a value, or None."""
 
 
 def _named(name: str, what: str, fits: Callable[[str], bool]) -> Constraint:
@@ -75,7 +75,7 @@ _CRON_FIELDS: tuple[tuple[int, int, tuple[str, ...]], ...] = (
     (0, 7, _DAYS),
     (0, 59, ()),
 )
-"""Lowest and highest number, and words for them, of minute, hour, day, month, day of the week; seconds may follow."""
+"""Lowest and highest number, and words for numbers: minute, hour, day, month, day of the week, optionally seconds."""
 
 
 def _is_cron(value: str) -> bool:
@@ -90,7 +90,7 @@ def _is_cron(value: str) -> bool:
 
 
 def _is_cron_part(part: str, low: int, high: int, words: tuple[str, ...]) -> bool:
-    """`*`, `n` or `n-m`, each with a step: `*/5`."""
+    """Return whether `part` is `*`, `n` or `n-m`, each with an optional step as in `*/5`."""
     bounds, slash, step = part.partition("/")
     if slash and not (step.isdecimal() and int(step) > 0):
         return False
@@ -122,7 +122,7 @@ def _is_json(value: str) -> bool:
 
 @cache
 def _timezones() -> frozenset[str]:
-    """The database of time zones does not change while the service runs."""
+    """Return the known time zones; cached, since their database does not change while the service runs."""
     return frozenset(available_timezones())
 
 
@@ -131,5 +131,5 @@ TIMEZONE = _named("timezone", "a time zone such as Europe/Berlin", lambda value:
 ISO_8601 = _named("iso_8601", "a time such as 2026-08-31T12:00:00Z", _is_time)
 JSON_TEXT = _named("json_string", "JSON text", _is_json)
 EXPIRATION = _named("expiration", "a time such as 2026-08-31T12:00:00Z", _is_time)
-"""That it lies in the future, intake checks: it knows the time."""
+"""Checks the form only. Intake checks that the time lies in the future; this package knows no clock."""
 TEST = _named("test_constr", "anything at all", lambda _value: True)

@@ -1,6 +1,6 @@
-"""Things of a cloud that properties and parameters name: which constraint means which kind, and where they stand.
+"""Custom constraints: properties and parameters that name things of a cloud, found here and checked by the caller.
 
-A constraint is named as the service that the thing is from, and the thing (`glance.image`).
+The name of a constraint consists of the service and the kind of thing in it (`glance.image`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,14 +16,20 @@ CUSTOM = "custom_constraint"
 
 @dataclass(frozen=True, slots=True)
 class NamedKind:
-    """kind — of the cloud port; word — for one of them, in the texts that clients know."""
+    """Kind of things that a constraint allows.
+
+    Attributes:
+        kind: Kind of the cloud port.
+        word: Name of such a thing in error messages, as in Heat.
+        network: Whether the message has the form of Heat's network constraints.
+    """
 
     kind: str
     word: str
     network: bool = False
 
     def missing(self, name: str) -> str:
-        """What is said of a name that nothing has."""
+        """Return the error message for a name that no thing has."""
         if self.network:
             return f"Unable to find {self.word} with name or id '{name}'"
         return f"The {self.word} ({name}) could not be found."
@@ -92,13 +98,20 @@ KINDS: Mapping[str, NamedKind] = {
     "trove.flavor": NamedKind("flavor", "Flavor"),
     "zaqar.queue": NamedKind("queue", "Queue"),
 }
-"""Constraint -> kind of the things that it means."""
+"""Constraint -> the kind of things that it allows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A value under a named constraint. path — where it stands; parameter — it is one, and no property; instead — its
-    author's text for what is wrong."""
+    """A value with a named constraint.
+
+    Attributes:
+        constraint: Name of the constraint.
+        value: Name or id of a thing.
+        path: Path of the value in the template; () for a parameter.
+        parameter: Name of the parameter that has the value; "" for a property.
+        instead: Error message that the author of the template gave; "" for none.
+    """
 
     constraint: str
     value: Any
@@ -107,7 +120,7 @@ class Mention:
     instead: str = ""
 
     def wrong(self, problem: str) -> Rejected:
-        """The error for whoever gave the value."""
+        """Return the error for this value."""
         text = self.instead or problem
         if self.parameter:
             return invalid(f"Parameter '{self.parameter}' is invalid: {text}", *self.path)
@@ -115,7 +128,13 @@ class Mention:
 
 
 def mentions(schema: Schema, values: Mapping[str, Any], path: Path) -> Iterator[Mention]:
-    """All values under named constraints that are known and say something; values — coerced, as given."""
+    """Yield all values with named constraints that are known and not empty.
+
+    Args:
+        schema: Schema of the properties.
+        values: Converted properties, without defaults.
+        path: Path of the properties.
+    """
     for name, value in values.items():
         if name in schema:
             yield from _of_value(schema[name], value, (*path, name))
@@ -144,7 +163,7 @@ def _mentioned(constraint: str, value: Any, path: Path) -> Iterator[Mention]:
 
 
 def of_parameter(name: str, constraint: str, value: Any, instead: str = "") -> Iterator[Mention]:
-    """Of a list, each item counts."""
+    """Yield the value of a parameter with a named constraint, or each item of a list."""
     if value is not UNKNOWN and value not in (None, ""):
         for item in value if isinstance(value, list) else [value]:
             yield Mention(constraint, item, (), name, instead)

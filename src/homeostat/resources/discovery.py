@@ -1,7 +1,7 @@
-"""What others add to the service: found by entry point, and what of it is broken or takes a name that is taken.
+"""Plug-ins: discovery by entry points, and registration of their resource types.
 
-A plug-in that cannot be loaded is left out, logged, and listed as a `PluginProblem`; everything else goes on
-without it.
+A plug-in that cannot be loaded, or whose type has a name that is taken, is left out, logged, and listed as a
+`PluginProblem`; the service runs without it.
 """
 
 import logging
@@ -18,7 +18,12 @@ BUILT_IN = "built in"
 
 @dataclass(frozen=True, slots=True)
 class PluginProblem:
-    """origin — the plug-in that is left out, wholly or in part; reason — for whoever installed it."""
+    """A plug-in that is left out, wholly or in part.
+
+    Attributes:
+        origin: The plug-in, for people.
+        reason: Why it is left out, for the operator.
+    """
 
     origin: str
     reason: str
@@ -26,7 +31,12 @@ class PluginProblem:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Types from one place. origin — where they come from, for people."""
+    """Resource types from one source.
+
+    Attributes:
+        origin: The source, for people.
+        types: Subclasses of `ResourceType`; not checked yet.
+    """
 
     origin: str
     types: Sequence[type[ResourceType]]
@@ -34,7 +44,12 @@ class Offer:
 
 @dataclass(slots=True)
 class Found:
-    """What entry points or files gave: (origin, object), in the order in which names are given away."""
+    """Objects found by entry points or in files.
+
+    Attributes:
+        things: (origin, object), in the order in which their types claim names.
+        problems: Plug-ins that could not be loaded.
+    """
 
     things: list[tuple[str, Any]] = field(default_factory=list)
     problems: list[PluginProblem] = field(default_factory=list)
@@ -42,14 +57,23 @@ class Found:
 
 @dataclass(slots=True)
 class TypeRegister:
-    """All types by name, and where each comes from."""
+    """All resource types by name, with their origins.
+
+    Attributes:
+        types: Type name -> the one instance of its class.
+        origins: Type name -> where the type comes from.
+        problems: Plug-ins that were left out.
+    """
 
     types: dict[str, ResourceType] = field(default_factory=dict)
     origins: dict[str, str] = field(default_factory=dict)
     problems: list[PluginProblem] = field(default_factory=list)
 
     def take(self, offer: Offer) -> None:
-        """A name belongs to the first who offers it: no installation of a package changes what a type means."""
+        """Add the types of an offer.
+
+        A name belongs to the first offer that has it, so installing a package never changes what a type means.
+        """
         try:
             offered = list(offer.types)
         except TypeError:
@@ -84,11 +108,12 @@ def _name_of(each: type[ResourceType]) -> Any:
 
 
 def loaded(group: str) -> Found:
-    """What the entry points of a group name, in the order of packages and names."""
+    """Load the entry points of a group, in the order of package and entry point names."""
     found = Found()
     for point in sorted(entry_points(group=group), key=_order):
         try:
             found.things.append((origin_of(point), point.load()))
+        # A plug-in must not stop the service, also not by calling sys.exit() while it is imported.
         except (Exception, SystemExit) as error:
             LOG.exception("the plug-in %s cannot be loaded", origin_of(point))
             found.problems.append(PluginProblem(origin_of(point), f"{point.value} cannot be loaded: {error!r}"))
@@ -100,12 +125,12 @@ def _order(point: EntryPoint) -> tuple[str, str]:
 
 
 def origin_of(point: EntryPoint) -> str:
-    """`package version (name of the entry point)`."""
+    """Return the origin of an entry point: `package version (name of the entry point)`."""
     return f"{point.dist.name} {point.dist.version} ({point.name})" if point.dist is not None else point.name
 
 
 def registered(offers: Iterable[Offer], problems: Iterable[PluginProblem] = ()) -> TypeRegister:
-    """The register of these offers; of two for one name the first counts."""
+    """Register these offers in order; of two types with one name the first wins."""
     register = TypeRegister(problems=list(problems))
     for offer in offers:
         register.take(offer)

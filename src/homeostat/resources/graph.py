@@ -1,7 +1,7 @@
-"""Reading the template's graph of raw property trees: which resource a value names, who shares a network.
+"""Queries on the graph of a template's raw properties: which resources a value refers to, which share a network.
 
-A graph is name -> (type name, raw property tree). In a tree, any object with a method `requires()` stands for
-a value that waits for the resources whose names it gives (the function nodes of `templates`).
+A graph is name -> (type name, raw property tree). In a tree, any object with a method `requires()` stands for a value
+that depends on the resources whose names that method returns (the function nodes of `templates`).
 """
 
 from collections import defaultdict
@@ -12,7 +12,7 @@ Graph = Mapping[str, tuple[str, Mapping[str, Any]]]
 
 
 def mentioned(tree: Any) -> set[str]:
-    """Names of all resources that a property tree refers to."""
+    """Return the names of all resources that a property tree refers to."""
     if isinstance(tree, str | int | float | None):
         return set()
     if isinstance(tree, Mapping):
@@ -24,7 +24,7 @@ def mentioned(tree: Any) -> set[str]:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Two raw values surely mean the same thing: the same resources, or the same text."""
+    """Return whether two raw values certainly mean the same thing: the same resources, or the same text."""
     if not one or not other:
         return False
     left, right = mentioned(one), mentioned(other)
@@ -32,12 +32,12 @@ def same(one: Any, other: Any) -> bool:
 
 
 def pick(tree: Mapping[str, Any], *names: str) -> Any:
-    """Value of the first of `names` that is set: a property, or its deprecated twin."""
+    """Return the value of the first of `names` that is set: a property, or its deprecated twin."""
     return next((tree[name] for name in names if tree.get(name) is not None), None)
 
 
 class Indexed(dict[str, tuple[str, Mapping[str, Any]]]):
-    """A graph that is asked many times: resources by their type and subnets by their network are looked up."""
+    """A graph with indexes, for many queries: resources by type, and subnets by network."""
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph)
@@ -54,28 +54,28 @@ def index(graph: Graph) -> Indexed:
 
 
 def _meaning(value: Any) -> Hashable:
-    """Equal for raw values that are the `same`; None where nothing is said."""
+    """Return a hashable key, equal for raw values that are the `same`; None for an empty value."""
     return (frozenset(mentioned(value)) or repr(value)) if value else None
 
 
 def of_type(graph: Graph, *types: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Name and property tree of every resource of these types."""
+    """Return name and property tree of every resource of these types."""
     indexed = index(graph)
     return (each for type_name in types for each in indexed.by_type.get(type_name, ()))
 
 
 def entries(value: Any) -> list[Mapping[str, Any]]:
-    """The maps of a raw list; nothing where a function stands for the list or an item."""
+    """Return the maps in a raw list; functions that stand for the list or an item are left out."""
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list | tuple) else []
 
 
 def subnets_of(graph: Graph, network: Any) -> set[str]:
-    """Names of the subnets in the template that lie on a network (a raw value)."""
+    """Return the names of the subnets in the template that lie on a network (a raw value)."""
     indexed = index(graph)
     return set(indexed.subnets.get(_meaning(network), ())) if network else set()
 
 
 def without_network(graph: Graph) -> set[str]:
-    """Names of the subnets that do not say which network they lie on."""
+    """Return the names of the subnets whose properties do not say on which network they lie."""
     indexed = index(graph)
     return set(indexed.subnets.get(None, ()))

@@ -1,8 +1,13 @@
-"""Members of a group of alike resources: their names, their definitions, and which names are out of use.
+"""Members of a group of alike resources: their names, their definitions, and the names that are not used any more.
 
-What a group's stack should be is a map: `{resource_def, index_var, count, skip[, earlier, rollout]}`. earlier — what
-some members still are in the middle of a rolling update: `[{resource_def, numbers: [[low, high]]}]`, high not included;
-rollout — how to go on from there, see `planner.policies.rolling_update`.
+The desired state of a group's stack is a map: `{resource_def, index_var, count, skip[, earlier, rollout]}`.
+
+- `skip`: names that no member may have
+- `earlier`: former definitions of members that a rolling update has not reached yet,
+  `[{resource_def, numbers: [[low, high]]}]`, high not included
+- `rollout`: how the rolling update continues, see `planner.policies.rolling_update`
+
+Members are named by numbers, and every function works on ranges of numbers: a group may have very many members.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -12,17 +17,17 @@ from typing import Any
 
 Group = Mapping[str, Any]
 Run = tuple[int, int, Mapping[str, Any]]
-"""Numbers from the first up to, not including, the second, and the definition of the members that have them."""
+"""Numbers from the first up to, not including, the second, and the definition of the members with these numbers."""
 
 
 def member_names(count: int, skip: Collection[str]) -> list[str]:
-    """The `count` lowest numbers from 0, as text, that are not in `skip`."""
+    """Return the `count` lowest numbers from 0, as texts, that are not in `skip`."""
     free = (name for name in map(str, counting()) if name not in skip)
     return list(islice(free, count))
 
 
 def names_end(count: int, skip: Collection[str]) -> int:
-    """One more than the highest number among the names of `count` members; found without listing them."""
+    """Return one more than the highest number among the names of `count` members, without listing them."""
     end = count
     for number in sorted(int(name) for name in skip if name.isdigit()):
         if number >= end:
@@ -32,26 +37,27 @@ def names_end(count: int, skip: Collection[str]) -> int:
 
 
 def names_between(count: int, skip: Collection[str], low: int, high: int) -> list[str]:
-    """Those of `member_names(count, skip)` whose number is at least `low` and below `high`."""
+    """Return those of `member_names(count, skip)` whose number is at least `low` and below `high`."""
     numbers = range(low, min(high, names_end(count, skip)))
     return [name for name in map(str, numbers) if name not in skip]
 
 
 def numbers_below(skip: Iterable[str], end: int) -> int:
-    """How many of these names are numbers below `end`."""
+    """Return how many of these names are numbers below `end`."""
     return sum(name.isdigit() and int(name) < end for name in skip)
 
 
 def is_member(name: str, group: Mapping[str, Any]) -> bool:
-    """Is this the name of a member? group — `{count, skip, …}`."""
+    """Return whether this is the name of a member of the group."""
     count, skip = group.get("count", 0), group.get("skip", ())
     return name.isdigit() and name not in skip and int(name) < names_end(count, skip)
 
 
 def member_definition(resource_def: Mapping[str, Any], name: str, index_var: str | None) -> dict[str, Any]:
-    """One member's {type, properties[, metadata]}: `index_var`, if there is one, becomes its name in properties.
+    """Return the definition of one member: {type, properties[, metadata]}.
 
-    Keys, the type and the metadata stay as they are; properties that are null are left out.
+    In values of properties, `index_var` is replaced with the name, unless it is None. Keys, the type and the metadata
+    stay as they are; properties that are null are left out.
     """
     properties = resource_def.get("properties") or {}
     definition = {
@@ -83,11 +89,14 @@ def skip_list(
     mode: str,
     references: Mapping[str, str],
 ) -> list[str]:
-    """Names that no member may have, oldest first.
+    """Return the names that no member may have, oldest first.
 
-    removal_policies — [{resource_list: [member name, number or reference id]}]; entries that match neither a
-    member nor a name skipped before are ignored. mode — `append` keeps what was skipped before, `update`
-    starts afresh. references — reference id of each member by its name.
+    Args:
+        previous: Names skipped before.
+        removal_policies: `[{resource_list: [member name, number or reference id]}]`; entries that match neither a
+            member nor a name skipped before are ignored.
+        mode: `append` keeps the names skipped before, `update` drops them.
+        references: Reference id of each member by its name.
     """
     known = list(previous)
     names = {reference: name for name, reference in references.items()}
@@ -98,9 +107,15 @@ def skip_list(
 
 
 def resized(before: Group, resource_def: Mapping[str, Any], count: int, failed: Collection[str]) -> dict[str, Any]:
-    """A group of `count` members whose names are never used again: who leaves is FAILED or the oldest, in this order.
+    """Return a group resized to `count` members; the names of removed members are never used again.
 
-    before — `{}` where there was none; failed — names of its FAILED members.
+    FAILED members are removed first, then the oldest ones.
+
+    Args:
+        before: The group so far; `{}` for a new one.
+        resource_def: Definition of the members.
+        count: New number of members.
+        failed: Names of the FAILED members.
     """
     skip = list(before.get("skip", ()))
     members = member_names(before["count"], set(skip)) if before else []
@@ -109,18 +124,25 @@ def resized(before: Group, resource_def: Mapping[str, Any], count: int, failed: 
 
 
 def numbered(names: Collection[str]) -> dict[str, str]:
-    """Names that another service gave to members -> names of ours: numbers stay, others get the lowest ones in their
-    order."""
+    """Map names that another service gave to the members onto member names, which are numbers.
+
+    If all names are numbers they stay; otherwise members get the lowest numbers in the order of their names.
+    """
     if all(name.isdecimal() for name in names):
         return {name: str(int(name)) for name in names}
     return {name: str(number) for number, name in enumerate(sorted(names))}
 
 
 def of_members(group: Group, names: Collection[str], *, sized: bool) -> dict[str, Any]:
-    """The group with members of these names, which are numbers; those left out between them stay out.
+    """Return the group with adopted members of these names (numbers); the unused numbers between them are skipped.
 
-    In the middle of a series of batches they are there at once, as many as there will be in the end: batches are for
-    the others. sized — it keeps their number, whatever its definition says.
+    Adopted members count at once, up to the final size of the group, even if the group grows in batches: the batches
+    are for members that are still to be made.
+
+    Args:
+        group: The group as its definition has it.
+        names: Names of the adopted members.
+        sized: Whether the group keeps its present size, whatever its definition says.
     """
     end = max((int(name) + 1 for name in names), default=0)
     out = [str(number) for number in range(end) if str(number) not in names]
@@ -130,13 +152,13 @@ def of_members(group: Group, names: Collection[str], *, sized: bool) -> dict[str
 
 
 def size_of(group: Group) -> int:
-    """How many members there will be once its batches are over."""
+    """Return the number of members after the last batch."""
     target = (group.get("rollout") or {}).get("target")
     return int(group["count"] if target is None else target)
 
 
 def earlier_runs(group: Group) -> list[Run]:
-    """Members that do not have the definition of the group yet, in order of their numbers."""
+    """Return the members that do not have the group's current definition yet, in the order of their numbers."""
     return sorted(
         ((low, high, entry["resource_def"]) for entry in group.get("earlier", ()) for low, high in entry["numbers"]),
         key=lambda run: run[0],
@@ -144,7 +166,7 @@ def earlier_runs(group: Group) -> list[Run]:
 
 
 def with_earlier(group: Group, runs: Iterable[Run]) -> dict[str, Any]:
-    """The group with these members as they were before; numbers that no member has are left out."""
+    """Return the group with `runs` as its earlier definitions; numbers that no member has are left out."""
     end = names_end(group["count"], group["skip"])
     entries: list[dict[str, Any]] = []
     for low, high, definition in sorted(runs, key=lambda run: run[0]):
@@ -159,7 +181,7 @@ def with_earlier(group: Group, runs: Iterable[Run]) -> dict[str, Any]:
 
 
 def all_runs(group: Group) -> list[Run]:
-    """Definitions of all numbers of the group, in order and without gaps."""
+    """Return the definitions of all numbers of the group, in order and without gaps."""
     found: list[Run] = []
     at, end = 0, names_end(group["count"], group["skip"])
     for low, high, definition in earlier_runs(group):
@@ -171,7 +193,7 @@ def all_runs(group: Group) -> list[Run]:
 
 
 def without(run: Run, number: int) -> list[Run]:
-    """What is left of a run when one number is taken out."""
+    """Return what remains of a run without one number: zero to two runs."""
     low, high, definition = run
     if not low <= number < high:
         return [run]
@@ -180,7 +202,7 @@ def without(run: Run, number: int) -> list[Run]:
 
 
 def members_in(runs: Iterable[Run], skip: Collection[str], end: int | None = None) -> int:
-    """How many members have numbers in these runs, below `end` where one is given."""
+    """Return how many members have numbers in these runs, and below `end` where one is given."""
     found = 0
     for low, high, _ in runs:
         top = high if end is None else min(high, end)
@@ -190,7 +212,7 @@ def members_in(runs: Iterable[Run], skip: Collection[str], end: int | None = Non
 
 
 def definitions_between(group: Group, low: int, high: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Name and definition (not yet `member_definition`) of each member whose number is at least `low`, below `high`."""
+    """Yield name and definition (before `member_definition`) of each member numbered from `low` up to below `high`."""
     runs = all_runs(group)
     at = 0
     for name in names_between(group["count"], set(group["skip"]), low, high):
@@ -200,13 +222,16 @@ def definitions_between(group: Group, low: int, high: int) -> Iterator[tuple[str
 
 
 def definition_of(group: Group, name: str) -> Mapping[str, Any]:
-    """Definition of the member of that name."""
+    """Return the definition of the member of that name."""
     number = int(name)
     return next(definition for low, high, definition in all_runs(group) if low <= number < high)
 
 
 def differences(before: Group, after: Group) -> list[tuple[int, int]]:
-    """Ranges of numbers (high not included) whose members are not the same in both; skipped names apart."""
+    """Return the ranges of numbers (high not included) with different definitions in the two groups.
+
+    Skipped names are not considered.
+    """
     old, new = all_runs(before), all_runs(after)
     edges = sorted({edge for low, high, _ in (*old, *new) for edge in (low, high)})
     found = []

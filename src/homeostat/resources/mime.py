@@ -1,4 +1,4 @@
-"""Multi-part MIME, as cloud-init reads it. Pure: the boundary follows from what is in the parts."""
+"""Multi-part MIME documents, as cloud-init reads them. Pure: the boundary is a hash of the parts, not random."""
 
 import hashlib
 from collections.abc import Sequence
@@ -11,7 +11,12 @@ from email.parser import Parser
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """subtype — of `text/`; filename — "" for none."""
+    """One part of a document.
+
+    Attributes:
+        subtype: Its type without `text/`.
+        filename: "" for none.
+    """
 
     content: str
     subtype: str = "plain"
@@ -19,7 +24,7 @@ class Part:
 
 
 def multipart(parts: Sequence[Part]) -> str:
-    """One document of these parts, in their order."""
+    """Return one document of these parts, in their order."""
     seed = "\0".join(text for part in parts for text in (part.filename, part.subtype, part.content))
     whole = MIMEMultipart(boundary=f"==============={hashlib.sha256(seed.encode()).hexdigest()[:32]}==")
     for part in parts:
@@ -36,13 +41,12 @@ def _message(part: Part) -> Message:
 
 
 def is_mime(text: str) -> bool:
-    """Does it begin like a MIME document?"""
+    """Return whether a text begins like a MIME document."""
     return text[:64].lower().startswith(("content-type:", "mime-version:"))
 
 
 def split(text: str) -> list[Part] | None:
-    """The parts of a multi-part document, those of parts that are documents themselves in their place; None where it
-    is none."""
+    """Return the parts of a multi-part document, nested documents flattened in place; None where it is not one."""
     if not is_mime(text):
         return None
     whole = Parser().parsestr(text)
@@ -67,11 +71,11 @@ SNIFFED = {
     "#part-handler": "part-handler",
     "#include": "x-include-url",
 }
-"""First letters of a part -> what cloud-init takes it for, where its type says nothing."""
+"""First characters of a plain-text part -> the subtype that cloud-init takes it for."""
 
 
 def subtype_of(part: Part) -> str:
-    """What a part is: its type, or where that is plain text what its first line says."""
+    """Return the subtype of a part: the declared one, or for plain text the one that its first line tells."""
     if part.subtype not in ("plain", ""):
         return part.subtype
     found = [subtype for start, subtype in SNIFFED.items() if part.content.startswith(start)]

@@ -1,11 +1,11 @@
-"""What stands in for a type that is not known any more: its package was taken out while resources of it were there."""
+"""Stand-in for a resource type that is not known any more, because its package was uninstalled while it was in use."""
 
 from homeostat.model.observed import Condition, Verdict
 from homeostat.resources.base import Props, ResourceType, Thing
 
 
 class LostType(ResourceType):
-    """Takes: name — of the type that was."""
+    """Stand-in for a type of the given name: its resources can be neither observed nor changed."""
 
     description = "A type that is not known any more."
     open_schema = True
@@ -21,5 +21,5 @@ class LostType(ResourceType):
 
 
 def unknown(name: str) -> str:
-    """Why nothing can be done about a resource of this type."""
+    """Return the reason why nothing can be done about a resource of this type."""
     return f"its type {name} is not known any more: install the package that brings it"

@@ -1,6 +1,6 @@
-"""Templates as resource types: a type whose name ends in `.yaml` or `.template` is a nested stack made from a file.
+"""Types implemented by a nested stack; among them templates as types, whose names end in `.yaml` or `.template`.
 
-Its properties are the parameters of that template, its attributes the template's outputs (environment.md section 5).
+The properties of such a type are the parameters of its template, its attributes are the outputs.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -13,30 +13,34 @@ from homeostat.resources.schema import Kind, between, integer, mapping, text
 from homeostat.templates.tree import UNKNOWN, holds, traverse
 
 CONTENT = "(content)"
-"""Property of ours with the fingerprint of the files that a nested stack is made from, so that an edit is a change.
-No parameter can have this name."""
+"""Internal property with the fingerprint of the files that a nested stack is made from: an edited file is a change.
+
+The parentheses keep the internal names apart from parameters, which cannot have such names."""
 POLICY = "(update policy)"
-"""Property of ours with the section `update_policy` of a group, so that a change of it is a change of the group."""
+"""Internal property with the section `update_policy` of a group: a changed policy is a change of the group."""
 FILES = "(files)"
-"""Property of ours with the files that the template of a remote stack names."""
+"""Internal property with the files that the template of a remote stack names."""
 FACADE = "(facade)"
-"""Property of ours with the sections of a resource that the template which it stands for may read."""
+"""Internal property with the sections of the resource that the implementing template may read (`resource_facade`)."""
 
 
 def as_given(properties: Props) -> dict[str, Any]:
-    """Properties of a resource without those of ours."""
+    """Return the properties of a resource without the internal ones."""
     return {name: value for name, value in properties.items() if name not in (CONTENT, POLICY, FILES, FACADE)}
 
 
 LISTS = ("comma_delimited_list", "CommaDelimitedList")
-"""Types of parameters whose values are lists, in either language."""
+"""Types of parameters whose values are lists, in HOT and CFN."""
 
 
 def parameters_of(properties: Props, declared: Mapping[str, Any]) -> dict[str, Any]:
-    """Properties of a template resource as values for the parameters of its template; nulls are not passed, nor is what
-    is not known at all. A map or list of which something is not known is passed as it is.
+    """Return the properties of a template resource as values for the parameters of its template.
 
-    declared — the parameters, as the template declares them.
+    Nulls and unknown values are left out. A map or list with an unknown part is passed as it is.
+
+    Args:
+        properties: Properties of the resource.
+        declared: Parameters section of the template.
     """
     found = {}
     for name, value in as_given(properties).items():
@@ -49,7 +53,7 @@ def parameters_of(properties: Props, declared: Mapping[str, Any]) -> dict[str, A
 
 
 def _joined(items: Sequence[Any]) -> str:
-    """A list with commas; maps among its items are told apart by their places."""
+    """Join a list with commas, as in Heat; a map becomes items `.member.<index>.<key>=<value>`."""
     parts: list[str] = []
     for place, item in enumerate(items):
         if isinstance(item, Mapping):
@@ -70,9 +74,12 @@ _AS_PARAMETER = {
 
 
 def facade_problem(facade: ResourceType, provided: Mapping[str, str], needed: Collection[str]) -> str:
-    """Why a template cannot stand for a type that there is; "" where it can.
+    """Return why a template cannot implement an existing type, "" where it can.
 
-    provided — type of each parameter of the template; needed — names of those that must be given.
+    Args:
+        facade: The existing type.
+        provided: Type of each parameter of the template, by name.
+        needed: Names of the parameters that must be given.
     """
     for name, prop in facade.properties.items():
         wanted = _AS_PARAMETER.get(prop.kind)
@@ -86,10 +93,11 @@ def facade_problem(facade: ResourceType, provided: Mapping[str, str], needed: Co
 
 
 class NestedStack(ResourceType):
-    """What types with a child stack as their reality share: they mend themselves, and fail as their parts do.
+    """Base of the types implemented by a child stack, which heals itself and fails as its parts do.
 
-    contents — kind of the revisions of the child stack, see `store.schema.revision`. member_property — the property
-    that has the definition of each member, where all are alike.
+    Attributes:
+        contents: Kind of the revisions of the child stack, see `store.schema.revision`.
+        member_property: Property with the definition of each member, where all members are alike.
     """
 
     kind = "stack"
@@ -99,7 +107,7 @@ class NestedStack(ResourceType):
     lifecycle = StatusWords(frozenset({"complete"}), frozenset({"in_progress"}), broken={"failed": Remedy.ASK})
 
     def check(self, given: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
-        """The fingerprint of what the child stack is made from is no property of the schema."""
+        """Check as other types do, but let the internal property `CONTENT` pass, which no schema has."""
         values = super().check({name: value for name, value in given.items() if name != CONTENT}, path)
         return {**values, CONTENT: given[CONTENT]} if CONTENT in given else values
 
@@ -110,52 +118,52 @@ class NestedStack(ResourceType):
         return super().replaced_by(before, after, changed - {CONTENT})
 
     def timeout_s(self, properties: Props) -> float | None:
-        """How long an action of the child stack may take; None: as long as its parent has time."""
+        """Return the seconds that an action of the child stack may take; None for the time left to its parent."""
         return None
 
     def fitness(self, thing: Thing, now: float) -> Verdict:
-        """What failed in the child stack is told as it is."""
+        """Judge as other types do, but report the failure of the child stack without a phrase around it."""
         verdict = super().fitness(thing, now)
         fault = thing.seen.properties.get("fault")
         return replace(verdict, reason=fault) if verdict.condition is Condition.BROKEN and fault else verdict
 
     def drift(self, thing: Thing) -> tuple[str, ...]:
-        """The child stack is converged by itself; only its presence and status count here."""
+        """Return nothing: the child stack is converged by itself; only its presence and status count here."""
         return ()
 
 
 def of_member(member: Mapping[str, Any] | None, path: Sequence[str | int]) -> Any:
-    """One resource of the child stack: its reference, or with a path its attribute."""
+    """Return the reference of one resource of the child stack, or with a path its attribute; None if it is missing."""
     if member is None:
         return None
     return traverse(member["attributes"], path) if path else member["reference"]
 
 
 class FromTemplate(NestedStack):
-    """What types share whose child stack is made from one template."""
+    """Base of the types whose child stack is made from one template."""
 
     contents = "template"
 
     def source(self, properties: Props) -> Any:
-        """Name of the template among the files of the stack, as far as it is known."""
+        """Return the name of the template among the files of the stack; may be None or `UNKNOWN`."""
         raise NotImplementedError
 
     def given(self, properties: Props) -> Any:
-        """Values for the parameters of the template, as far as they are known."""
+        """Return the values for the parameters of the template, as far as they are known."""
         raise NotImplementedError
 
     def replaced_by(self, before: Props, after: Props, changed: frozenset[str]) -> str:
-        """Never: the members of the child stack decide for themselves."""
+        """Return "": the child stack is never replaced, only its members, each by its own rules."""
         return ""
 
     def reference(self, thing: Thing) -> Any:
-        """The output `OS::stack_id` if the template has one, else the ARN of the child stack."""
+        """Its output `OS::stack_id` if the template has one, else the ARN of the child stack."""
         outputs = thing.seen.properties.get("outputs") or {}
         return outputs.get("OS::stack_id") or thing.seen.properties.get("arn") or thing.handle or thing.name
 
 
 class TemplateResource(FromTemplate):
-    """One template as a type. name — the key of its text among the files of the stack."""
+    """A template as a type; its name is the key of its text among the files of the stack."""
 
     description = "A nested stack made from a template."
     open_schema = True
@@ -170,7 +178,7 @@ class TemplateResource(FromTemplate):
         return as_given(properties)
 
     def resolve(self, thing: Thing, name: str, path: Sequence[str | int] = ()) -> Any:
-        """An output of the template, or `resource.<name>[.<attribute>…]` of one of its resources."""
+        """Return an output of the template, or for `resource.<name>[.<attribute>…]` a value of one of its resources."""
         if name.startswith("resource."):
             member, *deeper = name.removeprefix("resource.").split(".")
             return of_member((thing.seen.properties.get("members") or {}).get(member), (*deeper, *path))
@@ -184,7 +192,7 @@ class TemplateResource(FromTemplate):
 
 
 class TemplateStack(FromTemplate):
-    """A nested stack whose template is a property: its text is fetched when the stack is asked for."""
+    """A nested stack whose template is given by a URL; its text is fetched when the stack is created or updated."""
 
     name = "AWS::CloudFormation::Stack"
     description = "A nested stack made from the template at a URL. Each output is an attribute `Outputs.<name>`."

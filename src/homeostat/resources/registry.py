@@ -1,7 +1,7 @@
 """All resource types by name: the built-in families, those of installed packages, and those that a program adds.
 
 Third parties register a list of `ResourceType` subclasses under the entry point group `homeostat.resources`. A name
-belongs to the first who has it: built-in types, then packages in the order of their names, then what is added.
+belongs to its first owner: built-in types, then packages in the order of their names, then types added by `add`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,7 +24,7 @@ _problems: list[PluginProblem] = []
 
 @cache
 def register() -> TypeRegister:
-    """Every type, where it comes from, and what could not be had."""
+    """Return the register of every type; loaded once, until `add` or `take_away` changes it."""
     packages = loaded(GROUP)
     built_in = [Offer(BUILT_IN, family.TYPES) for family in FAMILIES]
     offers = [Offer(origin, each) for origin, each in packages.things]
@@ -32,14 +32,14 @@ def register() -> TypeRegister:
 
 
 def add(offers: Iterable[Offer], problems: Iterable[PluginProblem] = ()) -> None:
-    """More types, for the rest of this process: to be called before anything asks for types."""
+    """Add types for the rest of this process; call it before any type is looked up."""
     _added.extend(offers)
     _problems.extend(problems)
     _forget()
 
 
 def take_away(origins: Iterable[str]) -> None:
-    """Undo `add` for these places."""
+    """Undo `add` for these origins."""
     gone = set(origins)
     _added[:] = [each for each in _added if each.origin not in gone]
     _problems[:] = [each for each in _problems if each.origin not in gone]
@@ -52,12 +52,16 @@ def _forget() -> None:
 
 
 def types() -> Mapping[str, ResourceType]:
-    """Type name -> the one instance of its class."""
+    """Return type name -> the one instance of its class."""
     return register().types
 
 
 def resource_type(name: str) -> ResourceType:
-    """The type of that name, or the template of that name as a type. Fails: Rejected (EntityNotFound)."""
+    """Return the type of that name, or the template of that name as a type.
+
+    Raises:
+        Rejected: EntityNotFound.
+    """
     each = _find(name)
     if each is None:
         raise Rejected("EntityNotFound", f"The Resource Type ({name}) could not be found.")
@@ -65,8 +69,7 @@ def resource_type(name: str) -> ResourceType:
 
 
 def type_of(name: str) -> ResourceType:
-    """The type of something that there is: a stand-in for one that is not known any more, of which nobody can tell
-    anything."""
+    """Return the type of an existing resource; a stand-in (`LostType`) if the type is not known any more."""
     return _find(name) or _lost(name)
 
 
@@ -76,18 +79,18 @@ def _lost(name: str) -> LostType:
 
 
 def is_known(name: str) -> bool:
-    """Is there a type of that name?"""
+    """Return whether a type of that name exists."""
     return _find(name) is not None
 
 
 def kind_of(name: str) -> str:
-    """Kind of the cloud port of a type; "" for one that is not known (any more), which no cloud can hear of."""
+    """Return the kind of a type; "" for a type that is not known (any more), so that no cloud is called for it."""
     each = _find(name)
     return each.kind if each is not None else ""
 
 
 def is_renamed(one: str, other: str) -> bool:
-    """Are these two names of the same type?"""
+    """Return whether these are two names of the same type."""
     first, second = (_find(name) for name in (one, other))
     if first is None or second is None:
         return False
@@ -95,33 +98,37 @@ def is_renamed(one: str, other: str) -> bool:
 
 
 def is_outside(name: str) -> bool:
-    """Do things of this type live in a cloud, where observers look at them?"""
+    """Return whether things of this type are in a cloud, where observers see them."""
     return kind_of(name) not in ("", NestedStack.kind)
 
 
 def shown_id(type_name: str, handle: str) -> str:
-    """The physical id of a thing as users know it; of a type that there is not, its handle."""
+    """Return the physical id of a thing as users know it; the handle where the type is not known."""
     kind = _find(type_name)
     return handle if kind is None else kind.shown_id(handle)
 
 
 @lru_cache(maxsize=4096)
 def _find(name: str) -> ResourceType | None:
-    """Asked many times for each resource."""
+    """Look up a type, or a template as a type; cached, since it is called many times for each resource."""
     each = types().get(name)
     return TemplateResource(name) if each is None and is_template(name) else each
 
 
 _MATCH_S = 0.01
-"""Time for one name."""
+"""Most seconds for matching one name."""
 
 
 def listed(name_regex: str = "", status: SupportStatus | None = None, version: str = "") -> list[str]:
-    """Names of all types that are not hidden, sorted; with a regular expression, those that match it from their start.
+    """Return the sorted names of all types that are not hidden.
 
-    status, version — only those with this support status, or one since that release.
+    Args:
+        name_regex: Regular expression that must match from the start of the name; an invalid one matches nothing.
+        status: Only types with this support status; None for all.
+        version: Only types supported since this release; "" for all.
 
-    Fails: Rejected for an expression that could take too long.
+    Raises:
+        Rejected: The expression could take too long.
     """
     try:
         wanted = patterns.compiled(name_regex)
@@ -141,7 +148,7 @@ def _is_listed(support: Support, status: SupportStatus | None, version: str) -> 
 
 
 def of_kind(kinds: Iterable[str]) -> dict[str, list[str]]:
-    """Kind of the cloud port -> names of the types that are things of that kind."""
+    """Return each of these kinds -> names of the types whose things are of that kind."""
     found: dict[str, list[str]] = {kind: [] for kind in kinds}
     for name, each in types().items():
         if each.kind in found:

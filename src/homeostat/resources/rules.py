@@ -7,7 +7,7 @@ from homeostat.model.errors import Rejected, invalid
 
 
 def given(values: Mapping[str, Any], name: str) -> bool:
-    """It has a value that says something: not null, not empty."""
+    """Return whether a property has a value that is neither null nor empty."""
     value = values.get(name)
     return value is not None and value not in ("", [], {})
 
@@ -22,14 +22,22 @@ def conflict(path: Sequence[str | int], *names: str) -> Rejected:
 
 
 def at_most_one(values: Mapping[str, Any], path: Sequence[str | int], *names: str) -> None:
-    """Fails: Rejected naming those of `names` that are given together."""
+    """Check that at most one of the properties `names` is given.
+
+    Raises:
+        Rejected: Several are given; the message names them.
+    """
     found = [name for name in names if given(values, name)]
     if len(found) > 1:
         raise conflict(path, *found)
 
 
 def exactly_one(values: Mapping[str, Any], path: Sequence[str | int], *names: str) -> None:
-    """Fails: Rejected when none or several of `names` are given."""
+    """Check that exactly one of the properties `names` is given.
+
+    Raises:
+        Rejected: None or several are given.
+    """
     at_most_one(values, path, *names)
     if not any(given(values, name) for name in names):
         raise missing(path, *names)
@@ -41,13 +49,17 @@ def missing(path: Sequence[str | int], *names: str) -> Rejected:
 
 
 def require(rule: bool, message: str, path: Sequence[str | int]) -> None:
-    """Fails: Rejected (`Property error`) with this message unless the rule holds."""
+    """Check that a rule holds.
+
+    Raises:
+        Rejected: `Property error` with this message: the rule does not hold.
+    """
     if not rule:
         raise invalid(message, *path, error="Property error")
 
 
 def maps(values: Mapping[str, Any], name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """(index, item) of those items of a list of maps that are known."""
+    """Yield (index, item) for the items of a list of maps that are known."""
     items = values.get(name)
     for index, item in enumerate(items if isinstance(items, list) else ()):
         if isinstance(item, Mapping):

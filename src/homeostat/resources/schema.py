@@ -1,4 +1,4 @@
-"""Property and attribute schemas of resource types: coercion, defaults, constraints."""
+"""Schemas of the properties and attributes of resource types: conversion, defaults, constraints."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +12,8 @@ from homeostat.templates.tree import UNKNOWN
 
 
 class Kind(StrEnum):
+    """Type of a property or an attribute."""
+
     STRING = "string"
     INTEGER = "integer"
     NUMBER = "number"
@@ -30,11 +32,17 @@ ZERO: Mapping[Kind, Any] = {
     Kind.LIST: [],
     Kind.ANY: None,
 }
+"""Value that a null stands for where a property has no default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """One rule on a value. `check` gives the error text, or None; `wire` is its form in the schema API."""
+    """One rule on a value.
+
+    Attributes:
+        wire: Its form in the schema API.
+        check: Returns what is wrong with a value, or None.
+    """
 
     wire: Mapping[str, Any]
     check: Callable[[Any], str | None]
@@ -72,12 +80,13 @@ def one_of(*values_allowed: Any) -> Constraint:
 
 
 LISTED_MAX = 40
-"""Values that a refusal lists."""
+"""Most allowed values that an error message lists."""
 
 
 def _listed(allowed: Sequence[Any]) -> str:
     if len(allowed) <= LISTED_MAX:
         return str(list(allowed))
+    # Protocols, for instance, are allowed by name or by any of 256 numbers: list the names.
     words = [each for each in allowed if not str(each).isdigit()][:LISTED_MAX]
     return f"{words}, or one of {len(allowed) - len(words)} others"
 
@@ -92,7 +101,7 @@ def pattern(regex: str) -> Constraint:
 
 
 def custom(name: str, check: Callable[[Any], str | None] | None = None) -> Constraint:
-    """A named constraint; those on things of the cloud (`nova.flavor`) are left to the cloud to refuse."""
+    """Return a named constraint; without `check`, for things of a cloud (`nova.flavor`), it accepts every value."""
     return Constraint({"custom_constraint": name}, check or (lambda _value: None))
 
 
@@ -100,10 +109,17 @@ def custom(name: str, check: Callable[[Any], str | None] | None = None) -> Const
 class Property:
     """Schema of one property.
 
-    update — may change in place; immutable — a change is refused; fields — for a MAP with known keys; items —
-    for a LIST; hidden — accepted but not shown; drift — compare with what is observed (False for what clouds
-    do not report in comparable form); implemented — False: known from elsewhere, refused here; any_case — an allowed
-    value is taken in any case, and written as it is allowed; same — how to compare.
+    Attributes:
+        default: Default value; None for none.
+        update: Whether it can change in place.
+        immutable: Whether a change is refused.
+        fields: Schema of the keys of a MAP; None for any keys.
+        items: Schema of the items of a LIST; None for any items.
+        hidden: Whether it is accepted but not documented.
+        drift: Whether to compare it with the observed value; False for what clouds do not report in comparable form.
+        implemented: False for a property that Heat has and this service refuses.
+        any_case: Whether an allowed value may be written in any case; it is stored as the constraint writes it.
+        same: Rule that compares a desired with an observed value.
     """
 
     kind: Kind
@@ -122,7 +138,7 @@ class Property:
     same: comparison.Rule = comparison.equal
 
     def wire(self) -> dict[str, Any]:
-        """The form of `GET /resource_types/{type}`."""
+        """Return the schema in the form of `GET /resource_types/{type}`."""
         shown: dict[str, Any] = {
             "type": self.kind.value,
             "required": self.required,
@@ -171,7 +187,7 @@ def anything(description: str = "", **options: Any) -> Property:
 
 
 def link(description: str, constraint: str, **options: Any) -> Property:
-    """Another thing of a cloud, by name or id. constraint — its named constraint."""
+    """Return a property that names another thing of a cloud by name or id; `constraint` is its named constraint."""
     return text(description, constraints=(custom(constraint),), same=comparison.reference, **options)
 
 
@@ -179,8 +195,10 @@ def link(description: str, constraint: str, **options: Any) -> Property:
 class Attribute:
     """Schema of one attribute.
 
-    live — never served from an old look; field — of the cloud's object, where it is called otherwise there; secret —
-    what is made from it is not shown.
+    Attributes:
+        live: Whether an old observation must never serve it.
+        secret: Whether values made from it are redacted.
+        field: Field of the cloud's object, where its name differs from that of the attribute; else "".
     """
 
     description: str = ""
@@ -198,9 +216,10 @@ Schema = Mapping[str, Property]
 
 
 def coerce(schema: Schema, given: Mapping[str, Any], path: Sequence[str | int] = ()) -> dict[str, Any]:
-    """Check `given` against `schema` and bring each value to its type; absent ones stay absent.
+    """Check `given` against `schema`, and convert each value to its type; absent ones stay absent.
 
-    Fails: Rejected (StackValidationFailed, `Property error`) naming the path below `path`.
+    Raises:
+        Rejected: StackValidationFailed (`Property error`), with the path of the value below `path`.
     """
     unknown = [name for name in given if name not in schema]
     if unknown:
@@ -217,7 +236,11 @@ def coerce(schema: Schema, given: Mapping[str, Any], path: Sequence[str | int] =
 
 
 def coerce_value(prop: Property, value: Any, path: Sequence[str | int]) -> Any:
-    """One value brought to the type of `prop`. A null is the default, else the zero value of the type."""
+    """Convert one value to the type of `prop`; a null becomes the default, else the zero value of the type.
+
+    Raises:
+        Rejected: StackValidationFailed (`Property error`).
+    """
     if value is UNKNOWN:
         return UNKNOWN
     if value is None:
@@ -237,7 +260,7 @@ def coerce_value(prop: Property, value: Any, path: Sequence[str | int]) -> Any:
 
 
 def _as_allowed(prop: Property, value: str) -> str:
-    """The allowed value that differs from this one in case only; the value itself where there is none."""
+    """Return the allowed value that differs from this one in case only, or the value itself if there is none."""
     allowed = [each for constraint in prop.constraints for each in constraint.wire.get("allowed_values", ())]
     return value if value in allowed else next((each for each in allowed if each.lower() == value.lower()), value)
 
@@ -246,6 +269,7 @@ def _constrain(prop: Property, value: Any, path: Sequence[str | int]) -> None:
     for constraint in prop.constraints:
         try:
             problem = constraint.check(value)
+        # A check cannot compare the placeholder for an unknown value: wait until the value is known.
         except TypeError as error:
             if _has_unknown(value):
                 continue
@@ -265,9 +289,12 @@ def _has_unknown(value: Any) -> bool:
 def with_defaults(
     schema: Schema, values: Mapping[str, Any], defaults: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Every declared property: its value, its default, or None; nested maps show all their keys.
+    """Return every declared property with its value, its default, or None; nested maps have all their keys.
 
-    defaults — this for no values, where it is known already.
+    Args:
+        schema: The declared properties.
+        values: Given values, already converted.
+        defaults: Result of this function for no values, computed beforehand to save time; None to compute it.
     """
     if defaults is None:
         return {name: _default_value(prop, values.get(name)) for name, prop in schema.items()}

@@ -1,7 +1,7 @@
-"""Which stacks hold secrets, so that their rows are sealed (ADR 0036).
+"""Decision which stacks hold secrets, so that their rows are sealed (ADR 0036).
 
-That is decided for a whole tree of stacks: a secret goes from a parameter or a resource to others by references,
-through functions, into nested stacks and out of them again, and nobody has to follow it.
+It is made for a whole tree of stacks at once. A secret spreads from a parameter or a resource to others by references,
+through functions, into nested stacks and out of them again; sealing the whole tree avoids tracking it.
 """
 
 import re
@@ -15,17 +15,17 @@ from homeostat.templates import Compiled
 
 _SECRET = re.compile(r"pass(word|wd|phrase)?$|secret|private_?key|credential|(^|_)token$|^psk$|^payload$", re.I)
 _AGENTS = frozenset(("user_data_format", "UserDataFormat"))
-"""Properties by which servers get an agent, and its keys with it."""
+"""Properties that give a server an agent, and with it the agent's keys."""
 
 
 @lru_cache(maxsize=4096)
 def is_secret(name: str) -> bool:
-    """Is this the name of a property, parameter or key whose values are secrets?"""
+    """Return whether values of a property, parameter or key of this name are secrets."""
     return _SECRET.search(name) is not None
 
 
 def holds_secrets(compiled: Compiled) -> bool:
-    """Does a template name secrets itself: hidden parameters, or what is called like a secret?"""
+    """Return whether a template has hidden parameters, or parameters or properties whose names suggest secrets."""
     hidden = any(each.schema.hidden or is_secret(name) for name, each in compiled.parameters.items())
     named = compiled.environment.get("encrypted_param_names")
     return bool(hidden or named) or _names_secrets(compiled.raw.get("resources") or compiled.raw.get("Resources"))
@@ -42,7 +42,7 @@ def _names_secrets(tree: Any) -> bool:
 
 
 def secret_attributes(type_name: str) -> frozenset[str]:
-    """Names of the attributes of a type that are secrets, "" for its reference."""
+    """Return the names of the secret attributes of a type; "" among them stands for its reference."""
     kind = register().types.get(type_name)
     if kind is None:
         return frozenset()
@@ -51,7 +51,10 @@ def secret_attributes(type_name: str) -> frozenset[str]:
 
 
 def makes_secrets(type_names: Iterable[str]) -> bool:
-    """Do resources of one of these types make secrets? What others have written may."""
+    """Return whether resources of any of these types may generate secrets.
+
+    Every type that is not built in counts: what plug-ins generate is not known.
+    """
     known = register()
     return any(_makes_secrets(known.types.get(name), known.origins.get(name, "")) for name in type_names)
 

@@ -1,4 +1,4 @@
-"""What signals mean to a wait condition, and in which form they are kept (engine-semantics.md section 11). Pure."""
+"""Signals: their stored form, and their meaning for wait conditions, as in Heat. Pure."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,12 +11,12 @@ from homeostat.model.errors import Rejected
 SUCCESS, FAILURE = "SUCCESS", "FAILURE"
 NATIVE = {"status": "status", "reason": "reason", "data": "data", "id": "id"}
 AWS = {"Status": "status", "Reason": "reason", "Data": "data", "UniqueId": "id"}
-"""Key of a body -> key of a signal as it is kept: `{id, status, reason, data}`."""
+"""Key of a body -> key of a stored signal, which is `{id, status, reason, data}`."""
 FORMS: Mapping[str, Mapping[str, str]] = {"native": NATIVE, "aws": AWS}
 
 
 class Transport(StrEnum):
-    """Ways in which a server can signal."""
+    """Way in which a server sends signals."""
 
     CFN = "CFN_SIGNAL"
     TEMP_URL = "TEMP_URL_SIGNAL"
@@ -27,10 +27,15 @@ class Transport(StrEnum):
 
 
 def normal(form: str, body: Mapping[str, Any] | None, known: int) -> dict[str, Any] | None:
-    """A signal as it is kept, None where there is nothing to keep.
+    """Convert the body of a signal to the stored form; None where there is nothing to store.
 
-    form — of FORMS: every key of `aws` is needed, and no body counts for nothing; none of `native` is needed.
-    known — how many ids have signalled before. Fails: Rejected naming what is wrong.
+    Args:
+        form: Key of `FORMS`. In `aws` every key is needed, and an empty body is ignored; in `native` none is needed.
+        body: The body; None or empty for none.
+        known: Number of ids that have signalled before; gives a signal without an id its id.
+
+    Raises:
+        Rejected: The body has unknown or missing keys, or a wrong status.
     """
     keys = FORMS[form]
     if form == "aws" and not body:
@@ -52,14 +57,17 @@ def normal(form: str, body: Mapping[str, Any] | None, known: int) -> dict[str, A
 
 
 def as_metadata(form: str, signals: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Metadata of the handle: id -> its last signal, in the words of the form."""
+    """Return the metadata of a handle: id -> its last signal, with the keys of the form."""
     words = {kept: word for word, kept in FORMS[form].items()}
     names = ("status", "reason", "data")
     return {each["id"]: {words[name]: each.get(name) for name in names} for each in signals}
 
 
 def of_metadata(form: str, metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What a handle with such metadata was told: `as_metadata` the other way round. Anything else is left out."""
+    """Return the signals that such metadata of a handle stands for, the inverse of `as_metadata`.
+
+    Entries that are not signals are left out.
+    """
     words = {word: kept for word, kept in FORMS[form].items() if kept != "id"}
     told = {id: each for id, each in metadata.items() if isinstance(each, Mapping)}
     found = [{"id": id, **{kept: each.get(word) for word, kept in words.items()}} for id, each in told.items()]
@@ -67,13 +75,19 @@ def of_metadata(form: str, metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def data_of(signals: Sequence[Mapping[str, Any]]) -> str:
-    """JSON of id -> data."""
+    """Return id -> data of the signals as JSON."""
     return json.dumps({each["id"]: each.get("data") for each in signals})
 
 
 @dataclass(frozen=True, slots=True)
 class SignalCount:
-    """How far a wait condition is. count — ids that have told success; failures — reasons of those that have not."""
+    """Progress of a wait condition.
+
+    Attributes:
+        count: Number of ids that signalled success.
+        reasons: Reasons of all ids.
+        failures: Reasons of the ids that did not signal success.
+    """
 
     count: int = 0
     reasons: Sequence[str] = ()
@@ -81,9 +95,14 @@ class SignalCount:
 
 
 def standing(signals: Sequence[Mapping[str, Any]], wanted: int, until: float) -> SignalCount:
-    """What has come by a time, up to the signal that has settled it: a failure, or enough successes.
+    """Count the signals up to a time, or up to the one that settled the condition: a failure, or enough successes.
 
-    What comes later changes nothing: a condition that was met once stays met. signals — each with `at`.
+    Later signals change nothing: a condition that was met stays met.
+
+    Args:
+        signals: Stored signals in order of time, each with `at` (seconds since the epoch).
+        wanted: Number of successes needed.
+        until: Time up to which signals count.
     """
     latest: dict[str, Mapping[str, Any]] = {}
     for each in signals:

@@ -1,6 +1,6 @@
-"""Signed addresses: AWS query signatures of version 2, which need no account and no header (cfn-api.md section 4).
+"""Signed URLs: AWS query signatures, version 2, which need neither an account nor a header.
 
-The signature covers the method, the host, the address and the parameters that are told here; nothing else counts.
+The signature covers the method, the host, the path and the parameters of `SIGNED`; other parameters are ignored.
 """
 
 import base64
@@ -12,13 +12,22 @@ from urllib.parse import parse_qsl, quote, urlsplit
 ACCESS_KEY = "AWSAccessKeyId"
 SIGNATURE = "Signature"
 PART = "Part"
-"""Parameter of ours: which part of a thing it is about, so that what is told about an earlier one is known as late."""
+"""Parameter of this service: the part of a thing that a signal is about, so that a signal about a former part is known
+to be late."""
 FIXED = {"SignatureMethod": "HmacSHA256", "SignatureVersion": "2"}
 SIGNED = (*FIXED, ACCESS_KEY, PART)
 
 
 def signature(secret: str, method: str, host: str, path: str, parameters: Mapping[str, str]) -> str:
-    """path — without per cent signs in place of letters; parameters — all but the signature, plain."""
+    """Return the signature of a request.
+
+    Args:
+        secret: Secret key.
+        method: HTTP method.
+        host: Host and port.
+        path: Path, not percent-encoded.
+        parameters: All signed parameters, not percent-encoded.
+    """
     query = "&".join(f"{_quoted(name)}={_quoted(value)}" for name, value in sorted(parameters.items()))
     text = "\n".join((method, host.lower(), path, query))
     return base64.b64encode(hmac.digest(secret.encode(), text.encode(), hashlib.sha256)).decode()
@@ -29,7 +38,16 @@ def _quoted(text: str) -> str:
 
 
 def signed_url(base: str, path: str, method: str, access_key: str, secret: str, part: str = "") -> str:
-    """Address that whoever has it may use with this method. base — scheme and host; path — plain, from the root."""
+    """Return a URL that authorizes its bearer to use it with this method.
+
+    Args:
+        base: Scheme and host.
+        path: Path from the root, not percent-encoded.
+        method: HTTP method.
+        access_key: Access key.
+        secret: Secret key.
+        part: See `PART`; "" for none.
+    """
     parameters = {**FIXED, ACCESS_KEY: access_key, **({PART: part} if part else {})}
     whole = {**parameters, SIGNATURE: signature(secret, method, urlsplit(base).netloc, path, parameters)}
     query = "&".join(f"{name}={_quoted(value)}" for name, value in whole.items())
@@ -37,17 +55,17 @@ def signed_url(base: str, path: str, method: str, access_key: str, secret: str, 
 
 
 def fits(secret: str, method: str, host: str, path: str, query: Mapping[str, str]) -> bool:
-    """Is a request signed with this secret? host — the one that the address was made for."""
+    """Return whether a request is signed with this secret; `host` is the one that the URL was made for."""
     parameters = {name: query[name] for name in SIGNED if name in query}
     wanted = signature(secret, method, host, path, parameters)
     return hmac.compare_digest(wanted.encode(), query.get(SIGNATURE, "").encode())
 
 
 def same(one: str, other: str) -> bool:
-    """Are these secrets the same? Takes as long whatever they are."""
+    """Compare two secrets in constant time; an empty one equals nothing."""
     return bool(one) and hmac.compare_digest(one.encode(), other.encode())
 
 
 def access_key_of(url: str) -> str:
-    """The access key of a signed address; "" where it has none."""
+    """Return the access key of a signed URL; "" where it has none."""
     return dict(parse_qsl(urlsplit(url).query)).get(ACCESS_KEY, "")

@@ -1,4 +1,4 @@
-"""How far a resource type is supported, and since which release of the Orchestration service."""
+"""Support status of resource types, and the releases of Heat since when it holds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,12 +12,18 @@ class SupportStatus(StrEnum):
     DEPRECATED = "DEPRECATED"
     UNSUPPORTED = "UNSUPPORTED"
     HIDDEN = "HIDDEN"
-    """It works in templates that have it; no list and no documentation shows it."""
+    """The type works in existing templates, but no list and no documentation shows it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """Of a type. message — what to use instead; version — the release since when; previous — what held before."""
+    """Support status of a type.
+
+    Attributes:
+        message: What to use instead; "" for nothing.
+        version: Release of Heat since when the status holds; "" if not known.
+        previous: Status before that; None if there was none.
+    """
 
     status: SupportStatus = SupportStatus.SUPPORTED
     message: str = ""
@@ -29,7 +35,7 @@ class Support:
         return self.status is SupportStatus.HIDDEN
 
     def wire(self) -> Mapping[str, Any]:
-        """As the API shows it (rest-api.md section 6)."""
+        """Return the status in the form of the API."""
         return {
             "status": self.status.value,
             "message": self.message or None,
@@ -42,15 +48,15 @@ SUPPORTED = Support()
 
 
 def deprecated(version: str = "", message: str = "") -> Support:
-    """It works, and should not be used in new templates."""
+    """Return the status of a type that works but should not be used in new templates."""
     return Support(SupportStatus.DEPRECATED, message, version)
 
 
 def hidden(version: str = "", message: str = "", previous: Support | None = None) -> Support:
-    """It works in old templates only."""
+    """Return the status of a type that is kept for old templates only."""
     return Support(SupportStatus.HIDDEN, message, version, previous)
 
 
 def unsupported(message: str = "", version: str = "") -> Support:
-    """It works, and nobody promises that it goes on working."""
+    """Return the status of a type that works, without any promise that it will stay."""
     return Support(SupportStatus.UNSUPPORTED, message, version)

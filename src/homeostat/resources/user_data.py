@@ -1,7 +1,7 @@
-"""What a server gets for its first boot, by `user_data_format`, and where it finds its metadata. Pure.
+"""User data of a server for its first boot, by `user_data_format`, and the location of its metadata. Pure.
 
-Images with cloud-init read a multi-part document: settings, a hook that makes room for files, a handler that writes
-them, what the user gave, and the metadata of the resource.
+Images with cloud-init read a multi-part document: settings, a boot hook that makes the directory for files, a part
+handler that writes them, the user's own data, and the metadata of the resource.
 """
 
 import json
@@ -14,8 +14,9 @@ from homeostat.resources.mime import Part
 
 RAW, CFNTOOLS, SOFTWARE_CONFIG = "RAW", "HEAT_CFNTOOLS", "SOFTWARE_CONFIG"
 FILES = "/var/lib/heat-cfntools"
-"""Where images with the tools of the Orchestration service look for files."""
+"""Directory in which images with Heat's cfn tools look for files."""
 INIT = "x-cfninitdata"
+"""Subtype of the parts that the part handler writes to files."""
 USER_SCRIPT, INIT_DATA = "cfn-userdata", "cfn-init-data"
 
 _SETTINGS = """#cloud-config
@@ -81,13 +82,17 @@ if __name__ == "__main__":
     sys.exit(main())
 '''
 OURS = ("boothook.sh", "part-handler.py", "loguserdata.py", "settings.cfg")
-"""Names of the parts that carry the others."""
+"""File names of the parts that the service adds to process the others."""
 
 
 def document(form: str, given: str, metadata: Mapping[str, Any], metadata_server: str) -> str:
-    """What the server gets; "" where there is nothing to tell it.
+    """Return the user data for a server; "" for none.
 
-    form — of `user_data_format`; metadata — of the resource; metadata_server — address of the CFN API.
+    Args:
+        form: Value of `user_data_format`.
+        given: The user's own data.
+        metadata: Metadata of the resource.
+        metadata_server: URL of the CFN API.
     """
     if form == RAW or (form == CFNTOOLS and not given and not metadata):
         return given
@@ -106,9 +111,12 @@ def document(form: str, given: str, metadata: Mapping[str, Any], metadata_server
 
 @dataclass(frozen=True, slots=True)
 class Boot:
-    """A document as a machine takes it that has no cloud-init.
+    """User data as a machine without cloud-init processes it.
 
-    scripts — to be run one after the other; files — content by name; left — what nobody carries out, for people.
+    Attributes:
+        scripts: Contents of the scripts to run one after the other.
+        files: Content by name.
+        left: Messages for people about parts that are not supported.
     """
 
     scripts: tuple[str, ...]
@@ -117,7 +125,7 @@ class Boot:
 
 
 def boot_of(text: str) -> Boot | None:
-    """None for what is no multi-part document."""
+    """Split a multi-part document into scripts and files; None where `text` is not one."""
     parts = mime.split(text)
     if parts is None:
         return None
@@ -140,11 +148,13 @@ def boot_of(text: str) -> Boot | None:
 
 
 def collect_config(transport: str, here: Mapping[str, str], *, in_cloud: bool) -> dict[str, Any]:
-    """The section `os-collect-config` of a server's metadata: where its agent looks for the rest.
+    """Return the section `os-collect-config` of a server's metadata, which tells its agent where to find the rest.
 
-    here — `metadata_url` (signed), `api_url`, `access_key`, `secret`, `stack_name`, `resource`,
-    and the login of the server's user where it has one; in_cloud — the server
-    has the metadata service of a cloud, too.
+    Args:
+        transport: How the agent reads the metadata.
+        here: `metadata_url` (signed), `api_url`, `access_key`, `secret`, `stack_name`, `resource`, and the login of
+            the server's user where it has one.
+        in_cloud: Whether the server has the metadata service of a cloud, too.
     """
     name, section = _section(transport, here)
     collectors = [*(["ec2"] if in_cloud else []), name, "local"]
