@@ -1,7 +1,7 @@
-"""The resource types that come with the service, one module a family, each with its `TYPES`.
+"""The built-in resource types, one module for each family, with its types in `TYPES`.
 
-What the service keeps or makes itself · the clouds' compute, networking, block storage and load balancing · the types
-of EC2 · the other services of OpenStack · what is retired.
+The families come in groups: `OWN`, which the service implements itself; `CLOUDS`, compute, networking, block storage
+and load balancing; `EC2`; `SERVICES`, the other services of OpenStack; and the retired types.
 """
 
 from homeostat.resources import nested

@@ -1,4 +1,4 @@
-"""Users, keys and policies of the CloudFormation API, and servers that no cloud knows."""
+"""Users, keys and policies of the CloudFormation API, and servers that no cloud manages."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from homeostat.resources.support import hidden
 USER, KEY, DEPLOYED = "iam_user", "access_key", "deployed_server"
 TRANSPORTS = ("POLL_SERVER_CFN", "POLL_SERVER_HEAT", "POLL_TEMP_URL", "ZAQAR_MESSAGE")
 NEEDS = {"ZAQAR_MESSAGE": "Zaqar, to keep messages"}
-"""Ways to get configs that cannot be had, and what they would need."""
+"""Transport of configs that is not supported -> what it would need."""
 AGENT: Schema = {
     "software_config_transport": text(
         "How the server gets its configuration.",
@@ -31,11 +31,15 @@ AGENT: Schema = {
         },
     ),
 }
-"""Properties of servers whose agent gets software configs."""
+"""Properties of servers whose agent receives software configs."""
 
 
 def check_config_transport(values: Props, path: tuple[str | int, ...]) -> None:
-    """Fails: Rejected for a way to get configs that needs a service which is not there."""
+    """Check that the transport of configs is supported.
+
+    Raises:
+        Rejected: It needs a service that is not available.
+    """
     transport = values.get("software_config_transport")
     needed = NEEDS.get(transport) if isinstance(transport, str) else None
     if needed is not None:
@@ -49,7 +53,7 @@ class AccessPolicy(ResourceType):
     properties = {"AllowedResources": listing("Names of resources of this stack.", required=True)}
 
     def reference(self, thing: Thing) -> Any:
-        """Its name in the template: so users name their policies."""
+        """Its name in the template, by which users refer to it in `Policies`."""
         return thing.name
 
     def validate_among(self, properties: Props, graph: Graph, path: tuple[str | int, ...]) -> None:
@@ -80,7 +84,11 @@ class User(ResourceType):
 
 
 def _check_names(properties: Props, name: str, graph: Graph, path: tuple[str | int, ...], wanted: str = "") -> None:
-    """Each item of a list names a resource of this template, of that type where one is wanted."""
+    """Check that each item of a list names a resource of this template, and of type `wanted` if that is given.
+
+    Raises:
+        Rejected: An item does not.
+    """
     items = properties.get(name)
     for index, item in enumerate(items if isinstance(items, list) else ()):
         if isinstance(item, str) and (item not in graph or wanted not in ("", graph[item][0])):
@@ -107,7 +115,7 @@ class AccessKey(ResourceType):
         return {"name": physical_name, "user": values["UserName"]}
 
     def reference(self, thing: Thing) -> Any:
-        """The public part of the key."""
+        """Its public part, the access key id."""
         return thing.seen.properties.get("access_key") or thing.name
 
     def attribute(self, thing: Thing, name: str) -> Any:
@@ -152,7 +160,7 @@ class HARestarter(Nothing):
 
 
 def allowed(policies: Mapping[str, Any]) -> frozenset[str] | None:
-    """Resources that these policies (name -> properties) allow all together; None: any."""
+    """Return the resources that all these policies (name -> properties) allow; None for all resources."""
     if not policies:
         return None
     each = [frozenset(map(str, policy.get("AllowedResources") or ())) for policy in policies.values()]

@@ -1,4 +1,4 @@
-"""Types of alarms: what is watched, when it is too much, and whom to tell."""
+"""Types of alarms: what to measure, which threshold to apply, and what to call."""
 
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -93,9 +93,10 @@ def _conditions() -> Property:
 
 
 class AlarmType(ResourceType):
-    """What alarms share. alarm_type — the service's word for the type; its rule is in the field `<alarm_type>_rule`.
+    """Base of the types of alarms. Properties that are not common to all alarms are parts of the rule.
 
-    Properties that are not common to all alarms are parts of the rule.
+    Attributes:
+        alarm_type: Type in the words of Aodh; the rule is in the field `<alarm_type>_rule`.
     """
 
     kind = "alarm"
@@ -103,13 +104,13 @@ class AlarmType(ResourceType):
     treatments = switched("enabled", suspended=False, running=True)
 
     def treatment(self, thing: Thing, action: str) -> MaintenanceMethod | None:
-        """One that is switched off in its template stays so when it is resumed."""
+        """Return how to suspend or resume; an alarm that its template disables stays disabled when it is resumed."""
         if action == "RESUME" and thing.properties.get("enabled") is False:
             return None
         return super().treatment(thing, action)
 
     def rule(self, values: Props) -> dict[str, Any]:
-        """The rule in the service's words."""
+        """Return the rule in the form of Aodh."""
         return {name: values[name] for name in self.properties if name not in COMMON and values.get(name) is not None}
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
@@ -125,7 +126,10 @@ class AlarmType(ResourceType):
         return f"{self.alarm_type}_rule"
 
     def drift(self, thing: Thing) -> tuple[str, ...]:
-        """Actions are compared with those of the queues; the parts of the rule where the service keeps them."""
+        """Return the properties that differ.
+
+        Actions are compared including those that stand for queues; parts of the rule are compared in the rule's field.
+        """
         seen = thing.seen.properties
         wanted, found = self.rule(thing.properties), seen.get(self.rule_field) or {}
         differing = {

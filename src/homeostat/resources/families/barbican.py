@@ -39,11 +39,11 @@ PARTS_OF_ORDERS: Mapping[str, tuple[str, ...]] = {
     "asymmetric": (*KEY_PARTS, "pass_phrase"),
     "certificate": ("request_type", "subject_dn", "source_container_ref", "ca_id", "profile", "request_data"),
 }
-"""What is ordered -> properties that say what it should be."""
+"""Type of an order -> the properties that it may have."""
 
 
 def _is_told(values: Props, name: str) -> bool:
-    """An explicit null is an empty text, or a length of 0."""
+    """Return whether a property is given; "" and 0 count as not given, since an explicit null becomes one of them."""
     return given(values, name) and values[name] != 0
 
 
@@ -56,7 +56,7 @@ def _is_base64(payload: str) -> bool:
 
 
 class KeyManagerType(ResourceType):
-    """What the types of the key manager share: things do not change once they are stored."""
+    """Base of the types of the key manager, whose things never change once they are stored."""
 
     secretive = True
     lifecycle = StatusWords(ready=frozenset({"active"}), busy=frozenset({"pending"}), broken={"error": Remedy.RECREATE})
@@ -143,7 +143,11 @@ class Order(KeyManagerType):
 
 
 class ContainerType(KeyManagerType):
-    """What containers share: each secret in them is under a name."""
+    """Base of the types of containers, which hold secrets under names.
+
+    Attributes:
+        contents: Type of the container in the words of Barbican.
+    """
 
     kind = "secret_container"
     contents: str
@@ -155,7 +159,7 @@ class ContainerType(KeyManagerType):
     }
 
     def references(self, values: Props) -> dict[str, Any]:
-        """Name of a secret -> the secret; for most types each property but `name` is one."""
+        """Return name of a secret -> the secret; for most types each property but `name` is one."""
         return {name: value for name, value in values.items() if name != "name" and value}
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:

@@ -127,7 +127,7 @@ class Lease(ResourceType):
     )
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
-        """Of a reservation only what belongs to its kind."""
+        """Return the desired object, without the fields that a reservation of the other kind has."""
         spec = super().spec(values, physical_name)
         reservations = []
         for each in spec["reservations"]:

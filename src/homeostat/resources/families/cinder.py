@@ -21,7 +21,7 @@ from homeostat.resources.schema import (
 
 
 class VolumeKind(ResourceType):
-    """What types of volumes share, whatever their properties are called."""
+    """Base of the types of volumes, whatever the names of their properties."""
 
     kind = "volume"
     can_snapshot = True
@@ -37,7 +37,7 @@ class VolumeKind(ResourceType):
     )
 
     def fitness(self, thing: Thing, now: float) -> Verdict:
-        """A volume in use that went to error may hold data: only people can decide about it (CV13)."""
+        """Judge as other types do, but leave a failed volume that is attached to the user: it may hold data (CV13)."""
         verdict = super().fitness(thing, now)
         if verdict.condition is Condition.BROKEN and thing.seen.properties.get("attachments"):
             return Verdict(Condition.BROKEN, verdict.reason, Remedy.ASK)
@@ -102,8 +102,11 @@ class Volume(VolumeKind):
         return spec
 
     def replaced_by(self, before: Props, after: Props, changed: frozenset[str]) -> str:
-        """Fails: Terminal for a smaller size, since a replacement would lose the data unasked; but not where it gets
-        other data anyway."""
+        """Return why a change needs a replacement; a smaller size does only together with a new backup.
+
+        Raises:
+            Terminal: A smaller size without other data: a replacement would lose the data without consent.
+        """
         reason = super().replaced_by(before, after, changed)
         if not reason and {"size", "backup_id"} <= changed and after["backup_id"]:
             return "a smaller volume is made from the backup" if (after["size"] or 0) < (before["size"] or 0) else ""

@@ -1,4 +1,4 @@
-"""Types of compute beside servers: key pairs, server groups, flavors, host aggregates, and retired floating IPs."""
+"""Types of compute besides servers: key pairs, server groups, flavors, host aggregates, and retired floating IPs."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ from homeostat.resources.support import deprecated, hidden
 
 
 class KeyPair(ResourceType):
-    """The private key is known from the creation alone; clouds do not tell it again."""
+    """A key pair; clouds return its private key only in the response to the creation."""
 
     secretive = True
     name = "OS::Nova::KeyPair"
@@ -52,7 +52,7 @@ class KeyPair(ResourceType):
         return thing.properties["name"] if thing.handle else thing.name
 
     def missed(self, thing: Thing) -> tuple[str, ...]:
-        """A private key is missed where it was made by the cloud and is to be kept."""
+        """Return the lost fields; the private key counts only if the cloud made it and it should be saved."""
         properties = thing.properties
         made = properties["save_private_key"] and not properties["public_key"]
         return super().missed(thing) if made else ()
@@ -148,7 +148,7 @@ _RETIRED = deprecated("9.0.0", "Use OS::Neutron::FloatingIP instead.")
 
 
 class FloatingIP(ResourceType):
-    """Once of a network service in compute; the address is one of networking now."""
+    """A floating IP of the former network service of compute, implemented by one of networking."""
 
     name = "OS::Nova::FloatingIP"
     kind = "floating_ip"
@@ -169,7 +169,7 @@ class FloatingIP(ResourceType):
 
 
 class FloatingIPAssociation(ResourceType):
-    """Its port is the server's first one: compute knew of no ports."""
+    """An association of a floating IP with a server, by the server's first port, since compute had no ports."""
 
     name = "OS::Nova::FloatingIPAssociation"
     kind = "floating_ip_association"
@@ -183,7 +183,7 @@ class FloatingIPAssociation(ResourceType):
     lifecycle = NetworkingType.lifecycle
 
     def reference(self, thing: Thing) -> Any:
-        """The id that this service has for it."""
+        """Its id in this service."""
         return thing.key if thing.handle else thing.name
 
 

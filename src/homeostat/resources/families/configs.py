@@ -1,4 +1,4 @@
-"""Types of software configs: documents for servers, kept by the service itself and never changed."""
+"""Types of software configs: documents for servers, stored by the service itself and immutable."""
 
 from collections.abc import Mapping
 from pathlib import PurePosixPath
@@ -63,10 +63,12 @@ _ATTRIBUTES = {"config": Attribute("The config as it is stored.")}
 
 
 def normal_inputs(given: Any) -> list[dict[str, Any]]:
-    """Inputs as they are kept: `{name, type, description?, default?, replace_on_change?, value?}`.
+    """Convert inputs to the stored form: `{name, type, description?, default?, replace_on_change?, value?}`.
 
-    Fails: Rejected naming the place.
+    Raises:
+        Rejected: An input is wrong; the error has its path.
     """
+    # Derived configs have values in their inputs; the schema, which is the one of templates, does not allow them.
     listed = given if isinstance(given, list) else []
     values = {index: each["value"] for index, each in enumerate(listed) if _has_value(each)}
     plain = [_without_value(each) for each in listed] if listed else given
@@ -78,7 +80,11 @@ def normal_inputs(given: Any) -> list[dict[str, Any]]:
 
 
 def normal_outputs(given: Any) -> list[dict[str, Any]]:
-    """Outputs as they are kept: `{name, type, description?, error_output}`. Fails: Rejected naming the place."""
+    """Convert outputs to the stored form: `{name, type, description?, error_output}`.
+
+    Raises:
+        Rejected: An output is wrong; the error has its path.
+    """
     return _normal("outputs", given)
 
 
@@ -98,7 +104,7 @@ def _without_value(each: Any) -> Any:
 
 
 class Config(ResourceType):
-    """What all configs share: the object that is stored is what `document` makes of the properties."""
+    """Base of the types of configs; `document` makes the stored config from the properties."""
 
     secretive = True
     kind = CONFIG
@@ -115,7 +121,7 @@ class Config(ResourceType):
         }
 
     def document(self, values: Props) -> Any:
-        """Of completed properties."""
+        """Return the config made from the properties, which are with defaults."""
         return values.get("config") or ""
 
     def drift(self, thing: Thing) -> tuple[str, ...]:
@@ -147,7 +153,7 @@ class CloudConfig(Config):
 
 
 class MultipartMime(Config):
-    """The parts are put together where the configs that they name can be read, see `builtin.cloud`."""
+    """A MIME document; `builtin.cloud` assembles it, since only there the configs that parts name can be read."""
 
     name = "OS::Heat::MultipartMime"
     description = "Several configs as the parts of one MIME document."
@@ -176,7 +182,12 @@ class MultipartMime(Config):
 
 
 def assembled(parts: list[Mapping[str, Any]], stored: Mapping[str, Any]) -> str:
-    """The MIME document of parts. stored — content of configs by id."""
+    """Return the MIME document of these parts.
+
+    Args:
+        parts: As in the property `parts`.
+        stored: Content of the stored configs by id.
+    """
     found: list[mime.Part] = []
     for each in parts:
         content = each["config"]
@@ -219,7 +230,7 @@ class SoftwareComponent(Config):
     }
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
-        """An action is in one of the configs only."""
+        """Check that no action is in more than one of the configs."""
         seen: set[str] = set()
         configs = values.get("configs")
         for index, each in enumerate(configs if isinstance(configs, list) else ()):
@@ -239,7 +250,11 @@ class SoftwareComponent(Config):
 
 
 def from_request(given: Mapping[str, Any]) -> dict[str, Any]:
-    """A config as the API is given it. Fails: Rejected naming the place."""
+    """Convert a config from a request of the API to the stored form.
+
+    Raises:
+        Rejected: A field is wrong; the error has its path.
+    """
     options = given.get("options") or {}
     if not isinstance(options, Mapping):
         raise invalid("it must be a map", "options")

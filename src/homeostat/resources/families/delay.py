@@ -23,12 +23,12 @@ class Delay(ResourceType):
     }
 
     def embody(self, values: Props, token: str, entropy: Callable[[int], bytes]) -> dict[str, Any]:
-        """How much longer, drawn once, so that looking again changes nothing."""
+        """Return the length of the wait, with the random part drawn once, so that judging again changes nothing."""
         share = int.from_bytes(entropy(8), "big") / 2**64
         return {"wait_s": values["min_wait"] + share * values["max_jitter"] * values["jitter_multiplier"]}
 
     def fitness(self, thing: Thing, now: float) -> Verdict:
-        """One that is being deleted counts as absent when its wait is over."""
+        """Judge by time alone; a delay that is being deleted counts as absent when its wait is over."""
         wait_s = self._wait_s(thing.properties, thing.action, thing.seen.properties)
         due_at = thing.acted_at + wait_s
         if now < due_at:

@@ -1,4 +1,4 @@
-"""Groups of deployments: one for each of several servers, as the members of a child stack."""
+"""Groups of deployments: one deployment for each of several servers, as members of a child stack."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,10 +21,10 @@ from homeostat.resources.support import hidden
 from homeostat.templates.tree import traverse
 
 NAMED = "named"
-"""Contents of child stacks whose members have names and definitions of their own."""
+"""Kind of the revisions of child stacks whose members have individual names and definitions."""
 
 OUTPUTS = {"deploy_stdouts": STDOUT, "deploy_stderrs": STDERR, "deploy_status_codes": STATUS_CODE}
-"""Attribute of a group -> that of its members."""
+"""Attribute of a group -> attribute of its members."""
 
 
 def _batches(description: str) -> Property:
@@ -43,7 +43,11 @@ _SERVERS = mapping("Names and ids of the servers.", required=True, update=True)
 
 
 class SoftwareDeploymentGroup(Membership):
-    """of — type of the members, which has the properties of the group but for `servers`."""
+    """A deployment for each of several servers.
+
+    Attributes:
+        of: Type of the members; it has the properties of the group, with `server` in place of `servers`.
+    """
 
     name = "OS::Heat::SoftwareDeploymentGroup"
     description = "Applies a config to each of several servers."
@@ -67,9 +71,11 @@ class SoftwareDeploymentGroup(Membership):
         deployments.check_servers(properties.get("servers"), graph, path)
 
     def child_template(self, values: Props, *, new: bool) -> dict[str, Any]:
-        """The template of the child stack: the members of a batch require those of the batch before.
+        """Return the template of the child stack; the members of a batch depend on those of the batch before.
 
-        values — with defaults; new — the child stack is yet to be made.
+        Args:
+            values: Properties, with defaults.
+            new: Whether the child stack does not exist yet: `batch_create` then applies, else `rolling_update`.
         """
         servers = values["servers"]
         policy = (values[POLICY] or {}).get("batch_create" if new else "rolling_update")
@@ -85,7 +91,7 @@ class SoftwareDeploymentGroup(Membership):
         return {"heat_template_version": "2018-08-31", "resources": resources}
 
     def resolve(self, thing: Thing, name: str, path: Sequence[str | int] = ()) -> Any:
-        """An output of every deployment, by server."""
+        """Return an output of every deployment, by server."""
         members = thing.seen.properties.get("members") or {}
         output = {"deploy_stdouts": STDOUT, "deploy_stderrs": STDERR, "deploy_status_codes": STATUS_CODE}.get(
             name, name

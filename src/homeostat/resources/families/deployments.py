@@ -1,7 +1,7 @@
-"""Types of software deployments: configs applied to servers, action by action (engine-semantics.md section 11). Pure.
+"""Types of software deployments: configs applied to servers, action by action, as in Heat. Pure.
 
-On each action that a deployment is for, a config is derived: the user's, with the values of its inputs, and with what
-the server needs to tell how it went. The server reads it among its metadata, applies it, and signals the outputs.
+For each action that a deployment applies to, a config is derived: the user's, with the values of its inputs, and with
+what the server needs to report the result. The server reads it from its metadata, applies it, and signals the outputs.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +29,7 @@ LOGIN = {
     "project_id": "ID of the project of the user",
     "region_name": "Region of the API, for the user",
 }
-"""What a server gets of a login: each an input."""
+"""Fields of a login that a server receives -> their descriptions; each is an input of the derived config."""
 Wire = dict[str, Any]
 
 
@@ -40,8 +40,15 @@ Wire = dict[str, Any]
 class Deploying:
     """One action of one deployment.
 
-    server — id; stack — `name/id`; resource — name; signal_id — address that takes the outputs, "" where nobody waits
-    for them; verb — method to use there; login — of the user that tells the outputs by the API instead.
+    Attributes:
+        action: The action, such as CREATE.
+        server: Id of the server.
+        stack: `name/id` of the stack.
+        resource: Name of the deployment in its template.
+        transport: How the server signals the outputs.
+        signal_id: URL that receives the outputs; "" where no outputs are expected.
+        verb: HTTP method for that URL.
+        login: Login of the user who signals the outputs by the API instead.
     """
 
     action: str
@@ -55,14 +62,23 @@ class Deploying:
 
 
 def applies(config: Mapping[str, Any], spec: Mapping[str, Any], action: str) -> bool:
-    """Is there anything to do for this action? A component says so itself."""
+    """Return whether there is anything to do for an action; a component has its own list of actions."""
     if config.get("group") != "component":
         return action in spec["actions"]
     return any(action in each.get("actions", ()) for each in (config.get("config") or {}).get("configs", ()))
 
 
 def derived(config: Mapping[str, Any], spec: Mapping[str, Any], deploying: Deploying) -> Wire:
-    """The config that the server gets. Fails: Terminal for an input without a value where that is not allowed."""
+    """Return the derived config, which the server receives.
+
+    Args:
+        config: The user's config in the stored form.
+        spec: The deployment's desired object.
+        deploying: The action.
+
+    Raises:
+        Terminal: A strict deployment uses an input without a value.
+    """
     given = spec["input_values"] or {}
     inputs = [_with_value(each, given) for each in config.get("inputs") or ()]
     known = {each["name"] for each in inputs}
@@ -85,7 +101,7 @@ def _with_value(each: Mapping[str, Any], given: Mapping[str, Any]) -> Wire:
 
 
 def _told(deploying: Deploying) -> list[Wire]:
-    """What the server has to know besides the user's inputs."""
+    """Return the inputs that tell the server about the deployment, besides the user's inputs."""
     values = {
         "deploy_server_id": ("ID of the server being deployed to", deploying.server),
         "deploy_action": ("Name of the current action being deployed", deploying.action),
@@ -108,7 +124,7 @@ def _told(deploying: Deploying) -> list[Wire]:
 
 
 def substituted(tree: Any, key: str, values: Mapping[str, Any], spec: Mapping[str, Any]) -> Any:
-    """A tree in which each `{key: name}` is the value of that input."""
+    """Return a tree in which each `{key: name}` is replaced with the value of that input."""
     if isinstance(tree, Mapping):
         if len(tree) == 1 and key in tree:
             return _value(tree[key], values, spec)
@@ -129,7 +145,14 @@ def _value(name: Any, values: Mapping[str, Any], spec: Mapping[str, Any]) -> Any
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a signal means to a deployment in progress. event — for the event list."""
+    """Result that a signal gives a deployment in progress.
+
+    Attributes:
+        outputs: Values of the outputs by name.
+        status: COMPLETE or FAILED.
+        reason: Reason of the status.
+        event: Text for the event list.
+    """
 
     outputs: Mapping[str, Any]
     status: str
@@ -138,7 +161,13 @@ class Outcome:
 
 
 def outcome(id: str, outputs: Iterable[Mapping[str, Any]], body: Mapping[str, Any] | None) -> Outcome:
-    """Of the outputs that a config declares and those that each has."""
+    """Evaluate the signal of a deployment.
+
+    Args:
+        id: Id of the deployment.
+        outputs: Outputs that its config declares; every config also has stdout, stderr and the status code.
+        body: Body of the signal.
+    """
     given = dict(body or {})
     found: Wire = {}
     wrong: dict[str, str] = {}
@@ -205,7 +234,7 @@ class SoftwareDeployment(ResourceType):
         check_transport(values, "signal_transport", path)
 
     def validate_among(self, properties: Props, graph: Graph, path: tuple[str | int, ...]) -> None:
-        """A server of this template reads configs only where it is told to."""
+        """Check that a server in this template reads software configs."""
         check_servers(properties.get("server"), graph, path)
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
@@ -219,7 +248,7 @@ class SoftwareDeployment(ResourceType):
         }
 
     def outgrown(self, thing: Thing, after: Props) -> str:
-        """Inputs that ask for it make another deployment when their value changes."""
+        """Return why a replacement is needed: an input with `replace_on_change` has another value."""
         fixed = thing.seen.properties.get("replace_on_change") or {}
         given = after.get("input_values") or {}
         changed = sorted(name for name, (value, default) in fixed.items() if given.get(name, default) != value)
@@ -238,7 +267,7 @@ class SoftwareDeployment(ResourceType):
         return ()
 
     def attribute(self, thing: Thing, name: str) -> Any:
-        """Also each output that the config declares."""
+        """Return the value of an output: also those that the config declares are attributes."""
         return (thing.seen.properties.get("output_values") or {}).get(name)
 
     def all_attributes(self, thing: Thing) -> dict[str, Any]:
@@ -260,7 +289,11 @@ class StructuredDeployment(SoftwareDeployment):
 
 
 def check_servers(raw: Any, graph: Graph, path: Sequence[str | int]) -> None:
-    """Fails: Rejected for a server of this template that does not read configs."""
+    """Check that the servers in this template that a raw value refers to read software configs.
+
+    Raises:
+        Rejected: A server does not.
+    """
     for name in sorted(mentioned(raw) & graph.keys()):
         kind, properties = graph[name]
         if kind == "OS::Nova::Server" and properties.get("user_data_format") in (None, "RAW", "HEAT_CFNTOOLS"):
@@ -269,7 +302,7 @@ def check_servers(raw: Any, graph: Graph, path: Sequence[str | int]) -> None:
 
 
 def replaced_on_change(config: Mapping[str, Any]) -> Mapping[str, tuple[Any, Any]]:
-    """Inputs that are replaced on change: name -> its value and its default."""
+    """Return the inputs with `replace_on_change`: name -> (value, default)."""
     return {
         each["name"]: (each.get("value"), each.get("default"))
         for each in config.get("inputs") or ()
@@ -278,7 +311,11 @@ def replaced_on_change(config: Mapping[str, Any]) -> Mapping[str, tuple[Any, Any
 
 
 def check_status(status: str | None) -> None:
-    """Fails: Rejected for a status that the API does not know."""
+    """Check the status in a request.
+
+    Raises:
+        Rejected: The API does not know the status.
+    """
     if status is not None and status not in (IN_PROGRESS, COMPLETE, FAILED):
         raise Rejected("HTTPBadRequest", f"status: it is {IN_PROGRESS}, {COMPLETE} or {FAILED}, not {status!r}")
 

@@ -1,4 +1,4 @@
-"""Types of AWS EC2 on the things of this cloud: instances, volumes, addresses, security groups, interfaces."""
+"""Types of AWS EC2, implemented by things of OpenStack: instances, volumes, addresses, security groups, interfaces."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -36,7 +36,7 @@ def tags(description: str, **options: Any) -> Property:
 
 
 def as_map(entries: Sequence[Mapping[str, Any]] | None) -> dict[str, Any]:
-    """[{Key, Value}] as a map; a key that stands there several times has a list of its values."""
+    """Convert [{Key, Value}] to a map; a key that occurs several times gets a list of its values."""
     values: dict[str, list[Any]] = {}
     for each in entries or ():
         values.setdefault(each["Key"], []).append(each["Value"])
@@ -132,7 +132,7 @@ def _first_address(thing: Thing) -> str | None:
 
 
 def _networks(values: Props) -> list[dict[str, Any]]:
-    """What the server is on: ports in the order of their DeviceIndex, or a subnet."""
+    """Return the networks of the server: its ports in the order of their DeviceIndex, or its subnet."""
     interfaces = values.get("NetworkInterfaces") or []
     placed = [each if isinstance(each, Mapping) else {"NetworkInterfaceId": each} for each in interfaces]
     ordered = sorted(enumerate(placed), key=lambda pair: (int(pair[1].get("DeviceIndex", pair[0])), pair[0]))
@@ -223,7 +223,7 @@ class SecurityGroup(NetworkingType):
 
 
 def _rule(way: str, entry: Mapping[str, Any]) -> dict[str, Any]:
-    """A rule in the words of networking; what is -1 is any."""
+    """Convert a rule to the fields of Neutron; -1 means any."""
     rule: dict[str, Any] = {"direction": way, "ethertype": "IPv4"}
     protocol = str(entry.get("IpProtocol") or "-1").lower()
     if protocol != "-1":
@@ -251,14 +251,14 @@ class ElasticIp(NetworkingType):
     renamed = {"InstanceId": "server"}
 
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
-        """What lets networks of the same template lead outside."""
+        """Return the gateways of the template, without which an address is not reachable from outside."""
         return {name for name, _ in of_type(graph, "AWS::EC2::VPCGatewayAttachment")}
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
         return {"server": values["InstanceId"]} if values.get("InstanceId") else {}
 
     def reference(self, thing: Thing) -> Any:
-        """The address itself."""
+        """Its address."""
         return thing.seen.properties.get("floating_ip_address") or thing.name
 
     def attribute(self, thing: Thing, name: str) -> Any:

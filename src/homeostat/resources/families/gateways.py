@@ -1,4 +1,4 @@
-"""Types of networking that connect networks with hardware, and that measure what passes."""
+"""Types of networking that connect networks with hardware, and that measure traffic."""
 
 from typing import Any
 

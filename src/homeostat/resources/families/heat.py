@@ -1,4 +1,4 @@
-"""Types of the service itself: test doubles, random text and values."""
+"""Types of the service itself: random text, values, test doubles and the type that does nothing."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -72,7 +72,7 @@ class RandomString(ResourceType):
     attributes = {"value": Attribute("The random text.", live=True, secret=True)}
 
     def complete(self, values: Props) -> dict[str, Any]:
-        """The deprecated sequence counts as one more class."""
+        """Add the defaults; the deprecated `sequence` counts as one more class."""
         sequence, classes = values.get("sequence"), values.get("character_classes")
         if not sequence:
             return super().complete(values)
@@ -91,7 +91,7 @@ class RandomString(ResourceType):
         )
 
     def embody(self, values: Props, token: str, entropy: Callable[[int], bytes]) -> dict[str, Any]:
-        """The minimum of each pool first, the rest from all of them, then shuffled."""
+        """Draw the minimum of each pool first, the rest from all pools together, then shuffle."""
         pools = _pools(values)
         drawn = [pool[_below(len(pool), entropy)] for pool, minimum in pools for _ in range(minimum)]
         union = "".join(pool for pool, _ in pools)
@@ -102,12 +102,12 @@ class RandomString(ResourceType):
         return {"value": "".join(drawn)}
 
     def reference(self, thing: Thing) -> Any:
-        """The random text."""
+        """Its random text."""
         return thing.seen.properties.get("value") or thing.name
 
 
 def _pools(values: Props) -> list[tuple[str, Any]]:
-    """(characters, minimum) of every class and sequence."""
+    """Return (characters, minimum) of every class and sequence."""
     classes = values.get("character_classes")
     sequences = values.get("character_sequences")
     pools: list[tuple[str, Any]] = []
@@ -121,7 +121,7 @@ def _pools(values: Props) -> list[tuple[str, Any]]:
 
 
 def _below(limit: int, entropy: Callable[[int], bytes]) -> int:
-    """A number in [0, limit); 8 bytes make the bias of the remainder negligible."""
+    """Draw a number in [0, limit); with 8 bytes the bias of the remainder is negligible."""
     return int.from_bytes(entropy(8), "big") % limit
 
 
@@ -164,7 +164,7 @@ class TestResource(ResourceType):
         return super().replaced_by(before, after, changed)
 
     def fitness(self, thing: Thing, now: float) -> Verdict:
-        """A resource being deleted counts as absent when its wait is over."""
+        """Judge by time and properties alone; a resource being deleted counts as absent when its wait is over."""
         properties = thing.properties
         wait_s = (properties["action_wait_secs"] or {}).get(thing.action.lower())
         if wait_s is None:
@@ -194,7 +194,7 @@ VALUE_KINDS: Mapping[str, Property] = {
 
 
 JSON_TEXT_MAX = 1024 * 1024
-"""Characters of JSON that is read as a value: what it holds takes far more memory than its text."""
+"""Longest JSON text that is parsed, in characters: the parsed values take far more memory than the text."""
 
 
 class Value(ResourceType):
@@ -221,7 +221,11 @@ class Value(ResourceType):
 
 
 def typed(value: Any, kind: str | None, path: Sequence[str | int] = ()) -> Any:
-    """A value brought to a parameter type (any JSON without one). Fails: Rejected."""
+    """Convert a value to a type of parameters; without a type it stays as it is.
+
+    Raises:
+        Rejected: The value cannot be converted.
+    """
     if not kind or value is UNKNOWN:
         return value
     if kind == "comma_delimited_list" and isinstance(value, str):

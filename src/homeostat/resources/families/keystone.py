@@ -21,7 +21,10 @@ from homeostat.resources.support import Support
 
 
 def _domain(description: str, **options: Any) -> Property:
-    """Drift is not told from it: the word `default` is the id of one domain and may be the name of another."""
+    """Return a property that names a domain.
+
+    It is not compared with the observed value: `default` is the id of one domain, and may be the name of another.
+    """
     return link(description, "keystone.domain", default="default", drift=False, **options)
 
 
@@ -34,7 +37,7 @@ def _enabled(of_what: str) -> Property:
 
 
 class RolesType(ResourceType):
-    """What types that hand out roles share."""
+    """Base of the types that grant roles."""
 
     roles = {
         "roles": listing(

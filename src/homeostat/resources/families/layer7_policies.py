@@ -1,4 +1,4 @@
-"""Types of load balancing by content: policies of a listener, and the rules that make them hold."""
+"""Types of load balancing by content: policies of a listener, and the rules that decide when they apply."""
 
 from homeostat.resources.base import Props, ResourceType, StatusWords
 from homeostat.resources.families.octavia import BUSY, READY, link
@@ -6,7 +6,7 @@ from homeostat.resources.rules import given, require
 from homeostat.resources.schema import UNKNOWN, Attribute, Kind, Schema, between, boolean, number, one_of, text
 
 TARGETS = {"REDIRECT_TO_POOL": "redirect_pool", "REDIRECT_TO_URL": "redirect_url"}
-"""Action of a policy -> the property that says where to."""
+"""Action of a policy -> the property with its target."""
 POLICY: Schema = {
     "name": text("Name of the policy.", update=True),
     "description": text("Description of the policy.", update=True),

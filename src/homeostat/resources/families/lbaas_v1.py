@@ -1,6 +1,7 @@
-"""Retired types of load balancing, version 1 of the old service, and the balancer of AWS, on the things of today's.
+"""Retired types of load balancing, version 1 of Neutron LBaaS, and the load balancer of AWS, implemented by Octavia.
 
-What was one thing there is several here, so they are nested stacks (see `resources.composite`).
+One thing of these services corresponds to several of Octavia, so most types are nested stacks (see
+`resources.composite`).
 """
 
 import json
@@ -42,7 +43,7 @@ def _up(description: str) -> Property:
 
 
 class HealthMonitor(ResourceType):
-    """Pools that name it make one of their own: a monitor belonged to no pool."""
+    """Settings of a health monitor, which belonged to no pool in LBaaS; each pool that names it makes a monitor."""
 
     name = "OS::Neutron::HealthMonitor"
     description = "How the members of pools are checked."
@@ -70,7 +71,7 @@ class HealthMonitor(ResourceType):
     }
 
     def reference(self, thing: Thing) -> Any:
-        """Its settings as JSON text, for pools to read."""
+        """Its settings as JSON text, which pools read."""
         wanted = {name: value for name, value in thing.properties.items() if value not in (None, "")}
         return json.dumps(wanted, sort_keys=True) if thing.handle else thing.name
 
@@ -80,7 +81,7 @@ class HealthMonitor(ResourceType):
 
 
 def monitor(reference: str, pool: str) -> dict[str, Any] | None:
-    """A monitor of today's service as the old one's reference says it; None where it is none."""
+    """Return an Octavia monitor with the settings in a reference of `HealthMonitor`; None for any other text."""
     try:
         settings = json.loads(reference)
     except ValueError:
@@ -93,7 +94,7 @@ def monitor(reference: str, pool: str) -> dict[str, Any] | None:
 
 
 class Pool(Composed):
-    """A load balancer with a listener and a pool: its reference is the pool."""
+    """A load balancer with a listener and a pool; its reference is the id of the pool."""
 
     name = "OS::Neutron::Pool"
     description = "Servers that share connections, and the address in front of them."
@@ -206,7 +207,7 @@ class Pool(Composed):
 
 
 class PoolMember(ResourceType):
-    """In templates of ours `server` may stand in place of the address."""
+    """A member of a pool; generated templates give `server` in place of the address."""
 
     name = "OS::Neutron::PoolMember"
     kind = "pool_member"
@@ -236,7 +237,7 @@ class PoolMember(ResourceType):
 
 
 def members(servers: Sequence[Any] | None, pool: Any, port: int, prefix: str = "member") -> dict[str, Any]:
-    """A member for each server, named after it: so the others stay when one goes."""
+    """Return a member for each server, named after the server, so that removing one leaves the others alone."""
     return {
         f"{prefix}-{each}": part("OS::Neutron::PoolMember", pool_id=pool, protocol_port=port, server=str(each))
         for each in servers or ()
@@ -258,7 +259,7 @@ class LoadBalancer(Composed):
 
 
 class ElasticLoadBalancer(Composed):
-    """A load balancer of today's service; where its address lies is left to the cloud."""
+    """A load balancer of Octavia; the cloud chooses the subnet of its address."""
 
     name = "AWS::ElasticLoadBalancing::LoadBalancer"
     description = "A load balancer in front of servers."
@@ -343,7 +344,7 @@ class ElasticLoadBalancer(Composed):
 
 
 def _check(values: Props, pool: str) -> dict[str, Any]:
-    """A monitor that asks servers on the port that they serve on."""
+    """Return a monitor that checks servers on the port of their service, whatever port the target names."""
     kind, _, place = str(values["Target"]).partition(":")
     _, slash, path = place.partition("/")
     return part(

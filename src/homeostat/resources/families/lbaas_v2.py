@@ -1,4 +1,4 @@
-"""Retired types of load balancing, version 2 of the old service: the things are those of the new one."""
+"""Retired types of load balancing, version 2 of Neutron LBaaS, implemented by things of Octavia."""
 
 from dataclasses import replace
 from typing import Any
@@ -19,7 +19,7 @@ def retired(successor: str) -> Support:
 
 
 def _old(schema: Schema, *, without: tuple[str, ...] = (), **changed: Property) -> dict[str, Property]:
-    """A schema as it was: without what is new, with what was otherwise."""
+    """Return a schema of Octavia as it was in LBaaS: without new properties, and with those that were different."""
     return {name: changed.get(name, each) for name, each in schema.items() if name not in without}
 
 
@@ -102,7 +102,7 @@ class HealthMonitor(octavia.HealthMonitor):
     )
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
-        """The new service refuses what has to do with HTTP for other types."""
+        """Return the desired object, without HTTP settings for other types of checks, which Octavia refuses."""
         spec = super().spec(values, physical_name)
         by_http = str(values["type"]).startswith("HTTP")
         return {name: value for name, value in spec.items() if by_http or name not in octavia.BY_HTTP}

@@ -21,7 +21,7 @@ from homeostat.resources.schema import (
 from homeostat.resources.support import Support
 
 VOLUME_DRIVERS: Mapping[str, str] = {"kubernetes": "cinder", "swarm": "rexray", "mesos": "rexray"}
-"""Kind of cluster -> the driver that it can use."""
+"""Kind of cluster -> the volume driver that it can use."""
 
 
 class ClusterTemplate(ResourceType):

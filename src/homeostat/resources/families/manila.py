@@ -21,7 +21,7 @@ from homeostat.resources.support import Support
 
 
 class Share(ResourceType):
-    """One that went to error may hold data: only people can decide about it (CV13)."""
+    """A share; a failed one may hold data, so it is left to the user (CV13)."""
 
     name = "OS::Manila::Share"
     kind = "share"

@@ -1,4 +1,4 @@
-"""Types of workflows: their definitions, when they run, and things that they manage."""
+"""Types of workflows: their definitions, their schedules, and things that they manage."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ TASK: Schema = {
 
 
 class Workflow(ResourceType):
-    """Its id is its name."""
+    """A workflow; its id is its name."""
 
     name = "OS::Mistral::Workflow"
     kind = "workflow"
@@ -109,7 +109,7 @@ class Workflow(ResourceType):
 
 
 class CronTrigger(ResourceType):
-    """Its id is its name."""
+    """A schedule of a workflow; its id is its name."""
 
     name = "OS::Mistral::CronTrigger"
     kind = "cron_trigger"
@@ -155,7 +155,7 @@ def _action(when: str) -> Property:
 
 
 class ExternalResource(ResourceType):
-    """A thing that workflows make, change and remove; the output of the last one tells of it."""
+    """A thing that workflows create, update and delete; the output of the last workflow describes it."""
 
     name = "OS::Mistral::ExternalResource"
     kind = "external_resource"

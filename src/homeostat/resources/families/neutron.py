@@ -1,4 +1,4 @@
-"""Types of networking: networks, subnets, ports, routers, floating IPs, security groups."""
+"""Types of networking: networks, subnets, ports, security groups. Base of the other types of networking."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -54,7 +54,7 @@ IPV6_MODES = ("dhcpv6-stateful", "dhcpv6-stateless", "slaac")
 
 
 def link(description: str, kind: str, **options: Any) -> Property:
-    """Another thing of networking, by name or id."""
+    """Return a property that names another thing of networking by name or id; `kind` is that of its constraint."""
     rule = (custom(f"neutron.{kind}"),)
     return text(description, constraints=rule, same=comparison.reference, **options)
 
@@ -75,7 +75,7 @@ def value_specs(**options: Any) -> Property:
 
 
 class NetworkingType(ResourceType):
-    """What the types of networking share."""
+    """Base of the types of networking."""
 
     lifecycle = StatusWords(
         ready=frozenset({"active", "down", "inactive", "n/a"}),
@@ -192,7 +192,7 @@ class Subnet(NetworkingType):
             require(len(set(modes)) == 1, "ipv6_ra_mode and ipv6_address_mode must be equal", path)
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
-        """gateway_ip: absent — the cloud chooses; None — there is none."""
+        """Return the desired object; without `gateway_ip` the cloud chooses a gateway, None means no gateway."""
         spec = super().spec(values, physical_name)
         if spec.get("gateway_ip") == "":
             spec["gateway_ip"] = None
@@ -284,7 +284,7 @@ class Port(NetworkingType):
                 raise conflict((*path, "fixed_ips", index), "subnet", "subnet_id")
 
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
-        """Every subnet of its network: without one it would get no address."""
+        """Return every subnet of its network, without which it would get no address."""
         return subnets_of(graph, pick(properties, "network", "network_id"))
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
@@ -308,7 +308,7 @@ _TRAFFIC: Schema = {
     "port_range_min": integer("First port.", constraints=(between(0, 65535),)),
     "port_range_max": integer("Last port.", constraints=(between(0, 65535),)),
 }
-"""What rules of security groups say about traffic, besides its protocol and the other side."""
+"""Properties of security group rules about the traffic, besides its protocol and the other side."""
 
 
 class SecurityGroup(NetworkingType):
@@ -349,14 +349,17 @@ class SecurityGroup(NetworkingType):
         )
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
-        """A rule's remote_group_id "" is the group itself. Without egress rules the cloud has its own."""
+        """Return the desired object.
+
+        In a rule, `remote_group_id` "" means the group itself. Without egress rules the cloud uses its own.
+        """
         spec = super().spec(values, physical_name)
         spec["rules"] = [_rule(item) for item in values.get("rules") or []]
         return spec
 
 
 def _rule(item: Mapping[str, Any]) -> dict[str, Any]:
-    """A rule with the other side that its mode names, and no other."""
+    """Return a rule with only the other side that its mode selects."""
     mode = item.get("remote_mode") or "remote_ip_prefix"
     other_side = ("remote_mode", "remote_group_id", "remote_ip_prefix")
     rule: dict[str, Any] = said({name: value for name, value in item.items() if name not in other_side})

@@ -28,7 +28,7 @@ from homeostat.resources.schema import (
 )
 
 SERVER_NAME_MAX = 53
-"""Longest name that leaves room for a host name's domain."""
+"""Longest server name: with a domain it must still fit into a host name."""
 
 _DEVICE: Schema = {
     "device_name": text("Name of the device, such as vda.", required=True),
@@ -92,7 +92,7 @@ _NETWORK: Schema = {
 
 
 class ServerType(ResourceType):
-    """What types of servers share, whatever their properties are called."""
+    """Base of the types of servers, whatever the names of their properties."""
 
     kind = "server"
     can_snapshot = True
@@ -227,7 +227,7 @@ class Server(ServerType):
             require(named, "One of network, port, subnet and allocate_network is needed for each network", path)
 
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
-        """The subnets of its networks, and those of which it cannot be told where they lie."""
+        """Return the subnets of its networks, and those whose network is not known."""
         networks = entries(properties.get("networks"))
         found: set[str] = set()
         for entry in networks:
@@ -268,7 +268,7 @@ class Server(ServerType):
         return ""
 
     def kept_as(self, values: Props) -> str:
-        """What boots from a volume has its data there."""
+        """Return `image`, or "" for a server that boots from a volume, which has the data."""
         return "image" if values.get("image") else ""
 
     def attribute(self, thing: Thing, name: str) -> Any:
@@ -296,14 +296,18 @@ _OWN = frozenset(
         "user_data_update_policy",
     }
 )
-"""Properties of a server that are for the service itself, or that `spec` translates."""
+"""Properties of a server that only the service itself uses, or that `spec` translates."""
 
 _UNSAID: Mapping[str, Any] = {"accessIPv4": "", "accessIPv6": "", "console_urls": {}, "os_collect_config": {}}
-"""Attributes of a server where the cloud says nothing."""
+"""Values of attributes that the cloud does not report."""
 
 
 def _with_network(entry: Any, path: tuple[str | int, ...]) -> Any:
-    """An entry of networks, with the name of today for its network. Fails: Rejected where it has both."""
+    """Return an entry of `networks` with `network` in place of the former name `uuid`.
+
+    Raises:
+        Rejected: The entry has both.
+    """
     if not isinstance(entry, Mapping) or "uuid" not in entry:
         return entry
     plain = {name: value for name, value in entry.items() if name != "uuid"}
@@ -313,12 +317,13 @@ def _with_network(entry: Any, path: tuple[str | int, ...]) -> Any:
 
 
 def _metadata_text(value: Any) -> str:
-    """Compute keeps metadata as text only."""
+    """Return a value of the metadata as text, since Nova stores only texts."""
     return value if isinstance(value, str) else json.dumps(value)
 
 
 def _devices(values: Props) -> list[dict[str, Any]]:
-    """Block devices in one form: {device_name?, one source, boot_index, …}."""
+    """Return the block devices of both properties in one form: {device_name?, one source, boot_index, …}."""
+    # A boot index of -1 means that the device is not booted from; old entries have none, and vda boots by convention.
     old, new = values.get("block_device_mapping"), values.get("block_device_mapping_v2")
     devices = [{**said(item), "boot_index": 0 if item.get("device_name") == "vda" else -1} for item in _known(old)]
     for item in _known(new):
@@ -336,7 +341,7 @@ def _boots(device: Mapping[str, Any]) -> bool:
 
 
 def _by_network(thing: Thing) -> dict[str, list[dict[str, Any]]]:
-    """Addresses of a server under the name and under the id of each network."""
+    """Return the addresses of a server, under both the name and the id of each network."""
     found: dict[str, list[dict[str, Any]]] = {}
     for network, group in (thing.seen.properties.get("addresses") or {}).items():
         addresses = [_address(item) for item in group]
@@ -347,7 +352,7 @@ def _by_network(thing: Thing) -> dict[str, list[dict[str, Any]]]:
 
 
 def _address(item: Mapping[str, Any]) -> dict[str, Any]:
-    """An address with its fields also under compute's own names."""
+    """Return an address with its fields also under the names of the Nova API."""
     known = {"OS-EXT-IPS-MAC:mac_addr": item.get("mac"), "OS-EXT-IPS:type": item.get("type", "fixed")}
     return {**known, **item}
 

@@ -25,13 +25,13 @@ PROTOCOLS = ("TCP", "HTTP", "HTTPS", "TERMINATED_HTTPS", "PROXY", "UDP")
 ALGORITHMS = ("ROUND_ROBIN", "LEAST_CONNECTIONS", "SOURCE_IP", "SOURCE_IP_PORT")
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "TRACE", "OPTIONS", "CONNECT", "PATCH")
 BY_HTTP = ("expected_codes", "http_method", "url_path")
-"""What only monitors that speak HTTP know."""
+"""Properties that only health monitors of HTTP have."""
 READY = frozenset({"active", "online"})
 BUSY = frozenset({"building", "deleting", "pending_create", "pending_update", "pending_delete"})
 
 
 def link(description: str, kind: str, **options: Any) -> Property:
-    """Another thing of the cloud, by name or id."""
+    """Return a property that names another thing of the cloud by name or id; `kind` is its named constraint."""
     return text(description, constraints=(custom(kind),), same=comparison.reference, **options)
 
 
@@ -160,7 +160,10 @@ class Pool(ResourceType):
 
 
 class PoolMember(ResourceType):
-    """Its operating status tells of the server behind it, which is healed for itself; the member stays."""
+    """A member of a pool.
+
+    Its operating status is the health of the server behind it. The server is healed by itself; the member stays.
+    """
 
     name = "OS::Octavia::PoolMember"
     kind = "pool_member"
@@ -209,7 +212,7 @@ class HealthMonitor(ResourceType):
 
 
 def _listed(thing: Thing, plural: str, single: str) -> list[Any]:
-    """The list as the cloud tells it, or its one item."""
+    """Return a list as the cloud reports it, or else made of the one item that it reports."""
     seen = thing.seen.properties
     return seen.get(plural) or ([seen[single]] if seen.get(single) else [])
 

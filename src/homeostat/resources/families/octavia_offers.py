@@ -1,4 +1,4 @@
-"""Types of load balancing that operators set up: flavors and availability zones, each with a profile."""
+"""Types of load balancing for operators: flavors and availability zones, each with a profile."""
 
 from homeostat.resources.base import ResourceType
 from homeostat.resources.constraints import JSON_TEXT
@@ -7,7 +7,7 @@ from homeostat.resources.schema import Attribute, Property, Schema, boolean, tex
 
 
 def _profile(what: str) -> Schema:
-    """Properties of the profile of a flavor or zone."""
+    """Return the properties of the profile of a flavor or zone."""
     return {
         "name": text("Name of the profile.", update=True),
         f"{what}_data": text(
@@ -18,7 +18,7 @@ def _profile(what: str) -> Schema:
 
 
 def _offer(what: str, profile: Property) -> Schema:
-    """Properties of a flavor or zone."""
+    """Return the properties of a flavor or zone."""
     return {
         "description": text(f"Description of the {what}.", default="", update=True),
         "enabled": boolean(f"Users may choose the {what}.", default=True, update=True),

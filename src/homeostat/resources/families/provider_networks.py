@@ -1,4 +1,4 @@
-"""Types of networking that operators set up: provider networks, segments, pools of addresses, sharing, trunks."""
+"""Types of networking for operators: provider networks, segments, pools of addresses, sharing, trunks."""
 
 from itertools import pairwise
 from typing import Any
@@ -24,7 +24,7 @@ from homeostat.resources.schema import (
 )
 
 PHYSICAL = ("flat", "vlan")
-"""Types of networks that lie on a named physical one."""
+"""Types of networks that are carried by a named physical network."""
 TUNNELS = ("vxlan", "gre", "geneve")
 NETWORK_TYPES = ("local", "vlan", *TUNNELS, "flat")
 VLAN_MAX = 4094
@@ -143,7 +143,7 @@ class SubnetPool(NetworkingType):
     renamed = {"address_scope": "address_scope_id"}
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
-        """Shortest prefix ≤ the default one ≤ the longest."""
+        """Check that the shortest prefix ≤ the default one ≤ the longest."""
         names = ("min_prefixlen", "default_prefixlen", "max_prefixlen")
         known = [(name, values[name]) for name in names if given(values, name) and values[name] is not UNKNOWN]
         for (low_name, low), (high_name, high) in pairwise(known):
@@ -194,7 +194,7 @@ class Trunk(NetworkingType):
     renamed = {"port": "port_id"}
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
-        """Sub-ports in the words of networking: {port_id, segmentation_type, segmentation_id}."""
+        """Return the desired object; sub-ports are in Neutron's form: {port_id, segmentation_type, segmentation_id}."""
         spec = super().spec(values, physical_name)
         if "sub_ports" in spec:
             spec["sub_ports"] = [{**_without_port(each), "port_id": each["port"]} for each in spec["sub_ports"]]

@@ -4,7 +4,7 @@ from homeostat.resources.families.neutron import NetworkingType, link, owner
 from homeostat.resources.schema import Attribute, Kind, Property, Schema, between, boolean, integer, one_of, text
 
 DSCP_MARKS = (0, *range(8, 42, 2), 46, 48, 56)
-"""Marks of differentiated services that networking accepts (RFC 2474)."""
+"""DSCP marks that networking accepts (differentiated services, RFC 2474)."""
 
 
 class QoSPolicy(NetworkingType):
@@ -21,7 +21,7 @@ class QoSPolicy(NetworkingType):
 
 
 def _rule(**limits: Property) -> Schema:
-    """Properties of a rule: its limits, and where it belongs."""
+    """Return the properties of a rule: its limits, its policy and its owner."""
     return {
         **limits,
         "policy": link("Policy it belongs to.", "qos_policy", required=True),

@@ -1,4 +1,4 @@
-"""Types of quotas: how much of each service a project may have. Taking one away brings the defaults back."""
+"""Types of quotas: how much of each service a project may use. Deleting a quota restores the defaults."""
 
 from typing import ClassVar
 
@@ -14,7 +14,7 @@ def _limit(what: str) -> Property:
 
 
 class Quota(ResourceType):
-    """What quotas share: one limit at least, and the project they are for."""
+    """Base of the types of quotas: each has a project and at least one limit."""
 
     limits: ClassVar[Schema] = {}
 

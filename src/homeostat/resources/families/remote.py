@@ -1,4 +1,4 @@
-"""Stacks as things of a cloud: `OS::Heat::Stack` is a stack of its own, here or in another region."""
+"""Stacks as things of a cloud: `OS::Heat::Stack` is a separate stack, in this region or another one."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,11 +15,11 @@ NOT_OF_A_TEMPLATE = {
     "ca_cert": "authorities are trusted as the operator says (SSL_CERT_FILE)",
     "insecure": "certificates are always checked",
 }
-"""Keys of the context that cannot be had, and what holds instead."""
+"""Keys of the context that are not supported -> what applies instead."""
 
 
 class RemoteStack(ResourceType):
-    """The cloud is whoever answers for the region: this service itself, or another one."""
+    """A stack made through the API of a region: by this service itself, or by another one."""
 
     secretive = True
     name = "OS::Heat::Stack"
@@ -84,19 +84,19 @@ class RemoteStack(ResourceType):
         return super().replaced_by(before, after, changed - {FILES})
 
     def adopted_handle(self, id: str, values: Props) -> str:
-        """With its region, where it is in one of its own."""
+        """Return the handle `<region>/<id>`, or the id alone for a stack of this service."""
         return f"{_region(values)}/{id}" if _region(values) and "/" not in id else id
 
     def shown_id(self, handle: str) -> str:
-        """The id of the stack, without the region that is part of its handle."""
+        """Return the id of the stack, without the region in its handle."""
         return handle.rpartition("/")[2]
 
     def drift(self, thing: Thing) -> tuple[str, ...]:
-        """The stack is converged where it is; only its presence and status count here."""
+        """Return nothing: the stack is converged by its own region; only its presence and status count here."""
         return ()
 
     def reference(self, thing: Thing) -> Any:
-        """The id of the stack there."""
+        """Its id in its region."""
         return self.shown_id(thing.handle) or thing.name
 
 

@@ -1,4 +1,4 @@
-"""Types whose members live in a child stack: groups of alike resources, and chains of one after the other."""
+"""Types whose members are resources of a child stack: groups of alike resources, and chains in sequence."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -29,12 +29,18 @@ Launched = Callable[[str], Props | None]
 
 
 class Membership(NestedStack):
-    """What types with numbered members share: their attributes, and properties of ours among those of the template."""
+    """Base of the types with members in a child stack: their attributes, and the internal property `POLICY`."""
 
     def member(self, values: Props, launched: Launched, group_id: str) -> Any:
-        """`{type, properties[, metadata]}` of a member of a group of alike ones; None or UNKNOWN where it is not known.
+        """Return the definition of the members of a group of alike ones: `{type, properties[, metadata]}`.
 
-        values — with defaults; group_id — of the stack that the members are in.
+        Args:
+            values: Properties, with defaults.
+            launched: Looks up a launch configuration.
+            group_id: Id of the stack with the members.
+
+        Returns:
+            None or UNKNOWN where the definition is not known yet.
         """
         return values.get(self.member_property)
 
@@ -45,7 +51,11 @@ class Membership(NestedStack):
         return values
 
     def check_policy(self, given: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
-        """The section `update_policy`, coerced. Fails: Rejected naming the path."""
+        """Check the section `update_policy`, and convert its values.
+
+        Raises:
+            Rejected: A value is wrong; the error has its path.
+        """
         return coerce(self.update_policy, {name: value for name, value in given.items() if value is not None}, path)
 
     def complete(self, values: Props) -> dict[str, Any]:
@@ -56,7 +66,7 @@ class Membership(NestedStack):
         return super().replaced_by(before, after, changed - {POLICY})
 
     def resolve(self, thing: Thing, name: str, path: Sequence[str | int] = ()) -> Any:
-        """Attributes of the group; any other name is an attribute of the members, as a list in their order."""
+        """Return an attribute of the group; any other name is an attribute of the members, listed in their order."""
         members = thing.seen.properties.get("members") or {}
         ordered = sorted(members, key=_member_order)
         if name == "refs":
@@ -77,7 +87,7 @@ def _member_order(name: str) -> tuple[int, str]:
 
 
 class ResourceGroup(Membership):
-    """The members live in a child stack; see `resources.groups` for their names and definitions."""
+    """A group of alike resources in a child stack; see `resources.groups` for their names and definitions."""
 
     name = "OS::Heat::ResourceGroup"
     description = "A number of alike resources made from one definition."
@@ -147,7 +157,7 @@ class ResourceGroup(Membership):
 
 
 class ResourceChain(Membership):
-    """The members live in a child stack, each requiring the one before; see `desired.graphs`."""
+    """Resources in a child stack, each depending on the one before; see `desired.graphs`."""
 
     name = "OS::Heat::ResourceChain"
     description = "Resources of the types listed, all with the same properties, made one after the other."
@@ -167,7 +177,7 @@ class ResourceChain(Membership):
     }
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
-        """Each item names a type."""
+        """Check that each item names a type."""
         types = values.get("resources")
         for index, each in enumerate(types if isinstance(types, list) else ()):
             if each is not UNKNOWN and not (isinstance(each, str) and each):

@@ -1,4 +1,4 @@
-"""Types whose services are gone. Templates that have them are told what to use instead."""
+"""Types whose services do not exist any more. Their errors say what to use instead."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,12 +9,16 @@ from homeostat.resources.support import hidden
 
 
 class RetiredType(ResourceType):
-    """Nothing of this type can be made any more. Its support status tells what to use instead."""
+    """A type that is refused in every template; its support status says what to use instead."""
 
     open_schema = True
 
     def check(self, given: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
-        """Fails: Rejected always."""
+        """Refuse the resource.
+
+        Raises:
+            Rejected: Always.
+        """
         message = f"{self.name} has been retired and cannot be made any more. {self.support.message}"
         raise Rejected("StackValidationFailed", message, path=path)
 
@@ -43,7 +47,7 @@ RETIRED: dict[str, tuple[str, str]] = {
     "OS::Senlin::Receiver": ("23.0.0", "Use the alarm_url of an OS::Heat::ScalingPolicy instead."),
     "OS::Vitrage::Template": ("27.0.0", NOTHING),
 }
-"""Type -> (release since which it is gone, what to use instead)."""
+"""Type -> (release of Heat that removed it, what to use instead)."""
 
 
 def _types() -> Iterator[type[ResourceType]]:

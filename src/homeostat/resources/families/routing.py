@@ -84,7 +84,7 @@ class Router(NetworkingType):
         )
 
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
-        """Subnets of its external network: without one it gets no address there."""
+        """Return the subnets of its external network, without which it gets no address there."""
         gateway = properties.get("external_gateway_info")
         return subnets_of(graph, gateway.get("network")) if isinstance(gateway, Mapping) else set()
 
@@ -154,7 +154,7 @@ class FloatingIP(NetworkingType):
     twins = {"floating_network_id": "floating_network"}
 
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
-        """What makes its port reachable: routers to the same outside, and interfaces on the port's subnet."""
+        """Return what makes its port reachable: routers on the same external network, interfaces on its subnet."""
         network = pick(properties, "floating_network", "floating_network_id")
         found = _interfaces_reaching(properties.get("port_id"), graph)
         for name, tree in of_type(graph, "OS::Neutron::RouterGateway"):
@@ -178,11 +178,11 @@ class FloatingIPAssociation(NetworkingType):
     }
 
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
-        """The router interfaces that make the port reachable."""
+        """Return the router interfaces that make the port reachable."""
         return _interfaces_reaching(properties.get("port_id"), graph)
 
     def reference(self, thing: Thing) -> Any:
-        """The id that this service has for it."""
+        """Its id in this service."""
         return thing.key if thing.handle else thing.name
 
 
@@ -204,7 +204,7 @@ class RouterGateway(NetworkingType):
     twins = {"network_id": "network"}
 
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
-        """The interfaces of its router, and the subnets of its network."""
+        """Return the interfaces of its router, and the subnets of its network."""
         router = properties.get("router_id")
         found = subnets_of(graph, pick(properties, "network", "network_id"))
         for name, tree in of_type(graph, "OS::Neutron::RouterInterface"):
@@ -236,11 +236,11 @@ class ExtraRoute(NetworkingType):
     }
 
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
-        """What makes the next hop reachable."""
+        """Return what makes the next hop reachable."""
         return _ways_of(properties.get("router_id"), graph)
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
-        """The same as a set of one route."""
+        """Return the desired object, a set of one route."""
         route = {name: values[name] for name in ("destination", "nexthop")}
         return {"router_id": values["router_id"], "routes": [route]}
 
@@ -269,7 +269,7 @@ class ExtraRouteSet(NetworkingType):
             require(not twice, f"The same route is there twice: {dict(route)}", (*path, "routes", index))
 
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
-        """What makes the next hops reachable."""
+        """Return what makes the next hops reachable."""
         return _ways_of(properties.get("router"), graph)
 
 
@@ -294,12 +294,12 @@ class FloatingIPPortForward(NetworkingType):
     }
 
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
-        """The router interfaces that make the port reachable."""
+        """Return the router interfaces that make the port reachable."""
         return _interfaces_reaching(properties.get("internal_port"), graph)
 
 
 def _ways_of(router: Any, graph: Graph) -> set[str]:
-    """Names of a router's interfaces and of its gateway in the template."""
+    """Return the names of a router's interfaces and of its gateway in the template."""
     found = set()
     for name, tree in of_type(graph, "OS::Neutron::RouterInterface", "OS::Neutron::RouterGateway"):
         if same(pick(tree, "router", "router_id"), router):
@@ -308,7 +308,7 @@ def _ways_of(router: Any, graph: Graph) -> set[str]:
 
 
 def _interfaces_reaching(port: Any, graph: Graph) -> set[str]:
-    """Names of the router interfaces on the subnets where a port (a raw value) has or may get addresses."""
+    """Return the names of the router interfaces on the subnets where a port (a raw value) has or may get addresses."""
     ports = [graph[name][1] for name in mentioned(port) if graph.get(name, ("",))[0] == "OS::Neutron::Port"]
     found: set[str] = set()
     for tree in ports:

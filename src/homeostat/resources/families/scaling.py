@@ -1,7 +1,7 @@
-"""Types that scale: groups whose members come and go, what their members are made from, and policies that resize them.
+"""Types that scale: groups of variable size, launch configurations for their members, and policies that resize them.
 
-Members live in a child stack like those of a resource group. Their names are numbers that are never used again: whoever
-leaves is FAILED or the oldest, and whoever comes has the next number.
+Members are resources of a child stack, like those of a resource group. FAILED members are removed first, then the
+oldest ones; a new member gets the next number as its name, so names are never used again.
 """
 
 import re
@@ -33,9 +33,9 @@ from homeostat.templates.tree import traverse
 
 POLICY_KIND = "scaling_policy"
 SCALED = "OS::Heat::ScaledResource"
-"""Type of the members of groups of servers: an environment may map it to another one than AWS::EC2::Instance."""
+"""Type of the members of groups of servers; an alias of AWS::EC2::Instance that an environment may map elsewhere."""
 ZONE = "AvailabilityZone"
-"""Property of the members that a template in their place need not have."""
+"""Property of the members that a template which implements them need not have."""
 METERED = "metering."
 PAUSE = re.compile(r"PT(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?")
 PAUSE_MAX_S = 3600
@@ -48,20 +48,25 @@ TAGS = listing(
 
 
 class ScalingGroup(Membership):
-    """What groups that scale share: how many members there are, and who of them leaves."""
+    """Base of the types of groups whose size can change."""
 
     attributes: ClassVar[Mapping[str, Attribute]] = {}
 
     def wanted_size(self, values: Props, healthy: int | None) -> int:
-        """healthy — members there are that have not FAILED; None before there are any."""
+        """Return the number of members that the group should have.
+
+        Args:
+            values: Properties, with defaults.
+            healthy: Number of existing members that have not FAILED; None for a new group.
+        """
         raise NotImplementedError
 
     def rollout(self, values: Props) -> Mapping[str, Any]:
-        """In the words of `planner.policies.rolling_update`: how members change and are made."""
+        """Return how members are changed and made, in the form of `planner.policies.rolling_update`."""
         return {}
 
     def resolve(self, thing: Thing, name: str, path: Sequence[str | int] = ()) -> Any:
-        """FAILED members do not count. `resource.<n>` is the one at place n, the oldest first."""
+        """Return an attribute, ignoring FAILED members; `resource.<n>` is the member at index n, the oldest first."""
         members = _healthy(thing)
         if name.startswith("resource."):
             place, *deeper = name.removeprefix("resource.").split(".")
@@ -71,7 +76,7 @@ class ScalingGroup(Membership):
         return self.of_members(members, name, path)
 
     def of_members(self, members: Mapping[str, Any], name: str, path: Sequence[str | int]) -> Any:
-        """Any other attribute, from the members in their order."""
+        """Return any other attribute, made from the members, which are in their order."""
         raise NotImplementedError
 
 
@@ -85,7 +90,16 @@ def clamped(size: int, low: int, high: int) -> int:
 
 
 def check_bounds(values: Props, names: tuple[str, str, str], path: tuple[str | int, ...]) -> None:
-    """names — of the lowest, the highest and the wanted size. Fails: Rejected where they contradict one another."""
+    """Check the sizes of a group.
+
+    Args:
+        values: Properties.
+        names: Names of the properties for the least, the greatest and the desired size.
+        path: Path of the properties.
+
+    Raises:
+        Rejected: The sizes contradict one another.
+    """
     low, high, wanted = (values.get(name) for name in names)
     if isinstance(low, int) and isinstance(high, int):
         require(low >= 0 and high >= 0, "The size of the group can not be less than zero", path)
@@ -132,7 +146,7 @@ class AutoScalingGroup(ScalingGroup):
             check_member(one, (*path, "resource"))
 
     def wanted_size(self, values: Props, healthy: int | None) -> int:
-        """A wanted size of 0 counts as none."""
+        """Return the size between the bounds; a `desired_capacity` of 0 counts as not given, as in Heat."""
         standing = values["min_size"] if healthy is None else healthy
         return clamped(values["desired_capacity"] or standing, values["min_size"], values["max_size"])
 
@@ -143,7 +157,7 @@ class AutoScalingGroup(ScalingGroup):
         return {name: one[name] for name in ("type", "properties", "metadata") if one.get(name) is not None}
 
     def rollout(self, values: Props) -> Mapping[str, Any]:
-        """It has a policy always: members change one after the other where nothing is said."""
+        """Return the rolling update, which always applies; by default members change one after the other."""
         return {"rolling_update": values["rolling_updates"]}
 
     def of_members(self, members: Mapping[str, Any], name: str, path: Sequence[str | int]) -> Any:
@@ -165,7 +179,11 @@ MEMBER_KEYS = ("type", "properties", "metadata", "depends_on")
 
 
 def check_member(one: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
-    """Fails: Rejected for a definition of members without a type, or with sections that members cannot have."""
+    """Check the definition of members.
+
+    Raises:
+        Rejected: It has no type, or sections that members cannot have.
+    """
     for key in one:
         if key not in MEMBER_KEYS:
             raise invalid(f"{key} is not supported in members of a group; use {', '.join(MEMBER_KEYS[:3])}", *path)
@@ -185,7 +203,11 @@ def _rolling_section() -> Property:
 
 
 def pause_s(value: str) -> int:
-    """Seconds of a time as ISO 8601 writes it, up to an hour. Fails: Rejected."""
+    """Return the seconds of an ISO 8601 duration of at most an hour.
+
+    Raises:
+        Rejected: It is not such a duration, or longer.
+    """
     found = PAUSE.fullmatch(value)
     if found is None or not any(found.groups()):
         raise invalid(f"{value!r} is no time such as PT1M30S", "PauseTime", error="Property error")
@@ -197,7 +219,12 @@ def pause_s(value: str) -> int:
 
 
 class InstanceGroup(ScalingGroup):
-    """section — of the update policy that says how members change; metered — tags that name the group."""
+    """A group of servers made from a launch configuration.
+
+    Attributes:
+        section: Section of the update policy that says how members are changed.
+        metered: Names of the `metering.` tags whose value is the id of the group.
+    """
 
     name = "OS::Heat::InstanceGroup"
     description = "A group of servers made from a launch configuration."
@@ -248,7 +275,7 @@ class InstanceGroup(ScalingGroup):
         return {"type": SCALED, "properties": {**self.instance(values, launch), "Tags": self.tags(values, group_id)}}
 
     def instance(self, values: Props, launch: Props) -> dict[str, Any]:
-        """Properties of a member."""
+        """Return the properties of a member."""
         taken = ("ImageId", "InstanceType", "KeyName", "UserData", "SecurityGroups", "BlockDeviceMappings")
         found = {name: launch[name] for name in (*taken, "NovaSchedulerHints") if launch.get(name)}
         if values["AvailabilityZones"] and values["AvailabilityZones"][0]:
@@ -256,7 +283,10 @@ class InstanceGroup(ScalingGroup):
         return found
 
     def tags(self, values: Props, group_id: str) -> list[dict[str, Any]]:
-        """Those of the template; meters find the members by further ones, unless the template has its own for them."""
+        """Return the template's tags and those by which meters find the members.
+
+        The latter are left out where the template has `metering.` tags of its own.
+        """
         given = list(values["Tags"] or ())
         if any(str(each.get("Key")).startswith(METERED) for each in given):
             return given
@@ -358,7 +388,11 @@ HINTS = listing(
 
 
 def check_devices(values: Props, path: tuple[str | int, ...]) -> None:
-    """Fails: Rejected for a disk that is not from a snapshot."""
+    """Check the block devices.
+
+    Raises:
+        Rejected: A device is not made from a snapshot.
+    """
     devices = values.get("BlockDeviceMappings")
     for index, each in enumerate(devices if isinstance(devices, list) else ()):
         if each is UNKNOWN:
@@ -371,7 +405,7 @@ def check_devices(values: Props, path: tuple[str | int, ...]) -> None:
 
 
 class LaunchConfiguration(ResourceType):
-    """It creates nothing: groups of the same stack read it."""
+    """Settings that groups of the same stack read; it creates nothing."""
 
     name = "AWS::AutoScaling::LaunchConfiguration"
     description = "What the servers of a group are made from."
@@ -401,7 +435,7 @@ class LaunchConfiguration(ResourceType):
 
 
 class ScalingPolicy(ResourceType):
-    """The service keeps it; it has addresses that take signals."""
+    """A scaling policy, kept by the service itself, with URLs that receive signals."""
 
     secretive = True
     name = "OS::Heat::ScalingPolicy"
@@ -445,7 +479,7 @@ class ScalingPolicy(ResourceType):
         return thing.seen.properties.get(field) if field else super().attribute(thing, name)
 
     def show(self, thing: Thing) -> Any:
-        """Without what gives access: that is given by the attributes that are for it."""
+        """Return everything but the URLs, which have attributes of their own."""
         return {name: value for name, value in thing.seen.properties.items() if name not in ("url", "endpoint")}
 
 
@@ -471,7 +505,7 @@ class AwsScalingPolicy(ScalingPolicy):
     words = ("AdjustmentType", "MinAdjustmentStep")
 
     def reference(self, thing: Thing) -> Any:
-        """The signed address."""
+        """Its signed address."""
         return thing.seen.properties.get("url") or thing.name
 
 

@@ -1,4 +1,4 @@
-"""Types that lead traffic through or to other ports: service function chains and taps."""
+"""Types that redirect or copy traffic to other ports: service function chains and taps."""
 
 from homeostat.resources import comparison
 from homeostat.resources.base import Props
@@ -19,7 +19,7 @@ from homeostat.resources.schema import (
 from homeostat.resources.support import unsupported
 
 RANGES = r"^([0-9]+(-[0-9]+)?)(,([0-9]+(-[0-9]+)?))*$"
-"""Numbers and ranges of numbers, such as 10,20-30."""
+"""Pattern of numbers and ranges of numbers, such as 10,20-30."""
 _CORRELATIONS = "How packets are told apart on their way."
 
 

@@ -7,11 +7,11 @@ from homeostat.resources.base import Props, ResourceType, Thing
 from homeostat.resources.schema import Attribute, Kind, boolean, listing, mapping, one_of, text
 
 ANYBODY = ".r:*"
-"""An access list that lets everybody in."""
+"""Access list that grants access to everyone."""
 
 
 class ContainerType(ResourceType):
-    """What the types of containers share: their id is their name."""
+    """Base of the types of containers, whose id is their name."""
 
     kind = "container"
     attributes = {

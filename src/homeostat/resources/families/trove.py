@@ -34,7 +34,7 @@ LIFECYCLE = StatusWords(
     ),
     broken={"error": Remedy.ASK, "failed": Remedy.ASK, "blocked": Remedy.ASK, "shutdown": Remedy.ASK},
 )
-"""A database that went to error may hold data: only people can decide about it (CV13)."""
+"""A failed database may hold data, so it is left to the user (CV13)."""
 
 
 def _networks() -> Property:
@@ -61,7 +61,7 @@ def _check_networks(values: Props, path: tuple[str | int, ...]) -> None:
 
 
 def _same_names(wanted: Sequence[Mapping[str, Any]], seen: Any) -> bool:
-    """Clouds tell nothing of a database but its name."""
+    """Compare databases by name: clouds report nothing else of them."""
     return seen is None or {each["name"] for each in wanted} == {each.get("name") for each in seen}
 
 
@@ -146,7 +146,11 @@ class Instance(ResourceType):
         return {**spec, "networks": said(spec.get("networks") or [])}
 
     def replaced_by(self, before: Props, after: Props, changed: frozenset[str]) -> str:
-        """Fails: Terminal for a smaller size, since a replacement would lose the data unasked."""
+        """Return why a change needs a replacement.
+
+        Raises:
+            Terminal: A smaller size: a replacement would lose the data without consent.
+        """
         reason = super().replaced_by(before, after, changed)
         if not reason and "size" in changed and after["size"] < before["size"]:
             raise Terminal(

@@ -1,4 +1,4 @@
-"""Types of block storage that operators set up: types of volumes, their encryption, their quality of service."""
+"""Types of block storage for operators: volume types, their encryption, their quality of service."""
 
 from homeostat.resources import comparison
 from homeostat.resources.base import Props, ResourceType

@@ -1,6 +1,6 @@
 """Types of the networks of AWS EC2. A VPC is a network and a router; all its subnets are on that router.
 
-There are no routes of one's own, so gateways and route tables stand for nothing that is not there already.
+A VPC has no other routes than those of its router, so Internet gateways and route tables create nothing.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ from homeostat.resources.schema import Attribute, one_of, text
 
 
 class Vpc(Composed):
-    """Its router has the id of its network as its name: so subnets and gateways find it."""
+    """A network with a router; the router's name is the id of the network, by which subnets and gateways find it."""
 
     name = "AWS::EC2::VPC"
     description = "A network with a router."
@@ -81,7 +81,7 @@ class GatewayAttachment(NetworkingType):
 
 
 class InternetGateway(ResourceType):
-    """The network that leads outside is there already."""
+    """Placeholder that creates nothing: the external network exists already."""
 
     name = "AWS::EC2::InternetGateway"
     description = "Stands for the way outside."

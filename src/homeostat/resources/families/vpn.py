@@ -56,12 +56,16 @@ class VPNService(NetworkingType):
     }
     renamed = {"subnet": "subnet_id", "router": "router_id"}
     twins = {"subnet_id": "subnet", "router_id": "router"}
-    # It goes on waiting until the first connection uses it.
+    # The cloud reports pending_create until the first connection uses the service: waiting for "active" would deadlock.
     lifecycle = replace(NetworkingType.lifecycle, ready=NetworkingType.lifecycle.ready | {"pending_create"})
 
 
 def _policy(*, update: bool) -> Schema:
-    """What policies of both sorts have. update — they can change while connections use them."""
+    """Return the properties that both types of policies have.
+
+    Args:
+        update: Whether they can change while connections use the policy.
+    """
     return {
         "auth_algorithm": text(
             "How data is authenticated.", default="sha1", update=update, constraints=(one_of(*AUTHENTICATION),)
@@ -195,7 +199,7 @@ class IPsecSiteConnection(NetworkingType):
     }
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
-        """The other side counts as dead after more than one unanswered question only."""
+        """Check that the peer counts as dead only after more than one unanswered probe."""
         silence = values.get("dpd")
         if isinstance(silence, dict):
             interval_s, limit_s = silence.get("interval", 30), silence.get("timeout", 120)

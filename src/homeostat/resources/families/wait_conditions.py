@@ -1,6 +1,6 @@
-"""Types that wait for what is told from outside: wait conditions and the handles that take their signals.
+"""Types that wait for signals from outside: wait conditions, and the handles that receive the signals.
 
-The signals are kept by the service itself (`builtin.cloud`); what they mean is decided in `resources.signals`.
+The service itself stores the signals (`builtin.cloud`); `resources.signals` decides what they mean.
 """
 
 import json
@@ -19,11 +19,15 @@ CONDITION = "wait_condition"
 TIMEOUT_MAX_S = 43_200
 
 NEEDS = {Transport.ZAQAR: "Zaqar, to keep messages"}
-"""Transports that cannot be had, and what they would need."""
+"""Transport of signals that is not supported -> what it would need."""
 
 
 def check_transport(values: Props, name: str, path: tuple[str | int, ...]) -> None:
-    """Fails: Rejected for a transport that needs a service which is not there."""
+    """Check that the transport of signals in the property `name` is supported.
+
+    Raises:
+        Rejected: It needs a service that is not available.
+    """
     transport = values.get(name)
     needed = NEEDS.get(transport) if isinstance(transport, str) else None  # type: ignore[call-overload]
     if needed is not None:
@@ -32,7 +36,11 @@ def check_transport(values: Props, name: str, path: tuple[str | int, ...]) -> No
 
 
 class Handle(ResourceType):
-    """What handles share. form — of the bodies of their signals, see `resources.signals`."""
+    """Base of the types of handles.
+
+    Attributes:
+        form: Form of the bodies of their signals, see `resources.signals`.
+    """
 
     secretive = True
     kind = HANDLE
@@ -42,7 +50,7 @@ class Handle(ResourceType):
         return {"name": physical_name, "form": self.form, "transport": Transport.TEMP_URL}
 
     def show(self, thing: Thing) -> Any:
-        """Without what gives access: that is given by the attributes that are for it."""
+        """Return everything but the credentials, which have attributes of their own."""
         return {name: thing.seen.properties[name] for name in ("id", "transport") if name in thing.seen.properties}
 
 
@@ -84,7 +92,7 @@ class WaitConditionHandle(Handle):
 
 
 def curl(seen: Props, verb: str, token: str | None) -> str:
-    """The command line that signals."""
+    """Return the command line that sends a signal, with a token or to the signed URL."""
     headers = [f"X-Auth-Token: {token}"] if token else []
     headers += ["Content-Type: application/json", "Accept: application/json"]
     address = seen.get("endpoint") if token else seen.get("url")
@@ -129,7 +137,12 @@ class SwiftSignalHandle(Handle):
 
 
 class WaitCondition(ResourceType):
-    """words — its properties in this order: handle, time-out, count; data — its attribute."""
+    """A wait condition.
+
+    Attributes:
+        words: Names of its properties for the handle, the timeout and the count.
+        data: Name of its attribute.
+    """
 
     name = "OS::Heat::WaitCondition"
     kind = CONDITION
@@ -144,7 +157,7 @@ class WaitCondition(ResourceType):
     attributes = {"data": Attribute("JSON of what each signal has brought, by its id.", live=True)}
 
     def validate_among(self, properties: Props, graph: Graph, path: tuple[str | int, ...]) -> None:
-        """The handle, where it is of this template, is one."""
+        """Check that the handle is a resource that can be one, where it is in this template."""
         named = mentioned(properties.get(self.words[0]))
         for name in sorted(named & graph.keys()):
             if "Handle" not in graph[name][0] and not graph[name][0].endswith((".yaml", ".template")):
@@ -156,7 +169,7 @@ class WaitCondition(ResourceType):
         return {"name": physical_name, "handle": handle, "timeout": timeout, "count": count}
 
     def fitness(self, thing: Thing, now: float) -> Verdict:
-        """What has come before the time was over counts, whenever it is looked at."""
+        """Judge by the signals that came before the timeout, no matter how late the judgement is made."""
         leaving = settling(thing, self.lifecycle)
         if leaving is not None:
             return leaving

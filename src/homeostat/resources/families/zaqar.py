@@ -1,4 +1,4 @@
-"""Types of messaging: queues, their subscriptions, and URLs that let others use them."""
+"""Types of messaging: queues, their subscriptions, and signed URLs for the use of queues."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -24,11 +24,11 @@ from homeostat.resources.support import Support
 SUBSCRIBERS = ("http", "https", "mailto", "trust+http", "trust+https")
 QUEUE_NAME_MAX = 64
 FOR_EVER_S = 220_367_260_800
-"""Until the year 9000."""
+"""Seconds until about the year 9000, which means for ever, as in Heat."""
 
 
 class Queue(ResourceType):
-    """Its id is its name."""
+    """A queue; its id is its name."""
 
     name = "OS::Zaqar::Queue"
     kind = "queue"
@@ -48,7 +48,7 @@ class Queue(ResourceType):
 
 
 class SignedQueueURL(ResourceType):
-    """The cloud's messaging does not remember a signature: the handle holds all of it."""
+    """A signature for a queue; Zaqar does not store signatures, so the handle contains all of it."""
 
     name = "OS::Zaqar::SignedQueueURL"
     kind = "signed_queue_url"

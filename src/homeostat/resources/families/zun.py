@@ -112,7 +112,7 @@ class Container(ResourceType):
         return spec
 
     def fitness(self, thing: Thing, now: float) -> Verdict:
-        """One that waits for input must not have stopped."""
+        """Judge as other types do, but start an interactive container again that has stopped."""
         stopped = str(thing.seen.properties.get("status")).lower() == "stopped"
         if stopped and thing.properties["interactive"]:
             return Verdict(Condition.BROKEN, "it is interactive, and has stopped", Remedy.OPERATE, "start")
